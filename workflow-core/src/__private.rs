@@ -1,4 +1,4 @@
-//! The one door through which generated code enters. It re-exports and decides nothing.
+//! The one module that generated code names. It re-exports, and decides nothing.
 
 pub use std::boxed::Box;
 pub use std::clone::Clone;

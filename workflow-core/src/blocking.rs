@@ -1,4 +1,4 @@
-//! Work that blocks a thread or computes for long, off the threads on which runs are driven.
+//! Work that blocks a thread or computes for long, outside of the threads that drive runs.
 
 use std::panic::resume_unwind;
 
@@ -8,11 +8,11 @@ use tracing::{Dispatch, Span, dispatcher};
 
 use crate::cancel::{Cancellation, CancellationSource};
 
-/// Why work was not done on a thread of its own.
+/// Why work was not done on a blocking thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockingError {
-    /// There is no tokio runtime, whose threads it would be done on.
+    /// There is no tokio runtime with blocking threads.
     #[error("no tokio runtime: `blocking` does its work on one's threads, so drive the run from within one")]
     NoRuntime,
     /// The runtime was shut down before the work began.
@@ -20,21 +20,22 @@ pub enum BlockingError {
     ShutDown,
 }
 
-/// Does work that blocks or computes, on a thread of tokio's blocking pool, and returns what came of it. The run goes
-/// on meanwhile: a step never keeps others waiting by it.
+/// Runs blocking or long computing work on a thread of tokio's blocking pool, and returns its result.
 ///
-/// The work is given a [`Cancellation`] of its own, which says so when the returned future is dropped, as it is when
-/// the execution that awaits it is dropped (S28, S31): the run was cancelled or has ended, its branch was dropped, or the
-/// attempt took longer than its step's `timeout`. Work that has not begun by then never begins. Work that has begun and
-/// does not ask goes on to its end on its thread, where nobody can stop it, and what it returns is dropped; it keeps its
-/// place in tokio's pool, and a runtime that is shut down may wait for it. Nothing of it enters the log.
+/// The run continues meanwhile, so the step delays no other.
 ///
-/// It lies in the tracing span in which the future is first polled, the step's own. A panic in it goes on in the step,
-/// and is the execution's failure (S27).
+/// The work gets a [`Cancellation`] of its own, which fires when the returned future is dropped. The run drops it with
+/// the execution that awaits it: after a cancel, at the run's end, with its branch, or after the step's `timeout`. Work
+/// that has not begun by then never begins. Work that has begun and does not check continues to its end, because a
+/// thread cannot be stopped; its result is dropped. It keeps its thread of the pool meanwhile, and a runtime that shuts
+/// down may wait for it. Nothing of it enters the log.
+///
+/// The work runs in the tracing span of the future's first poll, the step's own. A panic of the work continues in the
+/// step, and is the execution's failure.
 ///
 /// # Errors
-/// [`BlockingError::NoRuntime`] outside of a tokio runtime, [`BlockingError::ShutDown`] if it is shut down. An error
-/// of the work itself is what it returns: `blocking(…).await??`.
+/// [`BlockingError::NoRuntime`] outside of a tokio runtime, [`BlockingError::ShutDown`] if it is shut down. An error of
+/// the work is part of its result: `blocking(…).await??`.
 ///
 /// ```
 /// use workflow_core::{Cancelled, blocking, prelude::*};
@@ -90,14 +91,14 @@ where
     })
 }
 
-/// Somebody waits for the work.
+/// The returned future: its drop cancels the work.
 struct Awaited {
     task: AbortHandle,
     _source: CancellationSource,
 }
 
 impl Drop for Awaited {
-    /// Takes the work out of the queue if it still waits there; otherwise this does nothing.
+    /// Takes the work out of the queue if it still waits there.
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -1,5 +1,14 @@
-//! The cooperative side of cancelling: a token that tells the work of an execution that nobody waits for it any
-//! more. Futures need none, since they are dropped; what blocks a thread does.
+//! Cooperative cancelling: a token by which blocking work learns that its execution was dropped. Futures need none,
+//! because the run drops them.
+//!
+//! ```text
+//! step asks for a `Cancellation` ── lease ──▶ Cancellations (per run): open[(execution, n)] = token
+//! execution dropped by the run   ── tell ───▶ its open tokens fire; later leases of it fire at once
+//! call returns, fails, times out ── end ────▶ this call's token fires
+//! run ends                       ── close ──▶ all tokens fire
+//! ```
+//!
+//! Invariant: each lease is in `open` until its token fires, so no blocking work misses its signal.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -10,13 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::id::ExecutionId;
 
-/// Says when nobody waits for an execution any more: `cancellation: &Cancellation`.
+/// Tells blocking work that its execution was dropped: `cancellation: &Cancellation`.
 ///
-/// It is for work that cannot be dropped, such as a thread or another process. It says so when the execution is
-/// dropped because its run was cancelled or has ended, or because its branch was dropped (S28, S31, S49), and also
-/// once the attempt has failed, as it has when its `timeout` is over, or the step has returned: what it left behind has
-/// no use any more. Another attempt has a cancellation of its own. Clones say the same. A step that takes none pays
-/// nothing while it runs; of one that is dropped, the run keeps its number.
+/// It is for work that cannot be dropped, such as a thread or another process. It fires when the execution is dropped,
+/// because the run was cancelled or has ended, or the execution's branch was dropped. It also fires when the attempt
+/// fails or times out, and when the step returns, because work that the step left behind is of no use then.
+///
+/// Each attempt has a cancellation of its own. Clones fire together. A step without one costs nothing while it runs;
+/// for a dropped execution the run stores its number.
 ///
 /// ```
 /// use workflow_core::{Cancellation, Cancelled};
@@ -38,14 +48,13 @@ use crate::id::ExecutionId;
 #[derive(Clone)]
 pub struct Cancellation(CancellationToken);
 
-/// Nobody waits for the execution any more.
+/// The execution was dropped or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cancelled: nobody waits for the execution any more")]
 pub struct Cancelled;
 
 impl Cancellation {
-    /// A cancellation of no run, to call by hand what takes one, in a test: it says so when the second value is
-    /// dropped.
+    /// A cancellation without a run, for tests. It fires when the second value is dropped.
     ///
     /// ```
     /// let (cancellation, source) = workflow_core::Cancellation::detached();
@@ -58,12 +67,12 @@ impl Cancellation {
         (Self(token.clone()), CancellationSource(token))
     }
 
-    /// Whether nobody waits any more. Costs as little as reading a flag behind a lock that is rarely held.
+    /// Whether it has fired. Costs a flag behind a lock that is rarely held.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until nobody waits any more. Dropping the future gives up the wait.
+    /// Waits until it fires. Dropping the future gives up the wait.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -81,7 +90,7 @@ impl Cancellation {
     /// The same as an error, for `?` between two pieces of work.
     ///
     /// # Errors
-    /// [`Cancelled`] if nobody waits any more.
+    /// [`Cancelled`] if it has fired.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
@@ -93,7 +102,7 @@ impl fmt::Debug for Cancellation {
     }
 }
 
-/// Cancels what [`Cancellation::detached`] made when it is dropped.
+/// Fires the cancellation of [`Cancellation::detached`] when it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it cancels"]
 pub struct CancellationSource(CancellationToken);
@@ -104,14 +113,14 @@ impl Drop for CancellationSource {
     }
 }
 
-/// The cancellations that a run's executions hold. An execution that is dropped is told by its run, and not only when
-/// its future is gone: one that computes in a task of its own cannot be dropped before it comes to an `.await`.
+/// The cancellations of a run's executions. The run fires those of a dropped execution at once, and does not wait for
+/// the drop of its future: a future that computes in a task of its own is dropped only at its next `.await`.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellations(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Made for the first who has something to do with it.
+    /// Allocated for the first cancellation or dropped execution.
     held: Option<Box<Held>>,
     /// Whether the run has ended.
     closed: bool,
@@ -119,10 +128,10 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Several of one execution have numbers of their own.
+    /// The tokens that have not fired, with a number for each call of an execution.
     open: BTreeMap<(ExecutionId, u64), CancellationToken>,
     next: u64,
-    /// Dropped executions, some of which may be about to take theirs on other threads.
+    /// Dropped executions. Another thread may be about to take a cancellation for one of them.
     told: HashSet<ExecutionId>,
 }
 
@@ -145,14 +154,14 @@ impl Cancellations {
         Lease { place, token }
     }
 
-    /// The call is over.
+    /// Ends a call: its cancellation fires.
     pub(crate) fn end(&self, lease: &Lease) {
         let held = self.lock().held.as_mut().and_then(|held| held.open.remove(&lease.place));
         drop(held);
         lease.token.cancel();
     }
 
-    /// The execution was dropped.
+    /// Fires the cancellations of a dropped execution.
     pub(crate) fn tell(&self, execution: ExecutionId) {
         let mut state = self.lock();
         if state.closed {
@@ -167,7 +176,7 @@ impl Cancellations {
         cancel(tokens);
     }
 
-    /// The execution was dropped, and begins again.
+    /// A dropped execution begins again: its later cancellations do not fire at once.
     pub(crate) fn revoke(&self, execution: ExecutionId) {
         if let Some(held) = self.lock().held.as_mut() {
             held.told.remove(&execution);
@@ -185,13 +194,13 @@ impl Cancellations {
         }
     }
 
-    /// What is held is never left half-changed.
+    /// No operation leaves the state half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Wakes who waits: foreign code, which is never run under the lock.
+/// Fires tokens. Wakers are foreign code, so the caller holds no lock.
 fn cancel(tokens: impl IntoIterator<Item = CancellationToken>) {
     tokens.into_iter().for_each(|token| token.cancel());
 }

@@ -1,5 +1,5 @@
-//! Where time comes from. This file owns what a clock promises, and the clock of the system; what a run makes
-//! of its readings is in `run::clock`. Nothing here orders anything: order is position in the log (S4).
+//! Clocks: the contract of a clock, and the system's clock. `run::clock` makes the times of a run from its readings. A
+//! clock orders nothing: order is position in the log (S4).
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,26 +9,25 @@ use futures::future::BoxFuture;
 
 use crate::panics::{caught, caught_in};
 
-/// Where an engine takes the time from (S36).
+/// The source of an engine's times.
 ///
-/// Every time that the library records or shows is a reading of it: when an event entered the log, when
-/// something was observed, when an execution started and how long it took. So under a clock that is driven by
-/// a test, a step that waited for an hour of its time took an hour. What a poll costs the processor is
-/// measured by other means, and order is never taken from a clock (S4).
+/// Every time that the library records or shows is a reading of it: when an event entered the log, when something was
+/// observed, when an execution started and how long it took. Under a clock that a test drives, a step that waited for
+/// an hour of its time took an hour. The processor time of a poll is measured by other means, and order is never taken
+/// from a clock.
 ///
-/// A clock has two duties. They belong together: when a sleep ends, the time it was for has come.
+/// A clock has two duties, which belong together: when a sleep ends, its time has come.
 ///
-/// **Threads.** Both are called from any thread, also from several at once, and also from threads without a
-/// runtime: a step may show something from wherever it works. A sleep may be polled on another thread than the
-/// one that made it, but only on a runtime; so one that needs the runtime's timers takes them when it is first
-/// polled, not when it is made. Time that passes on any thread wakes it.
+/// **Threads.** Any thread may call both, several may at once, and some have no runtime: a step may show an item from
+/// any thread. A sleep may be polled on another thread than the one that made it, but only on a runtime. So a clock
+/// that needs the runtime's timers takes them at the first poll. A sleep wakes its task whichever thread lets time
+/// pass.
 ///
 /// **Speed.** With a clock set, `now` is called several times for each step. Neither call may block.
 ///
-/// **Panics.** A clock does not panic, whatever time it is asked for. One that does ends the run that asked.
+/// **Panics.** A clock does not panic, for any time. A panic ends the run that called it.
 ///
-/// `clock_conformance!` of `workflow-testkit` has the tests for a clock of your own, and its `VirtualClock` is
-/// a clock that waits for nothing.
+/// `clock_conformance!` of `workflow-testkit` has the tests for your own clock, and its `VirtualClock` never waits.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -54,28 +53,25 @@ use crate::panics::{caught, caught_in};
 /// # Ok::<(), workflow_core::BuildError>(())
 /// ```
 pub trait Clock: Send + Sync + 'static {
-    /// The time.
+    /// The current time.
     ///
-    /// It does not go backwards: of two calls, of which one returned before the other began, the second does
-    /// not return the earlier time, whichever threads they came from. A clock that people set may break that
-    /// when they do. A run takes the latest time it has seen for the time until the clock has caught up, so
-    /// that nothing in its report ends before it started; observations show the reading as it is.
+    /// It does not go backwards: of two calls, the first of which returned before the second began, the second does not
+    /// return an earlier time, on any threads. A clock that people set may break that when they do. A run uses the
+    /// latest time that it has seen until the clock has caught up, so nothing in its report ends before it starts;
+    /// observations show the reading itself.
     fn now(&self) -> SystemTime;
 
-    /// Completes when it is `at`.
+    /// Completes when the time is `at`.
     ///
     /// - **Never early.** Once it has completed, [`now`](Self::now) returns `at` or later.
-    /// - **Never lost.** It completes without being asked again: the task that polled it last is woken. A time
-    ///   that has passed, when it is called or when it is first polled, completes at once, without any further
-    ///   passing of time.
-    /// - **Any time will do.** One that is thousands of years away is waited for like any other.
-    /// - **Many at once.** Sleeps know nothing of each other. Neither a long one nor one that is never polled
-    ///   holds up another.
-    /// - **Nothing happens without being polled**, and a poll does not block. Dropping a sleep at any time has
-    ///   no effect on other sleeps, also on those until the same time.
+    /// - **Never lost.** It wakes the task that polled it last. A time that has passed, at the call or at the first
+    ///   poll, completes at once, without any further passing of time.
+    /// - **Any time.** A time thousands of years away is valid.
+    /// - **Many at once.** Sleeps are independent. Neither a long one nor an unpolled one delays another.
+    /// - **Only when polled.** Nothing happens without a poll, and a poll does not block. Dropping a sleep affects no
+    ///   other sleep, even one until the same time.
     ///
-    /// It borrows nothing, so that a run can keep it beside what else it waits for. It is polled on the
-    /// runtime that the run was started on.
+    /// The future borrows nothing, so a run can hold it beside its other waits. It is polled on the run's runtime.
     fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()>;
 }
 
@@ -85,20 +81,20 @@ impl fmt::Debug for dyn Clock {
     }
 }
 
-/// The longest that [`SystemClock`] sleeps without a look at the system's clock.
+/// The longest sleep of [`SystemClock`] without a look at the system's clock.
 const LOOK: Duration = Duration::from_mins(1);
 
-/// How long a sleep lasts that a clock's panic ends.
+/// The duration of a sleep that a clock's panic ends.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The system's clock: what an engine goes by that was given no other.
+/// The system's clock: the default of an engine.
 ///
-/// It sleeps by tokio's timers and looks at the system's clock before it ends. When the machine was
-/// suspended, or its clock was set, a sleep notices that within a minute.
+/// It sleeps by tokio's timers and checks the system's clock before it completes. After a suspend of the machine, or a
+/// set clock, a sleep notices the change within a minute.
 ///
-/// A sleep that has to wait needs a runtime whose timers are enabled (`enable_time`), and panics without, as
-/// tokio's own does. On a runtime whose time is paused it sleeps over and over until the time has come by the
-/// system's clock: take the `VirtualClock` of `workflow-testkit` there.
+/// A pending sleep needs a runtime with timers (`enable_time`), and panics without, as tokio's own does. On a runtime
+/// with paused time it repeats its sleep until the system's clock shows the time: use the `VirtualClock` of
+/// `workflow-testkit` there.
 ///
 /// ```
 /// use std::time::Duration;
@@ -124,7 +120,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What the system's clock shows; in a test, what the test lets it show.
+/// A reading of the system's clock, or in a test, of the test's.
 #[derive(Clone, Default)]
 struct Wall(#[cfg(test)] Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>);
 
@@ -141,7 +137,7 @@ impl Wall {
     fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
         let wall = self.clone();
         Box::pin(async move {
-            // A timer may be early: it goes by another clock, which nobody sets.
+            // A timer may be early, because it uses another clock, which people cannot set.
             while let Some(left) = time_left(wall.now(), at) {
                 tokio::time::sleep(left.min(LOOK)).await;
             }
@@ -149,17 +145,17 @@ impl Wall {
     }
 }
 
-/// Nothing once the time has come.
+/// Returns the rest of the wait; `None` once the time has come.
 fn time_left(now: SystemTime, at: SystemTime) -> Option<Duration> {
     at.duration_since(now).ok().filter(|left| !left.is_zero())
 }
 
-/// The clock of an engine. One that was given none reads the system's clock itself, so that a run may derive
-/// its times from readings that it takes anyway.
+/// An engine's clock. The default one reads the system's clock itself, so that a run may derive its times from readings
+/// that it needs anyway.
 #[derive(Clone, Default)]
 pub(crate) struct EngineClock {
     given: Option<Arc<dyn Clock>>,
-    /// What it goes by if it was given none.
+    /// The system's clock, for the default.
     wall: Wall,
 }
 
@@ -168,31 +164,31 @@ impl EngineClock {
         Self { given: Some(Arc::new(clock)), wall: Wall::default() }
     }
 
-    /// Whether it was given none: its sleeps go by what the system's clock shows when they end.
+    /// Whether it is the default: its sleeps end by the readings of the system's clock.
     pub(crate) fn is_system(&self) -> bool {
         self.given.is_none()
     }
 
-    /// The time by the clock that the engine was given, if it was given one.
+    /// The time by the engine's own clock, if it has one.
     pub(crate) fn given(&self) -> Option<SystemTime> {
         self.given.as_ref().map(|clock| clock.now())
     }
 
-    /// Ends when the time has come.
+    /// Completes when the time has come.
     pub(crate) fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
         self.given.as_ref().map_or_else(|| self.wall.sleep_until(at), |clock| clock.sleep_until(at))
     }
 
-    /// The same where no run waits for it. A clock that panics ends the sleep a little later: the run that it was for asks
-    /// the clock itself then, and ends by it.
+    /// The same for a sleep without a run. If the clock panics, the sleep completes a little later: the run then calls
+    /// the clock itself, and ends by its panic.
     pub(crate) async fn slept_until(&self, at: SystemTime) {
         if caught_in(async { self.sleep_until(at).await }).await.is_err() {
-            // Whoever is to be woken again and again is not woken without a pause.
+            // A pause, because a task that is woken again and again must not spin.
             let _ = caught_in(tokio::time::sleep(PAUSE)).await;
         }
     }
 
-    /// Ends so long after now. A time that the clock cannot show never comes.
+    /// Completes so long after now. A time beyond the clock's range never comes.
     pub(crate) fn sleep(&self, time: Duration) -> BoxFuture<'static, ()> {
         match self.now().checked_add(time) {
             Some(at) => self.sleep_until(at),
@@ -204,8 +200,8 @@ impl EngineClock {
         self.given().unwrap_or_else(|| self.wall.now())
     }
 
-    /// The time to be shown to people, who are shown the system's where the engine's clock panics: what has happened is
-    /// told also while a run ends by such a panic.
+    /// The time for people. If the engine's clock panics, this is the system's time, so that a run can report its end
+    /// by that panic.
     pub(crate) fn shown(&self) -> SystemTime {
         if self.is_system() {
             return self.wall.now();
@@ -229,7 +225,7 @@ pub(crate) mod set {
 
     use super::*;
 
-    /// Goes on with tokio's time, which a test pauses, and is set forward and back besides.
+    /// Follows tokio's time, which a test pauses. The test also sets it forward and back.
     #[derive(Clone)]
     pub(crate) struct SetClock {
         began: Instant,
@@ -253,7 +249,7 @@ pub(crate) mod set {
             if ahead < 0 { noon - by } else { noon + by }
         }
 
-        /// An engine's that was given no other clock.
+        /// An engine's default clock.
         pub(crate) fn of_engine(&self) -> EngineClock {
             let clock = self.clone();
             EngineClock { given: None, wall: Wall(Some(Arc::new(move || clock.now()))) }
@@ -278,7 +274,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_is_early_is_not_believed() {
         let at = SystemTime::now() + Duration::from_millis(20);
-        // Paused timers end at once, whatever the system's clock shows.
+        // Paused timers complete at once, whatever the system's clock shows.
         SystemClock.sleep_until(at).await;
         assert!(SystemTime::now() >= at);
     }
@@ -318,7 +314,7 @@ mod tests {
         assert!(system.now() >= at);
     }
 
-    /// Has stopped for good.
+    /// A stopped clock.
     struct Broken;
 
     impl Clock for Broken {

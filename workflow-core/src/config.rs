@@ -1,5 +1,5 @@
-//! Configuration of a workflow: how its layers become one validated value, and how a step is handed that
-//! value. Who passes the layers of a single run, and when, is the engine's business.
+//! Configuration of a workflow: how layers become one validated value, and how a step receives that value. The engine
+//! passes the layers of a single run.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -19,7 +19,7 @@ pub(crate) use set::ConfigSet;
 
 /// The configuration of a run, as a step takes it: `config: &Config<ResearchConfig>`.
 ///
-/// It is read and validated once, before the run's first step, and is the same for all of its steps.
+/// The engine reads and validates it once, before the run's first step; all steps of the run get the same value.
 /// Cloning copies a pointer.
 ///
 /// ```
@@ -39,7 +39,7 @@ pub struct Config<C> {
 }
 
 impl<C> Config<C> {
-    /// Wraps a value: what a test needs that calls a step by hand.
+    /// Wraps a value, to call a step in a test.
     ///
     /// ```
     /// let config = workflow_core::Config::new(String::from("strict"));
@@ -74,10 +74,10 @@ impl<C: fmt::Debug> fmt::Debug for Config<C> {
     }
 }
 
-/// A resolved configuration whose type is only known to who asked for it.
+/// A resolved configuration with its type erased.
 pub(crate) type AnyConfig = Arc<dyn Any + Send + Sync>;
 
-/// Which configuration type a step takes, as a constant of the table.
+/// The configuration type that a step takes, as a constant of the table.
 ///
 /// ```
 /// use workflow_core::ConfigType;

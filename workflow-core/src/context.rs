@@ -1,6 +1,6 @@
-//! Shared state beside the log: counters and flags of one run, or of all runs of a thread (S26). This file
-//! owns what a store of such state promises; the handles that steps are given are in `handle`. Nothing here
-//! triggers a step (S11), and what steps hand to each other are events, not context.
+//! State beside the log: counters and flags of one run, or of all runs of a thread (S26). This file owns the contract
+//! of a store of such state; `handle` has the handles for steps. A write triggers no step (S11), and steps exchange
+//! events, not context.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub use value::{ContextData, ContextValue};
 
 pub(crate) use handle::PRIVATE_THREAD;
 
-/// Whose state it is: a run's own, or that of a thread, which all of its runs share.
+/// The owner of state: one run, or a thread with all its runs.
 ///
 /// ```
 /// use workflow_core::{ContextScope, RunId};
@@ -44,8 +44,9 @@ impl fmt::Display for ContextScope {
     }
 }
 
-/// What [`ContextStore::update`] applies: from the value that is there to the one that shall be. `None`
-/// stands for no value, on both sides; an error leaves everything as it was.
+/// The change of [`ContextStore::update`]: from the current value to the new one.
+///
+/// `None` stands for no value, on both sides. An error changes nothing.
 ///
 /// ```
 /// use workflow_core::{ContextError, ContextStore, ContextScope, ContextValue};
@@ -59,33 +60,32 @@ impl fmt::Display for ContextScope {
 pub type ContextChange<'a> =
     &'a mut (dyn FnMut(Option<ContextValue>) -> Result<Option<ContextValue>, ContextError> + Send + 'a);
 
-/// Where the state of runs and threads is kept.
+/// Stores the state of runs and threads.
 ///
-/// A store maps a scope and a key to a value. Scopes are independent of each other; so are keys. It has five
-/// duties and one that it may leave out ([`scopes`](Self::scopes)), and no other knowledge: it does not know what a value
-/// means, when a run ends, or who asks.
+/// A store maps a scope and a key to a value. Scopes are independent of each other, and so are keys. A store has five
+/// duties and an optional one ([`scopes`](Self::scopes)). It does not know the meaning of a value, the end of a run, or
+/// its caller.
 ///
-/// **Order.** The calls on one key of one scope have a single order, and each sees all that came before it,
-/// from whichever process that came. A call that has returned comes before every call that begins later.
-/// Across keys there is no order to rely on.
+/// **Order.** The calls on one key of one scope have a single order across all processes, and each call sees the
+/// effects of all earlier ones. A call that has returned precedes every call that begins later. Calls on several keys
+/// have no order.
 ///
-/// **Atomicity.** Each call happens as a whole or not at all, and takes effect before its future returns
-/// `Ok`; there is no commit to wait for (S26). No caller ever sees half of a call.
+/// **Atomicity.** Each call happens as a whole or not at all, and takes effect before its future returns `Ok`. No
+/// commit follows. No caller ever sees half of a call.
 ///
 /// **Errors.** An error other than [`ContextError::Unavailable`] means that nothing was changed. After
 /// `Unavailable` the outcome is unknown: the caller may read, or repeat a call that is idempotent.
 ///
-/// **Cancellation.** A future that is dropped before it returns leaves the call either done or not done. A
-/// store must therefore not split a call in two parts with an `await` between them.
+/// **Cancellation.** A future that is dropped before it completes leaves the call either done or not done. So a store
+/// must not split a call in two parts with an `await` between them.
 ///
-/// **Values.** A store that keeps bytes asks a value for its JSON and gives back values made from JSON; one
-/// that keeps everything in memory keeps the values as they are, never serialises, and
-/// [says so](Self::serialises). Readers cannot tell the two apart, as long as the types they use survive their own
-/// serialisation. The store puts at most four arrays or objects of its own around a value
-/// ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)).
+/// **Values.** A store of bytes asks a value for its JSON and returns values made from JSON. A store in memory keeps
+/// the values themselves, serialises nothing, and returns `false` from [`serialises`](Self::serialises). Readers see no
+/// difference, as long as their types survive serialisation. The store puts at most four arrays or objects of its own
+/// around a value ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)).
 ///
-/// The engine never passes a key of more than 1 KiB. In the scope of a run it keeps one value of its own, under a key
-/// that begins with a NUL: which thread was made for the run alone, so that what is in it goes with the run.
+/// The engine passes keys of at most 1 KiB. In a run's scope it stores one value of its own, under a key that begins
+/// with a NUL: the run's private thread, whose values are removed with the run.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -103,18 +103,17 @@ pub type ContextChange<'a> =
 /// # }
 /// ```
 pub trait ContextStore: Send + Sync + 'static {
-    /// Reads a value; `None` where there is none. Changes nothing, so it can be repeated at will.
+    /// Reads a value; `None` if there is none. Changes nothing.
     ///
     /// # Errors
-    /// `Unavailable` if the store cannot tell what it has.
+    /// `Unavailable` if the store cannot read.
     fn get<'a>(
         &'a self,
         scope: &'a ContextScope,
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
 
-    /// Puts a value in place, or removes the one that is there (`None`), and returns the one that was.
-    /// Putting the same value twice leaves what putting it once leaves.
+    /// Sets a value, or removes it (`None`). Returns the previous one. Idempotent for the stored value.
     ///
     /// # Errors
     /// `Unserialisable` from a store that keeps bytes, with nothing changed; `Unavailable`.
@@ -125,18 +124,17 @@ pub trait ContextStore: Send + Sync + 'static {
         value: Option<ContextValue>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
 
-    /// Changes a value by a function of itself, atomically, and returns what is stored in the end.
+    /// Changes a value by a function of itself, atomically. Returns the stored result.
     ///
-    /// This is compare-and-set in its general form: a store whose values are elsewhere reads the one that is
-    /// there, applies `change`, and sets the result if what is there is still what it read, or else begins
-    /// again.
+    /// This is compare-and-set in its general form. A store with remote values reads the current one, applies `change`,
+    /// and sets the result if the value is still the one that it read; else it starts over.
     ///
-    /// The store may apply `change` several times, each time to a newer value: what counts is the last
-    /// call, whose argument is the value that was replaced. `change` runs user code: a store holds no lock
-    /// while it runs, and lets a panic of it pass with nothing changed. Not idempotent.
+    /// The store may apply `change` several times, each time to a newer value. The last call counts: its argument is
+    /// the value that was replaced. `change` runs user code. A store holds no lock meanwhile, and lets a panic of it
+    /// pass with nothing changed. Not idempotent.
     ///
     /// # Errors
-    /// Whatever `change` returned, with nothing changed; else as [`set`](Self::set).
+    /// The error of `change`, with nothing changed; else as [`set`](Self::set).
     fn update<'a>(
         &'a self,
         scope: &'a ContextScope,
@@ -144,21 +142,21 @@ pub trait ContextStore: Send + Sync + 'static {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>>;
 
-    /// The keys of a scope with their values, in the order of the bytes of the keys: those that come after
-    /// `after`, or all if it is `None`. At most so many, where 0 is taken as 1, and at least one unless there
-    /// are no more. Of a scope that has nothing there are none. Changes nothing.
+    /// Lists the values of a scope in the order of the bytes of their keys, after `after`.
     ///
-    /// `after` need not be a key that is there. To read a whole scope, ask again after the last key of each
-    /// page until a page is empty: a store may end a page early where values are large.
+    /// Returns at most `at_most` entries, where 0 counts as 1, and at least one unless there are no more. `None` begins
+    /// with the first key, and `after` need not exist. An empty scope has no entries. Changes nothing.
     ///
-    /// A page shows one moment; several pages do not. A key that is set for the first time or removed
-    /// between two pages is listed or not; every other is listed once.
+    /// To read a whole scope, call again with the last key of each page until a page is empty. A page may be short
+    /// because its values are large.
     ///
-    /// It takes the time of finding where the page begins, and that of the page; a store that keeps no order
-    /// may look at every key of the scope, but at no other scope.
+    /// A page shows one moment, and several pages do not. A key that is first set or removed between two pages may be
+    /// missing; every other key is listed once.
     ///
+    /// The call takes the time to find the page's begin, and to read the page. A store without an order may read every
+    /// key of the scope, but no other scope.
     /// # Errors
-    /// `Unavailable` if the store cannot tell what it has; then there is no part of the page.
+    /// `Unavailable` if the store cannot read; no part of the page is returned.
     fn list<'a>(
         &'a self,
         scope: &'a ContextScope,
@@ -166,34 +164,35 @@ pub trait ContextStore: Send + Sync + 'static {
         at_most: usize,
     ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>>;
 
-    /// Removes everything in a scope. A scope that has nothing is no error, so it can be repeated at will.
+    /// Removes everything in a scope. An empty scope is no error. Idempotent.
     ///
     /// # Errors
-    /// `Unavailable`; part of the scope may then be gone, and the call is to be repeated.
+    /// `Unavailable`. Part of the scope may be removed then, and the caller repeats the call.
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>>;
 
-    /// Whether the store keeps values as JSON, so that they have to come back from that. By default it does.
+    /// Whether the store serialises values as JSON. Default: `true`.
     ///
-    /// If so, a value is serialised before the store is given it, and [refused](ContextError::Unfit) if it could not be
-    /// read back; [`ContextValue::to_json`] then answers with the JSON that was made. A store that keeps the values
-    /// themselves answers `false`: nothing is serialised. A store around another one answers for that one.
+    /// If so, a handle serialises a value before it calls the store, and [refuses](ContextError::Unfit) a value that
+    /// could not be read back; [`ContextValue::to_json`] then returns that JSON. A store of the values themselves
+    /// returns `false`, and nothing is serialised. A store around another one returns the inner store's answer.
     fn serialises(&self) -> bool {
         true
     }
 
-    /// The scopes that have values, after `after`, or from the first if it is `None`. At most so many, where 0 is taken
-    /// as 1, and at least one unless there are no more. Changes nothing.
+    /// Lists the scopes that have values, after `after`.
     ///
-    /// The order is the store's own and never changes. `after` is a scope that an earlier page ended with, which may
-    /// have been cleared since. A scope that gets its first value or loses its last between two pages is listed or not;
-    /// every other is listed once.
+    /// Returns at most `at_most` scopes, where 0 counts as 1, and at least one unless there are no more. `None` begins
+    /// with the first. Changes nothing.
     ///
-    /// The engine asks for them in [`resume_open_runs`](crate::Engine::resume_open_runs) and
-    /// [`retain`](crate::Engine::retain), to clear the contexts of runs whose process was killed between their end and
-    /// the removal of their contexts. A store that does not implement this lists none, and keeps such contexts.
+    /// The order is the store's own and never changes. `after` ended an earlier page, and may have been cleared since.
+    /// A scope that gets its first value or loses its last between two pages may be missing; every other scope is
+    /// listed once.
     ///
+    /// The engine calls this in [`resume_open_runs`](crate::Engine::resume_open_runs) and
+    /// [`retain`](crate::Engine::retain), to clear contexts of ended runs whose process was killed before it cleared
+    /// them. A store without this method lists no scope, and such contexts stay.
     /// # Errors
-    /// `Unavailable` if the store cannot tell what it has; then there is no part of the page.
+    /// `Unavailable` if the store cannot read; no part of the page is returned.
     fn scopes<'a>(
         &'a self,
         after: Option<&'a ContextScope>,

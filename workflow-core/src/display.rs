@@ -1,6 +1,5 @@
-//! What a run shows to people while it goes on (S25): the handle that steps are given, and the streams that
-//! viewers read. Nothing shown is in the log, nothing shown triggers a step, and nothing here ever makes a
-//! run wait; what is kept, and for how long, is decided in `ring`.
+//! The display of a run (S25): the handle for steps, and the streams for viewers. A displayed item is not in the log,
+//! triggers no step, and never makes a run wait. `ring` decides which items are retained.
 
 use std::any::Any;
 use std::fmt;
@@ -25,10 +24,10 @@ use ring::{Cursor, Ring};
 
 pub use text::{Chunk, StreamedText, TextPiece, Thought};
 
-/// How many items a run retains for its viewers, unless it is told otherwise.
+/// How many items a run retains for its viewers by default.
 pub(crate) const DEFAULT_DISPLAY_CAPACITY: usize = 1024;
 
-/// What a viewer of a run receives, in the order in which the run showed it.
+/// An item that a viewer of a run receives, in the order of display.
 ///
 /// ```
 /// use workflow_core::DisplayItem;
@@ -51,49 +50,48 @@ pub enum DisplayItem {
     Shown {
         /// The name of the step.
         step: Arc<str>,
-        /// Which execution of the step.
+        /// The execution of the step.
         execution: ExecutionId,
-        /// Which attempt of the execution.
+        /// The attempt of the execution.
         attempt: u32,
-        /// What it showed.
+        /// The event.
         event: AnyEvent,
     },
-    /// An event that is for people too came from outside: a start event, or one that was sent (S2).
+    /// A display event came from outside: a start event, or one that was sent.
     Received {
         /// The event.
         event: AnyEvent,
     },
-    /// A child run showed or received something, or took something back.
+    /// A child run showed, received or retracted something.
     Child {
-        /// The child, then the child of it, and so on: the last is the run that showed it.
+        /// The child, then its child, and so on. The last one is the run that showed the item.
         path: Arc<[ChildRun]>,
-        /// What the child's own viewers see.
+        /// The item, as the child's own viewers receive it.
         item: Arc<Self>,
     },
-    /// An attempt that had shown something failed: what it showed no longer counts, and neither does what its child
-    /// runs showed.
+    /// An attempt with displayed items failed. Its items and those of its child runs no longer count.
     Retracted {
         /// The name of the step.
         step: Arc<str>,
-        /// Which execution of the step.
+        /// The execution of the step.
         execution: ExecutionId,
-        /// Which attempt of the execution.
+        /// The attempt of the execution.
         attempt: u32,
     },
-    /// The viewer came too late for some items, or reads too slowly: they were dropped to make room.
+    /// The viewer came too late for some items, or reads too slowly: the run dropped them to make room.
     Missed {
-        /// How many items the viewer did not get.
+        /// How many items the viewer missed.
         count: u64,
     },
-    /// The run has ended; nothing follows.
+    /// The run has ended. No item follows.
     Ended {
-        /// How it ended.
+        /// The run's final status.
         status: RunStatus,
     },
 }
 
 impl DisplayItem {
-    /// The event that was shown, also by a child run, if there is one and it is an `E`.
+    /// The displayed event, also of a child run, if there is one and it is an `E`.
     ///
     /// ```
     /// use workflow_core::{DisplayItem, prelude::*};
@@ -141,19 +139,19 @@ pub struct Display {
     step: Arc<str>,
     execution: ExecutionId,
     attempt: u32,
-    /// Written only while the hub is locked, so that nothing of an attempt is shown after it was retracted.
+    /// Written only under the hub's lock, so that no item of an attempt is shown after its retraction.
     stage: Arc<AtomicU8>,
 }
 
-/// Nothing was shown yet.
+/// The attempt has shown nothing.
 const SILENT: u8 = 0;
-/// Something was shown.
+/// The attempt has shown an item.
 const SHOWN: u8 = 1;
-/// The attempt failed: nothing of it is shown any more.
+/// The attempt failed, and shows nothing any more.
 const VOID: u8 = 2;
 
 impl Display {
-    /// A display of no run, and the one viewer of it: to call a step by hand, in a test.
+    /// A display without a run, with its one viewer, to call a step in a test.
     ///
     /// ```
     /// let (display, shown) = workflow_core::Display::detached();
@@ -165,8 +163,9 @@ impl Display {
         (hub.display("detached".into(), ExecutionId(0), 1), shown)
     }
 
-    /// Shows an event at once. It never waits and never fails: where viewers are too slow the oldest items
-    /// make room, and once the run has ended the event is dropped.
+    /// Shows an event at once. Never waits and never fails.
+    ///
+    /// If viewers are too slow, the oldest items make room. Once the run has ended, the event is dropped.
     ///
     /// ```
     /// use workflow_core::{Display, prelude::*};
@@ -185,12 +184,12 @@ impl Display {
         self.hub.publish_if(item, |ring| !ring.sealed && self.enter(SHOWN) != VOID);
     }
 
-    /// Shows an event that is both display and control, as it enters the log.
+    /// Shows an event that is for display and control, when it enters the log.
     pub(crate) fn show_logged(&self, event: AnyEvent) {
         self.hub.publish_if(self.shown(event), |_| self.enter(SHOWN) != VOID);
     }
 
-    /// Shows what a child run of the attempt shows.
+    /// Shows the items of a child run of the attempt.
     fn pass_on(&self, item: DisplayItem) {
         self.hub.publish_if(item, |ring| self.passes_on(ring));
     }
@@ -199,7 +198,7 @@ impl Display {
         !ring.sealed && self.enter(SHOWN) != VOID
     }
 
-    /// What was shown by the other, another handle of the same attempt, is taken back with what is shown by this one.
+    /// Links another handle of the same attempt: a retraction of this handle covers the items of both.
     fn answers_for(&self, other: &Self) {
         let _written = self.hub.lock();
         self.enter(other.stage.load(Ordering::Relaxed));
@@ -210,14 +209,14 @@ impl Display {
         DisplayItem::Shown { step, execution, attempt, event }
     }
 
-    /// Takes back what the attempt has shown, once, and only if it has shown something.
+    /// Retracts the attempt's items, once, and only if it has shown any.
     pub(crate) fn retract(&self) {
         let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
         let item = DisplayItem::Retracted { step, execution, attempt };
         self.hub.publish_if(item, |ring| !ring.sealed && self.enter(VOID) == SHOWN);
     }
 
-    /// Stages only go up. Returns the one that was left.
+    /// Moves to a later stage only. Returns the previous one.
     fn enter(&self, stage: u8) -> u8 {
         self.stage.fetch_max(stage, Ordering::Relaxed)
     }
@@ -229,30 +228,30 @@ impl fmt::Debug for Display {
     }
 }
 
-/// All that one run shows. Clones are the same hub.
+/// The display of one run. Clones are the same hub.
 ///
-/// Viewers end when it is closed: whoever makes a hub closes it, however the run ends.
+/// Viewers end when the hub is closed. The run that makes a hub closes it, at every kind of end.
 #[derive(Clone)]
 pub(crate) struct DisplayHub {
     ring: Arc<Mutex<Ring>>,
-    /// Hears of every item too.
+    /// Receives every item too.
     listener: Option<Arc<Listener>>,
 }
 
-/// What one run shows, if it shows something: its hub is made for the first who shows something or wants to see it.
+/// The display of one run, if it has one. The first displayed item or viewer creates the hub.
 #[derive(Debug, Default)]
 pub(crate) struct Shown(Mutex<Hall>);
 
 #[derive(Debug, Default)]
 struct Hall {
     hub: Option<DisplayHub>,
-    /// What a hub that is made later is told at once.
+    /// Settings for a hub that is created later.
     sealed: bool,
     ended: Option<RunStatus>,
 }
 
 impl Shown {
-    /// The hub, which is made as that says if there is none.
+    /// The hub. `make` creates it if there is none.
     pub(crate) fn hub(&self, make: impl FnOnce() -> DisplayHub) -> DisplayHub {
         let mut hall = self.lock();
         if let Some(hub) = &hall.hub {
@@ -269,7 +268,7 @@ impl Shown {
         hub
     }
 
-    /// From here on executions neither show anything nor take it back: what they showed stands (S28).
+    /// Executions show and retract nothing from here on. Their items stand (S28).
     pub(crate) fn seal(&self) {
         let mut hall = self.lock();
         hall.sealed = true;
@@ -278,12 +277,12 @@ impl Shown {
         }
     }
 
-    /// Ends the stream of every viewer, once each has got what is retained. Only the first call counts.
+    /// Ends the stream of every viewer, after its retained items. Only the first call counts.
     pub(crate) fn close(&self, status: RunStatus) {
         let mut hall = self.lock();
         hall.ended.get_or_insert(status);
         let hub = hall.hub.clone();
-        // Viewers are foreign code, which is never run under the lock.
+        // Wakers are foreign code, so they run without the lock.
         drop(hall);
         if let Some(hub) = hub {
             hub.close(status);
@@ -298,12 +297,12 @@ impl Shown {
 type Listener = dyn Fn(DisplayItem) + Send + Sync;
 
 impl DisplayHub {
-    /// Retains the latest `capacity` items (at least one); takes no room for them before they are shown.
+    /// Retains the latest `capacity` items, at least one. Allocates when items are shown.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { ring: Arc::new(Mutex::new(Ring::new(capacity))), listener: None }
     }
 
-    /// The same, with a listener that hears of every item and never waits.
+    /// The same, with a listener that receives every item and never waits.
     pub(crate) fn heard_by(self, listener: impl Fn(DisplayItem) + Send + Sync + 'static) -> Self {
         Self { listener: Some(Arc::new(listener)), ..self }
     }
@@ -313,17 +312,17 @@ impl DisplayHub {
         Display { hub: self.clone(), step, execution, attempt, stage: Arc::new(AtomicU8::new(SILENT)) }
     }
 
-    /// A viewer, which begins with the oldest item that is retained, of this run.
+    /// A viewer of this run, which begins with the oldest retained item.
     pub(crate) fn subscribe(&self, run: Option<Arc<dyn Any + Send + Sync>>) -> DisplayStream {
         DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone(), _run: run }
     }
 
-    /// As [`Shown::seal`].
+    /// See [`Shown::seal`].
     fn seal(&self) {
         self.lock().sealed = true;
     }
 
-    /// As [`Shown::close`].
+    /// See [`Shown::close`].
     fn close(&self, status: RunStatus) {
         let wakers = self.lock().close(status);
         wakers.into_iter().for_each(std::task::Waker::wake);
@@ -334,8 +333,8 @@ impl DisplayHub {
         self.publish_if(DisplayItem::Received { event }, |_| true);
     }
 
-    /// Shows everything to the viewers of the parent as well: what is retained, and what comes. What another forward of
-    /// the same child has shown there is not shown again.
+    /// Also shows everything to the parent's viewers: retained items, and later ones. Items that another forward of the
+    /// same child has shown there are not repeated.
     pub(crate) fn forward(&self, to: Forward) {
         let to = Arc::new(to);
         let mut ring = self.lock();
@@ -350,7 +349,7 @@ impl DisplayHub {
         }
     }
 
-    /// Shows an item to the viewers of the run, and of those above: runs may nest deeply.
+    /// Shows an item to the viewers of this run and of the runs above, in a loop, because runs may nest deeply.
     fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
         let mut next = self.publish_here(item, wanted);
         while let Some((forward, item)) = next {
@@ -359,8 +358,8 @@ impl DisplayHub {
         }
     }
 
-    /// Decides under the lock; wakes viewers, tells others, and drops what made room, after it. Answers where the item
-    /// goes next.
+    /// Decides under the lock. After it, wakes viewers, calls listeners and drops the items that made room. Returns
+    /// where the item goes next.
     fn publish_here(
         &self,
         item: DisplayItem,
@@ -368,7 +367,7 @@ impl DisplayHub {
     ) -> Option<(Arc<Forward>, DisplayItem)> {
         let mut ring = self.lock();
         if !ring.is_open() || !wanted(&ring) {
-            // The item, which is foreign code, is dropped after the lock.
+            // After the lock, because the item is foreign code.
             return None;
         }
         let forward = ring.forward.clone();
@@ -391,7 +390,7 @@ impl DisplayHub {
         }
     }
 
-    /// The ring is never left half-changed, so a panic elsewhere is no reason to stop showing.
+    /// The ring is never left half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -403,11 +402,10 @@ impl fmt::Debug for DisplayHub {
     }
 }
 
-/// One viewer of a run: a stream of what the run shows, which ends after
-/// [`Ended`](DisplayItem::Ended).
+/// One viewer of a run: a stream of its items, which ends after [`Ended`](DisplayItem::Ended).
 ///
-/// A viewer begins with the oldest item that is retained. One that comes late, or reads slowly, is told how
-/// many items it did not get; it never slows the run.
+/// A viewer begins with the oldest retained item. A late or slow viewer receives the number of items it missed; it
+/// never slows the run.
 ///
 /// ```
 /// use futures::StreamExt;
@@ -424,9 +422,9 @@ impl fmt::Debug for DisplayHub {
 #[must_use = "a stream shows nothing unless it is read"]
 pub struct DisplayStream {
     hub: DisplayHub,
-    /// Where the viewer stands; `None` once it has been told that the run has ended.
+    /// The viewer's place; `None` once it has received the end.
     cursor: Option<Cursor>,
-    /// The run, which has to be there for as long as it has viewers.
+    /// The run, which lives as long as its viewers.
     _run: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -447,7 +445,7 @@ impl Stream for DisplayStream {
 impl Drop for DisplayStream {
     fn drop(&mut self) {
         if let Some(cursor) = &self.cursor {
-            // Bound first: a waker is foreign code, and is dropped after the lock.
+            // Bound first, because a waker is foreign code and is dropped after the lock.
             let _waker = self.hub.lock().unsubscribe(cursor);
         }
     }
@@ -504,7 +502,7 @@ mod tests {
         }
     }
 
-    /// What can be read without waiting, and whether the stream has ended.
+    /// The items that can be read without waiting, and whether the stream has ended.
     fn drain(viewer: &mut DisplayStream) -> String {
         let mut read = Vec::new();
         while let Some(item) = viewer.next().now_or_never() {
@@ -526,7 +524,7 @@ mod tests {
         }
     }
 
-    /// Polls once, which must not find anything; the count goes up when the viewer is woken.
+    /// Polls once and expects no item. The count goes up when the viewer is woken.
     fn wait(viewer: &mut DisplayStream) -> Arc<Wakes> {
         let wakes = Arc::new(Wakes::default());
         let registered = Arc::clone(&wakes).into();

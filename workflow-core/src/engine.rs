@@ -51,6 +51,9 @@ pub use resume::Resumed;
 pub use start::Starting;
 pub use when_full::WhenFull;
 
+#[cfg(test)]
+pub(crate) use guarded::Guarded;
+
 use claim::IncompatibleOrphans;
 use concurrency::Concurrency;
 use contexts::ContextScopes;
@@ -111,7 +114,7 @@ struct Inner {
 }
 
 impl Engine {
-    /// Begins an engine.
+    /// Returns a builder of an engine.
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
     }
@@ -119,10 +122,12 @@ impl Engine {
     /// Starts a run of `W` on the current tokio runtime and returns a handle on it.
     ///
     /// With [`max_concurrent_runs`](EngineBuilder::max_concurrent_runs) or
-    /// [`max_concurrent_runs_of`](EngineBuilder::max_concurrent_runs_of) it waits for a place first, and is listed by
-    /// [`queued`](Self::queued) meanwhile; dropping the future gives up the wait. With
-    /// [`WhenFull::Refuse`] it does not wait. With a [`store`](EngineBuilder::store) it then waits until the store has
-    /// the beginning of the run, which goes on if the future is dropped meanwhile. A start event that no step of `W` takes does not compile.
+    /// [`max_concurrent_runs_of`](EngineBuilder::max_concurrent_runs_of) the run waits for a permit first, and
+    /// [`queued`](Self::queued) lists it meanwhile. Dropping the future gives up the wait. With [`WhenFull::Refuse`]
+    /// the start does not wait.
+    ///
+    /// With a [`store`](EngineBuilder::store) the call then waits until the store has the beginning of the run. If the
+    /// future is dropped during that wait, the run continues. A start event that no step of `W` takes does not compile.
     ///
     /// # Errors
     /// [`StartError::UnknownWorkflow`], [`StartError::ShutDown`], [`StartError::NoRuntime`],
@@ -149,19 +154,20 @@ impl Engine {
         Starting::new(&self.inner, Start::of::<W, _>(event), options)
     }
 
-    /// Which engine it is. Clones have one identity.
+    /// The engine's identity. Clones have the same one.
     pub fn id(&self) -> &EngineId {
         &self.inner.id
     }
 
-    /// The ids of the runs that have not ended, in no order; those that wait for a place are among them.
+    /// The ids of the open runs, in no order. Runs that wait for a permit are among them.
     pub fn running(&self) -> Vec<RunId> {
         self.inner.runs.ids()
     }
 
-    /// The ids of the runs that wait for a place, in the order in which they began to wait: those whose
-    /// [`start`](Self::start) has not returned, and those that were told something while they waited for the outside
-    /// and need their place again.
+    /// The ids of the runs that wait for a permit, in the order in which they began to wait.
+    ///
+    /// These are runs whose [`start`](Self::start) has not returned, and runs that received a message while they waited
+    /// for the outside and need their permit again.
     ///
     /// ```
     /// use workflow_core::RunOptions;
@@ -190,7 +196,7 @@ impl Engine {
     /// #     engine.start_with::<Slow>(Begin, RunOptions::new().id("second")).await.map(drop)
     /// # } });
     /// # tokio::task::yield_now().await;
-    /// // Elsewhere, while that is awaited:
+    /// Elsewhere, before that future completes:
     /// assert_eq!(engine.queued(), ["second".into()]);
     /// # Ok(())
     /// # }
@@ -199,32 +205,33 @@ impl Engine {
         self.inner.concurrency.queued()
     }
 
-    /// Refuses new runs, cancels those that have not ended, whether anybody holds a handle on them or not,
-    /// waits for their ends, gives up the engine's [lease](EngineBuilder::lease), and then waits, at most for `at_most`,
-    /// until observers have seen everything.
+    /// Refuses new runs, cancels the open ones, and waits for their ends.
     ///
-    /// Once it has returned, every run of the engine has ended for its handles, and no task of the engine is left: the
+    /// Runs are cancelled with or without handles. The call then gives up the engine's [lease](EngineBuilder::lease),
+    /// and waits at most `at_most` until observers have seen everything.
+    ///
+    /// Afterwards every run of the engine has ended for its handles, and no task of the engine is left. The
     /// [store](EngineBuilder::store) and the [contexts](EngineBuilder::contexts) are dropped with the last clone of the
-    /// engine, whoever still has handles on runs. Starts that wait for a permit end with [`StartError::ShutDown`](crate::StartError::ShutDown), also
-    /// those that are not polled meanwhile.
+    /// engine, even if handles on runs remain. Starts that wait for a permit end with
+    /// [`StartError::ShutDown`](crate::StartError::ShutDown), even if no task polls them.
     ///
-    /// It waits for the store for `at_most` as well, by the engine's clock, or for a second if that is longer. What the
-    /// store has not answered by then is given up, with [`StoreError::ShutDown`](crate::StoreError::ShutDown): the runs
-    /// that wait for it end here with [`RunError::Store`], and their journals stay as they are.
+    /// The call waits for the store for `at_most` too, by the engine's clock, and at least for a second. An unanswered
+    /// call of the store then ends with [`StoreError::ShutDown`](crate::StoreError::ShutDown): a run that waits for it
+    /// ends here with [`RunError::Store`], and its journal stays as it is.
     ///
-    /// [`hand_over`](Self::hand_over) leaves the runs of a store to be gone on with instead.
+    /// [`hand_over`](Self::hand_over) instead detaches the runs of a store, so that another engine can resume them.
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.ending.begin();
         let reason = "the engine is shutting down".into();
         self.inner.wind_up(at_most, self.inner.cancel_all(&reason)).await;
     }
 
-    /// Does not compile if no step of `W` takes the event, whose type has no name where it is given.
+    /// Does not compile if no step of `W` takes the event. An argument, because callers cannot name the event's type.
     fn assert_taken<W: Workflow, S: StartEvent>(_: &S) {
         const { crate::spec::check::taken_from_outside::<S>(W::TABLE) };
     }
 
-    /// Runs one workflow to its end in the caller's own task. Boxed, so that this too is compiled here.
+    /// Runs one workflow to its end in the caller's task. Boxed, so that it is compiled once, in this crate.
     pub(crate) fn run_alone(
         workflow: Unhosted,
         start: Start,
@@ -242,7 +249,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// Ends everything, and waits until nothing is left.
+    /// Ends all runs by `end_all`, and waits until no task is left. The wait for the store is bounded.
     async fn wind_up(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
         let ending = &self.ending;
         let mut ended = pin!(async {
@@ -253,7 +260,7 @@ impl Inner {
             }
         });
         let over = async {
-            // Without a store there is nothing that may never answer, and no clock is needed.
+            // Only a store may fail to answer. Without one, no clock is needed.
             if self.journals.are_kept() {
                 or_never(self.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await;
             } else {
@@ -273,7 +280,7 @@ impl Inner {
             return;
         }
         match Handle::try_current() {
-            // An error says that the runtime is going down as well.
+            // An error means that the runtime is shutting down.
             Ok(runtime) => drop(runtime.spawn_blocking(move || observers.flush(at_most)).await),
             Err(_) => observers.flush(at_most),
         }
@@ -281,7 +288,7 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// No test passes over what the replay check has found.
+    /// Panics with the first difference that the replay check has found, so that no test misses it.
     fn drop(&mut self) {
         let failures = self.common.replay_check.as_deref();
         if let Some(failure) = failures.and_then(ReplayFailures::first).filter(|_| !std::thread::panicking())

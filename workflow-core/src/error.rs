@@ -24,7 +24,7 @@ use cause::Cause;
 #[derive(Clone)]
 pub struct SharedError {
     error: Cause,
-    /// Whether it is of a step's compaction.
+    /// Whether it is the error of a step's compaction.
     in_compaction: bool,
 }
 
@@ -60,7 +60,7 @@ impl Error for SharedError {
     }
 }
 
-/// How many attempts a failure took, if it was more than one.
+/// The number of attempts, if there was more than one.
 pub(crate) fn after(attempts: u32) -> String {
     if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
 }
@@ -69,7 +69,7 @@ pub(crate) fn at(path: &str) -> String {
     if path.is_empty() || path == "." { String::new() } else { format!("at `{path}`, ") }
 }
 
-/// What went wrong between the library's own parts: a bug of the library or of a hand-written `StepInput`.
+/// An error between the library's own parts: a bug of the library or of a hand-written `StepInput`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Internal {
     #[error("parameter {slot} was bound to something its type does not take")]

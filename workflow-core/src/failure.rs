@@ -1,5 +1,5 @@
-//! `StepFailed`: the failure of a step as an event that other steps take (S29). It owns the event; what enters a
-//! log when is the scheduler's business.
+//! `StepFailed`: the failure of a step as an event for other steps (S29). This file owns the event; the scheduler
+//! decides when it enters the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::id::ExecutionId;
 use crate::input::{EventInput, Slot, StepInput, input_of};
 use crate::spec::InputSpec;
 
-/// A step failed for good, its retries used up, and the run goes on: the library emits it, steps take it (S29).
+/// A step failed for good, its retries used up, and another step takes the failure.
 ///
-/// Take it like any event of your own: `&StepFailed`, `Option<&StepFailed>`, `List<StepFailed>`, as a member of an
-/// [`EventSet`](crate::EventSet). A failure of a step that such a step catches does not fail the run: it enters the
-/// log in the scope of the execution that failed, and the run's quality is
-/// [`Degraded`](crate::Quality::Degraded) from there on. In a branch of a fan-out it stays in that branch, which
-/// then has not failed.
+/// The library emits it. Take it like any other event: `&StepFailed`, `Option<&StepFailed>`, `List<StepFailed>`, or as
+/// a member of an [`EventSet`](crate::EventSet). A caught failure does not fail the run: it enters the log in the scope
+/// of the failed execution, and the run's quality is [`Degraded`](crate::Quality::Degraded) from there on. In a branch
+/// of a fan-out it stays in that branch, which then has not failed.
 ///
-/// # Whose failures a step takes
-/// - `#[step(catches = [retrieve, rerank])]`: those of these steps.
-/// - Without `catches`: those of every step that does not itself take `StepFailed`. So steps that take failures
-///   do not catch each other for ever; the failure of one fails the run, unless another names it in `catches`.
+/// # Caught steps
+/// - `#[step(catches = [retrieve, rerank])]` catches the failures of these steps.
+/// - Without `catches`, a step catches the failures of every step that does not itself take `StepFailed`. So steps that
+///   take failures do not catch each other for ever; the failure of such a step fails the run, unless another step
+///   names it in `catches`.
 ///
-/// No step returns it: that does not compile. Return an error, and the library emits it.
+/// A step cannot return it: that does not compile. Return an error, and the library emits the event.
 ///
 /// ```
 /// use workflow_core::{Quality, StepFailed, prelude::*};
@@ -77,11 +77,11 @@ pub struct StepFailed {
     pub step: Arc<str>,
     /// Its execution.
     pub execution: ExecutionId,
-    /// What kind of failure it was.
+    /// The class of the failure.
     pub class: ErrorClass,
     /// The error's text.
     pub error: Arc<str>,
-    /// How many attempts were made (S35): 1 if it was not tried again.
+    /// How many attempts were made: 1 without a retry.
     pub attempts: u32,
 }
 

@@ -1,5 +1,5 @@
-//! The identities of runs, threads, engines, executions, timers, scopes and positions in a log. It owns how they look as
-//! text; who hands them out is elsewhere.
+//! The ids of runs, threads, engines, executions, timers, scopes and positions in a log, and their text forms. Other
+//! modules assign them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ mod status;
 pub use links::{ChildRun, ParentRun};
 pub use status::RunStatus;
 
-/// The identity of one run, unique in an engine: any text you choose, or a time-ordered UUID by default.
+/// The id of one run, unique in an engine: any text, or a time-ordered UUID by default.
 ///
 /// ```
 /// use workflow_core::RunId;
@@ -23,7 +23,7 @@ pub use status::RunStatus;
 #[serde(transparent)]
 pub struct RunId(Arc<str>);
 
-/// The identity of a thread: the runs of one conversation, user or case share one, and with it a
+/// The id of a thread. The runs of one conversation, user or case share it, and with it a
 /// [`ThreadContext`](crate::ThreadContext).
 ///
 /// ```
@@ -34,8 +34,7 @@ pub struct RunId(Arc<str>);
 #[serde(transparent)]
 pub struct ThreadId(Arc<str>);
 
-/// The identity of one engine among those that share a store: of an engine in one process, from when it is built until
-/// it is dropped. A restart makes another.
+/// The id of one engine among those that share a store. It lasts from `build` to drop, so a restart has another one.
 ///
 /// ```
 /// use workflow_core::{Engine, EngineId};
@@ -50,18 +49,18 @@ pub struct EngineId(Arc<str>);
 macro_rules! text_id {
     ($name:ident) => {
         impl $name {
-            /// Takes the text as it is.
+            /// Takes the text unchanged.
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
 
-            /// A fresh identity: a UUID of version 7, which sorts by creation time.
+            /// A new id: a UUID of version 7, which sorts by creation time.
             pub fn generate() -> Self {
                 let mut text = uuid::Uuid::encode_buffer();
                 Self((&*uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text)).into())
             }
 
-            /// The text of the identity.
+            /// The text of the id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -97,23 +96,23 @@ text_id!(RunId);
 text_id!(ThreadId);
 text_id!(EngineId);
 
-/// A position in a run's log: 1, 2, 3… (S4). Order always means `Seq`, never a clock.
+/// A position in a run's log: 1, 2, 3… Order always means `Seq`, never a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
-/// One execution of one step, numbered in the order in which the run's scheduler created them. All
-/// attempts of an execution share it.
+/// One execution of one step, numbered in order of creation by the run's scheduler. All attempts of an execution share
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExecutionId(pub u64);
 
-/// A scope of a run's scope tree (S44). [`ScopeId::ROOT`] is the run itself.
+/// A scope of a run's scope tree. [`ScopeId::ROOT`] is the run itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ScopeId(pub u32);
 
-/// One timer of a run, numbered in the order in which executions set them. That a request expires is a timer too.
+/// One timer of a run, numbered in order of setting. The expiry of a request is a timer too.
 ///
 /// ```
 /// use workflow_core::TimerId;
@@ -124,7 +123,7 @@ pub struct ScopeId(pub u32);
 pub struct TimerId(pub u64);
 
 impl ScopeId {
-    /// The scope every run begins with.
+    /// The scope in which every run begins.
     pub const ROOT: Self = Self(0);
 }
 

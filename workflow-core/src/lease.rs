@@ -1,4 +1,22 @@
-//! The lease of an engine: taking it, renewing it, and giving it up. What is claimed with it is in `claim`.
+//! The lease of an engine: the engine takes it, renews it, and gives it up. Another file, `claim`, decides which
+//! orphans the engine then claims; `owner` says whose run a run is.
+//!
+//! A lease is the right to drive runs until a point in time. The engine takes its lease before it writes to its first
+//! run, and renews it at every third of its duration:
+//!
+//! ```text
+//! time      0 ──────── 1/3 ─────── 2/3 ──────── 1 ──────
+//! engine    take       renew       renew        renew
+//!                      └ claim orphans (one search at a time)
+//! lost      take       fails       fails        term() is None: no execution begins
+//!           … renew ──▶ the next term: each run writes `RunKept` before it begins anything
+//! ```
+//!
+//! Invariant: the engine's own view ends no later than the store's. The engine counts from the start of a call, and the
+//! store from a later moment. So `term` never returns a lease that the store has already given to others.
+//!
+//! One call of the store is made at a time (`asking`). A call for a caller runs in a task of its own, because a caller
+//! may stop polling its future and would block the renewals.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,38 +29,41 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::id::EngineId;
 use crate::panics::{caught, caught_in, locked};
 use crate::patience::Patience;
 use crate::store::{EventStore, StoreError};
 
-/// The shortest lease: renewals come at a third of it.
+/// The shortest lease. Renewals come at a third of it.
 pub(crate) const SHORTEST: Duration = Duration::from_secs(1);
 
-/// The lease of one engine, as it knows of it itself.
+/// The lease of one engine, in the engine's own view.
 pub(crate) struct Lease {
     engine: EngineId,
-    /// None once it was given up for good: runs that have ended know the lease, and do not keep the store.
+    /// `None` once the engine has given the lease up for good. Ended runs keep the lease, and must not keep the store.
     store: Mutex<Option<Arc<dyn EventStore>>>,
     duration: Duration,
     held: watch::Sender<Held>,
-    /// Held while the store is asked, so that no call overtakes another.
+    /// Locked during each call of the store, so that no call overtakes another.
     asking: tokio::sync::Mutex<()>,
-    /// The task that renews it.
-    renewing: Mutex<Option<JoinHandle<()>>>,
+    /// The tasks that make these calls for callers. `give_up` waits for all of them.
+    calls: TaskTracker,
+    /// The task that renews the lease, and the runtime that has it.
+    renewing: Mutex<Option<(JoinHandle<()>, Handle)>>,
 }
 
-/// Until when the lease lasts, and how often it was taken.
+/// When the lease was last renewed, and how often the engine has taken it.
 #[derive(Default)]
 struct Held {
     since: Option<Moment>,
-    /// Renewals of a lease that had not run out do not count.
+    /// Counts the times that the engine took the lease without holding it. A renewal in time does not change it.
     term: u64,
 }
 
-/// When a renewal was begun. A monotonic clock may stand still while the machine sleeps, and one that people set may be
-/// set back: whichever says that more time has passed is believed.
+/// When a renewal began. A monotonic clock may stand still while the machine sleeps, and a system clock may be set
+/// back. The larger of both elapsed times counts.
 #[derive(Clone, Copy)]
 struct Moment(Instant, SystemTime);
 
@@ -70,25 +91,27 @@ impl Lease {
             duration,
             held: watch::Sender::default(),
             asking: tokio::sync::Mutex::default(),
+            calls: TaskTracker::new(),
             renewing: Mutex::default(),
         }
     }
 
-    /// The engine that has it.
+    /// The engine that holds the lease.
     pub(crate) fn engine(&self) -> &EngineId {
         &self.engine
     }
 
-    /// How often the engine has taken it, if it holds it: another number says that it had run out in between. O(1).
+    /// The current term, or `None` if the engine does not hold the lease. A different term means that the lease ran out
+    /// in between. O(1).
     pub(crate) fn term(&self) -> Option<u64> {
         let held = self.held.borrow();
         held.lasts(self.duration).then_some(held.term)
     }
 
-    /// Ends when it was renewed after this call.
+    /// Completes at the first renewal after this call.
     pub(crate) fn renewed(&self) -> BoxFuture<'static, ()> {
         let mut held = self.held.subscribe();
-        // An error says that the engine is gone: nothing is renewed any more.
+        // An error means that the engine is gone, and no renewal will follow.
         Box::pin(async move {
             if held.changed().await.is_err() {
                 std::future::pending::<()>().await;
@@ -96,7 +119,8 @@ impl Lease {
         })
     }
 
-    /// Takes it, and keeps it from then on: `claims` makes what claims orphans after each renewal.
+    /// Takes the lease if the engine does not hold it, and starts the task that renews it. `claims` makes the function
+    /// that the task calls after each renewal.
     pub(crate) async fn hold<C>(self: &Arc<Self>, claims: impl FnOnce() -> C) -> Result<(), StoreError>
     where
         C: Fn() -> Renewed + Send + 'static,
@@ -105,27 +129,57 @@ impl Lease {
             self.take().await?;
         }
         let mut renewing = locked(&self.renewing);
-        if self.term().is_some() && renewing.as_ref().is_none_or(JoinHandle::is_finished) {
-            // Without a runtime no run begins or goes on.
+        if self.term().is_some() && renewing.as_ref().is_none_or(|(task, _)| task.is_finished()) {
+            // Without a runtime no run begins or resumes.
             let runtime = Handle::try_current();
-            *renewing = runtime.ok().map(|runtime| runtime.spawn(keep(Arc::clone(self), claims())));
+            *renewing =
+                runtime.ok().map(|runtime| (runtime.spawn(keep(Arc::clone(self), claims())), runtime));
         }
         Ok(())
     }
 
-    /// Takes it, unless the engine holds it.
-    async fn take(&self) -> Result<(), StoreError> {
-        let _asking = self.asking.lock().await;
-        if self.term().is_none() {
-            self.ask().await?;
-        }
-        Ok(())
+    /// Takes the lease, unless the engine holds it.
+    async fn take(self: &Arc<Self>) -> Result<(), StoreError> {
+        let lease = Arc::clone(self);
+        let take = async move {
+            let _asking = lease.asking.lock().await;
+            if lease.term().is_none() { lease.ask().await.map(drop) } else { Ok(()) }
+        };
+        self.call(take).await
     }
 
-    /// Takes or renews it; answers the engines that hold one, or none if it was given up for good.
-    pub(crate) async fn renew(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
+    /// Takes or renews the lease for a caller. Returns all engines that hold one, or `None` if this engine has given
+    /// its lease up for good.
+    pub(crate) async fn renew(self: &Arc<Self>) -> Result<Option<Vec<EngineId>>, StoreError> {
+        let lease = Arc::clone(self);
+        self.call(async move { lease.renew_here().await }).await
+    }
+
+    /// The same in the polling task. Only the renewing task, which is always polled, may call it.
+    async fn renew_here(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
         let _asking = self.asking.lock().await;
         self.ask().await
+    }
+
+    /// Makes a call of the store in a task of its own, so that a caller that is not polled does not stop the renewals.
+    /// Dropping the future aborts the call. Without any runtime no task renews the lease, and the caller polls the
+    /// call.
+    async fn call<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(runtime) = Handle::try_current().ok().or_else(|| self.renewed_on()) else {
+            return call.await;
+        };
+        let task = AbortOnDropHandle::new(runtime.spawn(self.calls.track_future(call)));
+        // A task without a result was dropped with its runtime.
+        task.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
+    }
+
+    /// The runtime of the task that renews the lease, if there is one.
+    fn renewed_on(&self) -> Option<Handle> {
+        let renewing = locked(&self.renewing);
+        renewing.as_ref().filter(|(task, _)| !task.is_finished()).map(|(_, runtime)| runtime.clone())
     }
 
     async fn ask(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
@@ -134,53 +188,68 @@ impl Lease {
         let asked = caught_in(async { store.lease(&self.engine, self.duration).await }).await;
         let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
         self.held.send_modify(|held| {
-            // The store took the call before this answer: if it had not run out by now, it never had.
+            // The store took the call before it answered. If the lease had not run out by now, it never had.
             held.term += u64::from(!held.lasts(self.duration));
             held.since = Some(begun);
         });
         Ok(Some(holders))
     }
 
-    /// Gives it up for good. What the store does not hear of runs out by itself.
+    /// Waits for something, at most as long as from one renewal to the next; `None` if it takes longer.
+    pub(crate) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout(self.interval(), waits).await.ok()
+    }
+
+    /// The time from one renewal to the next.
+    fn interval(&self) -> Duration {
+        self.duration / 3
+    }
+
+    /// Gives the lease up for good. A lease whose end the store does not learn runs out by itself.
     pub(crate) async fn give_up(&self, patience: &Patience) {
         if let Some(task) = self.stop() {
-            // It may have the store until it is gone.
+            // The task may hold the store until it has ended.
             drop(task.await);
         }
-        // Nobody takes it again. Who asks the store at this moment may not be polled.
+        // From here on no call gets the store. The calls that have it end: the engine bounds each by its patience.
         let store = locked(&self.store).take();
+        self.calls.close();
+        self.calls.wait().await;
+        // A caller without a runtime may have the lock and not be polled.
         let asking = patience.wait(self.asking.lock()).await;
-        if let (Ok(_asking), true, Some(store)) = (asking, self.let_go(), store) {
+        if let (Ok(_asking), true, Some(store)) = (asking, self.clear(), store) {
             drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
         }
     }
 
-    /// The engine has no lease any more, as far as it knows; whether it had taken one.
-    fn let_go(&self) -> bool {
+    /// Notes that the engine holds no lease. Returns whether it held one.
+    fn clear(&self) -> bool {
         let mut had_taken = false;
         self.held.send_modify(|held| had_taken = held.since.take().is_some());
         had_taken
     }
 
-    /// Nobody renews it any more, once the task that did is gone.
+    /// Aborts the renewing task and returns it, so that the caller can wait for its end.
     fn stop(&self) -> Option<JoinHandle<()>> {
-        locked(&self.renewing).take().inspect(JoinHandle::abort)
+        let (task, _) = locked(&self.renewing).take()?;
+        task.abort();
+        Some(task)
     }
 }
 
-/// The lease as the engine has it: it ends with the engine.
+/// The engine's own handle on its lease. Dropping it gives the lease up.
 pub(crate) struct Leased(pub(crate) Arc<Lease>);
 
 impl Drop for Leased {
-    /// Nothing runs any more: others may have its runs at once.
+    /// No run is left, so other engines may claim at once.
     fn drop(&mut self) {
         let lease = &self.0;
         drop(lease.stop());
         let store = locked(&lease.store).take();
-        let (Some(store), true) = (store, lease.let_go()) else { return };
+        let (Some(store), true) = (store, lease.clear()) else { return };
         let engine = lease.engine.clone();
         let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
-        // Where nobody can wait for the store, the lease runs out by itself.
+        // Without a runtime no task can wait for the store, and the lease runs out by itself.
         let polled = caught(|| (&mut asked).now_or_never().is_some());
         if let (Ok(false), Ok(runtime)) = (polled, Handle::try_current()) {
             runtime.spawn(asked);
@@ -188,17 +257,17 @@ impl Drop for Leased {
     }
 }
 
-/// The answer to a renewal: a task that claims orphans, none if the engine ends, a break if it is gone.
+/// The answer to a renewal: the next claim, `None` while the engine ends, or a break once the engine is gone.
 pub(crate) type Renewed = ControlFlow<(), Option<BoxFuture<'static, ()>>>;
 
-/// Renews the lease at every third of it, and has orphans claimed, as long as the engine is there. A claim that takes
-/// long holds up no renewal.
+/// Renews the lease at every third of its duration and starts a claim after each renewal, until the engine is gone. A
+/// slow claim delays no renewal, and at most one claim runs at a time.
 async fn keep(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
     let mut claiming: Option<JoinHandle<()>> = None;
     loop {
-        tokio::time::sleep(lease.duration / 3).await;
-        // A call that fails is repeated at the next third. Nothing begins once the lease has run out.
-        match lease.renew().await {
+        tokio::time::sleep(lease.interval()).await;
+        // A failed call is repeated at the next third. Once the lease has run out, no run begins anything.
+        match lease.renew_here().await {
             Ok(Some(_)) => {}
             Ok(None) => return,
             Err(_) => continue,
@@ -220,12 +289,44 @@ impl fmt::Debug for Lease {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::engine::Guarded;
+    use crate::id::RunId;
+    use crate::store::{Batch, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun};
 
     const DURATION: Duration = Duration::from_mins(1);
+
+    /// Never answers.
+    struct Silent;
+
+    impl EventStore for Silent {
+        fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+            StoreFuture::new(std::future::pending())
+        }
+
+        fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+            StoreFuture::new(std::future::pending())
+        }
+    }
 
     fn lease_in(store: &Arc<MemoryStore>) -> Arc<Lease> {
         let store = Arc::clone(store) as Arc<dyn EventStore>;
@@ -276,6 +377,22 @@ mod tests {
             assert_eq!(claims.load(Ordering::SeqCst), renewals);
         }
         lease.give_up(&Patience::default()).await;
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_given_up_leaves_no_handle_on_a_store_that_never_answers() {
+        let (store, patience) = (Arc::new(Silent), Patience::default());
+        let guarded = Arc::new(Guarded::new(Arc::clone(&store) as Arc<dyn EventStore>, patience.clone()));
+        let lease = Arc::new(Lease::new(EngineId::generate(), guarded, DURATION));
+        let mut asks = pin!(lease.renew());
+        assert!(futures::poll!(asks.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+        let mut gives_up = pin!(lease.give_up(&patience));
+        assert!(futures::poll!(gives_up.as_mut()).is_pending(), "a call still has the store");
+        patience.end();
+        gives_up.await;
+        assert_eq!(Arc::strong_count(&store), 1, "nobody polls the caller");
+        assert!(matches!(asks.await, Err(StoreError::ShutDown)));
     }
 
     #[tokio::test]

@@ -47,15 +47,15 @@
 //! ```
 //!
 //! # The model
-//! A **run** is an append-only **log** of typed events plus a static table. An **event** is an immutable
-//! value that derives [`Event`]. When one enters the log, each **step** that takes its type is evaluated: it
-//! is **ready** when its required inputs are there, it is **bound** to the triggering event and to the latest
-//! of the other types, its **precondition** is asked, and it is **executed**. What it returns enters the log
-//! as one batch when it returns `Ok`, and nothing of it does when it fails. The first **stop** event ends the
-//! run. A run in which nothing can happen any more ends at once, and says which step waited for what.
+//! A **run** is an append-only **log** of typed events and a static table. An **event** is an immutable value that
+//! derives [`Event`]. Each event in the log is evaluated for every **step** that takes its type. The step is **ready**
+//! when its required inputs are there. It is **bound** to the triggering event and to the latest event of each other
+//! type. If its **precondition** answers yes, it is **executed**. Its outputs enter the log as one batch when it
+//! returns `Ok`; a failed execution leaves nothing there. The first **stop** event ends the run. A run in which nothing
+//! can happen any more ends at once, and its error names the steps that did not run and the events they miss.
 //!
-//! Everything else follows from log and table: joins keep no buffers that could be lost, and every
-//! execution can be explained.
+//! Everything else follows from log and table. Joins have no buffers that could be lost, and every execution can be
+//! explained.
 //!
 //! # Where to read on
 //! - [`StepInput`]: every kind of parameter. [`StepOutput`]: every kind of return type.
@@ -175,11 +175,11 @@ pub use table::{
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 
-/// What nearly every file that defines a workflow needs.
+/// The names that nearly every file with a workflow needs.
 pub mod prelude {
     pub use serde::{Deserialize, Serialize};
 
-    // For its methods alone, so that a `Request` of your own is not in its way.
+    // For its methods only, so that your own `Request` does not clash with it.
     pub use crate::Request as _;
     pub use crate::{
         Cancellation, Children, Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut,
@@ -188,7 +188,7 @@ pub mod prelude {
     };
 }
 
-/// What generated code names. Nothing here is meant to be used by hand, and all of it may change.
+/// The names for generated code. Not for use by hand; all of it may change.
 #[doc(hidden)]
 pub mod __private;
 

@@ -1,5 +1,5 @@
-//! What stands around the calls of steps: measuring, limiting, recording or replacing them, without touching the
-//! steps. Scheduling knows nothing of it: what comes back is an execution's result like any other.
+//! Middleware around the calls of steps: it can measure, limit, record or replace them. The scheduler does not know it:
+//! its result is an execution's result like any other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::input::StepCall;
 use crate::output::Emitted;
 use crate::workflow::StepFuture;
 
-/// Stands around every call of every step of an engine.
+/// Wraps every call of every step of an engine.
 ///
-/// [`EngineBuilder::middleware`](crate::EngineBuilder::middleware) adds one; the one that was added first is the
-/// outermost. An engine without any pays nothing for them. Preconditions are not calls of steps.
+/// [`EngineBuilder::middleware`](crate::EngineBuilder::middleware) adds one. The first one added is the outermost. An
+/// engine without middleware pays nothing for it. Preconditions are not wrapped.
 ///
 /// # Contract
-/// - `call` is asked once per attempt that comes to its step, where the step would be called: in the run's task, or in
-///   that of a step which has one of its own. It must return at once; what takes time belongs into the future.
-/// - It stands around the step alone. An attempt that begins with the step's compaction (`#[step(compact = …)]`) asks
-///   it when that is done, and not at all if that fails: middleware does not see what the compaction does or fails with.
-/// - The future is dropped like the step's own when the execution is dropped (S28, S31): it must not leave anything
-///   half done at an `.await`. A panic in it is a failure of the execution (S27).
-/// - What it returns is what the execution commits or fails with (S23). It may ask `next` once, or not at all and
-///   answer by [`StepCall::commit`] or an error.
+/// - `call` is called once per attempt that reaches its step: in the run's task, or in the task of a step that has one.
+///   It must return at once; slow work belongs into the future.
+/// - It wraps the step alone. For an attempt that begins with the step's compaction (`#[step(compact = …)]`) it is
+///   called after the compaction, and not at all if that fails.
+/// - The future is dropped like the step's own when the execution is dropped: it must leave nothing half done at an
+///   `.await`. A panic in it is a failure of the execution.
+/// - The execution commits its result, or fails with its error. It may call `next` once, or not at all and return
+///   [`StepCall::commit`] or an error.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -73,7 +73,7 @@ use crate::workflow::StepFuture;
 /// # }
 /// ```
 pub trait Middleware: Send + Sync + 'static {
-    /// Answers the call, usually by what `next` answers.
+    /// Handles the call, usually by calling `next`.
     fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>>;
 }
 
@@ -94,21 +94,21 @@ pub(crate) trait Surrounded: Send + Sync {
     fn step_name(&self, step: usize) -> &str;
 }
 
-/// The rest of the way to the step: further middleware, then the step itself.
+/// The rest of the way to the step: further middleware, and then the step itself.
 pub struct Next {
     host: Arc<dyn Surrounded>,
     step: usize,
-    /// How much of the middleware has been asked.
+    /// How many of the middlewares were called.
     asked: usize,
 }
 
 impl Next {
-    /// The whole way.
+    /// The way through all middleware.
     pub(crate) fn all(host: Arc<dyn Surrounded>, step: usize) -> Self {
         Self { host, step, asked: 0 }
     }
 
-    /// Calls the step with what its execution was bound to.
+    /// Calls the step with the inputs of its execution.
     pub fn call(self, call: StepCall) -> BoxFuture<'static, Result<Emitted, StepError>> {
         let Self { host, step, asked } = self;
         match host.middleware(asked) {

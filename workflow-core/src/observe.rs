@@ -1,6 +1,5 @@
-//! Observation: everything that can be seen of a run, as one enum, and who may see it. An observer is
-//! served by a thread of its own through a bounded queue, so that neither a panic nor slowness of it ever
-//! reaches a run.
+//! Observation: one enum of everything observable in a run, and its observers. A bounded queue and a thread serve each
+//! observer, so that neither its panic nor its slowness reaches a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,31 +19,31 @@ pub use trace_spans::TracingObserver;
 
 pub(crate) use queue::Observers;
 
-/// Something that was seen of a run.
+/// Something that happened in a run.
 #[derive(Debug, Clone)]
 pub struct Observation {
     /// The run.
     pub run: RunId,
     /// The name of the workflow.
     pub workflow: Arc<str>,
-    /// When, by the engine's clock. Order is the order of observations, not this.
+    /// The time, by the engine's clock. The order of observations is their order, and not the times'.
     pub at: SystemTime,
-    /// What.
+    /// The observation.
     pub what: Observed,
 }
 
-/// Everything observable. More will be added.
+/// Everything observable. More variants will be added.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Observed {
-    /// The run began; its start event follows.
+    /// The run began. Its start event follows.
     RunStarted,
-    /// The run goes on from where its journal ended (S39). Executions without an end there begin again.
+    /// The run was resumed where its journal ended. Interrupted executions begin again.
     RunResumed,
-    /// The run has waited for long, and nothing of it is kept in memory any more:
+    /// The engine unloaded the run, which had waited for a while:
     /// [`EngineBuilder::release_waiting_after`](crate::EngineBuilder::release_waiting_after).
     RunReleased,
-    /// The run was loaded again, for a timer or for somebody who wants something of it.
+    /// The engine loaded the run again, for a timer or a caller.
     RunLoaded,
     /// An event entered the log.
     EventLogged {
@@ -54,10 +53,10 @@ pub enum Observed {
         scope: ScopeId,
         /// The event.
         event: AnyEvent,
-        /// What caused it.
+        /// Its cause.
         cause: Cause,
     },
-    /// A precondition was asked and answered (S18).
+    /// A precondition answered.
     PreconditionAnswered {
         /// The step it guards.
         step: Arc<str>,
@@ -65,12 +64,12 @@ pub enum Observed {
         precondition: Arc<str>,
         /// The event that triggered the step.
         trigger: Seq,
-        /// What it said; none if it failed.
+        /// The answer; `None` if it failed.
         answer: Option<bool>,
     },
     /// An execution started.
     ExecutionStarted {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
@@ -79,113 +78,112 @@ pub enum Observed {
         /// The event that triggered it.
         trigger: Seq,
     },
-    /// An attempt failed and is to be followed by another (S35); what it showed is taken back (S25). The other has come
-    /// with [`AttemptStarted`](Self::AttemptStarted), and never does if the execution is dropped before. A failure
-    /// without another attempt is [`ExecutionFailed`](Self::ExecutionFailed) alone.
+    /// An attempt failed, and another is to follow. The attempt's displayed items are retracted.
+    ///
+    /// [`AttemptStarted`](Self::AttemptStarted) reports the other attempt, which never starts if the execution is
+    /// dropped before. A failure without another attempt is [`ExecutionFailed`](Self::ExecutionFailed) alone.
     AttemptFailed {
-        /// Whose.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
-        /// Which attempt, from 1.
+        /// The attempt, from 1.
         attempt: u32,
-        /// What kind of failure.
+        /// The class of the failure.
         class: ErrorClass,
         /// The error's text.
         error: String,
-        /// How long after this the next attempt is to begin.
+        /// The delay from this to the next attempt.
         retry_in: Duration,
-        /// Whether it begins with the step's compaction.
+        /// Whether the next attempt begins with the step's compaction.
         compacts: bool,
     },
     /// An execution is attempted again. Its first attempt is [`ExecutionStarted`](Self::ExecutionStarted) alone.
     AttemptStarted {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
-        /// Which attempt, from 2.
+        /// The attempt, from 2.
         attempt: u32,
     },
-    /// An execution ended by itself: its events follow.
+    /// An execution succeeded. Its events follow.
     ExecutionSucceeded {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
-        /// How long it took.
+        /// Its duration.
         took: Duration,
     },
     /// An execution failed for good.
     ExecutionFailed {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
-        /// What kind of failure.
+        /// The class of the failure.
         class: ErrorClass,
         /// The error's text.
         error: String,
-        /// Why it is not attempted again.
+        /// The reason for not retrying.
         not_retried: NotRetried,
-        /// How long it took.
+        /// Its duration.
         took: Duration,
     },
     /// An execution was dropped: the run ended, or its branch was dropped.
     ExecutionDropped {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
     },
-    /// What an execution wanted to commit was refused, because the run had ended (S28).
+    /// The events of an execution were refused, because the run had ended.
     CommitRefused {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
-        /// The wire names of what it wanted to leave in the log.
+        /// The wire names of the refused events.
         events: Vec<&'static str>,
     },
     /// An execution started a child run, whose own observations follow under its own id.
     ChildStarted {
-        /// The child, and who started it.
+        /// The child, and the execution that started it.
         child: ChildRun,
     },
-    /// A child run ended. Of one that goes on after its parent, the parent's observers hear under its own id only.
+    /// A child run ended. If it ends after its parent, only its own observation reports that.
     ChildEnded {
-        /// The child, and who started it.
+        /// The child, and the execution that started it.
         child: ChildRun,
-        /// How.
+        /// The child's final status.
         status: RunStatus,
     },
-    /// Something was displayed, or retracted (S25). What children show is displayed by them.
+    /// An item was displayed or retracted. Children display their own items.
     Displayed(DisplayItem),
-    /// Nothing can happen before something arrives from outside or a timer fires (S30).
+    /// The run waits for the outside or for a timer.
     RunWaiting,
     /// The run ended.
     RunEnded {
-        /// How.
+        /// The run's final status.
         status: RunStatus,
     },
-    /// The observer was too slow: this many observations, of this run or others, were left out before this
-    /// point.
+    /// The observer was too slow: so many observations, of this run or of others, are missing before this one.
     Missed {
         /// How many.
         count: u64,
     },
 }
 
-/// Sees what runs do.
+/// Observes runs.
 ///
 /// # Contract
-/// - **Order**: an observer sees the observations of one run in the order in which they happened; those of
-///   several runs interleave.
-/// - **Threads**: each observer is called from one thread of its own, never from a run's task. It may block. Only who
-///   asks to be [told at once](Self::is_told_at_once) is called by the runs themselves.
-/// - **Loss**: 4,096 observations wait for a slow observer; beyond that they are left out, and it is told
-///   how many with [`Observed::Missed`].
-/// - **Panics** are caught; the observer is called again with the next observation.
+/// - **Order**: an observer sees the observations of one run in their order; those of several runs interleave.
+/// - **Threads**: the engine calls each observer on a thread of the observer's own, never in a run's task, so it may
+///   block. Only an observer that is [told at once](Self::is_told_at_once) is called by the runs themselves.
+/// - **Loss**: 4,096 observations wait for a slow observer. Further ones are dropped, and [`Observed::Missed`] has
+///   their number.
+/// - **Panics** are caught. The observer is called again for the next observation.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -204,21 +202,20 @@ pub enum Observed {
 /// # Ok::<(), workflow_core::BuildError>(())
 /// ```
 pub trait Observer: Send + Sync + 'static {
-    /// Is told of one observation.
+    /// Handles one observation.
     fn observe(&self, observation: &Observation);
 
-    /// Whether runs and executions get `tracing` spans; only [`TracingObserver`] says so.
+    /// Whether runs and executions get `tracing` spans. Only [`TracingObserver`] returns `true`.
     #[doc(hidden)]
     fn wants_spans(&self) -> bool {
         false
     }
 
-    /// Whether it is called where things happen, before the run goes on, instead of from a thread of its own. `false`
-    /// by default; asked once, when the engine is built.
+    /// Whether runs call the observer directly, instead of its thread. Default: `false`.
     ///
-    /// Such an observer misses nothing, and has seen everything of a run when its outcome is there: for tests, and for
-    /// what must not be behind. It is called by several runs at the same time, each run waits for it, and so does
-    /// whatever else runs on that thread: it has to be quick and must not block.
+    /// The engine asks once, when it is built. A direct observer misses nothing, and has seen everything of a run
+    /// before the run's outcome is available: for tests, and for uses without delay. Several runs call it at the same
+    /// time. Each run waits for it, and so do other tasks on that thread: it has to be quick and must not block.
     fn is_told_at_once(&self) -> bool {
         false
     }

@@ -23,15 +23,15 @@ mod runaway;
 pub use incompatible::Incompatibility;
 pub use recorded::RecordedRunError;
 
-/// Why an engine cannot be built: every problem, not just the first.
+/// The problems of an engine that cannot be built: all of them, not just the first.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BuildError {
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<BuildProblem>,
 }
 
-/// One thing that is wrong with an engine.
+/// One problem of an engine.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildProblem {
@@ -43,7 +43,7 @@ pub enum BuildProblem {
     Config {
         /// The workflow that needs it.
         workflow: String,
-        /// What is wrong with it.
+        /// The problem.
         source: ConfigError,
     },
     /// A layer of a configuration cannot be read.
@@ -63,20 +63,20 @@ pub enum BuildProblem {
         /// The workflow.
         workflow: &'static str,
     },
-    /// The engine is to take a lease, and has no store to take it from.
+    /// The engine has a lease, and no store for it.
     #[error("a lease is set, and there is no store to take it from: give one with `.store(…)`")]
     LeaseWithoutStore,
-    /// The engine's lease is too short to be renewed in time.
+    /// The lease is too short for its renewals.
     #[error(
         "a lease of {lease:?} is too short to be renewed in time: it has to last for {shortest:?} at least"
     )]
     LeaseTooShort {
-        /// How long it would last.
+        /// Its duration.
         lease: Duration,
-        /// The bound.
+        /// The shortest duration.
         shortest: Duration,
     },
-    /// Two event types have one wire name (S1).
+    /// Two event types have one wire name.
     #[error(
         "two event types are named `{event}`: `{}` and `{}`; give one another name with `#[event(name = \"…\")]`",
         types[0], types[1]
@@ -102,7 +102,7 @@ impl Error for BuildError {
     }
 }
 
-/// Why a run that a store has does not go on here, or is not to be had. It is left as it is.
+/// Why a run could not be resumed or found. Its journal stays as it is.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
@@ -122,40 +122,40 @@ pub enum ResumeError {
         /// Its workflow.
         workflow: Arc<str>,
     },
-    /// The run is of another workflow than the one it was asked for as.
+    /// The run belongs to another workflow than the caller's.
     #[error("run `{run}` is of workflow `{workflow}`, not of `{asked}`")]
     WrongWorkflow {
         /// The run.
         run: RunId,
         /// Its workflow.
         workflow: Arc<str>,
-        /// The workflow that was asked for.
+        /// The workflow that the caller expects.
         asked: &'static str,
     },
-    /// The workflow is not what it was when the run's journal was written (S41).
+    /// The workflow has changed since the run's journal was written, and does not fit it.
     #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
         run: RunId,
-        /// What is different.
+        /// The differences.
         difference: Incompatibility,
     },
-    /// The run goes on in another engine, which holds its lease (S40).
+    /// Another engine drives the run, and holds its lease.
     #[error("run `{run}` goes on in engine `{engine}`, which holds its lease")]
     Elsewhere {
         /// The run.
         run: RunId,
-        /// Who drives it.
+        /// The engine that drives the run.
         engine: EngineId,
     },
-    /// Whenever the run was looked at, somebody had written to it since the look before. With
-    /// [leases](crate::EngineBuilder::lease) alone: it can be tried again.
+    /// Another engine wrote to the run at each look-up. Only with [leases](crate::EngineBuilder::lease). The call can
+    /// be repeated.
     #[error("run `{run}` is being written to by somebody else: try it again")]
     Contended {
         /// The run.
         run: RunId,
     },
-    /// The run's configuration cannot be made of what the engine has now.
+    /// The engine's present configuration does not fit the run.
     #[error(transparent)]
     Config(ConfigError),
     /// The engine was shut down.
@@ -169,7 +169,7 @@ pub enum ResumeError {
     Store(#[source] StoreError),
 }
 
-/// Why a run was not started. Nothing of it is left behind.
+/// Why a run was not started. No trace of the run remains.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -181,16 +181,16 @@ pub enum StartError {
         /// The workflow.
         workflow: &'static str,
     },
-    /// A run of this id is running, or the engine's store has its journal: for a child run, one that is another parent's
-    /// or nobody's, or that was begun by the other of [`Children::run`](crate::Children::run) and
+    /// A run of this id is running, or the engine's store has its journal. For a child run, the journal is of another
+    /// parent's child, of no child, or of a child begun by the other of [`Children::run`](crate::Children::run) and
     /// [`Children::start`](crate::Children::start).
     #[error("run `{run}` exists already: choose another id, or leave it out")]
     DuplicateRun {
         /// The id.
         run: RunId,
     },
-    /// The child run that an earlier process has begun for the execution is of another workflow than the one that the
-    /// execution asks for now, as it runs again: the step does something else than before.
+    /// The child run that an earlier process began for the execution is of another workflow. The repeated step does
+    /// something else than before.
     #[error(
         "child run `{run}` was begun as one of workflow `{workflow}`, and is asked for as one of `{asked}` now: give another id to the child, or let the step begin what it began before"
     )]
@@ -199,7 +199,7 @@ pub enum StartError {
         run: RunId,
         /// Its workflow.
         workflow: Arc<str>,
-        /// The workflow that was asked for.
+        /// The workflow that the execution asks for.
         asked: &'static str,
     },
     /// A child run would be nested deeper than the engine allows.
@@ -207,9 +207,9 @@ pub enum StartError {
         "the child run would be {depth} deep, and children nest {limit} deep at most: end the recursion, or raise `max_child_depth`"
     )]
     TooDeep {
-        /// How many runs would be above it.
+        /// How many runs would be above the child.
         depth: u32,
-        /// The bound.
+        /// The most levels.
         limit: u32,
     },
     /// The execution that was to start a child run has ended, or its run has.
@@ -218,49 +218,48 @@ pub enum StartError {
         /// The run of the execution.
         run: RunId,
     },
-    /// The child run goes on in another engine, which holds its lease (S40): it was begun before its parent's process
-    /// was gone, and somebody has [attached](crate::Engine::attach) to it. No step is told: the parent stops and is left
-    /// as its journal has it, to be gone on with when the child has ended or is nobody's.
+    /// Another engine drives the child run, and holds its lease. An earlier process of the parent began the child, and
+    /// a caller has [attached](crate::Engine::attach) to it. No step sees this error: the parent stops with its journal
+    /// unchanged, and can be resumed when the child has ended or its engine is gone.
     #[error("child run `{run}` goes on in engine `{engine}`, which holds its lease")]
     Elsewhere {
         /// The child.
         run: RunId,
-        /// Who drives it.
+        /// The engine that drives the child.
         engine: EngineId,
     },
     /// The configuration of this run does not fit its type.
     #[error(transparent)]
     Config(ConfigError),
-    /// There is no place for another run now, and the engine refuses what it has no place for
-    /// ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
+    /// No permit is free, and the engine refuses starts without one ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
     #[error(
         "{} already, which is the most: start it later",
         .workflow.map_or_else(|| format!("{limit} runs run"), |workflow| format!("{limit} runs of workflow `{workflow}` run"))
     )]
     Full {
-        /// How many may run at a time.
+        /// The limit.
         limit: usize,
-        /// The workflow whose limit it is; none for the engine's.
+        /// The workflow with the limit; `None` for the engine's limit.
         workflow: Option<&'static str>,
     },
     /// The start event is too large.
     #[error(transparent)]
     TooLarge(EventTooLarge),
-    /// The start event has no JSON that could be read back, and the engine's store keeps events as such.
+    /// The start event has no JSON that could be read back, and the engine's store serialises.
     #[error("{}", unfit_text(event, path, problem))]
     Unfit {
         /// The event's wire name.
         event: &'static str,
         /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
         path: String,
-        /// What is wrong there.
+        /// The problem at that place.
         #[source]
         problem: UnfitValue,
     },
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,
-    /// The store did not take the beginning of the run, or did not say what it has of a child run.
+    /// The store did not take the beginning of the run, or a child run's journal could not be read.
     #[error("the store kept the run from starting: {0}")]
     Store(#[source] StoreError),
     /// There is no tokio runtime to run on.
@@ -268,7 +267,7 @@ pub enum StartError {
     NoRuntime,
 }
 
-/// How a run ended without its output.
+/// Why a run ended without its output.
 ///
 /// Clones share their sources.
 #[derive(Clone, thiserror::Error)]
@@ -280,52 +279,52 @@ pub enum RunError {
     /// The run was not started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// An execution failed and nothing takes its failure (S29).
+    /// An execution failed, and no step catches its failure.
     #[error("step `{step}` failed{} ({execution}, {class}): {source}", after(*.attempts))]
     StepFailed {
         /// The step.
         step: Arc<str>,
         /// The execution.
         execution: ExecutionId,
-        /// How many attempts were made (S35).
+        /// How many attempts were made.
         attempts: u32,
-        /// What kind of failure the last one was.
+        /// The class of the last failure.
         class: ErrorClass,
-        /// What it failed with.
+        /// The last error.
         source: SharedError,
     },
-    /// Branches of a fan-out that waits for all failed (S49).
+    /// Branches of a fan-out with `wait_all` failed.
     #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
     BranchesFailed {
         /// Every failure, in the order of the branches.
         failures: Vec<BranchFailure>,
     },
-    /// A precondition failed (S18).
+    /// A precondition failed.
     #[error("precondition `{precondition}` of step `{step}` failed: {source}")]
     PreconditionFailed {
         /// The step it guards.
         step: Arc<str>,
         /// The precondition.
         precondition: Arc<str>,
-        /// What it failed with.
+        /// Its error.
         source: SharedError,
     },
-    /// Nothing ran, nothing was scheduled, and nothing that could have arrived would have made a step run (S30).
+    /// The run stalled: no execution was in flight or scheduled, and no possible arrival would have made a step run.
     #[error("{0}")]
     Stalled(Box<StallReport>),
-    /// It was cancelled (S31).
+    /// The run was cancelled.
     #[error("the run was cancelled: {reason}")]
     Cancelled {
-        /// Why, in the words of who cancelled it.
+        /// The reason, as the caller gave it.
         reason: Arc<str>,
     },
-    /// It was active for as long as it may (S32); its executions were dropped.
+    /// The run's active time reached its bound. Its executions were dropped.
     #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
     TimedOut {
-        /// How long it may.
+        /// The bound.
         after: Duration,
     },
-    /// The log holds as many events as it may.
+    /// The run's log reached its bound.
     #[error(
         "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
     )]
@@ -333,54 +332,53 @@ pub enum RunError {
         /// The bound.
         limit: u64,
     },
-    /// Another execution was due, and the run had had as many as it may.
+    /// The run's executions reached their bound, and another one was due.
     #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
     TooManyExecutions {
         /// The bound.
         limit: u64,
-        /// The steps of the loop that ran away, each triggering the next and the last the first. Empty if no loop led
-        /// to the step that ran most often: then something fans out that far, or sends that much.
+        /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if the step
+        /// that ran most often is in no loop; then a fan-out, or messages from outside, caused the executions.
         looping: Vec<Arc<str>>,
-        /// How often the loop went round.
+        /// How many rounds the loop made.
         rounds: u64,
         /// The step that ran most often.
         busiest: Arc<str>,
-        /// How often that was.
+        /// How often it ran.
         executions: u64,
     },
-    /// The store did not take what the run wrote, or did not say so, or what it has of the run cannot be read: the journal
-    /// is as it is.
+    /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
     #[error("the store kept the run from going on: {source}")]
     Store {
-        /// What the store reported.
+        /// The store's error.
         source: StoreError,
     },
-    /// Somebody else writes the run's journal: this run stopped without effect (S40).
+    /// Another engine or process writes the run's journal. This run stopped without effect.
     #[error("run `{run}` is written by somebody else, or was removed: it stopped here")]
     Conflict {
         /// The run.
         run: RunId,
     },
-    /// The workflow is not what it was when the run's journal was written: the run was left as it is (S41).
+    /// The workflow has changed since the run's journal was written, and does not fit it. The journal stays as it is.
     #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
         run: RunId,
-        /// What is different.
+        /// The differences.
         difference: Incompatibility,
     },
-    /// It ended earlier, and its journal says no more than this.
+    /// The run ended earlier, and its journal has no more than this.
     #[error("the run ended {status}{}{error}", if .error.is_empty() { "" } else { ": " })]
     Past {
-        /// How it ended.
+        /// The final status.
         status: RunStatus,
-        /// Why, if that is known.
+        /// The reason, if it is known.
         error: Arc<str>,
     },
     /// The task that drove the run is gone: its runtime was shut down, or it panicked outside of any step.
     #[error("the task that drove the run ended before the run did")]
     Abandoned,
-    /// The log ended the run with an event that the workflow's output type does not hold.
+    /// The run's stop event is not in the workflow's output type.
     #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
     UnexpectedStop {
         /// The stop event.
@@ -388,18 +386,18 @@ pub enum RunError {
         /// The workflow.
         workflow: &'static str,
     },
-    /// The run completed, and its stop event panicked when it was cloned: the report has the event.
+    /// The run completed, and cloning its stop event panicked. The report has the event.
     #[error("the run ended with `{event}`, which cannot be taken out of the log: it panicked: {message}")]
     OutputPanicked {
         /// The stop event.
         event: &'static str,
-        /// What it panicked with.
+        /// The panic.
         message: String,
     },
 }
 
-/// As derived, but compiled here: every program that runs a workflow shows its error somewhere, and what is derived
-/// would be compiled there again with everything that an error can hold.
+/// Written by hand, so that it is compiled here. A derived implementation would be compiled again in every program that
+/// shows the error, with everything that an error can hold.
 impl fmt::Debug for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -457,78 +455,78 @@ fn list(failures: &[BranchFailure]) -> String {
     failures.iter().fold(String::new(), |text, failure| text + "\n- " + &failure.to_string())
 }
 
-/// Why something was not taken by a run.
+/// Why a run refused a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The run has ended (S33).
+    /// The run has ended.
     #[error("run `{run}` has ended: {status}")]
     Ended {
         /// The run.
         run: RunId,
-        /// How it ended.
+        /// The final status.
         status: RunStatus,
     },
-    /// The workflow's table does not hold the event.
+    /// No step of the workflow takes the event.
     #[error("no step of the workflow takes `{event}`")]
     NotTaken {
         /// The event's wire name.
         event: &'static str,
     },
-    /// The event or the reply is too large: nothing of it was taken.
+    /// The event or the reply is too large. The run took nothing.
     #[error(transparent)]
     TooLarge(EventTooLarge),
-    /// The event or the reply has no JSON that could be read back, and the engine's store keeps events as such: nothing of
-    /// it was taken.
+    /// The event or the reply has no JSON that could be read back, and the engine's store serialises. The run took
+    /// nothing.
     #[error("{}", unfit_text(event, path, problem))]
     Unfit {
         /// The event's wire name; of a reply, that of its request and `.reply`.
         event: &'static str,
         /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
         path: String,
-        /// What is wrong there.
+        /// The problem at that place.
         #[source]
         problem: UnfitValue,
     },
-    /// The engine's store refuses the event or the reply, such as one that is larger than the store takes at once. Nothing
-    /// of it was taken, and the run goes on.
+    /// The engine's store refuses the event or the reply, for example for its size. The run took nothing, and
+    /// continues.
     #[error("the store of run `{run}` refuses `{event}`: {source}")]
     Refused {
         /// The run.
         run: RunId,
         /// The event's wire name; of a reply, that of its request and `.reply`.
         event: &'static str,
-        /// What the store reports.
+        /// The store's error.
         source: StoreError,
     },
-    /// There is no open request at this position: there never was one, or it was dropped with its branch.
+    /// No request is open at this position: there was none, or its branch was dropped.
     #[error("no request is open at {request}: there never was one, or its branch is gone")]
     NotOpen {
         /// The position.
         request: Seq,
     },
-    /// The request at this position was answered before (S33).
+    /// The request at this position was answered before.
     #[error("the request at {request} was answered already")]
     Answered {
         /// The position.
         request: Seq,
     },
-    /// The time of the request at this position ran out before (S32).
+    /// The request at this position has expired.
     #[error("the request at {request} has expired")]
     Expired {
         /// The position.
         request: Seq,
     },
-    /// What was sent is no reply to the request at this position.
+    /// The message is no reply to the request at this position.
     #[error("that is no reply to the `{asked}` at {request}: {}{problem}", at(.path))]
     UnfitReply {
         /// The position.
         request: Seq,
         /// The request's wire name.
         asked: String,
-        /// Where in the reply; empty or `.` for the whole of it.
+        /// The place in the reply; empty or `.` for the whole.
         path: String,
-        /// What is wrong there.
+        /// The problem at that place.
         problem: String,
     },
     /// The request at this position is of another type.
@@ -538,16 +536,16 @@ pub enum SendError {
         request: Seq,
         /// The request's wire name.
         asked: String,
-        /// The wire name of what the reply answers.
+        /// The wire name of the request that the reply is for.
         answered: &'static str,
     },
-    /// The run was [let go of](crate::EngineBuilder::release_waiting_after) while it waited, and its journal cannot be
-    /// read now. Nothing was taken; the run still waits, and it can be tried again.
+    /// The engine had [unloaded](crate::EngineBuilder::release_waiting_after) the waiting run, and cannot read its
+    /// journal now. The run took nothing and still waits. The call can be repeated.
     #[error("run `{run}` waits in its store, and cannot be read now: {problem}")]
     NotLoaded {
         /// The run.
         run: RunId,
-        /// What the store says.
+        /// The store's error.
         problem: String,
     },
 }

@@ -18,7 +18,7 @@ impl Patience {
         self.0.cancel();
     }
 
-    /// Waits for something that may wait for a store, until the engine gives up. An answer that is there counts.
+    /// Waits for a future that depends on a store, until the engine gives up. An answer that is ready counts.
     pub(crate) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
         match select(pin!(waits), pin!(self.0.cancelled())).await {
             Either::Left((answer, _)) => Ok(answer),
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_a_store_waits_until_the_engine_gives_up() {
+    fn a_wait_for_a_store_ends_when_the_engine_gives_up() {
         let patience = Patience::default();
         let mut waits = pin!(patience.wait(pending::<()>()));
         assert!(waits.as_mut().now_or_never().is_none());
@@ -44,7 +44,7 @@ mod tests {
         assert!(matches!(waits.now_or_never(), Some(Err(StoreError::ShutDown))));
         assert!(
             matches!(patience.wait(ready(1)).now_or_never(), Some(Ok(1))),
-            "an answer that is there counts"
+            "an answer that is ready counts"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! What becomes of an attempt that failed: whether it is followed by another and after which time, or why not.
-//! Decisions are made here and are data; whoever waits, and begins the next attempt, is the run.
+//! Decisions about failed attempts: another attempt after a delay, or the reason for none. A decision is data. The run
+//! waits for the delay and begins the attempt.
 //!
-//! No clock and no runtime: the same policy, failure and seed always give the same delay (S36).
+//! There is no clock and no runtime here: the same policy, failure and seed always give the same delay (S36).
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ pub use retries::Retries;
 pub(crate) use attempts::{NextAttempt, tried};
 pub(crate) use rules::Rules;
 
-/// Which failures are followed by another attempt, by their class, and when (S35).
+/// A policy for retries: by the class of a failure, how many and after which delays.
 ///
 /// An engine has one for all steps ([`EngineBuilder::retry`](crate::EngineBuilder::retry)), and a step may have one of
-/// its own: `#[step(retry = RetryPolicy::none())]`. All attempts are one execution: they are given the same events, and
-/// nothing of those that failed enters the log (S20, S23).
+/// its own: `#[step(retry = RetryPolicy::none())]`. All attempts are one execution: they get the same events, and a
+/// failed attempt leaves nothing in the log.
 ///
 /// ```
 /// use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct RetryPolicy {
     transient: Retries,
     tool: Retries,
     model: Retries,
-    /// None if it goes by whether the step has a compaction.
+    /// `None` if it depends on whether the step has a compaction.
     context_limit: Option<Retries>,
     permanent: Retries,
     rejected: Retries,
@@ -49,7 +49,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The default of every engine (S35):
+    /// The default of every engine:
     ///
     /// | class | retries |
     /// |---|---|
@@ -59,7 +59,7 @@ impl RetryPolicy {
     /// | `context_limit` | 1, at once, of a step with a compaction, `#[step(compact = shorten)]`; else none |
     /// | `permanent`, `rejected` | none |
     ///
-    /// An input that does not fit a model's context will not fit the next time either, unless it is made smaller.
+    /// An input that exceeds a model's context exceeds it again, unless a compaction makes it smaller.
     ///
     /// ```
     /// use std::time::Duration;
@@ -83,8 +83,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Every failure is final, also where a step has a compaction: to have it called, add
-    /// `.on(ErrorClass::ContextLimit, Retries::fixed(1, Duration::ZERO))`.
+    /// No retries, also for steps with a compaction. To call the compaction, add `.on(ErrorClass::ContextLimit,
+    /// Retries::fixed(1, Duration::ZERO))`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -104,7 +104,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Sets the retries of one class; the others stay as they are.
+    /// Sets the retries of one class. Other classes stay unchanged.
     ///
     /// ```
     /// use std::time::Duration;
@@ -127,8 +127,10 @@ impl RetryPolicy {
         self
     }
 
-    /// No retry begins later than so long after the first attempt began, whatever the class. A delay that would end
-    /// later is not begun. What runs is not interrupted: that is what `#[step(timeout = "30s")]` is for.
+    /// Sets the latest time of a retry, from the beginning of the first attempt, for all classes.
+    ///
+    /// A delay that would end later is not begun. Running attempts are not interrupted: use `#[step(timeout = "30s")]`
+    /// for that.
     ///
     /// ```
     /// use std::time::Duration;
@@ -144,11 +146,11 @@ impl RetryPolicy {
         self
     }
 
-    /// When an execution is attempted again after a failure; `None` if it is not. A function of its arguments alone.
+    /// The delay before the next attempt after a failure; `None` for no attempt. A function of its arguments alone.
     ///
-    /// `failed` counts the attempts of the execution that failed with this class, the last one among them, so that
-    /// each class has its own retries. `elapsed` is the time since the first attempt began, and `seed` is what jitter
-    /// is drawn from. It is what holds for a step without a compaction.
+    /// `failed` counts the execution's failures of this class, including the last one, so each class has its own
+    /// retries. `elapsed` is the time since the first attempt began, and `seed` determines the jitter. The result is
+    /// for a step without a compaction.
     ///
     /// ```
     /// use std::time::Duration;
@@ -161,11 +163,12 @@ impl RetryPolicy {
         self.decide(class, failed, elapsed, seed).ok()
     }
 
-    /// The same with the reason if it is not. Both are recorded and told; a policy of a run that is ending is
-    /// overruled by [`NotRetried::RunEnding`].
+    /// The delay before the next attempt, or the reason for none.
+    ///
+    /// Journal and observers get either. A run that is ending overrules the policy, with [`NotRetried::RunEnding`].
     ///
     /// # Errors
-    /// Why the failure is final: its class, that its retries are used up, or the budget.
+    /// The reason: the class, used-up retries, or the budget.
     ///
     /// ```
     /// use std::time::Duration;

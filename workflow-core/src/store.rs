@@ -1,5 +1,5 @@
-//! Where the journals of runs are kept: the trait that a store implements, and the one that keeps them in
-//! memory. What a journal says is `record`'s; who writes it, and when, is the run's.
+//! Stores of journals: the trait that a store implements, and the store in memory. `record` defines the contents of a
+//! journal, and `run` writes it.
 
 use std::fmt;
 use std::future::Future;
@@ -29,7 +29,7 @@ pub use retention::Retention;
 pub use summary::{RunQuery, RunSummary, StoredRun};
 pub use waiting::WaitingFor;
 
-/// A place in the journal of a run: how many records stand before it. A journal begins at 0.
+/// A place in a run's journal: the number of records before it. A journal begins at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Position(pub u64);
@@ -47,56 +47,55 @@ impl fmt::Display for Position {
     }
 }
 
-/// What enters a journal at once, and where the run stands with it.
+/// The records of one write, and the run's summary after it.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// The records, in their order; at least one.
     pub records: Vec<Record>,
-    /// The run as the batch leaves it: what [`EventStore::runs`] lists.
+    /// The run's summary after the write, which [`EventStore::runs`] lists.
     pub run: RunSummary,
 }
 
-/// Keeps the journals of runs.
+/// Stores the journals of runs.
 ///
-/// A journal is the append-only sequence of a run's [`Record`]s. A store maps the id of a run to its journal
-/// and to its latest [`RunSummary`]; it has these duties and no other knowledge. It never interprets a
-/// record: it does not know what one means, nor when a run is over other than by the summary.
+/// A journal is the append-only sequence of a run's [`Record`]s. A store maps the id of a run to its journal and to its
+/// latest [`RunSummary`], and has no other duty. It never interprets a record. Only the summary says whether a run has
+/// ended.
 ///
-/// **Ids.** Any text of up to 1 KiB is the id of a run, the empty one too, and ids that differ in a single
-/// byte are those of two runs.
+/// **Ids.** Any text of up to 1 KiB is a valid id, the empty one too. Ids that differ in one byte name two runs.
 ///
-/// **Sizes.** A store takes batches of at least 1,000 records, and events of at least 1 MiB as JSON; what it cannot
-/// take beyond that it refuses as a whole, with [`StoreError::Unserialisable`]. The engine writes at most 1,000 records and
-/// 16 MiB at once, unless a run commits more at once: a step that returns 10,000 events asks for more. The engine repeats a
-/// refused write in smaller ones. What is still refused fails the execution that emitted it, or the call that sent it.
+/// **Sizes.** A store accepts writes of at least 1,000 records, and events of at least 1 MiB as JSON. It refuses a
+/// larger write as a whole, with [`StoreError::Unserialisable`]. The engine writes at most 1,000 records and 16 MiB at
+/// once, except for a larger single commit: a step that returns 10,000 events is one. The engine repeats a refused
+/// write in smaller ones. A write that is refused again fails the execution that emitted its events, or the call that
+/// sent them.
 ///
-/// **Order.** The calls for one run have a single order, whichever process they come from, and each sees all
-/// that came before it. A call that has returned comes before every call that begins later. Runs are
-/// independent of each other: one that fails or is slow holds up no other.
+/// **Order.** The calls for one run have a single order across all processes, and each call sees the effects of all
+/// earlier ones. A call that has returned precedes every call that begins later. Runs are independent of each other: a
+/// failing or slow run delays no other.
 ///
-/// **Atomicity.** A batch is in the journal as a whole or not at all, and with it its summary: no reader sees
-/// a part, and neither does anybody after a crash.
+/// **Atomicity.** A write is in the journal as a whole or not at all, together with its summary. No reader sees a part
+/// of it, even after a crash.
 ///
-/// **Durability.** When [`append`](Self::append) returns `Ok`, the batch is as durable as the store promises
-/// to its users. The engine starts nothing that depends on a batch before that (S38).
+/// **Durability.** When [`append`](Self::append) returns `Ok`, the write is as durable as the store promises to its
+/// users. The engine starts nothing that depends on a write before that.
 ///
-/// **Errors.** [`StoreError::Conflict`], [`StoreError::Unserialisable`] and [`StoreError::Corrupt`] mean that nothing was
-/// changed. After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here and leaves its
-/// journal as it is. A store repeats what is worth repeating by itself, and finds out whether an append whose
-/// answer was lost has succeeded. A panic is taken for `Unavailable`.
+/// **Errors.** [`StoreError::Conflict`], [`StoreError::Unserialisable`] and [`StoreError::Corrupt`] mean that nothing
+/// was changed. After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here, and its
+/// journal stays as it is. A store retries by itself where a retry can help, and finds out whether an append with a
+/// lost answer has succeeded. A panic counts as `Unavailable`.
 ///
-/// **Time.** Calls are made, and their futures polled, in the tasks of runs: they must not block. Every future
-/// resolves in the end, be it with `Unavailable`: a run cannot end before its store has answered.
+/// **Time.** The tasks of runs make the calls and poll the futures, so neither may block. Every future completes in the
+/// end, if only with `Unavailable`: a run cannot end before its store has answered.
 ///
-/// **Cancellation.** A call begins when it is made, or when its future is first polled. A future that is
-/// dropped before it returns leaves a call whose answer is lost: it is done, or not done, or still to be done
-/// after others that begin later, but never half done and in nobody's way.
+/// **Cancellation.** A call begins when it is made, or when its future is first polled. If the future is dropped before
+/// it completes, the answer is lost. The call is then done, not done, or done after later calls, but never half done,
+/// and it blocks no other call.
 ///
-/// **Values.** A store that keeps bytes serialises the records, for example with `serde_json::to_vec`, and
-/// reads them back with `serde_json::from_slice`. Events in records are JSON, and no other format reads them. The store
-/// puts at most four arrays or objects of its own around a record ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)). A store
-/// that keeps everything in memory keeps records as they are, serialises nothing, and says so:
-/// [`serialises`](Self::serialises).
+/// **Values.** A store of bytes serialises the records, for example with `serde_json::to_vec`, and reads them back with
+/// `serde_json::from_slice`. Events in records are JSON, and no other format reads them. The store puts at most four
+/// arrays or objects of its own around a record ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)). A store in memory keeps
+/// the records themselves, serialises nothing, and returns `false` from [`serialises`](Self::serialises).
 ///
 /// `event_store_conformance!` in `workflow-testkit` has a test for each of these sentences that can be tested.
 ///
@@ -112,87 +111,88 @@ pub struct Batch {
 /// # }
 /// ```
 pub trait EventStore: Send + Sync + 'static {
-    /// Appends a batch to the journal of a run, if the journal ends at `expected`; position 0 begins one.
+    /// Appends a write to a run's journal, if the journal ends at `expected`. Position 0 begins a journal.
     ///
-    /// This rule is what keeps two writers of one run apart (S40): of any number of appends at the same
-    /// position exactly one succeeds. It is not idempotent: an append that is repeated is a conflict.
+    /// This rule keeps two writers of one run apart: of any number of appends at the same position exactly one
+    /// succeeds. An append is not idempotent: the same append again is a conflict.
     ///
     /// # Errors
-    /// `Conflict` if the journal ends elsewhere, with where it ends; `Unserialisable` if a record has no form
-    /// that the store can keep, or the batch is larger than the store takes at once; `Corrupt` if what is kept does not tell
-    /// where the journal ends; `Unavailable`.
+    /// `Conflict`, with the real end, if the journal ends elsewhere. `Unserialisable` if the store cannot represent a
+    /// record, or the write is too large. `Corrupt` if the store cannot tell where the journal ends. `Unavailable`.
     ///
-    /// After `Unserialisable` the engine appends the records again, in smaller batches and at the same position, and reads
-    /// the journal if one of these is refused as well. In all other cases it stops the run with
-    /// [`RunError::Conflict`](crate::RunError::Conflict) or [`RunError::Store`](crate::RunError::Store), and leaves its
-    /// journal as it is.
+    /// After `Unserialisable` the engine appends the records again in smaller writes at the same position, and reads
+    /// the journal if one of these is refused too. In all other cases it stops the run with
+    /// [`RunError::Conflict`](crate::RunError::Conflict) or [`RunError::Store`](crate::RunError::Store), and the
+    /// journal stays as it is.
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;
 
-    /// The records of a run from a position on, in their order: at most so many, where 0 is taken as 1, and at
-    /// least one unless the journal ends there. It may end within a batch. Of a run that the store does not
-    /// have, and from behind the end, there are none. Changes nothing.
+    /// Reads the records of a run from a position on, in their order.
+    ///
+    /// Returns at most `at_most` records, where 0 counts as 1, and at least one unless the journal ends there. The last
+    /// one may be inside a write. Returns none for an unknown run, and from behind the end. Changes nothing.
     ///
     /// # Errors
-    /// `Corrupt` if what is kept cannot be read as records; `Unavailable`.
+    /// `Corrupt` if the stored bytes are not records; `Unavailable`.
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>>;
 
-    /// The runs that the query asks for, in the order of the bytes of their ids, as their latest batch left
-    /// them. A page is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
+    /// Lists the runs of a query by the bytes of their ids, with their latest summaries.
     ///
-    /// A run that is begun, ends or is removed between two pages is listed or not; every other is listed
-    /// once. What is wrong with one run is in the way of no other: where its summary cannot be read, a run is listed as
-    /// its journal tells of it, or else as one that goes on, of a workflow without a name. Whoever reads it is told.
+    /// A page is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
+    ///
+    /// A run that begins, ends or is removed between two pages may be missing; every other run is listed once. A
+    /// damaged run hides no other: if its summary cannot be read, the store lists the run by its journal, or else as an
+    /// open run of a workflow without a name. Reading such a run returns the error.
     ///
     /// # Errors
     /// `Corrupt` if the list itself cannot be read; `Unavailable`.
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>>;
 
-    /// Removes a run with its journal, and says whether there was one. Idempotent.
+    /// Removes a run with its journal. Returns whether there was one. Idempotent.
     ///
-    /// Its id is free then, and whoever still writes to it gets a `Conflict`, unless a new run of the same id
-    /// has come exactly as far: a store does not tell the two apart.
+    /// The id is free afterwards. A writer of the removed run gets a `Conflict`, unless a new run of the same id has
+    /// reached the same position: a store does not tell the two apart.
     ///
     /// # Errors
     /// `Unavailable`.
     fn remove(&self, run: &RunId) -> StoreFuture<bool>;
 
-    /// Removes the runs that have ended and that no rule keeps, with their journals; says how many.
-    /// [`Retention::choose`] says which these are, by when the store wrote the latest batch of each, by the clock of its
-    /// machine. A store that keeps contexts as well removes those of the runs with them. Idempotent.
+    /// Removes the ended runs that no rule of `kept` retains, with their journals. Returns how many.
     ///
-    /// Each run is removed as a whole or not at all, and only if it is still as it was when it was chosen: one that is
-    /// begun anew under its id meanwhile stays. A future that is dropped leaves some of them
-    /// removed. What cannot be read as a run is kept.
+    /// [`Retention::choose`] selects the runs, by the time of each run's latest write on the store's clock. A store
+    /// that also has contexts removes those of the runs with them. Idempotent.
+    ///
+    /// Each run is removed as a whole or not at all, and only if nothing was written to it since its selection: a new
+    /// run of the same id stays. A dropped future may leave some runs removed. An unreadable run stays.
     ///
     /// # Errors
-    /// `Unavailable`; some of them may be removed then.
+    /// `Unavailable`; some of the runs may be removed then.
     fn retain(&self, kept: &Retention) -> StoreFuture<u64>;
 
-    /// Takes the lease of an engine, or renews it, for so long from now; for no time, gives it up. Answers every engine
-    /// whose lease has not run out, each once and in any order: the caller too, unless it gave its own up. So a call
-    /// for no time by an engine that holds no lease only looks.
+    /// Takes or renews an engine's lease for `duration` from now. Zero gives the lease up.
     ///
-    /// Now is when the store takes the call, by **its own** clock: those of engines differ. A lease never runs out early,
-    /// and is gone a second after its time at the latest; the last call for an engine counts, be it longer or shorter. Giving up is idempotent. Ids of engines are texts
-    /// like those of runs, and what has run out is forgotten.
+    /// Returns every engine whose lease has not run out, once and in any order. The caller is among them unless it gave
+    /// its lease up. So a call with zero by an engine without a lease only reads.
     ///
-    /// Leases are about who may go on with whose runs, which is the engines' to heed: a store lets everybody append. The
-    /// single order of calls holds for leases as well, over all runs: an engine that is not among those that are
-    /// answered has no lease from then on until it takes one anew. A store that one process uses at a time may keep
-    /// leases in memory, with [`Leases`]: the next process begins with none.
+    /// "Now" is the moment when the store takes the call, by **its own** clock, because the clocks of engines differ. A
+    /// lease never ends early, and at most a second late. The last call for an engine counts, even if its lease is
+    /// shorter. Giving up is idempotent. Ids of engines follow the rules of run ids, and the store forgets leases that
+    /// have run out.
+    ///
+    /// Leases say which engine may resume a run, and the engines obey them: a store accepts appends of any engine. The
+    /// single order of calls holds for leases over all runs: an engine that is missing in an answer has no lease until
+    /// it takes a new one. A store that one process uses at a time may hold leases in memory, with [`Leases`]: the next
+    /// process begins with none.
     ///
     /// # Errors
-    /// `Unavailable`; whether the lease was taken is unknown then.
+    /// `Unavailable`; the lease may or may not be taken then.
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>>;
 
-    /// Whether the store keeps events as JSON, so that they have to come back from that. By default it does. An engine
-    /// asks once, when it is built.
+    /// Whether the store serialises events as JSON. Default: `true`. An engine asks once, when it is built.
     ///
-    /// Over such a store an engine serialises each event before it enters a run, and refuses one that could not be read
-    /// back ([`UnfitEvent`](crate::UnfitEvent)). The record that the store is given carries the JSON that was made then,
-    /// so that no event is serialised twice. A store that keeps the values themselves, as
-    /// [`MemoryStore`](crate::MemoryStore) does, answers `false`: then no event is ever serialised. A store around another one
-    /// answers for that one.
+    /// Over such a store an engine serialises each event before it enters a run, and refuses an event that could not be
+    /// read back ([`UnfitEvent`](crate::UnfitEvent)). The record carries that JSON, so no event is serialised twice. A
+    /// store of the values themselves, as [`MemoryStore`](crate::MemoryStore), returns `false`: then no event is ever
+    /// serialised. A store around another one returns the inner store's answer.
     fn serialises(&self) -> bool {
         true
     }
@@ -228,7 +228,7 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
     }
 }
 
-/// What a store's call comes to: an answer that is there at once, without an allocation, or a future.
+/// The result of a store's call: a ready answer without an allocation, or a future.
 ///
 /// ```
 /// use workflow_core::StoreFuture;
@@ -248,17 +248,17 @@ enum Answer<T> {
 }
 
 impl<T> StoreFuture<T> {
-    /// An answer that is there.
+    /// An answer that is ready.
     pub fn ready(answer: Result<T, StoreError>) -> Self {
         Self(Answer::Ready(Some(answer)))
     }
 
-    /// Whether the answer is there.
+    /// Whether the answer is ready.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.0, Answer::Ready(_))
     }
 
-    /// An answer that takes time. One allocation.
+    /// An answer that takes time. Costs one allocation.
     pub fn new(answer: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Self {
         Self(Answer::Pending(Box::pin(answer)))
     }
@@ -269,7 +269,7 @@ impl<T: Unpin> Future for StoreFuture<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
-            // Polled after its end, it pends, as a future may.
+            // After its completion it stays pending, as a future may.
             Answer::Ready(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
             Answer::Pending(future) => future.as_mut().poll(cx),
         }

@@ -1,4 +1,4 @@
-//! The trait a workflow implements, by `#[workflow]`: a static table and a way to call its steps.
+//! The trait of a workflow, which `#[workflow]` implements: a static table and a way to call its steps.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,16 +12,17 @@ use crate::output::Emitted;
 use crate::spec::{InputSpec, TableSpec};
 use crate::table::DependencyTable;
 
-/// A call of a step, with its workflow and what it was bound to: it ends with what the step emits.
+/// A call of a step, with its workflow and its inputs. Its result is the step's emission.
 #[doc(hidden)]
 pub type StepFuture = Pin<Box<dyn Future<Output = Result<Emitted, StepError>> + Send>>;
 
-/// A running compaction, which borrows its workflow and its call.
+/// A running compaction. It borrows its workflow and its call.
 #[doc(hidden)]
 pub type Compaction<'a> = Pin<Box<dyn Future<Output = Result<(), StepError>> + Send + 'a>>;
 
-/// A set of steps with a static dependency table. Write `#[workflow]` on an impl block and it is
-/// implemented; see the [crate's front page](crate).
+/// A set of steps with a static dependency table.
+///
+/// `#[workflow]` on an impl block implements it: see the [crate's front page](crate).
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -58,34 +59,34 @@ pub type Compaction<'a> = Pin<Box<dyn Future<Output = Result<(), StepError>> + S
     note = "write `#[workflow]` on the impl block that holds its steps"
 )]
 pub trait Workflow: Sized + Send + Sync + 'static {
-    /// What a run ends with: the stop event, or with several the [`EventSet`](crate::EventSet) named in
+    /// The output of a run: the stop event, or with several the [`EventSet`](crate::EventSet) named in
     /// `#[workflow(output = …)]`.
     type Output: FromEvent + Send + 'static;
 
     /// The steps and what each of them takes, emits and waits for.
     const TABLE: &'static TableSpec;
 
-    /// The workflow as a graph, to be drawn as Mermaid or DOT, or read as JSON; nothing is run.
+    /// The workflow as a graph, for Mermaid, DOT or JSON. Runs nothing.
     fn graph() -> Graph {
         DependencyTable::for_drawing(Self::TABLE).graph()
     }
 
-    /// Calls the step of this row. Nothing of it is done before the future is polled.
+    /// Calls the step of this row. Nothing happens before the first poll.
     #[doc(hidden)]
     fn call(this: Arc<Self>, step: usize, call: StepCall) -> StepFuture;
 
-    /// Asks the precondition of the step of this row.
+    /// Evaluates the precondition of this row's step.
     #[doc(hidden)]
     fn check(this: &Arc<Self>, step: usize, call: &mut StepCall) -> Check;
 
-    /// Makes smaller what the step of this row works with, before it is attempted again.
+    /// Calls the compaction of this row's step, before the step's next attempt.
     #[doc(hidden)]
     fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
         Err(no_such_row())
     }
 }
 
-/// What a compaction may return: nothing, or `Result<(), E>`.
+/// The result of a compaction: nothing, or `Result<(), E>`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned by a compaction",
@@ -93,7 +94,7 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     note = "return nothing, or `Result<(), E>` where `E` is an error"
 )]
 pub trait Compacted {
-    /// Why it could not be done, if it could not.
+    /// The error of the compaction, if it failed.
     fn compacted(self) -> Result<(), StepError>;
 }
 
@@ -109,12 +110,12 @@ impl<E: Into<StepError>> Compacted for Result<(), E> {
     }
 }
 
-/// A precondition's answer, or the way to it.
+/// A precondition's answer, or the future of it.
 #[doc(hidden)]
 pub enum Check {
-    /// It answered at once.
+    /// The answer of a synchronous precondition.
     Answered(Result<bool, StepError>),
-    /// It is asynchronous.
+    /// The future of an asynchronous precondition.
     Pending(Pin<Box<dyn Future<Output = Result<bool, StepError>> + Send>>),
 }
 
@@ -127,7 +128,7 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// What a precondition may return: `bool`, or `Result<bool, E>`.
+/// The result of a precondition: `bool`, or `Result<bool, E>`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned by a precondition",
@@ -135,7 +136,7 @@ impl std::fmt::Debug for Check {
     note = "return `bool`, or `Result<bool, E>` where `E` is an error"
 )]
 pub trait Verdict {
-    /// Yes, no, or why neither could be said.
+    /// The answer, or the error.
     fn verdict(self) -> Result<bool, StepError>;
 }
 
@@ -151,7 +152,7 @@ impl<E: Into<StepError>> Verdict for Result<bool, E> {
     }
 }
 
-/// A precondition that is a free function: `#[precondition]` implements it for a type of the same name.
+/// A precondition that is a free function. `#[precondition]` implements it for a type of the same name.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a precondition",
@@ -165,7 +166,7 @@ pub trait Precondition {
     /// Its parameters.
     const INPUTS: &'static [InputSpec];
 
-    /// Asks it.
+    /// Evaluates it.
     fn check(call: &mut StepCall) -> Check;
 }
 

@@ -1,4 +1,4 @@
-//! How a store is set up: what can be chosen, its defaults, and the thread that is started.
+//! Building a store: its options, their defaults, and the start of its thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::queue::{MAX_JOB_BYTES, Queue};
 use crate::shared::Shared;
 use crate::store::RedbStore;
 
-/// When a call that writes is answered.
+/// The moment at which a writing call is answered.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,22 +28,23 @@ use crate::store::RedbStore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When it is on disk (`fsync`). Nothing that was answered is lost, be it that the process is killed or that the
-    /// power goes. Calls that wait at the same time share one `fsync`.
+    /// When the write is on disk (`fsync`). No answered write is lost, neither by a killed process nor by a power cut.
+    /// Calls that wait at the same time share one `fsync`.
     #[default]
     Sync,
-    /// When other calls see it, and before it is on disk, which it is after so long, when the store is closed, or after
-    /// [`RedbStore::sync`].
+    /// When other calls see the write, and before it is on disk.
     ///
-    /// When the process is killed or the power goes, **what was answered within the last interval is lost**, and what
-    /// was answered while the disk was still busy with what came before. When the disk fails, everything is lost that
-    /// was answered since it last did not. What is lost are always the latest calls: the file is what it was at one
-    /// moment, each batch whole. A run whose latest batches are lost is resumed as if they had not happened, so that
-    /// what its steps did to the outside is done again.
+    /// It is on disk after this interval, when the store is closed, or after [`RedbStore::sync`].
+    ///
+    /// A killed process or a power cut **loses the writes that were answered within the last interval**, and those that
+    /// were answered while the disk was busy with earlier ones. A failing disk loses all writes that were answered
+    /// since its last success. Only the latest writes are ever lost: the file has the state of one moment, with each
+    /// write as a whole. A run that loses its latest writes is resumed without them, so the side effects of its steps
+    /// happen again.
     Buffered(Duration),
 }
 
-/// Sets up a store.
+/// Builds a store.
 ///
 /// ```
 /// use std::time::Duration;
@@ -83,65 +84,66 @@ impl RedbStoreBuilder {
     /// The default of [`queue`](Self::queue).
     const QUEUE: usize = 1_024;
 
-    /// Sets when a call that writes is answered. Default: [`Durability::Sync`].
+    /// Sets when a writing call is answered. Default: [`Durability::Sync`].
     pub fn durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
     }
 
-    /// Sets how many calls that write wait to be committed, at most; further ones wait before that. 0 is taken as 1.
-    /// Default: 1,024.
+    /// Sets how many writing calls may wait for their commit. Default: 1,024.
     ///
-    /// Of what waits, up to 1,024 calls and 16 MiB are committed together. A call of more bytes is committed alone, and one
-    /// of more than 1 GiB is refused with [`WorkError::TooLarge`](crate::WorkError::TooLarge).
+    /// Further calls wait before the queue. 0 counts as 1. One commit has up to 1,024 waiting calls and 16 MiB. A
+    /// larger call is committed alone, and a call of more than 1 GiB is refused with
+    /// [`WorkError::TooLarge`](crate::WorkError::TooLarge).
     pub fn queue(self, calls: usize) -> Self {
         Self { queue: calls, ..self }
     }
 
-    /// Sets how many bytes a call that writes may have, so that a test need not have as many.
+    /// Sets the most bytes of a writing call, so that a test can use a small limit.
     #[cfg(test)]
     pub(crate) fn max_job(self, bytes: usize) -> Self {
         Self { max_job: bytes, ..self }
     }
 
-    /// Sets how much of the file is kept in memory, at most. Default: 64 MiB.
+    /// Sets how many bytes of the file stay in memory. Default: 64 MiB.
     pub fn cache_bytes(self, bytes: usize) -> Self {
         Self { options: Options { cache: bytes, ..self.options }, ..self }
     }
 
-    /// Sets whether a file that is not there is created. Default: yes.
+    /// Sets whether a missing file is created. Default: yes.
     ///
-    /// A file that is there and empty counts as one that is not.
+    /// An empty file counts as missing.
     pub fn create(self, create: bool) -> Self {
         Self { options: Options { create, ..self.options }, ..self }
     }
 
-    /// Sets whether the whole file is read and its checksums are compared when it is opened. Default: no.
+    /// Sets whether opening reads the whole file and compares its checksums. Default: no.
     ///
-    /// Without it damage is found when what is damaged is read. A file that was not closed is verified in any case.
+    /// Otherwise damage is found when the damaged part is read. A file that was not closed is always verified.
     pub fn verify(self, verify: bool) -> Self {
         Self { options: Options { verify, ..self.options }, ..self }
     }
 
-    /// Opens a file, and starts the store's thread. Blocks: after a crash for as long as it takes to read the file.
+    /// Opens a file and starts the store's thread. Blocks.
+    ///
+    /// After a crash it takes as long as reading the file.
     ///
     /// # Errors
-    /// See [`OpenError`]; the file was not changed then.
+    /// See [`OpenError`]. The file is unchanged then.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<RedbStore, OpenError> {
         let path = path.as_ref().to_owned();
         let home = file::find(&path, self.options)?;
         let database = file::open(&home, self.options)?;
-        // After an error there is a file, or its being away is one.
+        // After an error the file exists, or its absence is an error.
         let options = Options { create: false, ..self.options };
         let file = Some(home.file().to_owned());
         self.start(path, file, database, Some(Box::new(move || file::open(&home, options))))
     }
 
-    /// Keeps a store in something else than a file: in memory, encrypted, or failing on purpose in a test. It is named
-    /// in errors by `name`.
+    /// Opens a store in another backend: in memory, encrypted, or failing on purpose in a test.
     ///
-    /// After an error of the backend the store cannot be used any more: open it again. After a failed sync, do so on a
-    /// copy of what the backend holds: on Linux a sync that follows a failed one succeeds without writing what that one
-    /// has not written. [`open`](Self::open) makes such a copy by itself.
+    /// Errors show `name`. After an error of the backend the store is unusable: open the backend again. After a failed
+    /// sync, open a copy of the backend's contents: on Linux the sync after a failed one succeeds without writing the
+    /// lost pages. [`open`](Self::open) makes such a copy by itself.
     ///
     /// # Errors
     /// See [`OpenError`].

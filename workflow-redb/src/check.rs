@@ -1,5 +1,5 @@
-//! Verifying what a file says: positions without gaps, summaries that agree with journals, everything decodable. What
-//! redb says of its own pages is in `store_file`.
+//! Verifying the contents of a file: positions without gaps, summaries that agree with journals, and decodable values.
+//! `store_file` verifies redb's own pages.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -12,27 +12,27 @@ use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
 use crate::recent::{self, Walked};
 use crate::tables::{Unread, View};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// How many runs there are.
+    /// The number of runs.
     pub runs: u64,
-    /// How many records.
+    /// The number of records.
     pub records: u64,
-    /// How many values of contexts.
+    /// The number of values of contexts.
     pub context_values: u64,
-    /// What is wrong, in the order of the tables: the first 1,000 problems.
+    /// The first 1,000 problems, in the order of the tables.
     pub problems: Vec<Problem>,
-    /// How many problems more there are.
+    /// The number of further problems.
     pub more_problems: u64,
 }
 
 impl Report {
-    /// How many problems are told.
+    /// The most problems in a report.
     const MOST: usize = 1_000;
 
-    /// Whether nothing is wrong.
+    /// Whether the check found no problem.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -46,7 +46,7 @@ impl Report {
     }
 }
 
-/// Something that is wrong with a file.
+/// A problem of a file.
 ///
 /// ```
 /// use workflow_core::Position;
@@ -59,18 +59,18 @@ impl Report {
 #[serde(tag = "problem", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Problem {
-    /// Pages of the file are not what was written.
+    /// Pages of the file differ from those that were written.
     #[error("the file is damaged: {detail}")]
     Damaged {
-        /// What redb reported.
+        /// redb's error.
         detail: String,
     },
-    /// A key of a table is not of the format.
+    /// A key violates the table's format.
     #[error("table `{table}` has a key that is none: {key}")]
     BadKey {
         /// The table.
         table: &'static str,
-        /// The key, with escapes for what is not text.
+        /// The key, with escapes for bytes that are not text.
         key: String,
     },
     /// Records of a run are missing.
@@ -78,9 +78,9 @@ pub enum Problem {
     Gap {
         /// The run.
         run: RunId,
-        /// The position that is missing.
+        /// The missing position.
         expected: Position,
-        /// The next position that is there.
+        /// The next existing position.
         found: Position,
     },
     /// A record cannot be decoded.
@@ -90,10 +90,10 @@ pub enum Problem {
         run: RunId,
         /// The record's position.
         position: Position,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
-    /// A batch that was committed lately cannot be read.
+    /// A recent write cannot be read.
     #[error("the recent batch {number} cannot be read")]
     BadBatch {
         /// Its number in `workflow.recent`.
@@ -110,36 +110,36 @@ pub enum Problem {
     BadSummary {
         /// The run.
         run: RunId,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
-    /// A journal does not end where its summary says.
+    /// A journal has another end than its summary.
     #[error("run `{run}` ends at {found}, and its summary says at {summary}")]
     EndDiffers {
         /// The run.
         run: RunId,
-        /// Where its summary says that it ends.
+        /// The end in the summary.
         summary: Position,
-        /// Where it ends.
+        /// The end of the journal.
         found: Position,
     },
-    /// The first record names another workflow than the summary, or another start, or is none that begins a run.
+    /// The first record begins no run, or the summary has another workflow or start.
     #[error("run `{run}`: its first record does not begin the run that its summary tells of")]
     StartDiffers {
         /// The run.
         run: RunId,
     },
-    /// The last record and the summary do not agree on whether and how the run has ended.
+    /// The last record and the summary have different statuses.
     #[error("run `{run}`: its summary says {summary:?}, and its last record says {found:?}")]
     StatusDiffers {
         /// The run.
         run: RunId,
-        /// What the summary says.
+        /// The status in the summary.
         summary: RunStatus,
-        /// What the last record says.
+        /// The status by the last record.
         found: RunStatus,
     },
-    /// The index of runs that have not ended has one too many, or is without one.
+    /// The index of open runs has a run too many, or lacks one.
     #[error("run `{run}` is {} the index of runs that have not ended", if *listed { "wrongly in" } else { "missing in" })]
     OpenDiffers {
         /// The run.
@@ -150,11 +150,11 @@ pub enum Problem {
     /// A value of a context cannot be decoded.
     #[error("the value `{key}` of the context of {scope} cannot be decoded: {detail}")]
     BadValue {
-        /// Whose context.
+        /// The owner of the context.
         scope: String,
         /// The value's key.
         key: String,
-        /// What is wrong with it.
+        /// The problem.
         detail: String,
     },
 }
@@ -170,7 +170,7 @@ pub(crate) fn tables(view: &View) -> Result<Report, redb::Error> {
     Ok(report)
 }
 
-/// Keys that are none, and runs that have records and nothing else.
+/// Reports malformed keys, and runs with records and without an entry.
 fn keys(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     let mut before = None;
     for entry in view.records.range::<&[u8]>(..)? {
@@ -191,7 +191,7 @@ fn keys(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Recent batches that cannot be read, and runs that have nothing else.
+/// Reports unreadable recent writes, and runs with recent writes only.
 fn recent_batches(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     let mut forgotten = Vec::new();
     recent::walk(view, |walked| match walked {
@@ -200,7 +200,7 @@ fn recent_batches(view: &View, report: &mut Report) -> Result<(), redb::Error> {
         Walked::Forgotten(run) => forgotten.push(run),
     })?;
     for run in forgotten {
-        // One with records is reported with these.
+        // The check of the keys has reported a run with records.
         let keys = record_keys(run.as_str(), Position(0));
         if view.records.range(&*keys.start..&*keys.end)?.next().is_none() {
             report.add(Problem::NoSummary { run });
@@ -209,7 +209,7 @@ fn recent_batches(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// What a journal comes to.
+/// A journal, summed up from its records.
 struct Journal {
     run: RunId,
     end: Position,
@@ -218,7 +218,7 @@ struct Journal {
 }
 
 impl Journal {
-    /// Reads all of it, and reports what is wrong with its records.
+    /// Reads the whole journal, and reports problems of its records.
     fn read(view: &View, run: &str, report: &mut Report) -> Result<Self, redb::Error> {
         let mut journal =
             Self { run: run.into(), end: Position(0), begins: None, status: RunStatus::Running };
@@ -251,11 +251,11 @@ impl Journal {
         }
     }
 
-    /// Compares it with the summary of its run.
+    /// Compares it with its run's summary.
     fn compare(self, summary: &RunSummary, report: &mut Report) {
         let run = self.run;
         let begins = self.begins.as_ref();
-        // Where there is no record, the end tells.
+        // Without a record, only the end is compared.
         if self.end != Position(0)
             && begins.is_none_or(|(workflow, at)| **workflow != *summary.workflow || *at != summary.started)
         {
@@ -298,7 +298,7 @@ fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Entries of the index without a run; those of runs were compared with them.
+/// Reports entries of the index without a run. The check of the runs has compared the others.
 fn index(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     for entry in view.open.range::<&[u8]>(..)? {
         let (key, _) = entry?;

@@ -1,26 +1,26 @@
-//! Stores of this process whose last handle was dropped and that still have their file. Who opens such a file waits.
+//! Stores of this process that still hold their file after the drop of their last handle. Opening such a file waits.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// How long anybody waits for a store to release its file. Only a disk that answers no more takes so long, or a caller
-/// that holds what the store's thread needs, such as a lock that a waker takes.
+/// How long an opening waits for the release of the file. The release takes as long only if the disk does not answer,
+/// or the caller holds something that the store's thread needs, such as a lock of a waker.
 pub(crate) const AT_MOST: Duration = Duration::from_mins(1);
 
-/// Tells when a store has released its file.
+/// Notified when a store has released its file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Release(Arc<(Mutex<bool>, Condvar)>);
 
 impl Release {
-    /// To be called when the file is released, whatever became of it.
+    /// Called when the file is released, also after a failure.
     pub(crate) fn done(&self) {
         *self.is_done() = true;
         self.0.1.notify_all();
     }
 
-    /// Waits until the file is released, at most for so long. False if it is not.
+    /// Waits for the release, at most for this time. Returns whether it came.
     pub(crate) fn wait(&self, at_most: Duration) -> bool {
         let waited = self.0.1.wait_timeout_while(self.is_done(), at_most, |is_done| !*is_done);
         *waited.unwrap_or_else(PoisonError::into_inner).0
@@ -34,7 +34,7 @@ impl Release {
 /// A store that is closing.
 struct Closing {
     file: PathBuf,
-    /// The thread that closes it.
+    /// The thread that closes the store.
     thread: ThreadId,
     release: Release,
 }
@@ -52,7 +52,7 @@ pub(crate) fn note(file: PathBuf, thread: ThreadId, release: Release) {
     closing.push(Closing { file, thread, release });
 }
 
-/// Waits for a store of this process that is about to release this file. False if there is none, or if it does not.
+/// Waits for a closing store of this process to release the file. Returns `false` if there is none, or it did not.
 pub(crate) fn wait_for(file: &Path) -> bool {
     // The thread that closes a store cannot wait for itself.
     let here = thread::current().id();

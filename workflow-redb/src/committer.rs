@@ -1,5 +1,16 @@
-//! The one thread that writes: it commits together what waits together, answers, and opens the file again after an
-//! error. What is written is the jobs' own.
+//! The committer: the one thread that writes. It takes the jobs that wait, runs them in one transaction, commits, and
+//! answers their callers. A job knows what it writes; the committer does not.
+//!
+//! ```text
+//! callers ──▶ queue ──▶ committer: begin ─▶ job, job, job … ─▶ commit (one fsync) ─▶ answer all
+//!                                  error ─▶ answer all with it ─▶ close the file ─▶ open it again (`rewrite` if a sync failed)
+//! ```
+//!
+//! A refused job has done its work, so its refusal fails no other job. Only an error of the file fails a transaction,
+//! and then redb uses the database no further.
+//!
+//! Invariant: a caller gets `Ok` only after the commit of its job. With [`Durability::Buffered`] the commit may not be
+//! on disk yet; if its later sync fails, `lost` holds the error until somebody asks by `sync`.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,7 +27,7 @@ use crate::recent;
 use crate::shared::{Shared, State};
 use crate::tables::Tables;
 
-/// From how many calls on a commit is one that batches of several runs share.
+/// With this many calls waiting, their writes go to the table that runs share.
 const SHARED: usize = 4;
 
 /// Opens the file again.
@@ -25,11 +36,11 @@ pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) durability: Durability,
-    /// None where nobody but the user can open what the store is kept in.
+    /// `None` if only the user can open the backend.
     pub(crate) reopen: Option<Reopen>,
-    /// When the oldest commit was answered that is not on disk yet.
+    /// The time of the oldest answer that is not on disk yet.
     pub(crate) unsynced_since: Option<Instant>,
-    /// Why what was answered may not be on disk, until somebody asks.
+    /// The error by which answered writes may be lost, until a caller asks.
     pub(crate) lost: Option<WorkError>,
 }
 
@@ -39,7 +50,7 @@ impl Committer {
         let shared = Arc::clone(&self.shared);
         let worked = catch_unwind(AssertUnwindSafe(|| self.work()));
         let closed = catch_unwind(AssertUnwindSafe(|| *shared.alone() = State::Closed));
-        // Whatever has panicked, who waits for the file learns that it is released.
+        // Also after a panic: a thread that waits for the file learns that it is released.
         shared.release.done();
         if let Err(panic) = worked.and(closed) {
             resume_unwind(panic);
@@ -56,7 +67,7 @@ impl Committer {
                 Next::Closed => break,
             }
             if self.sync_due().is_some_and(|due| due <= Instant::now()) {
-                // Whoever is concerned was answered; who asks next is told.
+                // The callers of earlier commits have their answers. The next caller of `sync` gets the error.
                 if self.unsynced_since.is_some() {
                     drop(self.transact(true, |_| Ok(())));
                 }
@@ -68,7 +79,7 @@ impl Committer {
     fn sync_due(&self) -> Option<Instant> {
         match self.durability {
             Durability::Sync => None,
-            // A time that the clock cannot reach never comes.
+            // A time beyond the clock's range never comes.
             Durability::Buffered(interval) => self.unsynced_since?.checked_add(interval),
         }
     }
@@ -80,7 +91,7 @@ impl Committer {
         }
     }
 
-    /// Commits jobs together until they have written enough. After an error it answers all with that.
+    /// Commits jobs together, up to `MAX_GROUP_BYTES`. After an error all of them get that as their answer.
     fn commit_some(&mut self, waiting: &mut VecDeque<Box<dyn Job>>) {
         let to_disk = self.durability == Durability::Sync;
         let (count, mut jobs) = (waiting.len(), Vec::new());
@@ -89,7 +100,7 @@ impl Committer {
             while tables.written < MAX_GROUP_BYTES
                 && let Some(job) = waiting.pop_front()
             {
-                // One that fails or panics is answered too.
+                // A job that fails or panics is answered too.
                 jobs.push(job);
                 jobs.last_mut().map_or(Ok(()), |job| job.work(tables))?;
             }
@@ -106,7 +117,7 @@ impl Committer {
         }
     }
 
-    /// Puts on disk what was answered before.
+    /// Puts all answered writes on disk.
     fn sync(&mut self) -> Result<(), WorkError> {
         if self.unsynced_since.is_some() {
             drop(self.transact(true, |_| Ok(())));
@@ -114,7 +125,8 @@ impl Committer {
         self.lost.take().map_or(Ok(()), Err)
     }
 
-    /// Works in one transaction and commits it. After an error the file is opened again: redb uses it no further.
+    /// Runs `work` in one transaction and commits it. After an error the file is opened again, because redb uses the
+    /// database no further.
     fn transact(
         &mut self,
         to_disk: bool,
@@ -138,7 +150,7 @@ impl Committer {
         committed
     }
 
-    /// Gives back room while nobody else works with the database. After an error the file is opened again.
+    /// Shrinks the file while no other thread uses the database. After an error the file is opened again.
     fn compact(&mut self) -> Result<bool, WorkError> {
         self.recover()?;
         let path = Arc::clone(&self.shared.path);
@@ -156,23 +168,23 @@ impl Committer {
         compacted
     }
 
-    /// Closes the database, whose file may be half written, and opens it again, which mends it.
+    /// Closes the database, whose file may be half written, and opens it again, which repairs the file.
     fn fail(&mut self, error: WorkError) {
         if self.unsynced_since.take().is_some() {
             self.lost = Some(error.clone());
         }
-        // Closed before it is opened: a file is open once.
+        // Closed first, because a process opens a file once.
         *self.shared.alone() = State::Failed(error);
-        // The next call that writes tries again.
+        // The next writing call tries again.
         drop(self.recover());
     }
 
-    /// Opens the file again, if it had to be closed. Where a sync has failed, that rewrites it.
+    /// Opens the file again, if it had to be closed. If a sync has failed, this rewrites the file.
     fn recover(&mut self) -> Result<(), WorkError> {
         if self.shared.is_open() {
             return Ok(());
         }
-        // What only its user can open says what went wrong with it.
+        // A backend that only its user can open stays closed, with the error.
         let Some(reopen) = self.reopen.as_ref() else { return self.shared.with_database(|_| Ok(())) };
         let path = Arc::clone(&self.shared.path);
         let reopened = reopen().map_err(|source| WorkError::NotReopened { path, source: Arc::new(source) });
@@ -185,7 +197,7 @@ impl Committer {
     }
 }
 
-/// Everything is moved to where it stays before room is given back.
+/// Moves all recent writes to their final table, and then shrinks the file.
 fn compact(database: &mut Database) -> Result<bool, redb::Error> {
     let transaction = database.begin_write()?;
     recent::settle_all(&mut Tables::new(&transaction)?)?;
@@ -238,17 +250,17 @@ mod tests {
         let store = store.unwrap();
         block_on(append(&store, "a")).unwrap();
         assert_eq!(panic_in(&store).to_string(), "work on `runs` panicked: a bug, on purpose");
-        // The one in memory is another one when it is opened again.
+        // A reopened backend in memory is empty.
         assert!(block_on(store.runs(&RunQuery::new())).unwrap().is_empty());
         block_on(append(&store, "a")).unwrap();
     }
 
-    /// How many batches are recent after so many runs have appended in one commit.
+    /// How many writes are recent after so many runs have appended in one commit.
     fn recent_of_a_commit(runs: usize) -> u64 {
         let store = RedbStore::builder().start("runs".into(), None, in_memory().unwrap(), None).unwrap();
         let (shared, (begun, begins), (go, goes)) =
             (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());
-        // The committer is held up until all of them wait for it.
+        // The committer is held until all appends wait for it.
         let held = std::thread::spawn(move || {
             let work = move |_: &mut Tables<'_>| {
                 begun.send(()).unwrap();
@@ -294,7 +306,7 @@ mod tests {
         block_on(append(&store, "a")).unwrap();
     }
 
-    /// Makes calls while the committer is held up, so that it finds all of them, and answers them.
+    /// Makes the calls while the committer is held, so that it finds all of them at once.
     fn together<T: Send + 'static>(store: &RedbStore, calls: Vec<StoreCall<T>>) -> Vec<T> {
         let (shared, (begun, begins), (go, goes)) =
             (store.shared(), std::sync::mpsc::channel(), std::sync::mpsc::channel());

@@ -1,4 +1,4 @@
-//! The context store: each call is one job, and an update is a comparison that is repeated until it holds.
+//! The store of contexts: each call is one job, and an update compares and sets until it succeeds.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::journal::PAGE_BYTES;
 use crate::store::RedbStore;
 use crate::tables::{Tables, Unread, View, bytes_at};
 
-/// How deep `serde_json` reads.
+/// The depth up to which `serde_json` reads.
 const MAX_DEPTH: usize = 127;
 
-/// JSON of a value, or nothing.
+/// JSON of a value; `None` for no value.
 type Stored = Option<Vec<u8>>;
 
 impl RedbStore {
@@ -35,7 +35,7 @@ impl RedbStore {
         Ok(self.shared().queue.commit(bytes, work).await?)
     }
 
-    /// Puts a value in place of the one that was seen. `Err` has the one that is there instead.
+    /// Replaces the value if it is still `seen`. Otherwise `Err` has the current value.
     async fn replace_seen(
         &self,
         key: Vec<u8>,
@@ -54,8 +54,8 @@ impl RedbStore {
         self.shared().queue.commit(bytes, work).await
     }
 
-    /// The change runs here, in the caller's task, while nothing is held. Of those who compare at the same time one
-    /// succeeds, so that no two can hold each other up for good.
+    /// Applies `change` in the caller's task, without any lock. Of concurrent callers one succeeds in each round, so
+    /// callers do not block each other for ever.
     async fn apply(
         &self,
         scope: &ContextScope,
@@ -97,12 +97,12 @@ pub(crate) fn list(
     let (mut page, mut bytes, mut last) = (Vec::new(), 0, after.clone());
     for entry in view.contexts.range::<&[u8]>((start, Bound::Excluded(&*keys.end)))? {
         let (key, value) = entry?;
-        // As in pages of runs.
+        // As for pages of runs.
         if last.as_deref().is_some_and(|last| key.value() <= last) {
             continue;
         }
         last = Some(key.value().to_vec());
-        // A key that is no text is nothing to list; a check finds it.
+        // A key that is no text is skipped; a check reports it.
         let Some((_, name)) = parse_context_key(key.value()) else { continue };
         let value = value.value();
         match parsed(name, value) {
@@ -119,7 +119,7 @@ pub(crate) fn list(
     Ok(page)
 }
 
-/// A page of the contexts that have values, in the order of their keys: each is found by one look behind the one before.
+/// A page of the contexts that have values, in the order of their keys. One look-up finds each.
 fn scopes(
     view: &View,
     after: Option<&ContextScope>,
@@ -131,7 +131,7 @@ fn scopes(
         let Some(entry) = view.contexts.range::<&[u8]>(&*start..)?.next() else { break };
         let (key, _) = entry?;
         if key.value() < &*start {
-            // Only where the table is damaged. What is looked for behind it would lead to it again and again.
+            // Only in a damaged table. The next look-up would find the same key again.
             let name = CONTEXTS.name();
             return Err(redb::Error::Corrupted(format!("the keys of `{name}` are out of order")).into());
         }
@@ -140,14 +140,14 @@ fn scopes(
                 start = beginning_with(context_prefix(&scope)).end;
                 page.push(scope);
             }
-            // What is no key of a value is nothing to list; a check finds it.
+            // A key that is no value's is skipped; a check reports it.
             None => start = [key.value(), &[0]].concat(),
         }
     }
     Ok(page)
 }
 
-/// Puts a value in place, or removes the one that is there; returns the one that was.
+/// Sets or removes a value. Returns the previous one.
 fn put(tables: &mut Tables<'_>, key: &[u8], value: Option<&[u8]>) -> Result<Stored, redb::Error> {
     let was = match value {
         Some(value) => tables.contexts()?.insert(key, value)?,
@@ -158,7 +158,7 @@ fn put(tables: &mut Tables<'_>, key: &[u8], value: Option<&[u8]>) -> Result<Stor
 
 fn bytes_of(name: &str, value: &ContextValue) -> Result<Vec<u8>, ContextError> {
     let bytes = value.to_json().and_then(|json| {
-        // What nobody could read again is not written.
+        // A value that no reader could decode is not written.
         let is_readable = is_at_most_so_deep(&json, MAX_DEPTH);
         let too_deep = || serde_json::Error::custom(format_args!("it is nested more than {MAX_DEPTH} deep"));
         if is_readable { serde_json::to_vec(&json) } else { Err(too_deep()) }

@@ -1,5 +1,4 @@
-//! What can go wrong with a file and with the work on it. What a store's caller sees of it is wrapped in the core's
-//! errors, whose source these are.
+//! Errors of files and of the work on them. The core's errors have these as their sources.
 
 use std::any::Any;
 use std::error::Error;
@@ -24,49 +23,49 @@ use workflow_core::{ContextError, Position, RunId, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no such file, and none was to be created; or its folder is missing.
+    /// The file or its folder does not exist, and the file was not to be created.
     #[error("there is no file `{}`", path.display())]
     NotFound {
         /// The file.
         path: PathBuf,
     },
-    /// The file is open already, in this process or in another one.
+    /// The file is open in this process or in another one.
     #[error("`{}` is in use: another process, or another handle in this one, has it open", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// The file may be read, but not written.
+    /// The process may read the file, but not write it.
     #[error("`{}` is read-only", path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
-        /// What the system reported.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file may not be opened.
+    /// The process may not open the file.
     #[error("permission to open `{}` is denied", path.display())]
     Denied {
         /// The file.
         path: PathBuf,
-        /// What the system reported.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no room for the file: on the disk, in a quota, or within the size that a file of the process may have.
+    /// There is no room for the file: on the disk, in a quota, or within the process's limit for files.
     #[error("there is no room for `{}`", path.display())]
     Full {
         /// The file.
         path: PathBuf,
-        /// What the system reported.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is none of redb, the first bytes of which are always the same.
+    /// The file is no redb database: its first bytes differ.
     #[error("`{}` is no redb file", path.display())]
     NotRedb {
         /// The file.
         path: PathBuf,
     },
-    /// The file is one of redb, but not of a store: it has none of its tables.
+    /// The file is a redb database without the tables of a store.
     #[error("`{}` is a redb file of something else", path.display())]
     Foreign {
         /// The file.
@@ -79,10 +78,10 @@ pub enum OpenError {
         path: PathBuf,
         /// Its version.
         found: u32,
-        /// The greatest version that can be read: [`format::VERSION`](crate::format::VERSION).
+        /// The greatest supported version: [`format::VERSION`](crate::format::VERSION).
         supported: u32,
     },
-    /// The file was written by a redb that is too old.
+    /// A redb that is too old has written the file.
     #[error("`{}` has the file format {version} of redb: it has to be upgraded with an old redb", path.display())]
     OldRedb {
         /// The file.
@@ -90,36 +89,38 @@ pub enum OpenError {
         /// The version of redb's file format.
         version: u8,
     },
-    /// The file was damaged: truncated, overwritten in part, or changed by something else.
+    /// The file is damaged: truncated, overwritten in part, or changed by another program.
     #[error("`{}` is damaged", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// A sync of the file has failed, and the file could not be rewritten, which has to be done before anything is
-    /// written to it: part of it may be in memory only. The rewrite needs room for a second file in the same folder, and
-    /// the right to create files there. The next call that opens or writes tries again.
+    /// A sync of the file has failed, and the file could not be rewritten.
+    ///
+    /// Part of the file may be in memory only, so it has to be rewritten before further writes. The rewrite needs room
+    /// for a second file in the same folder, and the right to create files there. The next opening or writing call
+    /// tries again.
     #[error("`{}` has to be rewritten after a failed sync, and cannot be", path.display())]
     NotRewritten {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: Box<OpenError>,
     },
-    /// Something else went wrong with the file or the system.
+    /// Another error of the file or the system.
     #[error("`{}` cannot be opened", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system reported.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// What the system says about a file that is opened, to be read as well as written if `writing`.
+    /// The error of the system for a file that is opened, for reading as well as writing if `writing`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -130,13 +131,13 @@ impl OpenError {
             }
             io::ErrorKind::PermissionDenied => Self::Denied { path, source },
             _ if is_full(&source) => Self::Full { path, source },
-            // What was to be read is not there: the file is shorter than it says.
+            // The file is shorter than its contents say.
             io::ErrorKind::UnexpectedEof => Self::Damaged { path, source: Arc::new(source) },
             _ => Self::Io { path, source },
         }
     }
 
-    /// What redb says about a file that is opened.
+    /// The error of redb for a file that is opened.
     pub(crate) fn redb(path: &Path, error: impl Into<redb::Error>) -> Self {
         let owned = || path.to_owned();
         match error.into() {
@@ -156,7 +157,7 @@ impl OpenError {
         Self::Damaged { path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// The file that could not be opened.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         match self {
             Self::NotFound { path }
@@ -175,21 +176,22 @@ impl OpenError {
     }
 }
 
-/// Work on an open store that was not done.
+/// An error of work on an open store.
 ///
 /// It is the source of [`StoreError::Unavailable`](workflow_core::StoreError::Unavailable) and
-/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable), and where a journal was read in a damaged
-/// file, of [`StoreError::Corrupt`](workflow_core::StoreError::Corrupt).
+/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable), and of
+/// [`StoreError::Corrupt`](workflow_core::StoreError::Corrupt) for a journal in a damaged file.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
-    /// There is no room for the file to grow: on the disk, in a quota, or within the size that a file of the process may
-    /// have. What was asked for is not in the file; the store goes on when there is room.
+    /// The file has no room to grow: on the disk, in a quota, or within the process's limit for files.
+    ///
+    /// The write is not in the file. The store works again when there is room.
     #[error("there is no room for `{}` to grow", path.display())]
     Full {
         /// The file.
         path: Arc<Path>,
-        /// What redb reported.
+        /// redb's error.
         source: Arc<redb::Error>,
     },
     /// The file could not be read or written.
@@ -197,35 +199,36 @@ pub enum WorkError {
     Storage {
         /// The file.
         path: Arc<Path>,
-        /// What redb reported.
+        /// redb's error.
         source: Arc<redb::Error>,
     },
-    /// The file could not be opened again after such an error. It is tried again with the next call that writes.
+    /// The file could not be opened again after an error. The next writing call tries again.
     #[error("`{}` cannot be used after an error", path.display())]
     NotReopened {
         /// The file.
         path: Arc<Path>,
-        /// Why not.
+        /// The reason.
         source: Arc<OpenError>,
     },
-    /// The work panicked, in redb or in this crate. Nothing of it is in the file.
+    /// The work panicked, in redb or in this crate. None of it is in the file.
     #[error("work on `{}` panicked: {text}", path.display())]
     Panicked {
         /// The file.
         path: Arc<Path>,
-        /// What the panic said.
+        /// The panic's text.
         text: String,
     },
-    /// A call has more bytes than the store takes at once: 1 GiB, keys included. Nothing was written, and no other call is
-    /// concerned. It is the source of [`StoreError::Unserialisable`](workflow_core::StoreError::Unserialisable) for a
-    /// batch.
+    /// A call has more bytes than the store accepts at once: 1 GiB, keys included.
+    ///
+    /// Nothing was written, and no other call fails. It is the source of
+    /// [`StoreError::Unserialisable`](workflow_core::StoreError::Unserialisable) for a write.
     #[error("{bytes} bytes at once are more than the {limit} that `{}` takes", path.display())]
     TooLarge {
         /// The file.
         path: Arc<Path>,
-        /// How many bytes the call has.
+        /// The bytes of the call.
         bytes: usize,
-        /// How many it may have.
+        /// The most bytes of a call.
         limit: usize,
     },
     /// The store was closed, or the runtime was shut down before the call was done.
@@ -234,15 +237,15 @@ pub enum WorkError {
         /// The file.
         path: Arc<Path>,
     },
-    /// A snapshot could not be written, and is not there.
+    /// A snapshot could not be written. No file was left.
     #[error("a snapshot of `{}` cannot be written", path.display())]
     Snapshot {
         /// The store's file.
         path: Arc<Path>,
-        /// Why not; it names the snapshot's file.
+        /// The reason, which names the snapshot's file.
         source: Arc<OpenError>,
     },
-    /// Where the snapshot was to be written there is a file already; it was left alone.
+    /// A file of the snapshot's name exists. It stays as it is.
     #[error("there is a file `{}` already", path.display())]
     Exists {
         /// The snapshot's file.
@@ -251,7 +254,7 @@ pub enum WorkError {
 }
 
 impl WorkError {
-    /// What redb says about work on an open file.
+    /// The error of redb for work on an open file.
     pub(crate) fn redb(path: &Arc<Path>, error: impl Into<redb::Error>) -> Self {
         let (path, source) = (Arc::clone(path), Arc::new(error.into()));
         match &*source {
@@ -260,7 +263,7 @@ impl WorkError {
         }
     }
 
-    /// Whether the file says what it cannot say unless it was damaged. Reading does not panic otherwise.
+    /// Whether the error proves that the file is damaged. Reading an undamaged file does not panic.
     fn is_of_damage(&self) -> bool {
         match self {
             Self::Panicked { .. } => true,
@@ -280,14 +283,14 @@ impl WorkError {
     "a sync failed, and there is no mark of that beside the file ({mark}): a later process would not know it"
 )]
 pub(crate) struct Unmarked {
-    /// Why the mark could not be made.
+    /// The error of making the mark.
     pub(crate) mark: io::Error,
-    /// What the sync reported.
+    /// The error of the sync.
     #[source]
     pub(crate) sync: io::Error,
 }
 
-/// A file that cannot be replaced under one of its names without staying under the others.
+/// A file that cannot be replaced under all of its names at once.
 #[derive(Debug, thiserror::Error)]
 #[error("the file has {names} names (hard links): remove those that are not the store's")]
 #[cfg(unix)]
@@ -300,7 +303,7 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// What a call comes to that reads the journal of a run from a position on: damage of the file is damage of the journal.
+/// The error of reading a journal from a position on: damage of the file is damage of the journal.
 pub(crate) fn of_journal(error: StoreError, run: &RunId, from: Position) -> StoreError {
     match error {
         StoreError::Unavailable { source }
@@ -324,7 +327,7 @@ impl From<WorkError> for ContextError {
     }
 }
 
-/// A panic of redb, which some kinds of damage lead to.
+/// A panic of redb, which some damage causes.
 #[derive(Debug, thiserror::Error)]
 #[error("reading it panicked: {0}")]
 pub(crate) struct Panic(String);
@@ -340,7 +343,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text")
 }
 
-/// A value of a context that is not what was written.
+/// A value of a context that cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 #[error("the value `{name}` of the context cannot be decoded")]
 pub(crate) struct BadValue {
@@ -348,7 +351,7 @@ pub(crate) struct BadValue {
     pub(crate) source: serde_json::Error,
 }
 
-/// A key or an entry of a table that is not of the format.
+/// A key or an entry that violates the format.
 #[derive(Debug)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
@@ -364,7 +367,7 @@ impl Error for Malformed {}
 mod tests {
     use super::*;
 
-    /// Whoever runs the tests may be allowed everything: what the system would say is made up.
+    /// Made-up errors of the system, because the tests may run with every permission.
     #[test]
     fn what_the_system_says_is_told_apart() {
         let (there, away) = (Path::new(env!("CARGO_MANIFEST_PATH")), Path::new("/missing"));

@@ -1,5 +1,5 @@
-//! Opening and creating files: whose file it is, before anything of it is changed, and new ones that are there as a
-//! whole or not at all.
+//! Opening and creating files. A file is identified before it is changed, and a new file appears as a whole or not at
+//! all.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -20,18 +20,18 @@ use crate::opened::Opened;
 use crate::overlay::Overlay;
 use crate::rewrite::Home;
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
-    /// So many bytes of it are kept in memory.
+    /// How many bytes of the file stay in memory.
     pub(crate) cache: usize,
-    /// Whether it is created if it is not there.
+    /// Whether a missing file is created.
     pub(crate) create: bool,
-    /// Whether all of it is read and verified first.
+    /// Whether the whole file is read and verified first.
     pub(crate) verify: bool,
 }
 
-/// Finds the file of a store, and creates it if it is not there.
+/// Finds the file of a store, and creates a missing one.
 pub(crate) fn find(path: &Path, options: Options) -> Result<Arc<Home<SystemFiles>>, OpenError> {
     let is_there = fs::exists(path).map_err(|error| OpenError::io(path, error))?;
     if !is_there && options.create {
@@ -41,14 +41,14 @@ pub(crate) fn find(path: &Path, options: Options) -> Result<Arc<Home<SystemFiles
     Ok(Home::new(path.to_owned(), files))
 }
 
-/// Opens a file to be written.
+/// Opens a file for writing.
 pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Opened, OpenError> {
     let path = home.path();
     if length(path)? == 0 && !options.create {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
     once_closed(home.file(), || {
-        // Opening writes at once, so that whose file it is must be known before. A rewrite changes a copy.
+        // Opening writes at once, so the file is identified before. A rewrite changes only a copy.
         if length(path)? > 0 && !home.is_unsynced()? {
             drop(probe(path, options.cache)?);
         }
@@ -56,9 +56,9 @@ pub(crate) fn open(home: &Arc<Home<SystemFiles>>, options: Options) -> Result<Op
     })
 }
 
-/// Opens a file that is not changed by it, nor by anything that is done with the database.
+/// Opens a file that stays unchanged, whatever is done with the database.
 pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Opened, OpenError> {
-    // A file that is not there is none that is closing.
+    // A missing file is not a closing one.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match once_closed(&file, || probe(path, cache))? {
         (database, Found::Store) => Ok(database),
@@ -66,7 +66,7 @@ pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Opened, OpenErro
     }
 }
 
-/// Opens a file. If a store of this process that was dropped still has it, waits until it has not.
+/// Opens a file. If a dropped store of this process still holds it, waits for the release.
 fn once_closed<T>(file: &Path, open: impl Fn() -> Result<T, OpenError>) -> Result<T, OpenError> {
     match open() {
         Err(OpenError::InUse { .. }) if closing::wait_for(file) => open(),
@@ -74,7 +74,7 @@ fn once_closed<T>(file: &Path, open: impl Fn() -> Result<T, OpenError>) -> Resul
     }
 }
 
-/// Opens a file without changing it, and tells whose it is.
+/// Opens a file without changing it, and identifies it.
 fn probe(path: &Path, cache: usize) -> Result<(Opened, Found), OpenError> {
     if length(path)? == 0 {
         return Err(OpenError::NotRedb { path: path.to_owned() });
@@ -87,7 +87,7 @@ fn probe(path: &Path, cache: usize) -> Result<(Opened, Found), OpenError> {
     Ok((database, found))
 }
 
-/// Opens what a store is kept in, and makes a store of it if it has nothing yet.
+/// Opens a backend, and initialises an empty one as a store.
 pub(crate) fn open_backend(
     path: &Path,
     backend: impl StorageBackend,
@@ -103,7 +103,7 @@ pub(crate) fn open_backend(
 fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Result<Opened, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(options.cache).set_check_integrity_on_open(options.verify);
-    // A file that was changed from outside may make redb panic.
+    // redb may panic if another program has changed the file.
     let opened = catch_unwind(AssertUnwindSafe(|| builder.create_with_backend(backend)));
     let opened = opened.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
     opened.map(Opened::new).map_err(|error| OpenError::redb(path, error))
@@ -125,7 +125,7 @@ enum Found {
     Nothing,
 }
 
-/// Tells whose database it is.
+/// Identifies a database.
 fn identify(path: &Path, database: &Database) -> Result<Found, OpenError> {
     let read = catch_unwind(AssertUnwindSafe(|| read_meta(database)));
     let read = read.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
@@ -146,7 +146,7 @@ fn identify(path: &Path, database: &Database) -> Result<Found, OpenError> {
     Ok(Found::Store)
 }
 
-/// How many tables there are, and what the meta table has of format and recovery.
+/// The number of tables, and the format and the recovery mode of the meta table.
 type Meta = (usize, Option<Vec<u8>>, Option<Vec<u8>>);
 
 fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
@@ -157,7 +157,7 @@ fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
         return Ok((tables, None, None));
     }
     let meta = match transaction.open_table(META) {
-        // A table of this name that is another's.
+        // Another program's table of this name.
         Err(redb::TableError::TableTypeMismatch { .. }) => return Ok((tables, None, None)),
         meta => meta?,
     };
@@ -178,16 +178,16 @@ fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
         drop(meta);
         Ok::<_, redb::Error>(transaction.commit()?)
     };
-    // One without tables may be damaged too.
+    // A file without tables may be damaged too.
     let initialised = catch_unwind(AssertUnwindSafe(initialise));
     let initialised = initialised.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
     initialised.map_err(|error| OpenError::redb(path, error))
 }
 
-/// Creates a file with an empty store that is then filled. It appears under its name when it is whole and on disk; one
-/// that is there is left alone, and it is no error.
+/// Creates a file with an empty store and fills it. The file gets its name when it is complete and on disk. An existing
+/// file stays as it is, and is no error.
 ///
-/// It has mode and owner of `like`, or else what the system gives a new file.
+/// The file has mode and owner of `like`, or else the system's defaults.
 pub(crate) fn create(
     path: &Path,
     like: Option<&Metadata>,
@@ -212,7 +212,7 @@ pub(crate) enum Created {
     WasThere,
 }
 
-/// A file that is being written, under a name that nobody looks for. It does not outlive this value.
+/// A file that is being written, under a temporary name. It does not outlive this value.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
@@ -220,7 +220,7 @@ impl Unfinished {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut name = path.as_os_str().to_owned();
-        // What a process of the same number has left behind must be in nobody's way.
+        // Removes the leftover of an earlier process with the same number.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         name.push(format!(".unfinished-{}-{now}-{number}", std::process::id()));
         Self(name.into())
@@ -229,17 +229,17 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It may have got its name already.
+        // It may have its name already.
         drop(fs::remove_file(&self.0));
     }
 }
 
-/// Gives a file its name, unless another has it.
+/// Gives a file its name, unless another file has it.
 fn link(unfinished: &Path, path: &Path) -> io::Result<Created> {
     match fs::hard_link(unfinished, path) {
         Ok(()) => Ok(Created::Created),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Created::WasThere),
-        // A file system without links: looked for, then renamed.
+        // Without links in this file system: looked up first, then renamed.
         Err(_) if fs::exists(path)? => Ok(Created::WasThere),
         Err(_) => fs::rename(unfinished, path).map(|()| Created::Created),
     }

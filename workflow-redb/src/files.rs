@@ -1,5 +1,5 @@
-//! The names of a store's files: its own, the mark of a failed sync, and the copy that a rewrite makes. When which of
-//! them is touched is in `rewrite`.
+//! The names of a store's files: its own, the mark of a failed sync, and the copy of a rewrite. `rewrite` decides when
+//! they change.
 
 use std::fmt;
 use std::fs::{self, File, Metadata};
@@ -10,23 +10,23 @@ use redb::StorageBackend;
 use redb::backends::FileBackend;
 use same_file::Handle;
 
-/// What a store does with its folder: on the system's disks, or on one whose power a test cuts.
+/// The operations of a store on its folder. A trait, so that tests can cut the power of a folder in memory.
 pub(crate) trait Files: fmt::Debug + Send + Sync + 'static {
     /// An open file.
     type File: StorageBackend;
 
-    /// Which file it is, whatever name leads to it. No other file is the same while this value lives.
+    /// The identity of a file, independent of its names. No other file has it while this value lives.
     type Id: PartialEq;
 
     /// Opens the store's file.
     fn open(&self) -> io::Result<(Self::File, Self::Id)>;
 
-    /// Tells which file the store's name leads to now.
+    /// The file that the store's name leads to now.
     fn current(&self) -> io::Result<Self::Id>;
 
     fn is_marked(&self) -> io::Result<bool>;
 
-    /// Makes the mark. Another process sees it at once. A power cut may undo it.
+    /// Makes the mark. Other processes see it at once. A power cut may undo it.
     fn mark(&self) -> io::Result<()>;
 
     fn unmark(&self) -> io::Result<()>;
@@ -34,16 +34,16 @@ pub(crate) trait Files: fmt::Debug + Send + Sync + 'static {
     /// The copy's name, for errors.
     fn copy(&self) -> &Path;
 
-    /// Creates an empty copy with mode and owner of the store's file. Removes one that an earlier process has left.
+    /// Creates an empty copy with mode and owner of the store's file. Removes the leftover of an earlier process.
     fn create_copy(&self) -> io::Result<Self::File>;
 
     fn remove_copy(&self) -> io::Result<()>;
 
-    /// Gives the copy the name of the store's file, and puts that on disk.
+    /// Gives the copy the name of the store's file, and syncs the folder.
     fn replace(&self) -> io::Result<()>;
 }
 
-/// A file of the system and the names beside it.
+/// A file of the system, and the names beside it.
 #[derive(Debug)]
 pub(crate) struct SystemFiles {
     file: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct SystemFiles {
 }
 
 impl SystemFiles {
-    /// The names that belong to a file, which is there. Those of a symbolic link are beside the file that it leads to.
+    /// The names for an existing file. For a symbolic link they are beside its target.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let file = fs::canonicalize(path)?;
         let (mark, copy) = (beside(&file, "unsynced"), beside(&file, "rewrite"));
@@ -141,8 +141,8 @@ fn removed(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a file that is not there, to be read and written. It has mode and owner of `like`, as far as the process may
-/// set them, and nobody may do more with it than with `like` at any time.
+/// Creates a missing file for reading and writing. It has mode and owner of `like`, as far as the process may set them,
+/// and at no time more permissions than `like`.
 pub(crate) fn create(path: &Path, like: Option<&Metadata>) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
@@ -163,11 +163,11 @@ fn resemble(file: &File, like: &Metadata) -> io::Result<()> {
 
     let created = file.metadata()?;
     if created.uid() != like.uid() {
-        // Only a privileged process may. Another one becomes the owner.
+        // Only a privileged process may do that. Another one becomes the owner.
         drop(fchown(file, Some(like.uid()), None));
     }
     let has_group = created.gid() == like.gid() || fchown(file, None, Some(like.gid())).is_ok();
-    // What the group may do is not for another group.
+    // The permissions of one group are not for another.
     let mode = if has_group { like.mode() & 0o777 } else { like.mode() & 0o707 };
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
@@ -177,7 +177,7 @@ fn resemble(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// A file with several names would be a store under each of them once one name is another file's.
+/// The error of a file with several names: after a rewrite, each name would lead to a store of its own.
 #[cfg(unix)]
 fn has_one_name(file: &Metadata) -> io::Result<()> {
     let names = std::os::unix::fs::MetadataExt::nlink(file);
@@ -192,12 +192,12 @@ fn has_one_name(_: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the names in the folder of a file on disk.
+/// Syncs the folder of a file, so that its names are on disk.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // Only there can a folder be opened.
+    // Only Unix can open a folder.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `workflow.meta` | a name | see below |
 //! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`] |
-//! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a batch *size*, *record* |
+//! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a write *size*, *record* |
 //! | `workflow.runs` | *run* | *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::RunSummary) |
 //! | `workflow.open` | *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
@@ -19,13 +19,13 @@
 //! |---|---|---|
 //! | *length* | 4 | how many bytes the run's or the scope's id has |
 //! | *run* | *length*, or the whole key | the run's id |
-//! | *position* | 8 | how many records of the run stand before it: 0, 1, 2 … without a gap |
+//! | *position* | 8 | how many records of the run are before it: 0, 1, 2 … without a gap |
 //! | *end* | 8 | how many records the run has |
-//! | *number* | 8 | one more than that of the batch before it in `workflow.recent`; 0 if there is none |
+//! | *number* | 8 | one more than the number of the write before it in `workflow.recent`; 0 for the first |
 //! | *size* | 4 | how many bytes the record has |
 //! | *record* | *size* | JSON of the [`Record`] |
-//! | *count* | 2 | how many batches of the run are only in `workflow.recent`: 0 to 32 |
-//! | *written* | 8 | when its latest batch was written: milliseconds since 1970 in UTC, by the clock of the machine |
+//! | *count* | 2 | how many writes of the run are only in `workflow.recent`: 0 to 32 |
+//! | *written* | 8 | when its latest write was made: milliseconds since 1970 in UTC, by the clock of the machine |
 //! | *kind* | 1 | 0 for the context of a run, 1 for that of a thread |
 //! | *scope* | *length* | the run's or the thread's id |
 //! | *name* | the rest | the key of the value in its context |
@@ -35,31 +35,32 @@
 //! | key | value |
 //! |---|---|
 //! | `format` | 4 bytes: the version of this format, 1 |
-//! | `recovery` | `one-phase`: every commit is one of redb in one phase, and what a crash leaves is found by checksums |
+//! | `recovery` | `one-phase`: redb makes every commit in one phase, and checksums detect what a crash left |
 //!
-//! # What holds between the tables
-//! - Each run in `workflow.records` has an entry in `workflow.runs`. Its journal is what `workflow.records` has of it,
-//!   followed by the batches in `workflow.recent` that its entry names, in that order: as many records as its *end* says.
-//! - A batch in `workflow.recent` that the entry of its run does not name is in `workflow.records` too, or its run was
-//!   removed: it says nothing any more. A batch without records says that the run was removed, and that what is before it
-//!   is not of one with the same id that came later.
-//! - `workflow.open` has the runs whose summary says that they have not ended, and no others.
-//! - A batch, its summary and the change of `workflow.open` are one transaction of redb.
+//! # Invariants between the tables
+//! - Each run in `workflow.records` has an entry in `workflow.runs`. Its journal is its records in `workflow.records`,
+//!   followed by the writes in `workflow.recent` that its entry names, in that order: as many records as its *end*
+//!   says.
+//! - A write in `workflow.recent` that its run's entry does not name is in `workflow.records` too, or its run was
+//!   removed; a reader ignores it. A write without records marks the removal of a run: writes before it do not belong
+//!   to a later run with the same id.
+//! - `workflow.open` has exactly the runs whose summary is not of an ended run.
+//! - A write, its summary and the change of `workflow.open` are one transaction of redb.
 //!
-//! # Why batches are written twice
-//! A commit writes every page of the file that it changed. Batches that many runs append at the same time would change a
-//! page for each of these runs if each went to the place where the records of its run are; in `workflow.recent`, in the
-//! order in which they come, they share pages. They are moved once there are 32 of a run, so that a run's page is written
-//! once for all of them, or when 16,384 later ones have come. A batch of more than 16 KiB has pages of its own anyway, and
-//! goes to `workflow.records` at once, with what its run has in `workflow.recent`; so does each of up to three that are
-//! committed together.
+//! # Why there are two tables for records
+//! A commit writes every page of the file that it changed. If each write went to the records of its run at once, writes
+//! that many runs append at the same time would change a page for each run. In `workflow.recent` they share pages, in
+//! the order in which they come. The store moves the writes of a run once there are 32 of them, so the run's page is
+//! written once for all of them, or once 16,384 later writes have come. A write of more than 16 KiB has pages of its
+//! own anyway: it goes to `workflow.records` at once, with the run's writes in `workflow.recent`. So does each of up to
+//! three writes that are committed together.
 //!
-//! But for these, the records of a run are one range of keys, in their order; runs are ordered by the bytes of their ids;
-//! a context is one range. Reading a page of any of them touches nothing else.
+//! Apart from recent writes, the records of a run are one range of keys in their order; runs are ordered by the bytes
+//! of their ids; a context is one range. Reading a page of any of them touches nothing else.
 //!
 //! # Versions
-//! Whoever reads a file looks at `format` first, and leaves alone what has a greater version. Kinds of records that
-//! are added to the core do not change the version: a record is opaque to its store.
+//! A reader looks at `format` first, and does not open a file with a greater version. New kinds of records in the core
+//! do not change the version: a record is opaque to its store.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -98,25 +99,25 @@ pub(crate) fn record_key(run: &str, position: Position) -> Vec<u8> {
     key
 }
 
-/// Makes the key of a record that of the one at this position of the same run.
+/// Changes the key of a record to that of another position of the same run.
 pub(crate) fn move_record_key(key: &mut [u8], position: Position) {
     if let Some(end) = key.last_chunk_mut() {
         *end = position.0.to_be_bytes();
     }
 }
 
-/// The keys of the records of a run from a position on. The last one is left out: no journal is that long.
+/// The keys of a run's records from a position on, without the very last one: no journal is that long.
 pub(crate) fn record_keys(run: &str, from: Position) -> Range<Vec<u8>> {
     record_key(run, from)..record_key(run, Position(u64::MAX))
 }
 
-/// The run and the position that a key stands for; none if it is no key of a record.
+/// The run and the position of a record's key; `None` if it is no such key.
 pub(crate) fn parse_record_key(key: &[u8]) -> Option<(&str, Position)> {
     let (run, rest) = split_id(key)?;
     Some((run, Position(u64::from_be_bytes(rest.try_into().ok()?))))
 }
 
-/// What all keys of a context begin with.
+/// The common prefix of a context's keys.
 pub(crate) fn context_prefix(scope: &ContextScope) -> Vec<u8> {
     let (kind, id) = match scope {
         ContextScope::Run(run) => (RUN_KIND, run.as_str()),
@@ -134,7 +135,7 @@ pub(crate) fn context_key(scope: &ContextScope, name: &str) -> Vec<u8> {
     key
 }
 
-/// The context and the name that a key stands for; none if it is no key of a value.
+/// The context and the name of a value's key; `None` if it is no such key.
 pub(crate) fn parse_context_key(key: &[u8]) -> Option<(ContextScope, &str)> {
     let (kind, rest) = key.split_first()?;
     let (id, name) = split_id(rest)?;
@@ -146,7 +147,7 @@ pub(crate) fn parse_context_key(key: &[u8]) -> Option<(ContextScope, &str)> {
     Some((scope, std::str::from_utf8(name).ok()?))
 }
 
-/// All keys that begin with this prefix, which has a byte below 255.
+/// All keys with this prefix, which has a byte below 255.
 pub(crate) fn beginning_with(prefix: Vec<u8>) -> Range<Vec<u8>> {
     let mut end = prefix.clone();
     while end.pop_if(|last| *last == u8::MAX).is_some() {}
@@ -156,7 +157,7 @@ pub(crate) fn beginning_with(prefix: Vec<u8>) -> Range<Vec<u8>> {
     prefix..end
 }
 
-/// An id longer than a batch may be is never written, so that its length need not be told from others.
+/// A longer id exceeds the size of a write, so its clamped length never reaches the file.
 fn push_id(key: &mut Vec<u8>, id: &str) {
     let length = u32::try_from(id.len()).unwrap_or(u32::MAX);
     key.extend_from_slice(&length.to_be_bytes());
@@ -170,11 +171,11 @@ fn split_id(key: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(id).ok()?, rest))
 }
 
-/// What `workflow.runs` has of a run.
+/// The entry of a run in `workflow.runs`.
 pub(crate) struct RunEntry<'a> {
     pub(crate) end: Position,
     pub(crate) written: SystemTime,
-    /// The numbers of its batches that are only in `workflow.recent`, big-endian, in their order.
+    /// The numbers of its writes that are only in `workflow.recent`, big-endian, in their order.
     pub(crate) recent: &'a [[u8; 8]],
     /// JSON of the summary.
     pub(crate) summary: &'a [u8],
@@ -187,7 +188,7 @@ impl<'a> RunEntry<'a> {
         let mut bytes = Vec::with_capacity(18 + 8 * self.recent.len() + self.summary.len());
         bytes.extend_from_slice(&self.end.0.to_be_bytes());
         bytes.extend_from_slice(&millis.to_be_bytes());
-        // There are 32 at most.
+        // At most 32.
         let count = u16::try_from(self.recent.len()).unwrap_or(u16::MAX);
         bytes.extend_from_slice(&count.to_be_bytes());
         bytes.extend_from_slice(self.recent.as_flattened());
@@ -195,7 +196,7 @@ impl<'a> RunEntry<'a> {
         bytes
     }
 
-    /// None if there are too few bytes.
+    /// `None` if there are too few bytes.
     pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         let (end, rest) = bytes.split_first_chunk::<8>()?;
         let (millis, rest) = rest.split_first_chunk::<8>()?;
@@ -208,18 +209,18 @@ impl<'a> RunEntry<'a> {
     }
 }
 
-/// Adds a record to what `workflow.recent` has of a batch, which begins with the key of its first record.
+/// Adds a record to a write in the form of `workflow.recent`, which begins with the key of its first record.
 pub(crate) fn push_recent(batch: &mut Vec<u8>, record: &Record) -> serde_json::Result<()> {
     let at = batch.len();
     batch.extend_from_slice(&[0; 4]);
     serde_json::to_writer(&mut *batch, record)?;
-    // A batch that is too long for its lengths is too long to be written.
+    // A write that is too long for its lengths is refused for its size.
     let size = u32::try_from(batch.len() - at - 4).unwrap_or(u32::MAX);
     batch[at..at + 4].copy_from_slice(&size.to_be_bytes());
     Ok(())
 }
 
-/// What `workflow.recent` has of a batch.
+/// A write in the form of `workflow.recent`.
 pub(crate) struct RecentBatch<'a> {
     /// The key of its first record.
     pub(crate) key: &'a [u8],
@@ -229,7 +230,7 @@ pub(crate) struct RecentBatch<'a> {
 }
 
 impl<'a> RecentBatch<'a> {
-    /// None if its run cannot be told.
+    /// `None` if its run cannot be read.
     pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         let (length, _) = bytes.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -238,12 +239,12 @@ impl<'a> RecentBatch<'a> {
         Some(Self { key, run, position, records })
     }
 
-    /// Whether it says that its run was removed.
+    /// Whether it marks the removal of its run.
     pub(crate) fn is_removal(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Whether its records take all of its bytes.
+    /// Whether its records use all of its bytes.
     pub(crate) fn is_whole(&self) -> bool {
         self.records().map(|record| 4 + record.len()).sum::<usize>() == self.records.len()
     }

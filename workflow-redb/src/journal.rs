@@ -1,4 +1,4 @@
-//! What calls of an event store do to the tables. Who calls, and when it is committed, is elsewhere.
+//! The calls of an event store, as work on the tables. The committer decides when writes are committed.
 
 use std::ops::{Bound, ControlFlow};
 use std::time::SystemTime;
@@ -12,24 +12,24 @@ use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, recor
 use crate::recent::{self, Ends};
 use crate::tables::{Tables, Unread, View, bytes_at};
 
-/// How many bytes a page of records, or of values, has before it ends, be it shorter than asked for.
+/// A page of records, or of values, ends once it has this many bytes.
 pub(crate) const PAGE_BYTES: usize = 16 << 20;
 
-/// A batch as it is written.
+/// A serialised write.
 pub(crate) struct Written {
     run: RunId,
     expected: Position,
-    /// As it is among the recent ones.
+    /// In the form of `workflow.recent`.
     batch: Vec<u8>,
     records: usize,
     summary: Vec<u8>,
     ended: bool,
-    /// What it takes of a commit.
+    /// How many bytes it adds to a commit.
     pub(crate) bytes: usize,
 }
 
 impl Written {
-    /// Serialises a batch.
+    /// Serialises a write.
     pub(crate) fn new(run: &RunId, expected: Position, batch: &Batch) -> Result<Self, StoreError> {
         let mut serialised = record_key(run.as_str(), expected);
         for record in &batch.records {
@@ -42,7 +42,7 @@ impl Written {
         Ok(Self { run: run.clone(), expected, batch: serialised, records, summary, ended, bytes })
     }
 
-    /// Appends it, or says why not: what is wrong with one run is no error of the transaction, which others share.
+    /// Appends the write, or returns its refusal. A refusal is no error of the transaction, which other writes share.
     pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), StoreError>, redb::Error> {
         let (run, expected) = (self.run.as_str().as_bytes(), self.expected);
         let (found, mut recent, is_listed) = match found(tables, run, &self.summary)? {
@@ -56,14 +56,14 @@ impl Written {
         if found != expected {
             return Ok(Err(StoreError::Conflict { expected, found }));
         }
-        // A batch without records is only a summary.
+        // A write without records changes only the summary.
         if self.records > 0 {
             recent::add(tables, self.run.as_str(), &mut recent, &self.batch)?;
         }
         let (end, written) = (found.after(self.records), SystemTime::now());
         let entry = RunEntry { end, written, recent: &recent, summary: &self.summary };
         tables.runs.insert(run, &*entry.to_bytes())?;
-        // With the same summary it is listed as it is to be, and the index need not be touched.
+        // With an unchanged summary, the index has the run as it should be.
         if !is_listed && self.ended {
             tables.open()?.remove(run)?;
         } else if !is_listed {
@@ -73,15 +73,15 @@ impl Written {
     }
 }
 
-/// What there is of a run before a batch.
+/// A run before a write.
 enum Found {
     Nothing,
     Run {
-        /// Where its journal ends.
+        /// The end of its journal.
         end: Position,
-        /// The numbers of its recent batches.
+        /// The numbers of its recent writes.
         recent: Vec<[u8; 8]>,
-        /// Whether its summary is the batch's.
+        /// Whether its summary equals the write's.
         is_same: bool,
     },
     /// Its entry cannot be read.
@@ -109,7 +109,7 @@ pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb:
     Ok(true)
 }
 
-/// Removes a run with its context, if it is still as it was seen.
+/// Removes a run with its context, if nothing was written to it since `seen`.
 pub(crate) fn remove_seen(
     tables: &mut Tables<'_>,
     seen: &StoredRun,
@@ -137,7 +137,7 @@ pub(crate) fn read(
     let (mut records, mut bytes) = (Vec::new(), 0);
     recent::visit(view, run.as_str(), from, |position, record| {
         let expected = from.after(records.len());
-        // A gap would shift every record behind it.
+        // A gap would shift every later record.
         if position != expected {
             return Err(StoreError::corrupt(run, expected, Malformed("record here")));
         }
@@ -149,7 +149,7 @@ pub(crate) fn read(
     Ok(records)
 }
 
-/// A page of runs. Of runs that have not ended there is an index, so that the others cost nothing.
+/// A page of runs. Open runs have an index, so that ended ones cost nothing.
 pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unread<StoreError>> {
     let after = query.begins_after().map(|after| after.as_str().as_bytes());
     let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
@@ -157,18 +157,18 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
     let (mut page, mut last) = (Vec::new(), after.map(<[u8]>::to_vec));
     for entry in table.range::<&[u8]>(range)? {
         let (key, value) = entry?;
-        // A damaged table may have them in another order. Who asks for page after page would come back to the first.
+        // A damaged table may have another order, and would send the caller back to the first page.
         if last.as_deref().is_some_and(|last| key.value() <= last) {
             continue;
         }
         last = Some(key.value().to_vec());
         let indexed = if query.only_open() { view.runs.get(key.value())? } else { None };
-        // An entry of the index without a run is nothing to list; a check finds it.
+        // An index entry without a run is skipped; a check reports it.
         if query.only_open() && indexed.is_none() {
             continue;
         }
         let value = indexed.as_ref().map_or_else(|| value.value(), redb::AccessGuard::value);
-        // A key that is no id is nothing to list; a check finds it.
+        // A key that is no id is skipped; a check reports it.
         let Some(stored) = stored_run(view, key.value(), value)? else { continue };
         if query.admits(&stored.id, &stored.run) {
             page.push(stored);
@@ -180,15 +180,15 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
     Ok(page)
 }
 
-/// One run; none if there is no such run.
+/// One run; `None` if there is no such run.
 pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, Unread<StoreError>> {
     let key = run.as_str().as_bytes();
     let Some(entry) = view.runs.get(key)? else { return Ok(None) };
     Ok(stored_run(view, key, entry.value())?)
 }
 
-/// A run as its entry has it, and when its latest batch was written. One whose entry is damaged may go on; none if the
-/// key is no id.
+/// A run by its entry, and the time of its latest write. A run with a damaged entry counts as open. `None` if the key
+/// is no id.
 pub(crate) fn written_run(key: &[u8], value: &[u8]) -> Option<(StoredRun, SystemTime)> {
     let id = std::str::from_utf8(key).ok()?;
     let entry = RunEntry::from_bytes(value);
@@ -199,7 +199,7 @@ pub(crate) fn written_run(key: &[u8], value: &[u8]) -> Option<(StoredRun, System
     Some((StoredRun { id: id.into(), end, run }, written))
 }
 
-/// A run as its entry has it, or else as its journal tells of it; none if the key is no id.
+/// A run by its entry, or else by its journal; `None` if the key is no id.
 fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>, redb::Error> {
     let Ok(id) = std::str::from_utf8(key) else { return Ok(None) };
     let entry = RunEntry::from_bytes(value);
@@ -211,7 +211,7 @@ fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>
     Ok(Some(told))
 }
 
-/// What the first and the last record of a run tell of it. One that tells nothing goes on, so that it is not forgotten.
+/// A run by its first and last record. Without readable ones it counts as open, so that it is not removed.
 fn told_by_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
     let ends = Ends::of(view, id)?;
     let mut run = match ends.as_ref().map(|ends| from_slice(&ends.first)) {

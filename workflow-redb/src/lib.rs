@@ -33,45 +33,49 @@
 //! # }
 //! ```
 //!
-//! # What is promised
-//! - **One file**, written by [redb](https://docs.rs/redb) in pure Rust. It is open in one place at a time: a second
-//!   handle, in this process or another, gets [`OpenError::InUse`].
-//! - **Crash-safe**: what was answered is on disk ([`Durability::Sync`], the default), and a batch is there as a whole or
-//!   not at all. After a crash the file mends itself when it is opened, which takes as long as reading it.
-//! - **Commits are shared**: one thread writes, and what waits for it is committed together, across runs, with one
-//!   `fsync`. An append that is refused refuses nothing but itself. The more runs write at once, the less each costs.
-//! - **Reading is cheap**: but for its latest batches, the records of a run are one range of keys, and so are pages of
-//!   runs and contexts. Reads happen on tokio's blocking threads, see what was committed, and wait for nobody who writes.
-//! - **The format is documented**, byte by byte and with a version: [`format`](mod@format).
-//! - **Bounds**: 1 GiB for a call that writes, such as the JSON of a batch with its keys, beyond which it is refused with
-//!   [`WorkError::TooLarge`]; a queue of 1,024 calls that write; commits of at most 1,024 calls and 16 MiB, unless one call
-//!   has more; pages of records, and of values of a context, that end behind 16 MiB.
+//! # Guarantees
+//! - **One file**, written by [redb](https://docs.rs/redb) in pure Rust. One store at a time has it open: a second one,
+//!   in this process or another, gets [`OpenError::InUse`].
+//! - **Crash-safe**: an answered write is on disk ([`Durability::Sync`], the default), and a write is in the file as a
+//!   whole or not at all. After a crash the next opening repairs the file, which takes as long as reading it.
+//! - **Shared commits**: one thread writes, and commits all waiting calls of all runs with one `fsync`. A refused
+//!   append fails no other. The more runs write at once, the less each write costs.
+//! - **Cheap reads**: apart from a run's latest writes, its records are one range of keys, and so are pages of runs and
+//!   contexts. Reads run on tokio's blocking threads, see all committed writes, and wait for no writer.
+//! - **A documented format**, byte by byte and with a version: [`format`](mod@format).
+//! - **Bounds**: 1 GiB for a writing call, for example the JSON of a write with its keys; a larger one is refused with
+//!   [`WorkError::TooLarge`]. A queue of 1,024 writing calls. Commits of at most 1,024 calls and 16 MiB, unless one
+//!   call has more. Pages of records, and of values of a context, that end after 16 MiB.
 //!
-//! After an error of the disk, such as a full one, the call fails with `Unavailable`, whose source is a [`WorkError`]
-//! that names file and cause. The store closes the file and opens it again, and if that fails, tries again with each call
-//! that writes.
+//! After an error of the disk, such as a full disk, the call fails with `Unavailable`, and its source is a
+//! [`WorkError`] with the file and the cause. The store closes the file and opens it again. If that fails, each writing
+//! call tries again.
 //!
 //! # When a sync fails
-//! After a failed `fsync` the system may take for written what is not on disk, and later calls of `fsync` succeed. So the
-//! store writes the file anew before anything else: to `runs.redb.rewrite` beside `runs.redb`, which then takes its name.
-//! That needs room for a second file and the right to create it; until it succeeds, calls fail with
-//! [`WorkError::NotReopened`], whose source is [`OpenError::NotRewritten`]. A mark beside the file, `runs.redb.unsynced`,
-//! makes another process do the same before it uses the file. Do not remove the mark by hand. If not even the mark can be
-//! made, the error says so: then keep the store open until it works again, or restart the machine. The new file has
-//! mode, owner and group of the old one as far as the process may set them, and no extended attributes. A file with
-//! several names (hard links) is not rewritten, and the error says so; a symbolic link is followed.
+//! After a failed `fsync` the system may count pages as written that are not on disk, and later calls of `fsync`
+//! succeed. So the store first rewrites the file: it writes `runs.redb.rewrite` beside `runs.redb`, and gives it that
+//! name. The rewrite needs room for a second file, and the right to create it. Until it succeeds, calls fail with
+//! [`WorkError::NotReopened`], whose source is [`OpenError::NotRewritten`].
 //!
-//! # What it costs
-//! A commit calls `fsync` once, whether it is of one batch or of many, and writes the pages that changed: batches lie in
-//! the order in which they come, and are moved to the other records of their runs later, 32 of a run at once, so that
-//! batches of many runs share pages; where a commit is of up to three, they are put there at once. To read a run of `n` records takes O(`n`).
-//! `cargo bench -p workflow-benches --bench durable` measures it beside redb itself and beside decoding the same records;
-//! the guide of the project on durability has the ratios.
+//! A mark beside the file, `runs.redb.unsynced`, makes other processes rewrite the file before they use it. Do not
+//! remove the mark by hand. If the mark cannot be made, the error says so: then keep the store open until it works
+//! again, or restart the machine.
+//!
+//! The new file has mode, owner and group of the old one as far as the process may set them, and no extended
+//! attributes. A file with several names (hard links) is not rewritten, and the error says so. A symbolic link is
+//! followed.
+//!
+//! # Costs
+//! A commit calls `fsync` once, for one write or for many, and writes the changed pages. Writes are stored in the order
+//! of their commits, so that writes of many runs share pages; the store moves them to their runs' records later, 32 of
+//! a run at once. In a commit of up to three writes they go there at once. Reading a run of `n` records takes O(`n`).
+//! `cargo bench -p workflow-benches --bench durable` measures this beside redb itself and beside decoding the same
+//! records; the project's guide on durability has the ratios.
 //!
 //! # Maintenance
-//! [`retain`](workflow_core::EventStore::retain) removes runs that ended, [`RedbStore::compact`] makes the file smaller,
-//! [`RedbStore::snapshot`] copies the store while it is used, [`StoreFile::check`] verifies a file. The command
-//! `workflow-redb` shows what is in a file, without the program that wrote it, and never changes it:
+//! [`retain`](workflow_core::EventStore::retain) removes ended runs, [`RedbStore::compact`] shrinks the file,
+//! [`RedbStore::snapshot`] copies a store in use, and [`StoreFile::check`] verifies a file. The command `workflow-redb`
+//! shows the contents of a file, without the program that wrote it, and never changes the file:
 //!
 //! ```text
 //! workflow-redb runs.redb list

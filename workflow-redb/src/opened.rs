@@ -1,4 +1,4 @@
-//! A database that is closed without a panic, also where its file was changed from outside.
+//! A database that closes without a panic, even if another program has changed its file.
 
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ impl Opened {
         Self(Some(database))
     }
 
-    /// Closes it, and says whether that is on disk.
+    /// Closes it. Returns whether the closing state is on disk.
     pub(crate) fn close(mut self, path: &Path) -> Result<(), OpenError> {
         let Some(database) = self.0.take() else { return Ok(()) };
         let closed = catch_unwind(AssertUnwindSafe(|| database.close()));
@@ -43,7 +43,7 @@ impl DerefMut for Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // What redb records when it closes a file may panic where the file is damaged. The next open mends it.
+        // redb may panic while it records the closing in a damaged file. The next opening repairs the file.
         drop(catch_unwind(AssertUnwindSafe(|| drop(self.0.take()))));
     }
 }

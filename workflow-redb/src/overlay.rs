@@ -1,5 +1,5 @@
-//! A file that is only read, whatever is done with the database in it: what redb writes (it mends a file that was not
-//! closed) stays in memory. The file is locked as one that is read.
+//! A file that stays unchanged, whatever is done with the database in it. Writes of redb, which repairs an unclosed
+//! file, stay in memory. The file is locked for reading.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use redb::{BackendError, StorageBackend};
 
 const BLOCK: usize = 4096;
 
-/// The same as the offset of a block counts it.
+/// The size of a block, as an offset.
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub(crate) struct Overlay {
 #[derive(Debug)]
 struct State {
     length: u64,
-    /// Up to here the file is what was not written.
+    /// Up to here, unwritten blocks come from the file.
     in_file: u64,
-    /// What was written, by the number of the block.
+    /// The written blocks, by number.
     blocks: BTreeMap<u64, Box<[u8]>>,
 }
 
@@ -39,7 +39,7 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file has of a range, with zeros behind its end.
+    /// Reads a range of the file, with zeros behind its end.
     fn read_file(&self, in_file: u64, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = usize::try_from(in_file.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
         let (there, rest) = out.split_at_mut(there);
@@ -48,7 +48,7 @@ impl Overlay {
     }
 }
 
-/// The blocks that a range touches: for each its number, where the range begins in it, and which part of the range it is.
+/// The blocks of a range: the number of each, the offset of the range in it, and the part of the range.
 fn blocks_of(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -91,7 +91,7 @@ impl StorageBackend for Overlay {
         if length < state.length {
             state.in_file = state.in_file.min(length);
             state.blocks.split_off(&length.div_ceil(BLOCK_BYTES));
-            // What is cut off is zero if the file grows again.
+            // A range that is cut off reads as zeros if the file grows again.
             let within = usize::try_from(length % BLOCK_BYTES).unwrap_or_default();
             if let Some(last) = state.blocks.get_mut(&(length / BLOCK_BYTES)) {
                 last[within..].fill(0);
@@ -125,7 +125,7 @@ impl StorageBackend for Overlay {
         self.file.close()
     }
 
-    // Whoever writes takes the same ranges alone, and is kept out by any of these.
+    // A writer locks the same ranges exclusively, so any of these locks keeps it out.
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         self.file.try_lock_shared_range(start, end)

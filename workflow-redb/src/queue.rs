@@ -1,5 +1,5 @@
-//! What waits for the committer: a bounded queue of jobs, many ends to put in and one thread to take out. What a job
-//! does to the tables is its own; when they are committed is the committer's.
+//! The queue of the committer: bounded, with many senders and one receiving thread. A job knows what it writes, and the
+//! committer decides when.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,53 +11,53 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::error::WorkError;
 use crate::tables::Tables;
 
-/// How many jobs are committed at once, at most.
+/// The most jobs of one commit.
 const MAX_GROUP: usize = 1_024;
 
-/// How many bytes are committed at once, at most, unless it is a single job. Jobs also move what others wrote before:
-/// what is counted while they work bounds a transaction again.
+/// The most bytes of one commit, except for a single larger job. A job may also move earlier writes; the committer
+/// counts those too, and ends the transaction at this bound.
 pub(crate) const MAX_GROUP_BYTES: usize = 16 << 20;
 
-/// How many bytes a job may have: 1 GiB. A value of redb may have three times as many, and a job is in memory as a whole.
+/// The most bytes of one job: 1 GiB. redb allows values of three times the size, but a job is in memory as a whole.
 pub(crate) const MAX_JOB_BYTES: usize = 1 << 30;
 
-/// Something to write, and somebody who waits for it.
+/// Work for the committer, with its caller's answer.
 pub(crate) trait Job: Send {
-    /// Does the work, in a transaction that others share. An error is one of the transaction: work that is
-    /// refused is work that is done.
+    /// Works in a transaction that other jobs share. An error fails the whole transaction; a refusal is a result of the
+    /// job.
     fn work(&mut self, tables: &mut Tables<'_>) -> Result<(), redb::Error>;
 
-    /// Tells who waits, once the transaction is committed or has failed.
+    /// Answers the caller, once the transaction is committed or has failed.
     fn answer(self: Box<Self>, committed: Result<(), WorkError>);
 }
 
-/// Somebody who waits to be told whether the file is smaller.
+/// The answer of a compaction: whether the file is smaller.
 pub(crate) type Compacted = oneshot::Sender<Result<bool, WorkError>>;
 
-/// What the committer is given.
+/// A task for the committer.
 pub(crate) enum Task {
     Group(Box<dyn Job>),
-    /// Everything that was answered before is to be on disk.
+    /// Put everything that was answered before on disk.
     Sync(oneshot::Sender<Result<(), WorkError>>),
-    /// With nobody else in the database.
+    /// Compact the file, while no other thread uses the database.
     Compact(Compacted),
 }
 
-/// What the committer finds.
+/// The committer's next work.
 pub(crate) enum Next {
     Jobs(Vec<Box<dyn Job>>),
     Sync(oneshot::Sender<Result<(), WorkError>>),
     Compact(Compacted),
-    /// The time that was set is over, and there was nothing to do.
+    /// The time is over, and there was no task.
     Idle,
-    /// There is nothing left to do, and nothing will come.
+    /// The queue is closed and empty.
     Closed,
 }
 
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
-    /// A permit for each task that waits.
+    /// A permit for each waiting task.
     room: Arc<Semaphore>,
     path: Arc<Path>,
     max_job: usize,
@@ -72,7 +72,7 @@ struct Waiting {
 struct Queued {
     task: Task,
     bytes: usize,
-    /// Given back when the committer takes the task.
+    /// Returned when the committer takes the task.
     _room: OwnedSemaphorePermit,
 }
 
@@ -87,13 +87,13 @@ impl Queue {
         }
     }
 
-    /// Refuses a job of too many bytes. It never comes to the others of a transaction.
+    /// Refuses a job of too many bytes, before it can fail the transaction of others.
     pub(crate) fn admit(&self, bytes: usize) -> Result<(), WorkError> {
         let (path, limit) = (Arc::clone(&self.path), self.max_job);
         if bytes <= limit { Ok(()) } else { Err(WorkError::TooLarge { path, bytes, limit }) }
     }
 
-    /// Puts in a task of so many bytes, and waits for room if there is none. Those who wait are served in their order.
+    /// Adds a task of so many bytes, and waits for room in order of arrival.
     pub(crate) async fn put(&self, task: Task, bytes: usize) -> Result<(), WorkError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| self.is_closed())?;
         let mut waiting = self.waiting();
@@ -106,7 +106,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts in work of so many bytes and waits until it is committed.
+    /// Adds work of so many bytes and waits until it is committed.
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -123,14 +123,14 @@ impl Queue {
         WorkError::Closed { path: Arc::clone(&self.path) }
     }
 
-    /// Lets nothing more in. What waits is still done.
+    /// Refuses further tasks. Waiting tasks are still done.
     pub(crate) fn close(&self) {
         self.room.close();
         self.waiting().closed = true;
         self.wake.notify_one();
     }
 
-    /// Waits for something to do, until then if a time is set.
+    /// Waits for the next work, at most until `until` if that is given.
     pub(crate) fn next(&self, until: Option<Instant>) -> Next {
         let mut waiting = self.waiting();
         while waiting.tasks.is_empty() {
@@ -151,13 +151,13 @@ impl Queue {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing panics while it is held.
+        // No code panics under this lock.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Waiting {
-    /// As many jobs as may be committed at once, or the one task that is done alone.
+    /// Takes as many jobs as one commit may have, or the one task that runs alone.
     fn take(&mut self) -> Next {
         let (mut jobs, mut bytes) = (Vec::new(), 0_usize);
         while let Some(Queued { task, bytes: more, .. }) = self.tasks.pop_front_if(|next| {
@@ -176,7 +176,7 @@ impl Waiting {
     }
 }
 
-/// A job that is a closure.
+/// A job made of a closure.
 struct Call<T, W> {
     work: Option<W>,
     done: Option<T>,
@@ -198,10 +198,10 @@ where
         let answer = match (committed, self.done) {
             (Ok(()), Some(done)) => Ok(done),
             (Err(error), _) => Err(error),
-            // Without an answer, who waits is told that the store was closed.
+            // Without an answer, the caller gets the error of a closed store.
             (Ok(()), None) => return,
         };
-        // An error says that nobody waits any more.
+        // An error means that the caller no longer waits.
         let _ = self.reply.send(answer);
     }
 }

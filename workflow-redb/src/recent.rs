@@ -1,5 +1,15 @@
-//! The batches that were committed last, in the order in which they came, and how they come to where the records of
-//! their runs are. Why there are two places is told with the format.
+//! The most recent writes of all runs, in the order of their commits, and how they move to the table of their runs. The
+//! format (`format`) explains why there are two tables.
+//!
+//! ```text
+//! append ─▶ add: few callers, large, or 32 of the run? ── yes ─▶ settle the run's recent writes, insert into `records`
+//!                      │ no
+//!                      └▶ push into `recent`; the run's entry names its number
+//! later     the oldest write goes: if the run's entry still names it, all of the run's recent writes settle first
+//! ```
+//!
+//! Invariant: at any moment a run's journal is its records in `records`, followed by the writes in `recent` that its
+//! entry names, in that order.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -10,23 +20,23 @@ use workflow_core::{Position, RunId};
 use crate::format::{RECENT, RecentBatch, RunEntry, move_record_key, record_key, record_keys};
 use crate::tables::{Bytes, Tables, Unread, View, Writing, bytes_at};
 
-/// How many batches of one run may wait to be moved.
+/// How many writes of one run may be recent.
 const MOST_OF_A_RUN: usize = 32;
 
-/// How many batches there may be in all.
+/// How many writes may be recent in all.
 const MOST: u64 = 16_384;
 
-/// A batch of more bytes is not put among the recent ones.
+/// A larger write is never recent.
 const LARGE: usize = 16 << 10;
 
-/// How many of the oldest batches go for each that comes, while there are too many.
+/// How many of the oldest writes are released for each new one, while there are too many.
 const RELEASED_EACH: usize = 2;
 
-/// The numbers of a run's batches, as its entry has them.
+/// The numbers of a run's recent writes, as its entry has them.
 type Numbers = [[u8; 8]];
 
-/// Adds a batch to those of its run that are recent, whose numbers these are, or moves them all: where a commit is of few
-/// batches, there is nothing to be gained. O(1) amortised over the batches of a run.
+/// Adds a write to the run's recent ones, whose numbers are `numbers`, or settles them all with it. Few callers in a
+/// commit share no page, so their writes go to `records` at once. O(1) amortised over the writes of a run.
 pub(crate) fn add(
     tables: &mut Tables<'_>,
     run: &str,
@@ -49,7 +59,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Puts a batch behind all others, and says with what number.
+/// Appends a write to the recent ones. Returns its number.
 fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
     let next = match tables.next_recent {
         Some(next) => next,
@@ -64,7 +74,7 @@ fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
 
 fn next_number(recent: &Writing<'_>) -> Result<u64, redb::Error> {
     for entry in recent.range::<&[u8]>(..)?.rev() {
-        // A key that is no number is passed over; a check finds it.
+        // A key that is no number is skipped; a check reports it.
         if let Ok(last) = entry?.0.value().try_into() {
             return Ok(u64::from_be_bytes(last).wrapping_add(1));
         }
@@ -72,13 +82,13 @@ fn next_number(recent: &Writing<'_>) -> Result<u64, redb::Error> {
     Ok(0)
 }
 
-/// Moves all there are.
+/// Settles and removes all recent writes.
 pub(crate) fn settle_all(tables: &mut Tables<'_>) -> Result<(), redb::Error> {
     while release_oldest(tables)? {}
     Ok(())
 }
 
-/// Removes the batches of a run that is removed, and leaves word of that: some that were moved may still be there.
+/// Removes the recent writes of a removed run, and records the removal: writes that were settled may still be there.
 pub(crate) fn forget(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), redb::Error> {
     for number in numbers {
         if named(&tables.recent, run, *number)?.is_some() {
@@ -89,10 +99,10 @@ pub(crate) fn forget(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> R
     Ok(())
 }
 
-/// Copies batches to where the records of their run are.
+/// Copies writes to the records of their run.
 fn settle(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), redb::Error> {
     for number in numbers {
-        // One that is missing is a gap, which who reads it is told of.
+        // A missing write leaves a gap, and reading the run reports it.
         if let Some(batch) = named(&tables.recent, run, *number)? {
             tables.written += batch.len();
             insert_records(tables.records()?, &batch)?;
@@ -101,7 +111,7 @@ fn settle(tables: &mut Tables<'_>, run: &str, numbers: &Numbers) -> Result<(), r
     Ok(())
 }
 
-/// The batch of a run with this number; none if it is another's, which only damage makes of it.
+/// The run's write with this number. `None` if it is another run's, which only damage causes.
 fn named(
     recent: &impl ReadableTable<Bytes, Bytes>,
     run: &str,
@@ -121,8 +131,8 @@ fn insert_records(records: &mut Writing<'_>, batch: &[u8]) -> Result<(), redb::E
     Ok(())
 }
 
-/// Removes the oldest batch. If its run still needs it, all recent ones of the run are moved before. False if there is
-/// none.
+/// Removes the oldest write. If its run still needs it, all recent writes of the run are settled first. Returns `false`
+/// if there is none.
 fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
     let Some(number) = tables.recent.first()?.map(|(number, _)| number.value().to_vec()) else {
         return Ok(false);
@@ -131,7 +141,7 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
         release(tables, &number, &batch)?;
     }
     if tables.recent.remove(&*number)?.is_none() {
-        // Only where the table is damaged. What calls this until nothing is left would call it for ever.
+        // Only in a damaged table. Without the error, a caller's loop would never end.
         return Err(redb::Error::Corrupted(format!("the first key of `{}` is not found", RECENT.name())));
     }
     Ok(true)
@@ -147,7 +157,7 @@ fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), r
             Ok(())
         }
         Some(_) => Ok(()),
-        // An entry that cannot be read may have named it.
+        // An unreadable entry may have named it.
         None => {
             let found = found(&tables.recent, run)?;
             insert_missing(tables.records()?, &found)
@@ -155,7 +165,7 @@ fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), r
     }
 }
 
-/// Copies the recent batches of a run to where its records are, in a copy of the store, and says what its entry is there.
+/// Settles the recent writes of a run in a copy of the store. Returns the run's entry for the copy.
 pub(crate) fn settle_copy(
     view: &View,
     run: &str,
@@ -167,7 +177,7 @@ pub(crate) fn settle_copy(
     Ok(settled.unwrap_or_else(|| entry.to_vec()))
 }
 
-/// Copies batches to where there is nothing yet.
+/// Copies records to keys that have none.
 fn insert_missing(records: &mut Writing<'_>, batches: &[Vec<u8>]) -> Result<(), redb::Error> {
     for batch in batches.iter().filter_map(|batch| RecentBatch::from_bytes(batch)) {
         let mut key = batch.key.to_vec();
@@ -181,7 +191,7 @@ fn insert_missing(records: &mut Writing<'_>, batches: &[Vec<u8>]) -> Result<(), 
     Ok(())
 }
 
-/// Shows the records of a run from a position on, in their order, until told to stop.
+/// Passes the records of a run to `each`, from a position on and in their order, until it breaks.
 pub(crate) fn visit<E>(
     view: &View,
     run: &str,
@@ -214,7 +224,7 @@ pub(crate) fn visit<E>(
     Ok(())
 }
 
-/// The first and the last record of a run, and where its journal ends. O(recent batches).
+/// The first and the last record of a run, and the end of its journal. O(recent writes of the run).
 pub(crate) struct Ends {
     pub(crate) first: Vec<u8>,
     pub(crate) last: Vec<u8>,
@@ -222,7 +232,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// None if the run has no record.
+    /// `None` if the run has no record.
     pub(crate) fn of(view: &View, run: &str) -> Result<Option<Self>, redb::Error> {
         let keys = record_keys(run, Position(0));
         let mut records = view.records.range(&*keys.start..&*keys.end)?;
@@ -257,7 +267,7 @@ fn position_in(key: &[u8]) -> Option<Position> {
     key.last_chunk().map(|position| Position(u64::from_be_bytes(*position)))
 }
 
-/// The batches of a run that are recent, in their order.
+/// The recent writes of a run, in their order.
 fn recent_of(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let Some(entry) = view.runs.get(run.as_bytes())? else { return Ok(Vec::new()) };
     let Some(entry) = RunEntry::from_bytes(entry.value()) else { return found(&view.recent, run) };
@@ -265,7 +275,7 @@ fn recent_of(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     batches.filter_map(Result::transpose).collect()
 }
 
-/// The same for a run whose entry cannot be read: every batch is looked at.
+/// The same for a run whose entry cannot be read. Looks at every recent write.
 fn found(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let mut found = Vec::new();
     for entry in recent.range::<&[u8]>(..)? {
@@ -273,7 +283,7 @@ fn found(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec
         let Some(batch) = RecentBatch::from_bytes(bytes.value()).filter(|batch| batch.run == run) else {
             continue;
         };
-        // What is before it is of a run that was removed.
+        // Writes before it are of a removed run.
         if batch.is_removal() {
             found.clear();
         } else {
@@ -283,17 +293,17 @@ fn found(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec
     Ok(found)
 }
 
-/// What a walk over all recent batches finds.
+/// A finding of the walk over all recent writes.
 pub(crate) enum Walked<'a> {
     /// A key that is no number.
     BadKey(&'a [u8]),
-    /// A batch that cannot be read as one.
+    /// A write that cannot be read.
     BadBatch(u64),
     /// A run without an entry that was not removed.
     Forgotten(RunId),
 }
 
-/// Looks at all of them for a check.
+/// Looks at all recent writes, for a check.
 pub(crate) fn walk(view: &View, mut tell: impl FnMut(Walked<'_>)) -> Result<(), redb::Error> {
     let mut forgotten = BTreeSet::new();
     for entry in view.recent.range::<&[u8]>(..)? {

@@ -1,4 +1,4 @@
-//! Removing the runs that have ended and that are not to be kept. Which these are is the core's.
+//! Removing ended runs. The core selects them.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,10 +9,10 @@ use crate::journal;
 use crate::shared::Shared;
 use crate::tables::{Tables, View};
 
-/// How many runs are removed by one call of the committer: others have their turn between.
+/// How many runs one job removes. Other jobs run in between.
 const AT_ONCE: usize = 64;
 
-/// Removes the runs that no rule keeps, with their contexts; says how many.
+/// Removes the runs that no rule retains, with their contexts. Returns how many.
 pub(crate) async fn retain(shared: Arc<Shared>, kept: Retention) -> Result<u64, StoreError> {
     let read = move |view: &View| all_runs(view).map_err(crate::tables::Unread::<StoreError>::from);
     let mut chosen = kept.choose(Arc::clone(&shared).read(read).await?);
@@ -32,7 +32,7 @@ fn remove_all(tables: &mut Tables<'_>, runs: &[(StoredRun, SystemTime)]) -> Resu
     Ok(removed)
 }
 
-/// Every run that can be read as one, and when its latest batch was written.
+/// Every readable run, with the time of its latest write.
 fn all_runs(view: &View) -> Result<Vec<(StoredRun, SystemTime)>, redb::Error> {
     let mut runs = Vec::new();
     for entry in view.runs.range::<&[u8]>(..)? {

@@ -1,15 +1,22 @@
-//! Opening a store's file for writing, and rewriting it first if one of its syncs has failed. The names are `files`'s.
+//! Opening a store's file for writing. If a sync of the file has failed, the file is rewritten first. `files` owns the
+//! names on disk.
 //!
-//! Once a sync has failed, Linux counts the pages as clean although they are not on disk. The next sync does not write
-//! them, and succeeds. So a file whose sync failed takes no further write: its bytes go to a copy, and the copy, once it
-//! is on disk, takes the file's name. The mark tells a later process, which finds only clean pages. It is made before the
-//! failed sync returns, and is removed when the copy has the name on disk.
+//! After a failed sync, Linux counts the pages as clean although they are not on disk. The next sync does not write
+//! them, and succeeds. So a file with a failed sync takes no further write:
 //!
-//! The copy is of what the system shows of the file: all that earlier syncs have put on disk, and any part of what came
-//! later. That is what a power cut leaves, so that opening the copy mends it as after one.
+//! ```text
+//! 1 sync fails       mark the file ─▶ report the failure to redb
+//! 2 next open        lock the old file ─▶ copy its bytes ─▶ sync the copy ─▶ redb opens, locks and repairs the copy
+//! 3 replace          rename the copy to the file's name ─▶ sync the folder ─▶ remove the mark ─▶ unlock the old file
+//! ```
 //!
-//! Who rewrites has the old file locked until the copy is locked and has the name. Another process that has opened the old
-//! file before gets its lock afterwards; it then sees that the name leads to another file, and opens that one.
+//! The mark informs a later process, which would find only clean pages. The copy contains what the system shows of the
+//! file: everything that earlier syncs put on disk, and any part of later writes. A power cut leaves the same, so
+//! opening the copy repairs it as after a power cut.
+//!
+//! The rewriting process holds the lock of the old file until the copy is locked and has the name. Another process that
+//! opened the old file before gets the lock afterwards. It then sees that the name leads to another file, and opens
+//! that one.
 
 use std::io;
 use std::ops::Bound;
@@ -24,19 +31,20 @@ use crate::file::{self, Options};
 use crate::files::{Files, SystemFiles};
 use crate::opened::Opened;
 
-/// How often the file may be replaced by others while it is opened.
+/// How often others may replace the file while it is being opened.
 const TURNS: usize = 8;
 
-/// How much is copied at once.
+/// How many bytes are copied at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Where a store is, and whether its file shows what is not on disk.
+/// A store's place on disk, and whether its file may show bytes that are not on disk.
 #[derive(Debug)]
 pub(crate) struct Home<F> {
-    /// As errors name it.
+    /// The path, for errors.
     path: PathBuf,
     files: F,
-    /// Whether a sync has failed in this process since the file was rewritten. It holds where no mark can be made.
+    /// Whether a sync has failed in this process since the last rewrite. It covers folders in which no mark can be
+    /// made.
     unsynced: AtomicBool,
 }
 
@@ -49,7 +57,7 @@ impl<F: Files> Home<F> {
         &self.path
     }
 
-    /// Opens the file for writing.
+    /// Opens the file for writing, and rewrites it first if a sync has failed.
     pub(crate) fn open(self: &Arc<Self>, options: Options) -> Result<Opened, OpenError> {
         for _ in 0..TURNS {
             let opened = if self.is_unsynced()? { self.rewrite(options) } else { self.open_current(options) };
@@ -60,7 +68,8 @@ impl<F: Files> Home<F> {
         Err(OpenError::InUse { path: self.path.clone() })
     }
 
-    /// None if another process has replaced the file, or has failed to sync it, before this one had the lock.
+    /// Opens the file as it is. `None` if another process replaced it, or failed to sync it, before this one had the
+    /// lock.
     fn open_current(self: &Arc<Self>, options: Options) -> Result<Option<Opened>, OpenError> {
         let (file, id) = self.files.open().map_err(|error| self.io(error))?;
         let database = file::open_backend(&self.path, self.watched(file), options)?;
@@ -68,7 +77,7 @@ impl<F: Files> Home<F> {
         Ok((is_current && !self.is_unsynced()?).then_some(database))
     }
 
-    /// Rewrites the file and opens it. None if another process has replaced it before this one had the lock.
+    /// Rewrites the file and opens it. `None` if another process replaced it before this one had the lock.
     fn rewrite(self: &Arc<Self>, options: Options) -> Result<Option<Opened>, OpenError> {
         let (old, id) = self.files.open().map_err(|error| self.io(error))?;
         if !lock(&old).map_err(|error| self.io(error))? {
@@ -77,7 +86,7 @@ impl<F: Files> Home<F> {
         if self.files.current().map_err(|error| self.io(error))? != id {
             return Ok(None);
         }
-        // Where no mark could be made it may be possible by now. Without one, this process still knows.
+        // A mark may be possible by now. Without one, only this process knows of the failed sync.
         self.unsynced.store(true, Ordering::SeqCst);
         drop(self.files.mark());
         let database = self.replace(&old, options).map_err(|source| OpenError::NotRewritten {
@@ -85,13 +94,13 @@ impl<F: Files> Home<F> {
             source: Box::new(source),
         })?;
         self.unsynced.store(false, Ordering::SeqCst);
-        // A mark that stays costs another rewrite, and nothing else.
+        // A remaining mark only costs another rewrite.
         drop(self.files.unmark());
         drop(old.close());
         Ok(Some(database))
     }
 
-    /// Puts a copy in place of the file, and opens it: so it is locked before it has the name.
+    /// Replaces the file by a copy and opens it. The copy is locked before it has the name.
     fn replace(self: &Arc<Self>, old: &F::File, options: Options) -> Result<Opened, OpenError> {
         let of_copy = |error| OpenError::io(self.files.copy(), error);
         let replaced = (|| {
@@ -103,13 +112,13 @@ impl<F: Files> Home<F> {
             Ok(database)
         })();
         if replaced.is_err() {
-            // One that stays is removed by the next rewrite.
+            // The next rewrite removes a remaining copy.
             drop(self.files.remove_copy());
         }
         replaced
     }
 
-    /// Whether a sync of the file has failed, here or in another process, and nobody has rewritten it since.
+    /// Whether a sync of the file has failed, in any process, since the last rewrite.
     pub(crate) fn is_unsynced(&self) -> Result<bool, OpenError> {
         let is_marked = || self.files.is_marked().map_err(|error| self.io(error));
         Ok(self.unsynced.load(Ordering::SeqCst) || is_marked()?)
@@ -123,7 +132,7 @@ impl<F: Files> Home<F> {
         OpenError::io(&self.path, error)
     }
 
-    /// Makes the mark after a failed sync, and says what the sync reported.
+    /// Marks the file after a failed sync. Returns the error of the sync.
     fn sync_failed(&self, sync: io::Error) -> io::Error {
         self.unsynced.store(true, Ordering::SeqCst);
         match self.files.mark() {
@@ -134,24 +143,24 @@ impl<F: Files> Home<F> {
 }
 
 impl Home<SystemFiles> {
-    /// The store's file, whatever link leads to it.
+    /// The store's file, with links resolved.
     pub(crate) fn file(&self) -> &Path {
         self.files.file()
     }
 }
 
-/// Locks all of a file, so that no redb has it open. False if one has.
+/// Locks the whole file, so that no redb has it open. Returns `false` if one has.
 fn lock(file: &impl StorageBackend) -> io::Result<bool> {
     match file.try_lock_range(Bound::Unbounded, Bound::Unbounded) {
         Ok(locked) => Ok(locked),
-        // Where there are no locks, redb takes none either.
+        // Without locks in this file system, redb takes none either.
         Err(BackendError::Unsupported) => Ok(true),
         Err(BackendError::Io(error)) => Err(error),
         Err(error) => Err(io::Error::other(error.to_string())),
     }
 }
 
-/// Copies a file to an empty one, and puts that on disk. What is zero takes no room in the copy.
+/// Copies a file to an empty one and syncs that. Zeros take no room in the copy.
 fn copy_bytes(from: &impl StorageBackend, to: &impl StorageBackend) -> io::Result<()> {
     let length = from.len()?;
     to.set_len(length)?;
@@ -168,8 +177,7 @@ fn copy_bytes(from: &impl StorageBackend, to: &impl StorageBackend) -> io::Resul
     to.sync_data()
 }
 
-/// A store's file as redb uses it: a sync that fails is noted before redb learns of it. After that redb neither writes
-/// nor reads.
+/// A store's file for redb. A failed sync is noted before redb learns of it. After that redb neither writes nor reads.
 #[derive(Debug)]
 struct Watched<F: Files> {
     home: Arc<Home<F>>,

@@ -1,4 +1,4 @@
-//! What the handles of a store and its committer share: the database, whether it can be used, and the queue.
+//! The part that a store's handles and its committer share: the database, its state, and the queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::tables::{Unread, View};
 
 pub(crate) struct Shared {
     pub(crate) path: Arc<Path>,
-    /// The file itself, where no link and no change of folder is in the way; none if it is kept in something else.
+    /// The file, with links resolved and independent of the current folder; `None` for another backend.
     pub(crate) file: Option<PathBuf>,
     pub(crate) queue: Queue,
-    /// Tells when the committer has closed the database.
+    /// Notified when the committer has closed the database.
     pub(crate) release: Release,
-    /// Whoever works with the database holds it to read; only the committer replaces it.
+    /// Read-locked by users of the database. Only the committer replaces it.
     state: RwLock<State>,
 }
 
-/// What can be done with the database.
+/// The state of the database.
 pub(crate) enum State {
     Open(Opened),
-    /// It had to be closed after an error, and could not be opened again yet.
+    /// Closed after an error, and not opened again yet.
     Failed(WorkError),
     Closed,
 }
@@ -37,7 +37,7 @@ impl Shared {
         Self { path, file, queue, release: Release::default(), state: RwLock::new(State::Open(database)) }
     }
 
-    /// Reads what the file has now, on a thread that may block.
+    /// Reads the current state of the file, on a thread that may block.
     pub(crate) async fn read<T, E>(
         self: Arc<Self>,
         work: impl FnOnce(&View) -> Result<T, Unread<E>> + Send + 'static,
@@ -46,7 +46,7 @@ impl Shared {
         T: Send + 'static,
         E: From<WorkError> + Send + 'static,
     {
-        // Outside of a runtime nobody else runs on this thread.
+        // Outside of a runtime no other task needs this thread.
         let Ok(runtime) = Handle::try_current() else { return self.read_here(work) };
         let shared = Arc::clone(&self);
         let read = runtime.spawn_blocking(move || shared.read_here(work)).await;
@@ -56,7 +56,7 @@ impl Shared {
         })
     }
 
-    /// Reads what the file has now, on this thread. A panic is an error.
+    /// Reads the current state of the file, on this thread. A panic is an error.
     pub(crate) fn read_here<T, E: From<WorkError>>(
         &self,
         work: impl FnOnce(&View) -> Result<T, Unread<E>>,
@@ -64,13 +64,13 @@ impl Shared {
         let state = self.state();
         let database = state.database(self)?;
         let work = || work(&View::new(database)?);
-        // A file that was changed from outside may make redb panic.
+        // redb may panic if another program has changed the file.
         let worked = catch_unwind(AssertUnwindSafe(work));
         let worked = worked.map_err(|panic| WorkError::panicked(&self.path, &*panic))?;
         worked.map_err(|unread| unread.named(&self.path))
     }
 
-    /// Works with the database, which nobody replaces meanwhile. A panic is an error.
+    /// Uses the database, which nothing replaces meanwhile. A panic is an error.
     pub(crate) fn with_database<T>(
         &self,
         work: impl FnOnce(&Database) -> Result<T, redb::Error>,
@@ -82,7 +82,7 @@ impl Shared {
         worked.map_err(|error| WorkError::redb(&self.path, error))
     }
 
-    /// Waits until nobody works with the database, and keeps everybody from it.
+    /// Waits until no thread uses the database, and excludes them all.
     pub(crate) fn alone(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,7 +92,7 @@ impl Shared {
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
-        // Each state is put in place whole.
+        // Each state is written as a whole, so a poisoned lock is usable.
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Copying a store while it is used: what it had at one moment, in a file of its own.
+//! Copying a store in use: its contents at one moment, in another file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use crate::shared::Shared;
 use crate::store::RedbStore;
 use crate::tables::{Reading, Unread, View};
 
-/// How much of the copy is kept in memory while it is written.
+/// How many bytes of the copy stay in memory while it is written.
 const CACHE: usize = 16 << 20;
 
 impl RedbStore {
-    /// Writes what the store has at this moment to another file, which is a store like this one, and as small as it can
-    /// be. The store is used meanwhile; only [`compact`](Self::compact) waits.
+    /// Copies the store's current contents to another file, a store of the smallest possible size.
     ///
-    /// The file appears when it is whole and on disk. On Unix it has the mode of the store's file, and its owner and group
-    /// as far as the process may set them; a group that it may not set has no access. A file that is there is left alone. O(bytes). A future that is
-    /// dropped leaves a copy that is finished or not there.
+    /// The store stays in use meanwhile; only [`compact`](Self::compact) waits. The file gets its name when it is
+    /// complete and on disk. On Unix it has the mode of the store's file, and its owner and group as far as the process
+    /// may set them; a group that the process may not set has no access. An existing file stays as it is. A dropped
+    /// future leaves a complete copy or none. O(bytes).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -39,8 +39,8 @@ impl RedbStore {
     /// ```
     ///
     /// # Errors
-    /// [`WorkError::Exists`] if there is such a file, [`WorkError::Snapshot`] if it cannot be written; what else
-    /// [`WorkError`] lists.
+    /// [`WorkError::Exists`] if the file exists, [`WorkError::Snapshot`] if it cannot be written, and the other errors
+    /// of [`WorkError`].
     pub async fn snapshot(&self, to: impl Into<PathBuf>) -> Result<(), WorkError> {
         let (to, shared) = (to.into(), self.shared());
         let work = move |view: &View| write(view, &to, &shared).map_err(Unread::Own);
@@ -51,7 +51,7 @@ impl RedbStore {
 fn write(view: &View, to: &Path, store: &Shared) -> Result<(), WorkError> {
     let exists = || WorkError::Exists { path: Arc::from(to) };
     let unwritten = |source| WorkError::Snapshot { path: Arc::clone(&store.path), source: Arc::new(source) };
-    // Looked for first, so that nothing is copied in vain.
+    // Checked first, to copy nothing in vain.
     if to.symlink_metadata().is_ok() {
         return Err(exists());
     }
@@ -65,7 +65,7 @@ fn write(view: &View, to: &Path, store: &Shared) -> Result<(), WorkError> {
     }
 }
 
-/// Every record is put where it stays.
+/// Each record goes to its final table.
 fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
     let transaction = copy.begin_write()?;
     let tables: [(Definition, &Reading); 3] =
@@ -85,7 +85,7 @@ fn fill_runs(view: &View, copy: &WriteTransaction) -> Result<(), redb::Error> {
     let (mut runs, mut records) = (copy.open_table(RUNS)?, copy.open_table(RECORDS)?);
     for entry in view.runs.range::<&[u8]>(..)? {
         let (key, value) = entry?;
-        // A key that is no id is copied as it is; a check finds it.
+        // A key that is no id is copied as it is; a check reports it.
         let entry = match std::str::from_utf8(key.value()) {
             Ok(run) => recent::settle_copy(view, run, value.value(), &mut records)?,
             Err(_) => value.value().to_vec(),

@@ -1,4 +1,4 @@
-//! The store as its users hold it: handles, what they ask of the committer, and the event store.
+//! The handles of a store, their calls to the committer, and the event store.
 
 use std::fmt;
 use std::path::Path;
@@ -24,10 +24,11 @@ use crate::tables::{Tables, Unread};
 
 /// Journals and contexts in one file.
 ///
-/// Clones are handles on the same store, and cost a pointer; so are calls that are under way. When the last of them is
-/// dropped, the store writes what is pending, closes the file and ends its thread. The drop waits for that, for up to a
-/// minute, in an async task too, so that the file can be opened again at once. The store's own thread, which may drop the
-/// last handle with a task that it wakes, does not wait. Then who opens the file in the same process does.
+/// Clones are handles on the same store, and cost a pointer. Calls in flight are handles too.
+///
+/// The drop of the last handle writes pending calls, closes the file and ends the store's thread. It waits for that at
+/// most a minute, in an async task too, so that the file can be opened again at once. The store's own thread may drop
+/// the last handle, with a task that it wakes; then the drop does not wait, and the next opening in this process does.
 ///
 /// ```
 /// use workflow_core::{EventStore, RunQuery};
@@ -50,24 +51,24 @@ pub struct RedbStore {
     inner: Arc<Inner>,
 }
 
-/// What ends with the last handle.
+/// The part of a store that ends with its last handle.
 struct Inner {
     shared: Arc<Shared>,
     committer: Mutex<Option<JoinHandle<()>>>,
-    /// In memory: no other process has the file meanwhile.
+    /// In memory, because no other process has the file open.
     leases: Leases,
 }
 
 impl RedbStore {
-    /// Opens a file, or creates it: [`builder`](Self::builder) with its defaults. Blocks.
+    /// Opens or creates a file with the defaults of [`builder`](Self::builder). Blocks.
     ///
     /// # Errors
-    /// See [`OpenError`]; the file was not changed then.
+    /// See [`OpenError`]. The file is unchanged then.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::builder().open(path)
     }
 
-    /// Sets up a store.
+    /// Returns a builder of a store.
     pub fn builder() -> RedbStoreBuilder {
         RedbStoreBuilder::default()
     }
@@ -86,13 +87,14 @@ impl RedbStore {
         Arc::clone(&self.inner.shared)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.inner.shared.path
     }
 
-    /// Waits until everything that was answered before is on disk. With [`Durability::Sync`](crate::Durability::Sync) it
-    /// is already.
+    /// Waits until all answered writes are on disk.
+    ///
+    /// With [`Durability::Sync`](crate::Durability::Sync) they are already.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -105,7 +107,7 @@ impl RedbStore {
     /// ```
     ///
     /// # Errors
-    /// See [`WorkError`]: part of it may be lost then.
+    /// See [`WorkError`]. Some of the writes may be lost then.
     pub async fn sync(&self) -> Result<(), WorkError> {
         let (reply, answer) = oneshot::channel();
         let queue = &self.inner.shared.queue;
@@ -113,11 +115,10 @@ impl RedbStore {
         answer.await.unwrap_or_else(|_| Err(queue.is_closed()))
     }
 
-    /// Gives back to the file system what the file does not use, such as the room of runs that were removed; says
-    /// whether the file is smaller now.
+    /// Shrinks the file to the room that it uses. Returns whether the file is smaller.
     ///
-    /// Without it, the room is used for what comes. Other calls wait until it is done, which takes about as long as
-    /// reading and writing the file does. A crash meanwhile does no harm.
+    /// Without it, later writes reuse the room, for example of removed runs. Other calls wait meanwhile, for about as
+    /// long as it takes to read and write the file. A crash during it loses nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -130,7 +131,7 @@ impl RedbStore {
     /// ```
     ///
     /// # Errors
-    /// See [`WorkError`]; nothing is lost.
+    /// See [`WorkError`]. Nothing is lost.
     pub async fn compact(&self) -> Result<bool, WorkError> {
         let (reply, answer) = oneshot::channel();
         let queue = &self.inner.shared.queue;
@@ -138,10 +139,10 @@ impl RedbStore {
         answer.await.unwrap_or_else(|_| Err(queue.is_closed()))
     }
 
-    /// Verifies what the store has at this moment, while it is used: that positions have no gaps, summaries agree with
-    /// journals, and everything can be decoded. O(bytes).
+    /// Verifies the store's current contents while it is in use. O(bytes).
     ///
-    /// The checksums of the file are compared only by [`StoreFile::check`](crate::StoreFile::check), while nobody has it
+    /// It checks that positions have no gaps, that summaries agree with journals, and that everything can be decoded.
+    /// Only [`StoreFile::check`](crate::StoreFile::check) compares the checksums of the file, while no store has it
     /// open.
     ///
     /// ```
@@ -155,7 +156,7 @@ impl RedbStore {
     /// ```
     ///
     /// # Errors
-    /// See [`WorkError`]. What is wrong with the file is no error, but in the report.
+    /// See [`WorkError`]. Problems of the contents are in the report, and are no error.
     pub async fn check(&self) -> Result<Report, WorkError> {
         self.shared().read(|view| check::tables(view).map_err(Unread::<WorkError>::from)).await
     }
@@ -199,8 +200,8 @@ impl EventStore for RedbStore {
         })
     }
 
-    /// Removes the contexts of the runs with them. Others are served meanwhile, and the room is used for what comes, or
-    /// given back by [`compact`](RedbStore::compact). O(runs) and O(what is removed).
+    /// Removes the runs' contexts too. Other calls run in between. Later writes reuse the room, or
+    /// [`compact`](RedbStore::compact) frees it. O(runs) time, and O(removed bytes).
     fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
         // The handle keeps the committer alive until it is done.
         let (store, kept) = (self.clone(), kept.clone());
@@ -227,9 +228,9 @@ impl Drop for Inner {
             closing::note(file.clone(), closer, release.clone());
         }
         self.shared.queue.close();
-        // The last handle may be dropped by the thread itself, with a task that it woke; it ends by itself then.
+        // The store's thread may drop the last handle, with a task that it woke. It then ends by itself.
         if closer != thread::current().id() && release.wait(closing::AT_MOST) {
-            // It does not panic; if it did, there would be nobody to tell.
+            // The thread does not panic, and a drop could not report it.
             drop(committer.join());
         }
     }

@@ -1,4 +1,4 @@
-//! A file that is looked at and not used: nothing of it is changed. It is what the command line stands on.
+//! A store's file for reading only; the command line uses it.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,10 +15,10 @@ use crate::journal;
 use crate::opened::Opened;
 use crate::tables::{Unread, View};
 
-/// A store's file, opened to be read. Its calls block.
+/// A store's file, opened for reading. Its calls block.
 ///
-/// Several may have a file open at once, but not while a [`RedbStore`](crate::RedbStore) has it. A file that was not
-/// closed, after a crash, is mended in memory: it is read whole when it is opened, and stays as it is.
+/// Several of them may have one file open, but no [`RedbStore`](crate::RedbStore) may. A file that a crash left
+/// unclosed is repaired in memory: it is read as a whole when it is opened, and stays unchanged.
 ///
 /// ```
 /// use workflow_core::RunQuery;
@@ -48,7 +48,7 @@ impl StoreFile {
         Ok(Self { path, database })
     }
 
-    /// The runs that the query asks for: as [`EventStore::runs`](workflow_core::EventStore::runs).
+    /// Lists runs, as [`EventStore::runs`](workflow_core::EventStore::runs).
     ///
     /// # Errors
     /// `Corrupt`, `Unavailable`.
@@ -56,7 +56,7 @@ impl StoreFile {
         self.read_with(|view| journal::runs(view, query))
     }
 
-    /// One run; none if there is no such run.
+    /// One run; `None` if there is no such run.
     ///
     /// # Errors
     /// `Corrupt`, `Unavailable`.
@@ -64,7 +64,7 @@ impl StoreFile {
         self.read_with(|view| journal::run(view, run))
     }
 
-    /// The records of a run from a position on: as [`EventStore::read`](workflow_core::EventStore::read).
+    /// Reads records, as [`EventStore::read`](workflow_core::EventStore::read).
     ///
     /// # Errors
     /// `Corrupt`, `Unavailable`.
@@ -73,11 +73,13 @@ impl StoreFile {
         read.map_err(|error| of_journal(error, run, from))
     }
 
-    /// Verifies the file: the checksums of its pages, that positions have no gaps, summaries agree with journals, and
-    /// everything can be decoded. O(bytes).
+    /// Verifies the file. O(bytes).
+    ///
+    /// It compares the checksums of the pages, and checks that positions have no gaps, that summaries agree with
+    /// journals, and that everything can be decoded.
     ///
     /// # Errors
-    /// If the file cannot be read. What is wrong with it is no error, but in the report.
+    /// If the file cannot be read. Problems of the contents are in the report, and are no error.
     pub fn check(&mut self) -> Result<Report, WorkError> {
         if let Some(damage) = self.damage()? {
             return Ok(Report { problems: vec![damage], ..Report::default() });
@@ -85,7 +87,7 @@ impl StoreFile {
         self.read_with(|view| check::tables(view).map_err(Unread::<WorkError>::from))
     }
 
-    /// What redb says of its pages.
+    /// The damage of the file's pages, if redb finds any.
     fn damage(&mut self) -> Result<Option<Problem>, WorkError> {
         let verified = catch_unwind(AssertUnwindSafe(|| self.database.check_integrity()));
         let verified = verified.map_err(|panic| WorkError::panicked(&self.path, &*panic))?;
@@ -105,7 +107,7 @@ impl StoreFile {
         work: impl FnOnce(&View) -> Result<T, Unread<E>>,
     ) -> Result<T, E> {
         let work = || work(&View::new(&self.database)?);
-        // A file that was changed from outside may make redb panic.
+        // redb may panic if another program has changed the file.
         let worked = catch_unwind(AssertUnwindSafe(work));
         let worked = worked.map_err(|panic| WorkError::panicked(&self.path, &*panic))?;
         worked.map_err(|unread| unread.named(&self.path))

@@ -1,4 +1,4 @@
-//! The tables of a file, opened: what a transaction reads and writes. What is in them is the format's.
+//! The opened tables of a file, for reading and for writing. `format` defines their contents.
 
 use std::convert::Infallible;
 
@@ -11,24 +11,23 @@ use crate::format::{CONTEXTS, Definition, OPEN, RECENT, RECORDS, RUNS};
 
 pub(crate) type Bytes = &'static [u8];
 
-/// A table that is written.
+/// A table open for writing.
 pub(crate) type Writing<'t> = Table<'t, Bytes, Bytes>;
 
-/// A table that is read.
+/// A table open for reading.
 pub(crate) type Reading = ReadOnlyTable<Bytes, Bytes>;
 
-/// The tables as a transaction writes them. Most go on with journals, which two tables tell of; the others are opened
-/// when they are wanted.
+/// The tables of a write transaction. Every append needs two of them; the others are opened at their first use.
 pub(crate) struct Tables<'t> {
     transaction: &'t WriteTransaction,
     pub(crate) recent: Writing<'t>,
     pub(crate) runs: Writing<'t>,
     records: Option<Writing<'t>>,
-    /// Whether batches of several runs are written.
+    /// Whether so many calls share the commit that writes go to `recent`.
     pub(crate) shared: bool,
-    /// How many bytes of batches were written, those included that were only moved.
+    /// How many bytes of writes the transaction has written, including the ones that it only moved.
     pub(crate) written: usize,
-    /// The number of the next recent batch, once one was wanted.
+    /// The number of the next recent write, once it is known.
     pub(crate) next_recent: Option<u64>,
     open: Option<Writing<'t>>,
     contexts: Option<Writing<'t>>,
@@ -73,7 +72,7 @@ fn opened<'a, 't>(
     }
 }
 
-/// The tables as they were at one moment.
+/// The tables at one moment.
 pub(crate) struct View {
     pub(crate) records: Reading,
     pub(crate) recent: Reading,
@@ -106,7 +105,7 @@ pub(crate) fn bytes_at(
     Ok(table.get(key)?.map(|value| value.value().to_vec()))
 }
 
-/// What a call that reads comes to, before the file is named: its own error, or one of redb.
+/// The error of a reading call, without the file's name: its own error, or one of redb.
 pub(crate) enum Unread<E> {
     Redb(redb::Error),
     Own(E),
@@ -128,7 +127,7 @@ impl<E: From<WorkError>> Unread<E> {
 }
 
 impl Unread<Infallible> {
-    /// Where there is no error but one of redb.
+    /// The error of a call without errors of its own.
     pub(crate) fn of_redb(self) -> redb::Error {
         match self {
             Self::Redb(error) => error,

@@ -1,4 +1,4 @@
-//! Why a configuration cannot be resolved, and where a layer came from.
+//! Errors of configurations, and the origins of their layers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::error::{UnfitValue, at};
 use crate::json::fit;
 
-/// Where a layer of a configuration comes from.
+/// The origin of a configuration layer.
 ///
 /// ```
 /// use workflow_core::ConfigOrigin;
@@ -24,20 +24,20 @@ pub enum ConfigOrigin {
     Defaults,
     /// A value given in the program.
     Layer {
-        /// Which layer it is, counted from 1.
+        /// The layer's number, from 1.
         position: usize,
     },
     /// A JSON file.
     File {
-        /// The path as it was given.
+        /// The path, as the program gave it.
         path: PathBuf,
     },
     /// Environment variables.
     Environment {
-        /// What their names begin with.
+        /// The prefix of their names.
         prefix: String,
     },
-    /// The value given for one run.
+    /// The value for one run.
     Run,
 }
 
@@ -70,31 +70,31 @@ pub enum ConfigError {
     /// A file layer could not be read.
     #[error("cannot read the config file `{}`", path.display())]
     Unreadable {
-        /// The path as it was given.
+        /// The path, as the program gave it.
         path: PathBuf,
-        /// What the file system reported.
+        /// The error of the file system.
         source: Arc<std::io::Error>,
     },
     /// A file layer is not JSON.
     #[error("the config file `{}` is not JSON", path.display())]
     NotJson {
-        /// The path as it was given.
+        /// The path, as the program gave it.
         path: PathBuf,
-        /// Where the text stops being JSON.
+        /// The place where the text stops being JSON.
         source: Arc<serde_json::Error>,
     },
     /// A layer given as a value has no JSON that could be read back.
     #[error("the config value of {origin} cannot be written as JSON: {}{problem}", at(path))]
     Unfit {
-        /// Which layer it is.
+        /// The layer.
         origin: ConfigOrigin,
         /// Where in the layer, as in `tools[2].price`; empty for the whole.
         path: String,
-        /// What is wrong there.
+        /// The problem at that place.
         #[source]
         problem: UnfitValue,
     },
-    /// An environment variable has the prefix, but its name leads to no key.
+    /// An environment variable has the prefix, but its name contains no key.
     #[error("the environment variable `{variable}` names no config key: a part of its name is empty")]
     Unnamed {
         /// The full name of the variable.
@@ -106,22 +106,22 @@ pub enum ConfigError {
         /// The full name of the variable.
         variable: String,
     },
-    /// The merged layers are not a value of the configuration type.
+    /// The merged layers are no value of the configuration type.
     #[error("`{path}` is not valid in the config `{type_name}`{}: {source}", given_by(origin.as_ref()))]
     Invalid {
         /// The configuration type.
         type_name: &'static str,
-        /// The dotted path of the bad value: `store.path`, `tools[2].name`; a single dot is the whole.
+        /// The dotted path of the bad value: `store.path`, `tools[2].name`. A single dot is the whole.
         path: String,
-        /// The layer that supplied the value, where one alone did.
+        /// The layer that supplied the value, if exactly one did.
         origin: Option<ConfigOrigin>,
-        /// What is wrong with the value.
+        /// The problem of the value.
         source: Arc<serde_json::Error>,
     },
 }
 
 impl ConfigError {
-    /// The JSON of a layer that is given as a value. All of it can be read back, from a journal too.
+    /// The JSON of a layer that is a value. All of it can be read back, from a journal too.
     pub(crate) fn json_of(value: &impl Serialize, origin: &ConfigOrigin) -> Result<Value, Self> {
         fit(value, usize::MAX).map_err(|misfit| {
             let (path, problem) = misfit.into_unfit();

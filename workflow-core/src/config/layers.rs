@@ -1,5 +1,4 @@
-//! The layers of a configuration: where each is read from, how they are merged, and how the result becomes
-//! one typed value.
+//! The layers of a configuration: reading them, merging them, and reading the typed value from the result.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,13 +15,12 @@ use serde_path_to_error::Segment;
 use super::{ConfigError, ConfigOrigin};
 use crate::panics::{Panicked, caught};
 
-/// What a configuration `C` is made of: layers, of which a later one wins.
+/// The layers of a configuration `C`. A later layer replaces values of an earlier one.
 ///
-/// Objects are merged key by key, however deep; everything else, arrays included, is replaced as a whole.
-/// The result is checked against `C` once, as a whole. Without any layer `C` is read from `{}`, so its own
-/// serde defaults apply.
+/// Objects are merged key by key, at any depth; other values, arrays included, are replaced as a whole. The result is
+/// checked against `C` once. Without any layer `C` is read from `{}`, so its serde defaults apply.
 ///
-/// A layer is read when it is added. What goes wrong then is kept, and reported by who resolves the layers.
+/// A layer is read when it is added. An error of that is reported when the layers are resolved.
 ///
 /// ```
 /// use serde_json::json;
@@ -40,7 +38,7 @@ use crate::panics::{Panicked, caught};
 /// ```
 pub struct ConfigLayers<C> {
     layers: Layers,
-    /// The layers are data: `C` is only made of them when a run asks.
+    /// `C` is made of the layers only when a run needs it.
     config: PhantomData<fn() -> C>,
 }
 
@@ -55,7 +53,7 @@ impl<C> ConfigLayers<C> {
         Self { layers: Layers::default(), config: PhantomData }
     }
 
-    /// A first layer that is written in the program: usually a whole `C`.
+    /// A first layer, given in the program: usually a whole `C`.
     ///
     /// ```
     /// use workflow_core::ConfigLayers;
@@ -66,7 +64,7 @@ impl<C> ConfigLayers<C> {
         Self::new().with_value(ConfigOrigin::Defaults, &value)
     }
 
-    /// Adds a layer: any value that serialises to what shall be replaced, `serde_json::json!` included.
+    /// Adds a layer: any value that serialises to the values to replace, for example `serde_json::json!`.
     ///
     /// ```
     /// use workflow_core::ConfigLayers;
@@ -78,7 +76,7 @@ impl<C> ConfigLayers<C> {
         self.with_value(ConfigOrigin::Layer { position }, &value)
     }
 
-    /// Adds a JSON file, which is read now and must exist.
+    /// Adds a JSON file. It is read now and must exist.
     ///
     /// ```
     /// use workflow_core::ConfigLayers;
@@ -90,12 +88,12 @@ impl<C> ConfigLayers<C> {
         self.with(ConfigOrigin::File { path: path.to_owned() }, read_json(path))
     }
 
-    /// Adds the environment variables that begin with the prefix and an underscore, as they are now.
+    /// Adds the environment variables that begin with the prefix and an underscore, with their current values.
     ///
-    /// What follows is the key in lower case, with two underscores where a dot would stand: with the prefix
-    /// `RESEARCH`, the variable `RESEARCH_TOP_K` (or `RESEARCH__TOP_K`) is `top_k` and
-    /// `RESEARCH_STORE__PATH` is `store.path`. A value that is JSON is taken as such, any other as text; a
-    /// text that looks like a number is written with its quotes: `RESEARCH_KEY='"0815"'`.
+    /// The rest of the name is the key in lower case, with two underscores for a dot. With the prefix `RESEARCH`, the
+    /// variable `RESEARCH_TOP_K` (or `RESEARCH__TOP_K`) is `top_k`, and `RESEARCH_STORE__PATH` is `store.path`. A value
+    /// that is JSON counts as JSON, and any other as text. A text that looks like a number needs quotes:
+    /// `RESEARCH_KEY='"0815"'`.
     ///
     /// ```
     /// use workflow_core::ConfigLayers;
@@ -123,7 +121,7 @@ impl<C> ConfigLayers<C> {
 }
 
 impl<C: DeserializeOwned + Send + Sync + 'static> ConfigLayers<C> {
-    /// Merges the layers and a run's own value over them, and reads `C` from the result.
+    /// Merges the layers, with a run's own value as the last one, and reads `C` from the result.
     #[cfg(test)]
     pub(crate) fn resolve(&self, per_run: Option<&Value>) -> Result<Arc<C>, ConfigError> {
         self.layers.resolve(per_run)
@@ -148,7 +146,7 @@ impl<C: Serialize> From<C> for ConfigLayers<C> {
     }
 }
 
-/// Shows where the layers come from, never what is in them: a configuration may hold secrets.
+/// Shows the origins of the layers, and never their contents: a configuration may hold secrets.
 impl<C> fmt::Debug for ConfigLayers<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ConfigLayers ")?;
@@ -156,7 +154,7 @@ impl<C> fmt::Debug for ConfigLayers<C> {
     }
 }
 
-/// Layers whose configuration type is named only when they are resolved.
+/// Layers without their configuration type, which is named when they are resolved.
 #[derive(Clone, Default)]
 pub(super) struct Layers {
     parts: Vec<Layer>,
@@ -169,7 +167,7 @@ struct Layer {
 }
 
 impl Layers {
-    /// What went wrong when layers were read.
+    /// The errors of reading the layers.
     pub(super) fn problems(&self) -> impl Iterator<Item = &ConfigError> {
         self.parts.iter().filter_map(|layer| layer.value.as_ref().err())
     }
@@ -183,7 +181,8 @@ impl Layers {
         for (_, value) in &parts {
             merge(&mut merged, (*value).clone());
         }
-        // A panic of the type's own `Deserialize` is an error like any other of it: one run, not all that are resumed.
+        // A panic of the type's own `Deserialize` is an error like any other, of one run and not of all that are
+        // resumed.
         let read = caught(|| serde_path_to_error::deserialize(merged));
         match read {
             Ok(read) => read.map(Arc::new).map_err(|error| invalid::<C>(&parts, error)),
@@ -230,8 +229,8 @@ fn invalid<C>(parts: &[Part<'_>], error: serde_path_to_error::Error<serde_json::
     }
 }
 
-/// The layer that supplied the value at a path: the last that has one there, unless it is an object to which
-/// several contributed.
+/// The layer that supplied the value at a path: the last one with a value there, unless several contributed to an
+/// object there.
 fn supplier<'a>(parts: &[Part<'a>], path: &[Segment]) -> Option<&'a ConfigOrigin> {
     let mut holders = parts.iter().rev().filter_map(|(origin, value)| Some((*origin, descend(value, path)?)));
     let (origin, value) = holders.next()?;
@@ -254,7 +253,7 @@ fn read_json(path: &Path) -> Result<Value, ConfigError> {
         .map_err(|source| ConfigError::NotJson { path: path.to_owned(), source: Arc::new(source) })
 }
 
-/// Reads variables in the order of their names, so that two that collide always do so alike.
+/// Reads variables in the order of their names, so that two colliding ones always resolve alike.
 fn read_variables(
     prefix: &str,
     variables: impl Iterator<Item = (OsString, OsString)>,
@@ -262,7 +261,7 @@ fn read_variables(
     let variables: BTreeMap<_, _> = variables.collect();
     let mut merged = Value::Object(Map::new());
     for (name, value) in &variables {
-        // A name that is not Unicode cannot begin with the prefix and name a key.
+        // A name that is not Unicode cannot begin with the prefix and contain a key.
         if let Some((name, key)) = name.to_str().and_then(|name| Some((name, key_of(name, prefix)?))) {
             let text = value.to_str().ok_or_else(|| ConfigError::NotUnicode { variable: name.to_owned() })?;
             merge(&mut merged, nested(name, key, text)?);

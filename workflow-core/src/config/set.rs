@@ -19,23 +19,23 @@ pub(crate) struct ConfigSet {
 
 struct Registered {
     layers: Layers,
-    /// What the layers come to when a run adds nothing of its own: worked out once, for most runs are such.
+    /// The resolved value without a run's own layer. Resolved once, because most runs have none.
     plain: OnceLock<Result<AnyConfig, ConfigError>>,
 }
 
 impl ConfigSet {
-    /// Registers the layers of `C`, in place of any it had.
+    /// Registers the layers of `C`, and replaces earlier ones.
     pub(crate) fn insert<C: 'static>(&mut self, layers: ConfigLayers<C>) {
         let registered = Registered { layers: layers.into_untyped(), plain: OnceLock::new() };
         self.registered.insert(TypeId::of::<C>(), registered);
     }
 
-    /// What went wrong when layers were read: what an engine reports before it runs anything.
+    /// The errors of reading layers, which an engine reports when it is built.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &ConfigError> {
         self.registered.values().flat_map(|registered| registered.layers.problems())
     }
 
-    /// Whether nothing went wrong when the layers of this type were read.
+    /// Whether all layers of this type could be read.
     pub(crate) fn is_readable(&self, config: &ConfigType) -> bool {
         let registered = self.registered.get(&config.type_id());
         registered.is_none_or(|registered| registered.layers.problems().next().is_none())

@@ -1,11 +1,11 @@
-//! What can go wrong with context, for those who use it and for those who store it.
+//! Errors of contexts, for their users and for implementors of stores.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use crate::error::{UnfitValue, at};
 
-/// A context call that did not do what was asked.
+/// An error of a context call.
 ///
 /// ```
 /// use workflow_core::ContextError;
@@ -18,66 +18,66 @@ use crate::error::{UnfitValue, at};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextError {
-    /// The key exceeds the bound; nothing was asked of the store.
+    /// The key is too long. The store was not called.
     #[error("a context key of {length} bytes exceeds the limit of {limit}")]
     KeyTooLong {
         /// Length of the key in bytes.
         length: usize,
-        /// The greatest length allowed.
+        /// The most bytes of a key.
         limit: usize,
     },
-    /// The value that is there cannot be read as the type that was asked for.
+    /// The stored value cannot be read as the requested type.
     #[error("the context value `{key}` cannot be read as `{expected}`")]
     WrongType {
         /// The key of the value.
         key: Arc<str>,
-        /// The type that was asked for.
+        /// The requested type.
         expected: &'static str,
-        /// Where the value differs from the type.
+        /// The difference between value and type.
         source: Arc<serde_json::Error>,
     },
-    /// The result of an increment does not fit in an `i64`; the number is unchanged.
+    /// The sum does not fit in an `i64`. The number is unchanged.
     #[error("adding {by} to the context value `{key}`, which is {value}, overflows")]
     Overflow {
         /// The key of the number.
         key: Arc<str>,
-        /// The number that is there.
+        /// The stored number.
         value: i64,
-        /// What should have been added.
+        /// The number to add.
         by: i64,
     },
-    /// The value has no form that the store can keep; nothing was changed.
+    /// The store cannot represent the value. Nothing was changed.
     #[error("the context value `{key}` cannot be serialised")]
     Unserialisable {
         /// The key of the value.
         key: Arc<str>,
-        /// What the type's own `Serialize` reported.
+        /// The error of the type's own `Serialize`.
         source: Arc<serde_json::Error>,
     },
-    /// The value has no JSON that could be read back, and the store keeps values as such; nothing was changed.
+    /// The value has no JSON that could be read back, and the store serialises. Nothing was changed.
     #[error("the context value `{key}` cannot be stored: {}{problem}", at(path))]
     Unfit {
         /// The key of the value.
         key: Arc<str>,
         /// Where in the value, as in `lines[3].price`; empty for the whole.
         path: String,
-        /// What is wrong there.
+        /// The problem at that place.
         #[source]
         problem: UnfitValue,
     },
-    /// The store says that an update succeeded, but has nothing to show for it: it breaks its contract.
+    /// The store reports a successful update without its result, against its contract.
     #[error("the context store did not keep `{key}`")]
     NotKept {
         /// The key of the value.
         key: Arc<str>,
     },
-    /// The run has ended: its steps are being stopped and keep nothing any more.
+    /// The run has ended. Its steps are being stopped, and its context takes no more values.
     #[error("the run has ended, and its context with it")]
     RunEnded,
-    /// The store cannot do its work now; whether the call took effect is unknown.
+    /// The store cannot work now. The call may or may not have taken effect.
     #[error("the context store is unavailable")]
     Unavailable {
-        /// What the store reported.
+        /// The store's error.
         source: Arc<dyn Error + Send + Sync>,
     },
 }

@@ -1,5 +1,4 @@
-//! The handles that steps are given: typed reads and writes of one scope. What a write means, and when it
-//! counts, is the store's contract.
+//! The handles for steps: typed reads and writes of one scope. The store's contract says when a write takes effect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +7,13 @@ use super::{ContextData, ContextError, ContextScope, ContextStore, ContextValue,
 use crate::id::{RunId, ThreadId};
 use crate::json::Misfit;
 
-/// The greatest length of a key, in bytes.
+/// The most bytes of a key.
 const MAX_KEY_LENGTH: usize = 1024;
 
-/// Under this key the scope of a run has the thread that was made for the run alone, once something is in that thread.
-/// Steps do not see it.
+/// In the scope of a run, this key holds the run's private thread, once that thread has a value. Steps cannot see it.
 pub(crate) const PRIVATE_THREAD: &str = "\0workflow.private_thread";
 
-/// Generates a public handle: both have the same methods, but a step must be able to ask for either.
+/// Generates a public handle. Both have the same methods, and a step can ask for either.
 macro_rules! context_handle {
     ($(#[$doc:meta])* $name:ident, $scope:ident, $id:ident) => {
         $(#[$doc])*
@@ -29,7 +27,7 @@ macro_rules! context_handle {
                 Self { handle: Handle { scope: ContextScope::$scope(scope), store } }
             }
 
-            /// A context of nothing but this handle and its clones: to call a step by hand, in a test.
+            /// A context of this handle and its clones only, to call a step in a test.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -45,7 +43,7 @@ macro_rules! context_handle {
                 Self::new($id::generate(), Arc::new(MemoryContexts::default()))
             }
 
-            /// Reads a value; `None` where there is none.
+            /// Reads a value; `None` if there is none.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -59,12 +57,12 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::WrongType`] if the value is no `T`; what the store reports.
+            /// [`ContextError::WrongType`] if the value is no `T`, and errors of the store.
             pub async fn get<T: ContextData>(&self, key: &str) -> Result<Option<T>, ContextError> {
                 self.handle.get(key).await
             }
 
-            /// Puts a value in place of what is there, whatever its type.
+            /// Sets a value, whatever the type of the previous one.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -77,13 +75,13 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::KeyTooLong`]; [`ContextError::Unfit`] if the store keeps JSON and the value has none
-            /// that could be read back; what the store reports.
+            /// [`ContextError::KeyTooLong`]. [`ContextError::Unfit`] if the store serialises and the value has no JSON
+            /// that could be read back. Errors of the store.
             pub async fn set<T: ContextData>(&self, key: &str, value: T) -> Result<(), ContextError> {
                 self.handle.set(key, value).await
             }
 
-            /// Removes a value, and says whether there was one.
+            /// Removes a value. Returns whether there was one.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -97,15 +95,14 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::KeyTooLong`]; what the store reports.
+            /// [`ContextError::KeyTooLong`], and errors of the store.
             pub async fn remove(&self, key: &str) -> Result<bool, ContextError> {
                 self.handle.remove(key).await
             }
 
-            /// Changes a value by a function of itself, atomically, and returns the new one.
+            /// Changes a value by a function of itself, atomically. Returns the new value.
             ///
-            /// The function may be called again when another write comes between: it should do nothing but
-            /// compute.
+            /// If another write comes between, the function is called again. So it should only compute.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -119,8 +116,8 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::WrongType`] if the value that is there is no `T`, [`ContextError::Unfit`] if the new
-            /// one cannot be stored; it is then unchanged. What the store reports.
+            /// [`ContextError::WrongType`] if the stored value is no `T`. [`ContextError::Unfit`] if the new value
+            /// cannot be stored; the stored one is then unchanged. Errors of the store.
             pub async fn update<T: ContextData>(
                 &self,
                 key: &str,
@@ -129,7 +126,7 @@ macro_rules! context_handle {
                 self.handle.update(key, |there| Ok(change(there))).await
             }
 
-            /// Adds to a number, atomically, and returns the sum. A number that is missing counts as 0.
+            /// Adds to a number, atomically. Returns the sum. A missing number counts as 0.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -143,18 +140,19 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::Overflow`] if the sum is no `i64`, [`ContextError::WrongType`] if what is
-            /// there is no such number; either leaves it as it is. What the store reports.
+            /// [`ContextError::Overflow`] if the sum is no `i64`, and [`ContextError::WrongType`] if the stored value
+            /// is no such number; both change nothing. Errors of the store.
             pub async fn increment(&self, key: &str, by: i64) -> Result<i64, ContextError> {
                 self.handle.increment(key, by).await
             }
 
-            /// The keys that come after `after`, or all if it is `None`, with their values, in the order of
-            /// the bytes of the keys: at most so many, where 0 is taken as 1, and at least one unless there
-            /// are no more. `after` need not be a key that is there.
+            /// Lists values with their keys, in the order of the bytes of the keys, after `after`.
             ///
-            /// A page shows one moment. To read everything, ask again after the last key of each page until
-            /// a page is empty; what is set for the first time or removed meanwhile is listed or not.
+            /// Returns at most `at_most` entries, where 0 counts as 1, and at least one unless there are no more.
+            /// `None` begins with the first key, and `after` need not exist.
+            ///
+            /// A page shows one moment. To read everything, call again with the last key of each page until a page is
+            /// empty. A key that is first set or removed meanwhile may be missing.
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
@@ -175,7 +173,7 @@ macro_rules! context_handle {
             /// ```
             ///
             /// # Errors
-            /// [`ContextError::KeyTooLong`] for `after`; what the store reports.
+            /// [`ContextError::KeyTooLong`] for `after`, and errors of the store.
             pub async fn list(
                 &self,
                 after: Option<&str>,
@@ -194,10 +192,10 @@ macro_rules! context_handle {
 }
 
 context_handle! {
-    /// The state of one run, shared by its steps: counters and flags, not data that steps hand on (S26).
+    /// The state of one run, shared by its steps: counters and flags.
     ///
-    /// A call is atomic and takes effect at once, for everyone; what an attempt wrote stays when the
-    /// attempt fails. Writing triggers no step (S11).
+    /// Steps exchange data as events, and not here. A call is atomic and takes effect at once. Writes of an attempt
+    /// stay if the attempt fails. A write triggers no step.
     ///
     /// ```
     /// use workflow_core::{ContextError, RunContext};
@@ -210,11 +208,10 @@ context_handle! {
 }
 
 context_handle! {
-    /// The state of one thread, shared by the steps of all of its runs, also of those at the same time. A
-    /// run that was started without a thread has one to itself.
+    /// The state of one thread, shared by the steps of all its runs.
     ///
-    /// A call is atomic and takes effect at once, for everyone; what an attempt wrote stays when the
-    /// attempt fails. Writing triggers no step (S11).
+    /// Several runs may use it at the same time. A run that was started without a thread has a private one. A call is
+    /// atomic and takes effect at once. Writes of an attempt stay if the attempt fails. A write triggers no step.
     ///
     /// ```
     /// use workflow_core::{ContextError, ThreadContext};
@@ -246,7 +243,7 @@ impl Handle {
         Ok(())
     }
 
-    /// What the store is given: with its JSON, if it keeps such.
+    /// The value for the store: with its JSON, if the store serialises.
     fn value<T: ContextData>(&self, key: &str, value: T) -> Result<ContextValue, ContextError> {
         let value = ContextValue::new(value);
         if self.store.serialises() { value.fit().map_err(|misfit| unfit(key, misfit)) } else { Ok(value) }
@@ -280,7 +277,7 @@ impl Handle {
         let mut page = self.store.list(&self.scope, after, at_most).await?;
         let length = page.len();
         page.retain(|(key, _)| key != PRIVATE_THREAD);
-        // An empty page says that there are no more.
+        // An empty page would tell the caller that there are no more.
         if page.is_empty() && length > 0 {
             return self.store.list(&self.scope, Some(PRIVATE_THREAD), at_most).await;
         }
@@ -437,7 +434,7 @@ mod tests {
         assert!(refused.iter().all(|error| matches!(error, ContextError::KeyTooLong { length: 1025, .. })));
     }
 
-    /// Keeps JSON in memory, as a durable store would, and loses every update if it is told to.
+    /// Keeps JSON in memory, as a durable store would. A test can let it lose every update.
     struct JsonContexts {
         inner: MemoryContexts,
         forgetful: bool,

@@ -1,5 +1,5 @@
-//! The context store that lives and dies with its process. Values stay the Rust values they are: nothing is
-//! ever serialised. It does not forget by itself; who ends a run clears the run's scope.
+//! The store of contexts in memory. It is lost with its process, serialises nothing, and removes nothing by itself: the
+//! engine clears a run's scope at the run's end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +11,9 @@ use futures::future::BoxFuture;
 
 use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
-/// Keeps context in memory: the default of an engine.
+/// Stores contexts in memory: the default of an engine.
 ///
-/// A call takes time in the logarithm of the number of keys in its scope; a list, also in the length of its
-/// page. A list of scopes looks at all of them.
+/// A call takes O(log keys of the scope) time, and a list also O(page). A list of scopes reads all scopes.
 ///
 /// ```
 /// use workflow_core::{ContextScope, ContextStore, MemoryContexts, RunId};
@@ -29,8 +28,8 @@ use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValu
 /// ```
 #[derive(Default)]
 pub struct MemoryContexts {
-    /// A shard's lock is held for one map operation at a time: never across an `await`, nor while a change
-    /// or the `Drop` of a value runs. A scope without values has no entry.
+    /// A shard's lock is held for one map operation at a time: never across an `await`, nor while a change or the
+    /// `Drop` of a value runs. A scope without values has no entry.
     scopes: DashMap<ContextScope, Values>,
 }
 
@@ -48,7 +47,7 @@ impl MemoryContexts {
         page.map(|(key, value)| (key.to_string(), value.clone())).collect()
     }
 
-    /// Nothing keeps an order of the scopes, so that each page looks at all of them.
+    /// Scopes have no order in the map, so each page reads all of them.
     fn page_of_scopes(&self, after: Option<&ContextScope>, at_most: usize) -> Vec<ContextScope> {
         let scopes = self.scopes.iter().map(|values| values.key().clone());
         let mut page: Vec<_> = scopes.filter(|scope| after.is_none_or(|after| scope > after)).collect();
@@ -61,8 +60,8 @@ impl MemoryContexts {
         self.with_values(scope, |values| put(values, key, value))
     }
 
-    /// Applies `change` outside of any lock, and starts over if the value changed meanwhile. Some caller
-    /// always succeeds, so that no two can hold each other up for good.
+    /// Applies `change` outside of any lock, and starts over if the value changed meanwhile. Each round some caller
+    /// succeeds, so callers do not block each other for ever.
     fn apply(
         &self,
         scope: &ContextScope,
@@ -85,7 +84,7 @@ impl MemoryContexts {
         seen: Option<&ContextValue>,
         next: Option<ContextValue>,
     ) -> bool {
-        // The caller holds both values, so that neither is dropped here, under the lock.
+        // The caller holds both values, so neither is dropped here under the lock.
         self.with_values(scope, |values| {
             let unchanged = is_same(values.get(key), seen);
             if unchanged {
@@ -107,7 +106,7 @@ impl MemoryContexts {
     }
 }
 
-/// Puts a value in place, or removes the one that is there; returns the one that was.
+/// Sets or removes a value. Returns the previous one.
 fn put(values: &mut Values, key: &str, value: Option<ContextValue>) -> Option<ContextValue> {
     match (values.get_mut(key), value) {
         (Some(place), Some(value)) => Some(std::mem::replace(place, value)),

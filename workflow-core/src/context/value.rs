@@ -1,4 +1,4 @@
-//! One value of a context: any Rust value, serialised only for those who ask.
+//! One value of a context: any Rust value, serialised on demand.
 
 use std::any::Any;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::json::{self, Misfit, ToJson};
 
-/// A type that context can hold. There is nothing to implement: the bounds suffice.
+/// A type for values in a context. The bounds suffice: there is nothing to implement.
 ///
 /// ```
 /// #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -28,10 +28,9 @@ pub trait ContextData: Serialize + DeserializeOwned + Clone + Send + Sync + 'sta
 
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ContextData for T {}
 
-/// A value of any type, shared: what a [`ContextStore`](crate::ContextStore) is given and gives back.
+/// A shared value of any type, as a [`ContextStore`](crate::ContextStore) stores it.
 ///
-/// It holds the Rust value itself. Cloning copies a pointer, and serialising happens in
-/// [`to_json`](Self::to_json) or not at all.
+/// It holds the Rust value itself. Cloning copies a pointer. Only [`to_json`](Self::to_json) serialises.
 ///
 /// ```
 /// use workflow_core::ContextValue;
@@ -45,7 +44,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ContextDat
 #[derive(Clone)]
 pub struct ContextValue {
     value: Arc<dyn Held>,
-    /// Its JSON, if it was checked for a store that keeps such.
+    /// Its JSON, if the value was checked for a store that serialises.
     json: Option<Arc<Value>>,
 }
 
@@ -60,13 +59,13 @@ impl ContextValue {
         Self { value: Arc::new(value), json: None }
     }
 
-    /// The same with its JSON, which can be read back.
+    /// The same value with its JSON, or the reason why that could not be read back.
     pub(super) fn fit(self) -> Result<Self, Misfit> {
         let json = json::fit(&*self.value, usize::MAX)?;
         Ok(Self { json: Some(Arc::new(json)), ..self })
     }
 
-    /// What a store that keeps JSON gives back.
+    /// A value that a store has read as JSON.
     ///
     /// ```
     /// let value = workflow_core::ContextValue::from_json(serde_json::json!([1, 2]));
@@ -84,7 +83,7 @@ impl ContextValue {
     /// ```
     ///
     /// # Errors
-    /// What the type's own `Serialize` reports.
+    /// The error of the type's own `Serialize`.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         match &self.json {
             Some(json) => Ok(Value::clone(json)),
@@ -92,8 +91,8 @@ impl ContextValue {
         }
     }
 
-    /// The value as a `T`: cloned if it is one, else read from its JSON, so that it makes no difference
-    /// whether it comes from memory or from a disk.
+    /// The value as a `T`: a clone of a `T`, or else a `T` read from the value's JSON. So a value from memory and one
+    /// from a disk read alike.
     ///
     /// ```
     /// let value = workflow_core::ContextValue::new(300_u32);
@@ -102,7 +101,7 @@ impl ContextValue {
     /// ```
     ///
     /// # Errors
-    /// If the value has no JSON form, or that is not the form of a `T`.
+    /// If the value has no JSON, or its JSON is no `T`.
     pub fn get<T: ContextData>(&self) -> Result<T, serde_json::Error> {
         let any: &(dyn Any + Send + Sync) = &*self.value;
         match any.downcast_ref::<T>() {
@@ -111,7 +110,7 @@ impl ContextValue {
         }
     }
 
-    /// Whether both are the same value in memory, not just equal ones.
+    /// Whether both are one value in memory. Equal values may differ here.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.value, &other.value)
     }
@@ -124,7 +123,7 @@ impl fmt::Debug for ContextValue {
     }
 }
 
-/// What the value can do once its type is forgotten.
+/// The operations of a value whose type is erased.
 trait Held: Any + ToJson + Send + Sync {
     fn type_name(&self) -> &'static str;
 }

@@ -1,4 +1,4 @@
-//! What a child run shows, on its way to the viewers of its parent.
+//! The items of a child run on their way to the viewers of its parent.
 
 use std::sync::{Arc, PoisonError};
 
@@ -6,9 +6,9 @@ use super::ring::Ring;
 use super::{Display, DisplayItem};
 use crate::id::ChildRun;
 
-/// Where a child's items go.
+/// The destination of a child's items.
 pub(crate) struct Forward {
-    /// That of the attempt which started the child: what is shown there is retracted with it (S25).
+    /// The display of the attempt that started the child. Its retraction covers these items (S25).
     display: Display,
     path: Arc<[ChildRun]>,
 }
@@ -18,22 +18,22 @@ impl Forward {
         Self { display, path: Arc::new([child]) }
     }
 
-    /// It goes on for the other, which is of the same child.
+    /// Whether it replaces the other, for the same child.
     pub(super) fn answers_for(&self, other: &Self) {
         self.display.answers_for(&other.display);
     }
 
-    /// Shows it to the viewers of the parent, and of those above.
+    /// Shows the item to the viewers of the parent, and of the runs above.
     pub(super) fn forward(&self, item: &DisplayItem) {
         self.display.pass_on(self.of_child(item));
     }
 
-    /// The parent's, which it goes to.
+    /// The parent's hub.
     pub(super) fn display(&self) -> &Display {
         &self.display
     }
 
-    /// The ring that it goes to, if nobody else has that.
+    /// The parent's ring, if no other handle shares it.
     pub(super) fn into_ring(self) -> Option<Ring> {
         let ring = Arc::into_inner(self.display.hub.ring)?;
         Some(ring.into_inner().unwrap_or_else(PoisonError::into_inner))
@@ -42,7 +42,7 @@ impl Forward {
     /// The item as the parent shows it.
     pub(super) fn of_child(&self, item: &DisplayItem) -> DisplayItem {
         let (path, item) = match item {
-            // The parent has a parent itself.
+            // The parent is a child itself.
             DisplayItem::Child { path, item } => {
                 (self.path.iter().chain(path.iter()).cloned().collect(), Arc::clone(item))
             }

@@ -1,5 +1,5 @@
-//! The bounded buffer behind a run's display: what is retained, where each viewer stands, and who waits. It
-//! neither locks nor wakes; whoever calls it does both.
+//! The bounded buffer of a run's display: the retained items, the places of the viewers, and the waiting ones. It
+//! neither locks nor wakes; its caller does both.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,32 +11,32 @@ use crate::id::RunStatus;
 
 /// The latest items of a run.
 pub(super) struct Ring {
-    /// At most `capacity`, oldest first. Grows as items come: a run that shows nothing pays nothing.
+    /// At most `capacity`, oldest first. Grows with the items, so a run without items allocates nothing.
     items: VecDeque<DisplayItem>,
     capacity: usize,
-    /// How many items made room for others: the index of the oldest retained one.
+    /// How many items were dropped to make room: the index of the oldest retained one.
     dropped: u64,
     /// Whether executions show nothing any more.
     pub(super) sealed: bool,
-    /// How the run ended; nothing is pushed after that.
+    /// The run's final status. No item is pushed after that.
     ended: Option<RunStatus>,
-    /// The viewers that have read everything and wait for more, each at most once.
+    /// The viewers that have read everything and wait, each at most once.
     waiting: Vec<(u64, Waker)>,
     viewers: u64,
-    /// Where the parent of the run shows what it shows. It changes with the items, so that each goes there once.
+    /// The display of the parent. It changes under the same lock as the items, so that each item goes there once.
     pub(super) forward: Option<Arc<Forward>>,
 }
 
-/// Where a viewer stands in a ring.
+/// A viewer's place in a ring.
 #[derive(Debug)]
 pub(super) struct Cursor {
     viewer: u64,
-    /// Index of the next item to read, counted from the run's first.
+    /// The index of the next item to read, from the run's first.
     next: u64,
 }
 
 impl Drop for Ring {
-    /// Runs may nest deeply: what those above show is dropped here, and not in the drop of the one below.
+    /// Drops the displays above in a loop, because a recursive drop of deeply nested runs would overflow the stack.
     fn drop(&mut self) {
         let mut forward = self.forward.take();
         while let Some(mut above) = forward.and_then(Arc::into_inner).and_then(Forward::into_ring) {
@@ -63,12 +63,12 @@ impl Ring {
         self.ended.is_none()
     }
 
-    /// What is retained, oldest first.
+    /// The retained items, oldest first.
     pub(super) fn retained(&self) -> Vec<DisplayItem> {
         self.items.iter().cloned().collect()
     }
 
-    /// Appends an item; returns the one that made room for it and who is to be woken.
+    /// Appends an item. Returns the item that made room for it, and the wakers to call.
     pub(super) fn push(&mut self, item: DisplayItem) -> (Option<DisplayItem>, Vec<Waker>) {
         debug_assert!(self.is_open(), "an item was pushed after the end");
         let oldest = if self.items.len() == self.capacity { self.items.pop_front() } else { None };
@@ -77,7 +77,7 @@ impl Ring {
         (oldest, self.take_wakers())
     }
 
-    /// Ends the ring, unless it has ended; returns who is to be woken.
+    /// Ends the ring, unless it has ended. Returns the wakers to call.
     pub(super) fn close(&mut self, status: RunStatus) -> Vec<Waker> {
         self.ended.get_or_insert(status);
         self.take_wakers()
@@ -93,7 +93,7 @@ impl Ring {
         Some(self.waiting.swap_remove(place).1)
     }
 
-    /// The viewer's next item: first what it missed, then what is retained, then the end.
+    /// The viewer's next item: first the number it missed, then retained items, then the end.
     pub(super) fn poll(&mut self, cursor: &mut Cursor, waker: &Waker) -> Poll<DisplayItem> {
         let Some(item) = self.read(cursor) else {
             self.wait(cursor.viewer, waker);

@@ -1,32 +1,32 @@
-//! Splits a text that comes in pieces into what is said and what is thought. It keeps no text: what it holds back is
-//! always the beginning of a tag, so that a length says what it is.
+//! Splits a text that comes in pieces into answer and thoughts. It stores no text: the bytes that it holds back are
+//! always the beginning of a tag, so their number determines them.
 
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
 
-/// What a piece consists of, in order; none is empty.
+/// A part of a piece, in order. No part is empty.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Outside of thoughts.
+    /// Text outside of thoughts.
     Text(String),
-    /// Of the thought that is open.
+    /// Text of the open thought.
     Thought(String),
-    /// The open thought was closed.
+    /// The open thought ended.
     ThoughtEnded,
 }
 
-/// Where the text stands.
+/// The state between two pieces.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     /// Whether a thought is open.
     inside: bool,
-    /// How many bytes of the tag that would end this state were the last to come: less than the whole tag. They are
-    /// part of the text if the next byte is not the tag's.
+    /// How many bytes of the tag that would end this state came last: fewer than the whole tag. They are text if the
+    /// next byte is not the tag's.
     held: usize,
 }
 
 impl Splitter {
-    /// Takes the next piece and gives what is certain by now.
+    /// Takes the next piece, and returns the parts that are certain by now.
     pub(super) fn push(&mut self, mut rest: &str, mut give: impl FnMut(Part)) {
         let mut certain = String::new();
         while !rest.is_empty() {
@@ -43,14 +43,14 @@ impl Splitter {
         self.part(&mut certain).into_iter().for_each(give);
     }
 
-    /// Nothing follows: what was held back is no tag.
+    /// Ends the text. The held bytes are no tag.
     pub(super) fn end(&mut self) -> Option<Part> {
         let mut rest = self.tag()[..self.held].to_owned();
         self.held = 0;
         self.part(&mut rest)
     }
 
-    /// Up to where a tag may begin.
+    /// The index up to which no tag can begin.
     fn seek<'a>(&mut self, piece: &'a str, certain: &mut String) -> &'a str {
         let Some((before, after)) = piece.split_once('<') else {
             certain.push_str(piece);
@@ -61,8 +61,8 @@ impl Splitter {
         after
     }
 
-    /// As far as the tag goes. If it breaks off what was held is text; only its first byte is a `<`, so that no other
-    /// tag has begun in it.
+    /// Matches the tag. If it breaks off, the held bytes are text. Only the first byte of a tag is a `<`, so no other
+    /// tag has begun in them.
     fn go_on<'a>(&mut self, piece: &'a str, certain: &mut String) -> &'a str {
         let missing = self.tag()[self.held..].bytes();
         let fits = piece.bytes().zip(missing).take_while(|(byte, wanted)| byte == wanted).count();

@@ -1,5 +1,5 @@
-//! Text that is shown while it comes in: the two display events for it, and the helper that forwards a stream of
-//! tokens. Where a thought begins and ends is decided in `splitter`.
+//! Streamed text: the two display events for it, and the helper that forwards a stream of tokens. `splitter` finds the
+//! thoughts.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -26,11 +26,11 @@ use crate::event::{DisplayEvent, Event, NotStop};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// The piece, as it came.
+    /// The piece, unchanged.
     pub text: String,
 }
 
-/// A piece of what a model thinks before it answers: shown to people, and no part of the answer.
+/// A piece of a model's thoughts before its answer: for display, and no part of the answer.
 ///
 /// ```
 /// use workflow_core::{DisplayItem, Thought};
@@ -42,7 +42,7 @@ pub struct Chunk {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thought {
-    /// The piece, as it came.
+    /// The piece, unchanged.
     pub text: String,
 }
 
@@ -62,7 +62,7 @@ macro_rules! display_event {
 display_event!(Chunk, "workflow.chunk");
 display_event!(Thought, "workflow.thought");
 
-/// What a stream of text added up to: [`Display::stream_text`] returns it.
+/// The sum of a stream of text, as [`Display::stream_text`] returns it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -79,15 +79,15 @@ display_event!(Thought, "workflow.thought");
 pub struct StreamedText {
     /// The whole text without thoughts and their tags; nothing is trimmed.
     pub text: String,
-    /// What stood between each `<think>` and its `</think>`, in order; one that holds nothing is left out.
+    /// The contents of each `<think>` … `</think>`, in order. Empty ones are left out.
     pub thoughts: Vec<String>,
 }
 
-/// What a stream of text may yield: `String`, `&str`, `Cow<str>`, `Box<str>`, `Arc<str>`, or `Result<T, E>` where `T`
-/// is anything that can be read as text. [`Display::stream_text`] returns a [`StreamedText`] for the first ones, and
-/// `Result<StreamedText, E>` for the last.
+/// An item of a stream of text.
 ///
-/// It cannot be implemented elsewhere: map a stream of anything else to one of these.
+/// These are `String`, `&str`, `Cow<str>`, `Box<str>`, `Arc<str>`, and `Result<T, E>` where `T` can be read as text.
+/// [`Display::stream_text`] returns a [`StreamedText`] for the first ones, and `Result<StreamedText, E>` for the last.
+/// The trait cannot be implemented elsewhere: map other streams to one of these types.
 ///
 /// ```
 /// use futures::{Stream, StreamExt};
@@ -105,7 +105,7 @@ pub struct StreamedText {
     note = "map the stream to `String`, `&str`, `Cow<str>`, `Box<str>`, `Arc<str>`, or `Result<T, E>` with `T: AsRef<str>`"
 )]
 pub trait TextPiece: sealed::Sealed {
-    /// What comes of a whole stream of these.
+    /// The result of a whole stream.
     type Streamed;
 
     #[doc(hidden)]
@@ -195,17 +195,17 @@ impl Display {
 
     /// Forwards a stream of text, usually a model's tokens, and returns the whole.
     ///
-    /// Each piece is shown as a [`Chunk`] when it comes. What stands between `<think>` and `</think>` is shown as
-    /// [`Thought`] instead, also where the tags are cut anywhere over several pieces; without a `</think>` it goes on
-    /// to the end. A closing tag outside of a thought, and an opening one inside, are text like any other. No more is
-    /// held back than what may still become a tag: seven bytes at most.
+    /// Each piece is shown as a [`Chunk`] when it comes. Text between `<think>` and `</think>` is shown as [`Thought`]
+    /// instead, even if a tag is cut over several pieces; without a `</think>` the thought lasts to the end. A closing
+    /// tag outside of a thought, and an opening one inside, are text. At most seven bytes are held back, because they
+    /// may become a tag.
     ///
-    /// The step waits for the end of the stream. A stream that always has a next piece leaves turns to others.
-    /// Dropping the future drops the stream. The result grows with the stream: bound a stream that does not end.
+    /// The future completes at the end of the stream. A stream that is always ready yields to other tasks. Dropping the
+    /// future drops the stream. The result grows with the stream, so bound an endless stream.
     ///
     /// # Errors
-    /// The first error of the stream, if it yields `Result`s. What was shown by then stays shown until the attempt
-    /// fails, and is then taken back like anything else that the attempt showed (S25).
+    /// The first error of the stream, if it yields `Result`s. Displayed items stay until the attempt fails, and are
+    /// retracted with the attempt's other items.
     ///
     /// ```
     /// use futures::Stream;
@@ -257,12 +257,12 @@ impl Display {
     }
 }
 
-/// A stream of text that is being forwarded.
+/// A stream of text in progress.
 #[derive(Default)]
 struct Streaming {
     splitter: Splitter,
     streamed: StreamedText,
-    /// Whether what is thought next belongs to the latest thought.
+    /// Whether the next piece of a thought belongs to the latest thought.
     is_thinking: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The one-line form: a workflow, a start event, an output, without an engine of one's own.
+//! The one-line form: a run in memory without an engine of the caller's.
 
 use std::future::Future;
 
@@ -10,13 +10,13 @@ use crate::workflow::Workflow;
 
 /// Runs a workflow in one line. Every [`Workflow`] has it; the [`prelude`](crate::prelude) brings it into scope.
 pub trait WorkflowExt: Workflow {
-    /// Runs the workflow in memory and returns what it ended with.
+    /// Runs the workflow in memory and returns its output.
     ///
-    /// The run lives in the returned future, which needs no engine, no configuration beyond defaults, and
-    /// no task of its own: dropping it cancels the run. A start event that no step takes does not compile.
+    /// The run lives in the returned future. It needs no engine, no configuration beyond defaults, and no task of its
+    /// own. Dropping the future cancels the run. A start event that no step takes does not compile.
     ///
     /// # Errors
-    /// [`RunError`] says how the run ended if it did not complete.
+    /// [`RunError`] with the reason, if the run did not complete.
     fn run<S: StartEvent>(
         self,
         start: S,

@@ -1,4 +1,4 @@
-//! How a run began, as its journal tells of it.
+//! How a run began, read from its journal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::outcome::ResumeError;
 use crate::run::{Host, RunOptions, RunShared};
 use crate::store::{Position, Record, StoreError};
 
-/// The first record of a run's journal.
+/// The facts of a journal's first record.
 #[derive(Clone, Copy)]
 pub(super) struct Beginning<'r> {
     pub(super) workflow: &'r Arc<str>,
@@ -53,12 +53,12 @@ impl<'r> Beginning<'r> {
         }
     }
 
-    /// Whether it is a child of that run, whose execution waited for it.
+    /// Whether the run is a child that an execution of `parent` waited for.
     pub(super) fn is_awaited_by(&self, parent: &RunId) -> bool {
         self.awaited && self.parent.is_some_and(|names| names.run == *parent)
     }
 
-    /// The options that the run was started with.
+    /// The options of the run's start.
     pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
         let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
         options.metadata.clone_from(self.metadata);
@@ -71,7 +71,7 @@ impl<'r> Beginning<'r> {
         options
     }
 
-    /// The run with the facts that are no options: it was begun by an earlier process.
+    /// Adds the facts that are not options to a run that an earlier process began.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
         shared.restored(self.private_thread, self.timeout)
     }

@@ -1,4 +1,4 @@
-//! Building an engine: what it hosts, its configuration and its limits, with every problem reported at once.
+//! Building an engine: its workflows, configuration and limits. All problems are reported at once.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -59,8 +59,10 @@ thread_local! {
     static IS_UNCHECKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Builders that are made meanwhile by this thread, and one-liners that are begun, leave the
-/// [replay check](EngineBuilder::replay_check) off: for tests that count what a run costs.
+/// Switches the [replay check](EngineBuilder::replay_check) off while `make` runs.
+///
+/// It applies to builders that this thread makes and to one-line runs that it begins. For tests that count the cost of
+/// a run.
 #[cfg(feature = "replay-check")]
 pub fn without_replay_check<T>(make: impl FnOnce() -> T) -> T {
     let before = IS_UNCHECKED.replace(true);
@@ -81,7 +83,7 @@ impl Default for ReplayCheck {
 impl EngineBuilder {
     /// Hosts a workflow. An engine can host any number of them, each under its own name.
     pub fn workflow<W: Workflow>(self, workflow: W) -> Self {
-        // Of a generic workflow the table is known only here.
+        // The table of a generic workflow is known only here.
         const { crate::spec::check::all(W::TABLE) };
         self.host(Unhosted::new(workflow))
     }
@@ -95,8 +97,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the layers of `Config<C>`; a value of `C` will do. Without them it is made of `C`'s own serde
-    /// defaults, if it has one for every field.
+    /// Sets the layers of `Config<C>`; a value of `C` is a layer too. Default: the serde defaults of `C`, if each of
+    /// its fields has one.
     pub fn config<C: DeserializeOwned + Send + Sync + 'static>(
         mut self,
         layers: impl Into<ConfigLayers<C>>,
@@ -105,35 +107,36 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets where the journals of runs are kept. Default: nowhere, and a run costs nothing for it.
+    /// Sets the store of journals. Default: none, and runs have no journal.
     ///
-    /// With a store, what enters a run's log is in the store first, and nothing that depends on it starts
-    /// before that (S38).
+    /// With a store, an event is in the store before the run starts anything that depends on it.
     pub fn store(mut self, store: impl EventStore) -> Self {
         self.durability.store = Some(Arc::new(store));
         self
     }
 
-    /// Sets how long the engine's lease lasts, by which engines that share a store tell whose runs nobody drives any
-    /// more (S40). At least a second. Default: none, and runs go on only where somebody says so.
+    /// Sets the duration of the engine's lease. At least a second. Default: none.
     ///
-    /// The engine takes a lease before it writes the beginning of its first run, or goes on with a run, and renews it at
-    /// every third of its time. With each renewal it claims the open runs of engines whose leases have run out, and goes
-    /// on with them as [`resume_open_runs`](Engine::resume_open_runs) does: so an engine that is to stand by calls that
-    /// once. Runs of engines that take no leases are nobody's orphans; neither are those that this engine has stopped to
-    /// drive itself, after an error of its store.
+    /// Engines that share a store use leases to find runs whose owners are gone. Without a lease, the engine resumes a
+    /// run only when a caller asks for it.
     ///
-    /// An engine that could not renew its lease in time begins no execution and asks no precondition until it has; what it
-    /// had begun goes on. A run that was claimed meanwhile ends with [`RunError::Conflict`](crate::RunError::Conflict)
-    /// before it begins anything more. The lease is given up by [`shut_down`](Engine::shut_down), and when the engine is
-    /// dropped and none of its runs is left.
+    /// The engine takes a lease before it writes to its first run, and renews it at every third of the duration. After
+    /// each renewal it claims open runs of engines whose leases have run out, and resumes them as
+    /// [`resume_open_runs`](Engine::resume_open_runs) does. An engine that only stands by calls that function once to
+    /// take its lease. The engine never claims runs of engines without leases, nor runs that it stopped driving itself
+    /// after an error of its store.
     ///
-    /// Too short a lease is lost in every pause of the machine, and with a long one orphans wait. A renewal is one call of
-    /// the store; looking for orphans is O(open runs of the store), page by page of 1,000, with two calls for each, and
-    /// O(open runs of others) in memory. Leases go by the clocks of the machine and of the store, not by the engine's
-    /// [`clock`](Self::clock); they need a runtime with timers (`enable_time`).
+    /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
+    /// holds a lease again; executions in flight continue. If another engine has claimed a run meanwhile, the run ends
+    /// here with [`RunError::Conflict`](crate::RunError::Conflict) before it begins anything more. The engine gives its
+    /// lease up in [`shut_down`](Engine::shut_down), and when it is dropped and has no run.
     ///
-    /// It is a problem of the engine if it has no [`store`](Self::store), or if the time is shorter.
+    /// A short lease is lost in every pause of the machine; with a long one, orphaned runs wait longer. A renewal is
+    /// one call of the store. A search for orphans takes O(open runs of the store) time, in pages of 1,000 with two
+    /// calls each, and O(open runs of other engines) memory. Leases use the clocks of the machine and of the store, and
+    /// not the engine's [`clock`](Self::clock); they need a runtime with timers (`enable_time`).
+    ///
+    /// [`build`](Self::build) reports a lease without a [`store`](Self::store), and a shorter duration.
     ///
     /// ```
     /// use std::time::Duration;
@@ -149,33 +152,33 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets where contexts are kept. Default: [`MemoryContexts`].
+    /// Sets the store of contexts. Default: [`MemoryContexts`].
     pub fn contexts(mut self, contexts: impl ContextStore) -> Self {
         self.durability.contexts = Some(Arc::new(contexts));
         self
     }
 
-    /// Adds an observer; each gets a thread of its own.
+    /// Adds an observer. Each observer has a queue and a thread of its own.
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observers.push(Arc::new(observer));
         self
     }
 
-    /// Puts something around every call of every step; what was added first is the outermost.
+    /// Adds middleware around every call of every step. The first one added is the outermost.
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
-    /// Sets which failures are followed by another attempt, for every step that has no policy of its own. Default:
-    /// [`RetryPolicy::standard`].
+    /// Sets the retry policy of steps that have no policy of their own. Default: [`RetryPolicy::standard`].
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.rules.policy = policy;
         self
     }
 
-    /// Says which class the errors of a type have that come out of steps by `?`. A class that a step gives stays. Of two
-    /// for one type the later counts.
+    /// Sets the class of errors of type `E` that steps return by `?`.
+    ///
+    /// An error that a step has classified keeps its class. A later call for the same type replaces the earlier one.
     ///
     /// ```
     /// use std::io;
@@ -196,77 +199,85 @@ impl EngineBuilder {
         self
     }
 
-    /// Goes by this clock as if it was given none.
+    /// Uses this clock as the default one.
     #[cfg(test)]
     pub(crate) fn system_clock(mut self, clock: EngineClock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Sets where every time comes from that the library records or shows. Default: the system's clock, as
-    /// [`SystemClock`](crate::SystemClock) reads it.
+    /// Sets the clock of all times that the library records or shows.
+    ///
+    /// Default: the system's clock, as [`SystemClock`](crate::SystemClock) reads it.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = EngineClock::new(clock);
         self
     }
 
-    /// At most so many runs run at a time; [`Engine::start`] waits for a place, unless [`when_full`](Self::when_full)
-    /// says otherwise. 0 is taken as 1. A run that waits for a timer or for something from outside takes no place; one
-    /// that waits for a retry does. Default: no bound.
+    /// Sets how many runs may be active at a time. Default: no bound.
+    ///
+    /// A start waits for a permit, unless [`when_full`](Self::when_full) refuses it. A run that waits for a timer or
+    /// for an event from outside needs no permit, and a run that waits for a retry keeps its own. 0 counts as 1.
     pub fn max_concurrent_runs(mut self, most: usize) -> Self {
         self.concurrency.limit_runs(most);
         self
     }
 
-    /// At most so many runs of `W` at a time, as well as within
-    /// [`max_concurrent_runs`](Self::max_concurrent_runs); runs of other workflows are not held up by those of `W`
-    /// that wait for it. 0 is taken as 1. Default: no bound.
+    /// Sets how many runs of `W` may be active at a time. Default: no bound.
     ///
-    /// It is a problem of the engine if it does not host `W`.
+    /// The limit applies within [`max_concurrent_runs`](Self::max_concurrent_runs). Runs of `W` that wait for a permit
+    /// delay no run of another workflow. 0 counts as 1. [`build`](Self::build) reports a `W` that the engine does not
+    /// host.
     pub fn max_concurrent_runs_of<W: Workflow>(mut self, most: usize) -> Self {
         self.concurrency.limit_runs_of(TypeId::of::<W>(), W::TABLE.name(), most);
         self
     }
 
-    /// Whether a start for which there is no place waits or is refused. Default: it waits.
+    /// Sets whether a start without a free permit waits or is refused. Default: it waits.
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.concurrency.when_full = when_full;
         self
     }
 
-    /// How deep [child runs](crate::Children) nest: at 1 they have no children themselves, at 0 there are none.
-    /// Default: 3.
+    /// Sets how deep [child runs](crate::Children) may nest. Default: 3.
+    ///
+    /// At 1 children have no children themselves, and at 0 there are none.
     pub fn max_child_depth(mut self, most: u32) -> Self {
         self.concurrency.child_depth = most;
         self
     }
 
-    /// At most so many [child runs](crate::Children) have a place in which they execute steps; the steps of the others
-    /// wait for one, in order. 0 is taken as 1. A child that waits for a timer or for something from outside takes no
-    /// place, one that waits for a retry does, and one that runs children of its own lends them its place, of which they
-    /// take no other. Its other steps may go on meanwhile, so that more children than this may be at work. Default: 8.
+    /// Sets how many [child runs](crate::Children) may execute steps at a time. Default: 8.
+    ///
+    /// Further children begin, and their steps wait for a permit, in order. A child that waits for a timer or for an
+    /// event from outside needs no permit, and one that waits for a retry keeps its own. A child with children of its
+    /// own lends them its permit, and its other steps may run meanwhile, so more children may be active than this. 0
+    /// counts as 1.
     pub fn max_concurrent_children(mut self, most: usize) -> Self {
         self.concurrency.limit_children(most);
         self
     }
 
-    /// At most so many executions of one run at a time; the surplus waits in order (S21). 0 is taken as 1.
-    /// Default: 1,024.
+    /// Sets how many executions of one run may be in flight. Default: 1,024.
+    ///
+    /// Further executions wait in order. 0 counts as 1.
     pub fn max_concurrent_executions(mut self, most: usize) -> Self {
         self.settings.limits.concurrent_executions = most.max(1);
         self
     }
 
-    /// At most so many events in the log of one run, which then fails; it ends loops without a way out.
-    /// Default: 10,000,000.
+    /// Sets how many events one run's log may have. Default: 10,000,000.
+    ///
+    /// A run that exceeds the limit fails, so a loop without an exit ends. 0 counts as 1.
     pub fn max_events_per_run(mut self, most: u64) -> Self {
         self.settings.limits.scheduler.events = most.max(1);
         self
     }
 
-    /// At most so many executions of one run, of all its steps together. When another is due the run fails with
-    /// [`RunError::TooManyExecutions`](crate::RunError::TooManyExecutions), which names the loop that ran away. 0 is
-    /// taken as 1. Default: 100,000.
+    /// Sets how many executions one run may have, over all its steps. Default: 100,000.
+    ///
+    /// When another is due, the run fails with [`RunError::TooManyExecutions`](crate::RunError::TooManyExecutions),
+    /// which names the loop. 0 counts as 1.
     ///
     /// ```
     /// use workflow_core::RunError;
@@ -305,70 +316,77 @@ impl EngineBuilder {
         self
     }
 
-    /// How long each run may be active, by the engine's clock (S32): the time in which it does not
-    /// [wait](crate::RunStatus::Waiting). [`RunOptions::timeout`](crate::RunOptions::timeout) says it for one run, and
-    /// what counts. Default: no bound.
+    /// Sets how long each run may be active. Default: no bound.
+    ///
+    /// Active time excludes the time in which the run [waits](crate::RunStatus::Waiting), by the engine's clock.
+    /// [`RunOptions::timeout`](crate::RunOptions::timeout) sets the bound of one run, and explains what counts.
     pub fn run_timeout(mut self, active: Duration) -> Self {
         self.settings.timeout = Some(active);
         self
     }
 
-    /// How many displayed items a run keeps for viewers. 0 is taken as 1. Default: 1,024.
+    /// Sets how many displayed items a run keeps for viewers. 0 counts as 1. Default: 1,024.
     pub fn display_capacity(mut self, items: usize) -> Self {
         self.settings.display_capacity = items.max(1);
         self
     }
 
-    /// How many commands of its handles wait for a busy run: events, replies, questions, cancellations. Whoever sends
-    /// more waits until there is room. 0 is taken as 1. Default: 64.
+    /// Sets how many commands of handles may queue for a busy run. Default: 64.
+    ///
+    /// Commands are events, replies, questions and cancellations. A further sender waits for room. 0 counts as 1.
     pub fn mailbox_capacity(mut self, commands: usize) -> Self {
         self.settings.mailbox_capacity = commands.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// How long a run [waits](crate::RunStatus::Waiting) before it is let go of: with a store its journal says all that there
-    /// is to know of it, so that it needs neither a task nor memory until one of its timers is due, or somebody sends,
-    /// replies, asks something of it, or [attaches](Engine::attach). Then it is loaded again, which takes time in
-    /// proportion to its journal. Handles stay valid meanwhile. What it has shown is gone unless there is a handle or a
-    /// viewer. Child runs, and runs with children that have not ended, are kept: a step that awaits a child which waits for a
-    /// person keeps both in memory for as long as that takes.
+    /// Sets how long a run [waits](crate::RunStatus::Waiting) before the engine unloads it. Default: 10 s.
     ///
-    /// 0 lets go of them at once, and [`Duration::MAX`] never. Without a store it means nothing. Default: 10 s.
+    /// An unloaded run needs neither a task nor memory, because its journal has its state. The engine loads it again
+    /// when one of its timers is due, or a caller sends to it, replies, asks it something or
+    /// [attaches](Engine::attach). Loading takes time in proportion to the journal. Handles stay valid. Displayed items
+    /// are lost unless there is a handle or a viewer.
+    ///
+    /// Child runs, and runs with open children, stay loaded: a step that awaits a child keeps both runs in memory for
+    /// as long as the child waits. 0 unloads a run at once, and [`Duration::MAX`] never. Without a store the setting
+    /// has no effect.
     pub fn release_waiting_after(mut self, waiting: Duration) -> Self {
         self.settings.idle_timeout = Some(waiting);
         self
     }
 
-    /// At most so many bytes of JSON per event that enters a log. An execution that emits a larger one fails with
-    /// [`EventTooLarge`](crate::EventTooLarge), a permanent error; a larger event from outside or reply is refused
-    /// with [`SendError::TooLarge`](crate::SendError::TooLarge), a larger start event with
-    /// [`StartError::TooLarge`](crate::StartError::TooLarge). What is only displayed is not bounded.
+    /// Sets how many bytes of JSON an event may have that enters a log. Default: no bound.
     ///
-    /// With a bound every event is serialised once to be counted, at most as far as the bound; no text is kept. One
-    /// whose `Serialize` fails has no size, and passes. Default: no bound, and in memory nothing is serialised.
+    /// An execution that emits a larger event fails with [`EventTooLarge`](crate::EventTooLarge), a permanent error. A
+    /// larger event or reply from outside is refused with [`SendError::TooLarge`](crate::SendError::TooLarge), and a
+    /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items are not bounded.
+    ///
+    /// With a bound, the engine serialises every event once to count its bytes, up to the bound, and stores no text. An
+    /// event whose `Serialize` fails has no size, and passes. Without a bound, a run in memory serialises nothing.
     pub fn max_event_bytes(mut self, most: usize) -> Self {
         self.settings.events.most_bytes = Some(most);
         self
     }
 
-    /// Whether each run is compared with its journal while it runs: a second state follows the journal, record by record
-    /// as they are read back from JSON, and has to be what the run has come to. A run without a store is checked as if it
-    /// had one, unless one of its events has no JSON. A difference ends the run's task with a panic that shows the record,
-    /// its position and both sides, and dropping the engine panics too, so that no test passes over it.
+    /// Sets whether each run is compared with its journal while it runs.
     ///
-    /// For tests: a run takes several times as long. Default: on where this feature is, in builds with debug assertions;
-    /// `workflow-testkit` switches the feature on.
+    /// A second state follows the journal, record by record as read back from JSON, and has to equal the run's state. A
+    /// run without a store is checked as if it had one, unless one of its events has no JSON. A difference ends the
+    /// run's task with a panic that shows the record, its position and both sides. Dropping the engine then panics too,
+    /// so that no test misses the difference.
+    ///
+    /// For tests: a run takes several times as long. Default: on in builds with this feature and debug assertions;
+    /// `workflow-testkit` enables the feature.
     #[cfg(feature = "replay-check")]
     pub fn replay_check(mut self, is_on: bool) -> Self {
         self.replay_check = ReplayCheck(is_on);
         self
     }
 
-    /// Makes the engine.
+    /// Builds the engine.
     ///
     /// # Errors
-    /// [`BuildError`] with every problem: mistakes in tables, workflows or event types with one name (S1),
-    /// missing or wrong configuration, limits or leases that cannot be.
+    /// [`BuildError`] with every problem: mistakes in tables, two workflows or event types with one name, missing or
+    /// wrong configuration, impossible limits or leases.
     pub fn build(mut self) -> Result<Engine, BuildError> {
         self.check_names();
         self.check_events();
@@ -431,7 +449,7 @@ impl EngineBuilder {
             for other in table.events.iter().filter_map(TypedEvent::of) {
                 let known = *named.entry(other.name).or_insert(other);
                 let is_new = known.id != other.id && pairs.insert([known.id, other.id]);
-                // A table that has both reports them itself.
+                // A table with both reports them itself.
                 if is_new && !table.by_type.contains_key(&known.id) {
                     let (event, types) = (other.name.to_owned(), [known, other].map(TypedEvent::type_name));
                     problems.push(BuildProblem::DuplicateEvent { event, types });
@@ -453,8 +471,8 @@ impl EngineBuilder {
         self.problems.extend(unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow }));
     }
 
-    /// The configurations of a workflow that are missing or do not fit, but for those whose layers cannot be
-    /// read, which is reported of the layers.
+    /// The configurations of a workflow that are missing or do not fit. A layer that cannot be read is reported once,
+    /// for the layer.
     fn unfit_configs(&self, table: &DependencyTable) -> impl Iterator<Item = BuildProblem> {
         let mut seen = HashSet::new();
         let configs = table.configs().filter(move |config| seen.insert(config.type_id()));
@@ -481,7 +499,7 @@ impl Durability {
         without_store.into_iter().chain(too_short)
     }
 
-    /// The journals of this engine and its contexts, which it waits for with this patience.
+    /// The engine's journals and contexts, which wait for their stores until `patience` ends.
     fn open(self, engine: &EngineId, patience: &Patience) -> (Journals, ContextScopes) {
         let store = self
             .store

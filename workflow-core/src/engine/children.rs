@@ -1,4 +1,4 @@
-//! Starting child runs, within their limits: how deep they nest, and how many have a place to execute steps in.
+//! Starting child runs within the limits on their depth and their permits.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::run::{Birth, Host, HostsRuns, Journal, Received, Run, RunOptions, Run
 use crate::store::StoreError;
 use crate::table::EventIndex;
 
-/// A child that is to be driven.
+/// A registered child before its task is spawned.
 pub(super) struct Born {
     pub(super) run: Box<Run>,
     pub(super) shared: Arc<RunShared>,
     pub(super) registered: Registered,
-    /// The engine's end waits for it until it is driven.
+    /// Keeps the engine's end waiting until the task is spawned.
     pub(super) _task: TaskTrackerToken,
 }
 
@@ -46,7 +46,7 @@ impl HostsRuns for Inner {
         Ok(Spawned { shared, written })
     }
 
-    // In a task of its own: the step that asks may not poll this for long, and others wait for the run's lock.
+    // In a task of its own: the step may not poll this for long, and other tasks wait for the run's lock.
     fn find_child(
         self: Arc<Self>,
         start: Start,
@@ -62,7 +62,7 @@ impl HostsRuns for Inner {
             let found = async move { engine.found(&id, start, options, birth).await };
             let found = runtime.spawn(self.ending.track(found));
             drop(self);
-            // A task that gives no answer is gone with its runtime.
+            // A task without a result was dropped with its runtime.
             found.await.unwrap_or_else(|error| Err(StartError::Store(StoreError::unavailable(error))))
         })
     }
@@ -72,7 +72,7 @@ impl HostsRuns for Inner {
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {
-        // Not in a task of its own: the run would be unloaded again before the caller has sent it anything.
+        // In the caller's task: otherwise the run could be unloaded again before the caller's message.
         Box::pin(async move { Self::wake(&self, &run, None).await })
     }
 
@@ -99,14 +99,14 @@ impl HostsRuns for Inner {
 }
 
 impl Inner {
-    /// Where a child runs, and what it is of.
+    /// The runtime, the host and the start event's index of a child.
     pub(super) fn child_host(&self, start: &Start) -> Result<(Handle, Arc<Host>, EventIndex), StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (host, index) = self.hosts.of(start)?;
         Ok((runtime, host, index))
     }
 
-    /// A child among its parent's and the engine's runs, which is to be driven.
+    /// Registers a child with the engine and its parent, and makes its run.
     pub(super) fn bear(
         self: &Arc<Self>,
         host: Arc<Host>,

@@ -1,4 +1,20 @@
-//! Claiming orphans: runs that nobody drives any more, because the engines that did hold no lease (S40).
+//! Claiming orphans: open runs whose owners hold no lease any more (S40).
+//!
+//! A search reads the list of open runs page by page and asks for the owners of each page. It resumes every orphan that
+//! this engine hosts, one after the other. A failed search is not repeated; the next renewal of the lease starts
+//! another.
+//!
+//! ```text
+//! listed      owner          parent    result
+//! ────────    ────────────   ───────   ─────────────────────────────────────
+//! a           lease held     –         not here
+//! a/greet…    no lease       not here  left to the engine that has `a`
+//! b           no lease       –         resumed; its first append is awaited
+//! b/greet…    no lease       here      resumed, or left until `b` asks for it
+//! ```
+//!
+//! Invariant: a child is claimed only where its parent is. The list is ordered by id, and a child's id begins with its
+//! parent's, so the search has decided about a parent before it sees a child.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -9,17 +25,18 @@ use super::hosts::Hosts;
 use super::journals::{Journals, Pages};
 use super::load::{Loaded, Resumes};
 use super::owner::Owner;
-use super::registry::RunRegistry;
+use super::registry::{Lookup, RunRegistry};
 use crate::id::RunId;
 use crate::outcome::ResumeError;
 use crate::panics::locked;
 use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
-/// The orphans that do not fit their workflows, by where their journals end: they are not read again and again.
+/// The orphans that do not fit their workflows, with the ends of their journals. The next search reads such a run only
+/// if its journal has another end.
 #[derive(Default)]
 pub(super) struct IncompatibleOrphans(Mutex<HashMap<RunId, Position>>);
 
-/// One search of all open runs, which resumes the orphans among them, one after the other.
+/// One search over all open runs.
 pub(super) struct Claim<'a, R> {
     journals: &'a Journals,
     hosts: &'a Hosts,
@@ -32,18 +49,18 @@ pub(super) struct Claim<'a, R> {
 
 #[derive(Default)]
 struct Found {
-    /// Open runs that are not driven here: where they are, their children are.
+    /// Open runs that this engine does not drive. Their children belong elsewhere too.
     not_here: HashSet<RunId>,
-    /// Orphans that their parents' executions wait for.
+    /// Orphaned children that executions of their parents wait for.
     awaited: Vec<RunId>,
+    /// Orphans that do not fit, for the next search.
     unfit: HashMap<RunId, Position>,
 }
 
 impl<R: Resumes> Claim<'_, R> {
-    /// Answers the orphans that their parents' executions wait for; none if the engine ends. The next search finds those
-    /// that the store does not tell of.
+    /// Searches once. Returns the orphaned children that executions wait for, or `None` if the engine ends.
     async fn all(mut self) -> Option<Vec<RunId>> {
-        // An error ends the search: the runs before it count.
+        // An error ends the search. The claims before it count, and the next search finds the rest.
         let _ = self.search().await;
         if self.ending.has_begun() {
             return None;
@@ -64,7 +81,7 @@ impl<R: Resumes> Claim<'_, R> {
                 if owner == Owner::Orphan && self.may_claim(&run).await {
                     self.claim(&run).await;
                 }
-                if !self.runs.has(&run.id) {
+                if !self.is_here(&run.id) {
                     self.found.not_here.insert(run.id);
                 }
             }
@@ -72,7 +89,17 @@ impl<R: Resumes> Claim<'_, R> {
         Ok(())
     }
 
-    /// Whether the orphan can be resumed here, and belongs here: a child belongs where its parent is.
+    /// Whether this engine has the run. A run whose first append the store has not answered may still be lost to
+    /// another engine.
+    fn is_here(&self, run: &RunId) -> bool {
+        match self.runs.find(run) {
+            Some(Lookup::Driven(run)) => run.upgrade().is_none_or(|run| run.has_begun()),
+            Some(Lookup::Unloaded(_)) => true,
+            None => false,
+        }
+    }
+
+    /// Whether this engine can resume the orphan, and the orphan belongs here.
     async fn may_claim(&mut self, run: &StoredRun) -> bool {
         if !self.hosts.has(&run.run.workflow) {
             return false;
@@ -81,7 +108,7 @@ impl<R: Resumes> Claim<'_, R> {
             self.found.unfit.insert(run.id.clone(), run.end);
             return false;
         }
-        // A run comes before its children: their ids begin with its own.
+        // A parent comes before its children, whose ids begin with its id.
         let not_here = &self.found.not_here;
         let mut above = run.id.as_str().match_indices('/').map(|(at, _)| RunId::new(&run.id.as_str()[..at]));
         if !above.any(|above| not_here.contains(&above)) {
@@ -96,8 +123,11 @@ impl<R: Resumes> Claim<'_, R> {
     async fn claim(&mut self, run: &StoredRun) {
         match self.resumes.load(&run.id, Some(run.end)).await {
             Ok(Loaded::Resumed(shared)) => {
-                // Whether its children are resumed here too depends on it.
-                shared.status.begun().await;
+                // Its children are claimed here only if the run began here. If the store does not answer in time, the
+                // search continues: the run keeps waiting in its own task, and its children wait for a later search.
+                if let Some(lease) = self.journals.lease() {
+                    lease.wait(shared.status.begun()).await;
+                }
             }
             Ok(Loaded::Awaited) => self.found.awaited.push(run.id.clone()),
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
@@ -109,7 +139,7 @@ impl<R: Resumes> Claim<'_, R> {
 }
 
 impl Inner {
-    /// Resumes the orphans of the engine's store, and ends those that nobody waits for any more.
+    /// Resumes the orphans of the engine's store, and cancels orphaned children whose parents have ended.
     pub(super) async fn claim_orphans(self: &Arc<Self>) {
         let claim = Claim {
             journals: &self.journals,
@@ -121,7 +151,7 @@ impl Inner {
             found: Found::default(),
         };
         if let Some(awaited) = claim.all().await {
-            self.orphans().end_among(awaited).await;
+            self.orphans().end_among(awaited, self.journals.lease()).await;
         }
     }
 }

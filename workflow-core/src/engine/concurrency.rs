@@ -1,5 +1,4 @@
-//! How many runs an engine drives at a time: runs of the engine, runs of each workflow, and child runs, which also have
-//! a limit of how deep they nest.
+//! The limits of an engine's runs: runs of the engine, runs of each workflow, child runs, and the depth of children.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -21,11 +20,11 @@ const DEFAULT_CHILDREN: usize = 8;
 /// The limits of an engine's runs, and the queue of those that wait.
 pub(super) struct Concurrency {
     runs: Option<Arc<Gate>>,
-    /// Of the workflows that have a limit of their own.
+    /// By workflow, where it has a limit of its own.
     runs_of: HashMap<TypeId, Arc<Gate>>,
     /// Children have a limit of their own: a parent that waits for its children keeps its permit.
     children: Arc<Gate>,
-    /// How deep children nest.
+    /// How deep child runs may nest.
     pub(super) child_depth: u32,
     /// What happens to a start that gets no permit at once.
     pub(super) when_full: WhenFull,
@@ -62,7 +61,7 @@ impl Concurrency {
         self.children = children(most);
     }
 
-    /// The names of the workflows with a limit that are not among these, sorted.
+    /// The workflows that have a limit and are not hosted, sorted by name.
     pub(super) fn unknown(&self, is_hosted: impl Fn(TypeId) -> bool) -> Vec<&'static str> {
         let unknown = self.runs_of.iter().filter(|(id, _)| !is_hosted(**id));
         let mut unknown: Vec<_> = unknown.filter_map(|(_, gate)| gate.workflow()).collect();

@@ -1,4 +1,5 @@
-//! The contexts of runs that have ended: clearing them. Which ones a killed process left is found by `removal`.
+//! The store of contexts as an engine calls it, and the clearing of contexts of ended runs. `removal` finds the
+//! contexts that a killed process left.
 
 use std::sync::{Arc, Weak};
 
@@ -8,15 +9,14 @@ use crate::panics::caught_in;
 use crate::patience::Patience;
 use crate::store::StoreError;
 
-/// How many scopes are asked for at a time.
+/// How many scopes one call asks for.
 const PAGE: usize = 1_024;
 
-/// The store of contexts as an engine calls it: a panic is an error, and so is an answer that does not come before the
-/// engine gives up.
+/// An engine's store of contexts. A panic is an error, and so is an answer that is missing when the engine gives up.
 pub(super) struct ContextScopes {
     store: Arc<dyn ContextStore>,
     patience: Patience,
-    /// Whether journals outlive the process, so that another process can clear what this one leaves.
+    /// Whether journals outlive the process. Then another process can clear the contexts that this one leaves.
     outlive: bool,
 }
 
@@ -25,7 +25,7 @@ impl ContextScopes {
         Self { store, patience, outlive }
     }
 
-    /// For runs, which do not keep the store open.
+    /// A handle for runs. It does not keep the store open.
     pub(super) fn downgrade(&self) -> Weak<dyn ContextStore> {
         Arc::downgrade(&self.store)
     }
@@ -37,11 +37,10 @@ impl ContextScopes {
         }
     }
 
-    /// Clears the context of a run, and before it that of this thread, which is the run's alone.
+    /// Clears the context of a run, and before it the context of `thread`, which is this run's private thread.
     ///
-    /// The run's scope goes last: it says which thread goes with it. So whatever ends the process in between, the next
-    /// one finds what is left. An engine without journals has no next one: there a thread that cannot be cleared does not
-    /// keep the run's scope.
+    /// The run's scope names the thread, so it is cleared last: after a crash the next process finds the rest. An
+    /// engine without journals has no next process. There the run's scope is cleared even if the thread's cannot be.
     pub(super) async fn clear(&self, run: &RunId, thread: Option<ThreadId>) -> Result<(), StoreError> {
         let of_thread = match thread {
             Some(thread) => self.clear_scope(ContextScope::Thread(thread)).await,
@@ -57,15 +56,15 @@ impl ContextScopes {
         self.ask(async { self.store.clear(&scope).await }).await
     }
 
-    /// The thread that was made for the run alone, as the run's own scope tells.
+    /// The private thread of a run, as the run's scope names it.
     pub(super) async fn private_thread(&self, run: &RunId) -> Result<Option<ThreadId>, StoreError> {
         let scope = ContextScope::Run(run.clone());
         let thread = self.ask(async { self.store.get(&scope, PRIVATE_THREAD).await }).await?;
-        // One that cannot be read is no thread that the engine has noted.
+        // The engine itself notes threads that can be read.
         Ok(thread.and_then(|thread| thread.get::<ThreadId>().ok()))
     }
 
-    /// The next scopes after this one that have something in them.
+    /// The next scopes with values, after this one.
     pub(super) async fn page(&self, after: Option<&ContextScope>) -> Result<Vec<ContextScope>, StoreError> {
         self.ask(async { self.store.scopes(after, PAGE).await }).await
     }
@@ -84,7 +83,7 @@ mod tests {
         store.set(scope, key, Some(value)).now_or_never().unwrap().unwrap();
     }
 
-    /// The scopes that have something.
+    /// The scopes that have values.
     fn left(store: &MemoryContexts) -> Vec<ContextScope> {
         let mut left = store.scopes(None, PAGE).now_or_never().unwrap().unwrap();
         left.sort();
@@ -110,7 +109,7 @@ mod tests {
         assert!(left(&store).is_empty());
     }
 
-    /// Contexts in memory whose threads cannot be cleared.
+    /// Contexts in memory whose thread scopes cannot be cleared.
     #[derive(Default)]
     struct Stuck(MemoryContexts);
 

@@ -1,4 +1,9 @@
-//! How an engine ends: which of its tasks are left, and until when it waits for its store.
+//! The end of an engine: its remaining tasks, and how long it waits for its stores.
+//!
+//! ```text
+//! begin ──▶ nothing begins ──▶ runs end ──▶ is_over (no task is left) ──▶ the lease is given up
+//!               time is up ──▶ give_up: every wait for a store ends with `StoreError::ShutDown`
+//! ```
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +21,15 @@ use crate::patience::Patience;
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     begun: AtomicBool,
-    /// Wakes those who wait for a permit, for a timer of a run, or to try again.
+    /// Wakes tasks that wait for a permit, for a run's timer, or for another try.
     closing: CancellationToken,
     patience: Patience,
-    /// The tasks of the engine. Each has dropped all that it held before it is counted out.
+    /// The engine's tasks. A task has dropped everything it held before it is counted out.
     tasks: TaskTracker,
 }
 
 impl Ending {
-    /// Refuses what begins from here on. O(those who wait).
+    /// Begins the end: no task and no run begins from here on. O(waiting tasks).
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::SeqCst);
         self.tasks.close();
@@ -40,19 +45,20 @@ impl Ending {
         self.closing.cancelled().await;
     }
 
-    /// For a task that is about to be spawned; none if the engine ends. The engine's end waits for it from here on.
+    /// Admits a task that is about to be spawned, or returns `None` if the engine ends. The engine's end waits for the
+    /// token.
     pub(super) fn enter(&self) -> Option<TaskTrackerToken> {
-        // Counted before it is asked: either it is refused here, or the engine's end waits for it.
+        // Counted before the check: either the task is refused here, or the engine's end waits for it.
         let token = self.tasks.token();
         (!self.has_begun()).then_some(token)
     }
 
-    /// The same for what ends the engine's runs.
+    /// Admits a task that ends a run, also while the engine ends.
     pub(super) fn enter_late(&self) -> TaskTrackerToken {
         self.tasks.token()
     }
 
-    /// A task of the engine: its end waits for the task.
+    /// Wraps a task of the engine, so that the engine's end waits for it.
     pub(super) fn track<F: Future>(&self, task: F) -> TrackedFuture<F> {
         self.tasks.track_future(task)
     }
@@ -62,18 +68,18 @@ impl Ending {
         self.tasks.wait().await;
     }
 
-    /// From here on nobody waits for the store.
+    /// Ends all waiting for the stores.
     pub(super) fn give_up(&self) {
         self.patience.end();
     }
 
-    /// How long everybody waits for the store.
+    /// The bound on waiting for the stores.
     pub(super) fn patience(&self) -> Patience {
         self.patience.clone()
     }
 }
 
-/// Ends after this time, or never if the engine's clock panics.
+/// Completes after this time, or never if the engine's clock panics.
 pub(super) async fn or_never(clock: EngineClock, time: Duration) {
     if caught_in(async move { clock.sleep(time).await }).await.is_err() {
         std::future::pending::<()>().await;

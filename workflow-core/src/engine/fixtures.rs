@@ -1,4 +1,4 @@
-//! Shared by the tests of the engine's parts: a workflow, journals that are written by hand, and a fake that resumes runs.
+//! Shared by the tests of the engine's parts: a workflow, journals that tests write, and a fake that resumes runs.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq
 use crate::lease::{Lease, Leased};
 use crate::outcome::ResumeError;
 use crate::prelude::*;
-use crate::run::{Host, Unhosted};
+use crate::run::{Host, RunShared, Unhosted};
 use crate::scheduler::Cause;
 use crate::store::{
     Batch, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError,
@@ -49,7 +49,7 @@ pub(crate) fn greeter() -> Host {
     host
 }
 
-/// The answer of a future that waits for nothing.
+/// The answer of a future that is ready at its first poll.
 pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("a store in memory answers at once")
 }
@@ -57,20 +57,20 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
 /// How a run began.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Began<'a> {
-    /// The run that it is a child of.
+    /// The parent, of a child.
     pub(super) parent: Option<&'a str>,
-    /// Whether an execution of that waits for it.
+    /// Whether an execution of the parent waits for the run.
     pub(super) awaited: bool,
-    /// The thread that was made for it alone.
+    /// The thread that was created for this run only.
     pub(super) private_thread: Option<&'a str>,
-    /// The engine that drives it.
+    /// The owner.
     pub(super) owner: Option<&'a EngineId>,
 }
 
-/// How many records an open run has here.
+/// The length of an open run's journal in these tests.
 pub(super) const OPEN: Position = Position(2);
 
-/// A store of journals that tests write.
+/// A store whose journals tests write.
 #[derive(Default)]
 pub(super) struct Written(Arc<MemoryStore>);
 
@@ -79,12 +79,12 @@ impl Written {
         &*self.0
     }
 
-    /// The journals as an engine without leases has them.
+    /// The journals of an engine without leases.
     pub(super) fn journals(&self) -> Journals {
         Journals::new(Some(Arc::clone(&self.0) as Arc<dyn EventStore>), None)
     }
 
-    /// The same of an engine with a lease.
+    /// The journals of an engine with a lease.
     pub(super) fn leased(&self, engine: &EngineId) -> Journals {
         let store = Arc::clone(&self.0) as Arc<dyn EventStore>;
         let lease = Lease::new(engine.clone(), Arc::clone(&store), Duration::from_mins(1));
@@ -146,7 +146,7 @@ impl Written {
     }
 }
 
-/// Notes what it is asked to resume, and answers what a test has said.
+/// Notes the runs that it is asked to resume or end.
 #[derive(Default)]
 pub(super) struct Resumer {
     pub(super) asked: Mutex<Vec<String>>,
@@ -163,7 +163,8 @@ impl Resumer {
 }
 
 impl Resumes for Resumer {
-    /// By the last letter of the run's id: `w` is awaited, `m` has moved, `u` does not fit, and others cannot be read.
+    /// Answers by the last letter of the run's id: `w` is awaited, `m` has moved, `u` does not fit, and others cannot
+    /// be read.
     async fn load(&self, run: &RunId, end: Option<Position>) -> Result<Loaded, ResumeError> {
         self.note(format!("load {run} at {}", end.map_or("any".to_owned(), |end| end.to_string())));
         match run.as_str().chars().last() {
@@ -176,8 +177,8 @@ impl Resumes for Resumer {
         }
     }
 
-    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<(), ResumeError> {
+    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.note(format!("end {run} of {parent}"));
-        Ok(())
+        Ok(None)
     }
 }

@@ -1,5 +1,5 @@
-//! Children that an earlier process has begun, and that an execution asks for again which runs again: what their journals
-//! say of them counts, not what they are asked for with (S39).
+//! Children that an earlier process began. An execution that runs again asks for its children again, and finds them by
+//! their ids. Their journals count, and not the event and the options of the new call (S39).
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::run::{Birth, HostsRuns as _, Reunion, RunOptions, RunShared, Spawned,
 use crate::store::{Position, Record, StoreError};
 
 impl Inner {
-    /// Resumes the child that an earlier process has begun for the same, or begins it. The run's lock keeps others from
-    /// loading it meanwhile.
+    /// Resumes the child that an earlier process began for the same execution, or begins it. The run's lock keeps
+    /// others from loading the child meanwhile.
     pub(super) async fn found(
         self: &Arc<Self>,
         id: &RunId,
@@ -35,8 +35,8 @@ impl Inner {
         }
     }
 
-    /// The journal of a run that goes on here or may, nothing of one that was not begun; and the run, if it goes on here. If
-    /// not, its journal is whole: it had not ended here while that was read.
+    /// The journal of a run that this engine drives or may resume, empty if no process began the run; and the run, if
+    /// this engine drives it. Without the run the journal is complete: the run did not end here during the read.
     async fn begun_before(&self, id: &RunId) -> Result<(Vec<Record>, Option<Arc<RunShared>>), StartError> {
         let read = || async { self.journals.read(id).await.map_err(StartError::Store) };
         let has_lease = self.journals.lease().is_some();
@@ -47,7 +47,7 @@ impl Inner {
             if !was_here || here.is_some() {
                 return Ok((records, here));
             }
-            // It has ended meanwhile: now its journal is whole.
+            // The run has ended meanwhile: a second read gets the complete journal.
             if !has_lease {
                 return Ok((read().await?, None));
             }
@@ -72,8 +72,8 @@ impl Inner {
         Err(start_error(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store)))
     }
 
-    /// The child goes on here without having been asked for, or was asked for by its parent before that stopped and was
-    /// left.
+    /// Re-attaches a child that this engine drives. Either the child was resumed before its parent asked for it, or its
+    /// parent asked for it, was detached, and asks again.
     fn reunited(&self, shared: Arc<RunShared>, birth: Birth) -> Result<Spawned, StartError> {
         let Birth { parent: names, awaited, unwanted, display, .. } = birth;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
@@ -85,7 +85,7 @@ impl Inner {
         Ok(Spawned { shared, written: None })
     }
 
-    /// The child goes on as its journal says that it began, or is looked back at if it has ended.
+    /// Resumes the child as its journal says that it began, or looks back at an ended child.
     fn go_on_with(
         self: &Arc<Self>,
         id: &RunId,
@@ -93,9 +93,10 @@ impl Inner {
         records: Vec<Record>,
         birth: Birth,
     ) -> Result<Spawned, StartError> {
-        // However deep it is: what has begun goes on under any limit.
+        // The limit on depth bounds only children that begin.
         let hosted = self.child_host(start);
-        // The program that began the child hosted it, and one that can resume it does.
+        // The program that began the child hosted its workflow. A missing workflow is this program's fault, and not an
+        // error for the step.
         if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
             birth.let_parent_down(error.clone());
         }
@@ -114,7 +115,7 @@ fn beginning_of<'r>(id: &RunId, records: &'r [Record]) -> Result<Beginning<'r>, 
     Beginning::of(id, records).map_err(start_error)
 }
 
-/// Why a child does not start that could not be found.
+/// The start error of a child whose look-up failed.
 fn start_error(error: ResumeError) -> StartError {
     match error {
         ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
@@ -123,8 +124,8 @@ fn start_error(error: ResumeError) -> StartError {
     }
 }
 
-/// Whether the run was begun as the child that is asked for. With which event it was opened does not matter: what a step
-/// makes of the time or of chance is another each time that it runs.
+/// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs again
+/// may read another time or other random numbers.
 fn is_the_same(id: &RunId, beginning: Beginning<'_>, start: &Start, birth: &Birth) -> Result<(), StartError> {
     if beginning.parent != Some(&birth.parent) || beginning.awaited != birth.awaited {
         return Err(StartError::DuplicateRun { run: id.clone() });

@@ -1,5 +1,5 @@
-//! The store as an engine calls it: a panic is an error, and what has not answered when the engine gives up waiting for
-//! it is one too.
+//! The store as an engine calls it. A panic of the store is an error, and so is an answer that is missing when the
+//! engine gives up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::store::{
     Batch, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
 };
 
-/// An engine's store.
-pub(super) struct Guarded {
+/// An engine's store, with the two guards.
+pub(crate) struct Guarded {
     store: Arc<dyn EventStore>,
     patience: Patience,
 }
 
 impl Guarded {
-    pub(super) fn new(store: Arc<dyn EventStore>, patience: Patience) -> Self {
+    pub(crate) fn new(store: Arc<dyn EventStore>, patience: Patience) -> Self {
         Self { store, patience }
     }
 
-    /// An answer that is there costs nothing more. One that takes time costs an allocation.
+    /// Calls the store. A ready answer costs nothing more, and another one costs an allocation.
     fn call<T: Send + Unpin + 'static>(
         &self,
         call: impl FnOnce(&dyn EventStore) -> StoreFuture<T>,
@@ -78,9 +78,10 @@ mod tests {
 
     use super::super::ending::Ending;
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::id::RunId;
+    use crate::store::{Batch, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun};
 
-    /// Panics when it is asked for runs, and never answers what it is asked to read.
+    /// Panics when it lists runs or writes, and never answers a read.
     struct Broken;
 
     impl EventStore for Broken {

@@ -1,4 +1,4 @@
-//! Leaving every run to another engine.
+//! Detaching all runs of an engine, so that another process can resume them.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,20 +11,23 @@ use crate::id::RunId;
 use crate::outcome::RunError;
 
 impl Engine {
-    /// Refuses new runs, and lets go of those that have not ended where their journals end, so that another engine over
-    /// the same [store](crate::EngineBuilder::store) goes on with them at once: for a process that is followed by another.
+    /// Refuses new runs, and detaches all open runs for another process.
     ///
-    /// Runs take in and begin nothing more. What executions have returned by then is written, and what still runs is
-    /// dropped, to run again elsewhere (S39), as if the process had ended. Journals stay open. Runs that are being loaded
-    /// are waited for, at most for `at_most`, however many there are: what the store does not answer until then is left
-    /// unread. Once all journals are written, the engine's [lease](crate::EngineBuilder::lease) is given up; then it waits,
-    /// at most for `at_most` too, until observers have seen everything. A run whose end is being written ends, and so does
-    /// one that is cancelled meanwhile.
+    /// Another engine over the same [store](crate::EngineBuilder::store) can resume the runs at once. Use it when a
+    /// process ends and another one follows.
     ///
-    /// Handles on what was left answer [`RunError::Abandoned`], with
-    /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled), and [`SendError::Ended`](crate::SendError::Ended) whatever was
-    /// sent and not taken. Runs of an engine without a store have nowhere to go on: they are cancelled, as by
-    /// [`shut_down`](Self::shut_down).
+    /// A run accepts and begins nothing more. The engine writes the results that executions have returned so far, and
+    /// drops executions that are still running; another engine runs these again, as after a crash. Journals stay open.
+    /// A run whose end is being written ends, and so does a run that is cancelled meanwhile.
+    ///
+    /// The call waits at most `at_most`, by the engine's clock, for runs that are being loaded, and does not read the
+    /// rest. Once all journals are written, the engine gives up its [lease](crate::EngineBuilder::lease). Then the call
+    /// waits at most `at_most` again, until observers have seen everything.
+    ///
+    /// Handles on detached runs return [`RunError::Abandoned`], with
+    /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled). A message that the run has not accepted is refused with
+    /// [`SendError::Ended`](crate::SendError::Ended). An engine without a store cancels its runs, as
+    /// [`shut_down`](Self::shut_down) does.
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};
@@ -62,8 +65,8 @@ impl Engine {
         if !self.inner.journals.are_kept() {
             return self.shut_down(at_most).await;
         }
-        // All runs at once, and before anything is refused: no step is told so, or of another run that was left, and fails
-        // for that.
+        // Every run is detached before any run refuses a call. Otherwise a step could receive such a refusal, or the
+        // detach of its child, and fail.
         let inner = &self.inner;
         inner.common.hands_over.store(true, Ordering::SeqCst);
         inner.ending.begin();
@@ -75,18 +78,18 @@ impl Engine {
 }
 
 impl Inner {
-    /// Leaves a run, once nobody loads it or looks for it any more.
+    /// Detaches a run, once no task loads it or looks it up.
     async fn leave(&self, id: &RunId) {
-        // Its holder gives up when nobody waits for the store any more, or is not polled.
+        // The holder gives up when the engine stops waiting for the store, or its future is not polled.
         let _held = self.runs.lock(id).await;
         match self.runs.driven(id) {
             Some(run) => run.note_leave(),
-            // Of one that was unloaded, the journal has everything.
+            // The journal of an unloaded run is complete.
             None => self.give_up_unloaded(id, RunError::Abandoned),
         }
     }
 
-    /// Wakes every run that is driven, to find that it is to be left.
+    /// Wakes every driven run, so that it sees the detach signal.
     fn wake_driven(&self) {
         for id in self.runs.ids() {
             if let Some(run) = self.runs.driven(&id) {

@@ -21,7 +21,7 @@ impl Hosts {
         Self { by_type: hosts.map(|host| (host.id, Arc::new(host))).collect(), configs }
     }
 
-    /// The host of the workflow that is started, and the index of the event that starts it.
+    /// The host of the workflow to start, and the index of its start event.
     pub(super) fn of(&self, start: &Start) -> Result<(Arc<Host>, EventIndex), StartError> {
         let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
         let host = Arc::clone(self.by_type.get(&start.workflow_type).ok_or_else(unknown)?);
@@ -35,7 +35,7 @@ impl Hosts {
         self.names().any(|name| *name == *workflow)
     }
 
-    /// The host of the workflow that a run's journal names.
+    /// The host of the workflow that a journal names.
     pub(super) fn named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
         let host = self.by_type.values().find(|host| host.table.name == *workflow);
         let unknown = || ResumeError::UnknownWorkflow { run: run.clone(), workflow: Arc::clone(workflow) };

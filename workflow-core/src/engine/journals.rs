@@ -1,5 +1,5 @@
-//! The journals of an engine: beginning them, listing and reading them, and the lease by which engines that share a store
-//! tell whose runs are whose (in `owner`). How they are removed is in `removal`.
+//! The journals of an engine: it begins, lists and reads them here. The engine's lease in the store is here too;
+//! `owner` uses it to find the owners of runs. `removal` removes journals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::store::{
     EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
 };
 
-/// How many records are asked for at a time.
+/// How many records one call asks for.
 const PAGE: usize = 8_192;
 
-/// The store of an engine, if it has one, and the engine's lease in it, if it takes one.
+/// The store of an engine, if it has one, and the engine's lease in it, if it takes leases.
 pub(super) struct Journals {
     store: Option<Arc<dyn EventStore>>,
     lease: Option<Leased>,
@@ -37,7 +37,7 @@ impl Journals {
         self.lease.as_ref().map(|Leased(lease)| lease)
     }
 
-    /// The store, for those who need one.
+    /// The store, or an error for an engine without one.
     pub(super) fn store(&self) -> Result<&Arc<dyn EventStore>, StoreError> {
         self.store.as_ref().ok_or(StoreError::NoStore)
     }
@@ -47,7 +47,7 @@ impl Journals {
         read_all(&**self.store()?, run).await
     }
 
-    /// The run as the store lists it.
+    /// The run's entry in the store's list. Usually one call of the store.
     pub(super) async fn listed(&self, id: &RunId) -> Result<Option<StoredRun>, StoreError> {
         let store = self.store()?;
         let mut query = RunQuery::new().at_most(1);
@@ -63,18 +63,17 @@ impl Journals {
         }
     }
 
-    /// Whether the store lists the run as one that has ended.
+    /// Whether the store lists the run as ended.
     pub(super) async fn is_listed_as_ended(&self, run: &RunId) -> Result<bool, StoreError> {
         Ok(self.listed(run).await?.is_some_and(|stored| stored.run.status.is_ended()))
     }
 
-    /// Whether the run's journal ends with `RunEnded`, or the store has no journal of it.
+    /// Whether the run's journal ends with `RunEnded`, or the store has no journal of the run.
     pub(super) async fn has_ended_or_is_gone(&self, run: &RunId) -> Result<bool, StoreError> {
         Ok(self.read(run).await?.last().is_none_or(|last| matches!(last, Record::RunEnded { .. })))
     }
 
-    /// The layers of configuration that a run is started with and its workflow takes, by the names of their types: for
-    /// its journal.
+    /// The start's layers of configuration that the workflow takes, by the names of their types, for the journal.
     pub(super) fn layers(&self, host: &Host, options: &RunOptions) -> BTreeMap<String, Value> {
         if !self.are_kept() || options.configs.is_empty() {
             return BTreeMap::new();
@@ -86,7 +85,7 @@ impl Journals {
         host.table.configs().filter_map(layer).collect()
     }
 
-    /// The journal of a run that begins, if there is a store.
+    /// The journal of a new run, with its first record queued; `None` without a store.
     pub(super) fn begin(&self, run: &RunShared, configs: BTreeMap<String, Value>) -> Option<Journal> {
         let store = Arc::clone(self.store.as_ref()?);
         let (workflow, at) = (Arc::clone(&run.table.name), run.common.clock.now());
@@ -112,7 +111,7 @@ impl Journals {
 pub(super) struct Pages<'a> {
     store: &'a dyn EventStore,
     query: RunQuery,
-    /// How all of their ids begin.
+    /// Ids without this prefix end the pages.
     prefix: Option<String>,
     is_over: bool,
 }
@@ -122,14 +121,14 @@ impl<'a> Pages<'a> {
         Self { store, query, prefix: None, is_over: false }
     }
 
-    /// Those whose ids begin as those of the run's children do.
+    /// The runs whose ids begin as those of the run's children do.
     pub(super) fn below(store: &'a dyn EventStore, run: &RunId, query: RunQuery) -> Self {
         let prefix = format!("{run}/");
         let query = query.after(prefix.as_str());
         Self { store, query, prefix: Some(prefix), is_over: false }
     }
 
-    /// The next page, none after the last. An error leaves the page to be asked for again.
+    /// The next page, or `None` after the last. After an error the next call asks for the same page.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<StoredRun>>, StoreError> {
         if self.is_over {
             return Ok(None);
@@ -150,20 +149,20 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// A text that comes before the id, with hardly any other id in between; none of the empty one, which is the first.
+/// A text that sorts before the id, with hardly any id in between; `None` for the empty id, which is the first.
 fn just_before(id: &RunId) -> Option<RunId> {
     let mut before = id.as_str().to_owned();
     let last = before.pop()?;
-    // Of what has no predecessor, the text without it is the predecessor.
+    // A last character without a predecessor is dropped: the shorter text sorts right before.
     if let Some(previous) = (char::MIN..last).next_back() {
         before.extend([previous, char::MAX]);
     }
     Some(before.into())
 }
 
-/// The whole journal of a run, if it has a format that is known here.
+/// The whole journal of a run. An error if a record has a format that this version does not know.
 pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<Record>, StoreError> {
-    // Put together at the end: a sequence that grows would be copied again and again.
+    // Joined at the end, because a growing vector would copy its records again and again.
     let (mut pages, mut end) = (Vec::new(), Position::default());
     loop {
         let page = match store.read(run, end, PAGE).await {
@@ -190,7 +189,7 @@ fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
     records
 }
 
-/// Whether what the records say of their format is known here.
+/// An error if a record has a format that this version does not know.
 fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), StoreError> {
     let mut formats =
         records.iter().enumerate().filter_map(|(place, record)| Some((place, record.format()?)));
@@ -201,7 +200,7 @@ fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), S
     })
 }
 
-/// Why a page cannot be read. An unreadable record may have a later format, which an earlier record of the page names.
+/// The error of a page that cannot be read. If an earlier record of the page names a later format, that is the cause.
 async fn explained(store: &dyn EventStore, run: &RunId, from: Position, error: StoreError) -> StoreError {
     let StoreError::Corrupt { position, .. } = &error else { return error };
     let before = usize::try_from(position.0.saturating_sub(from.0)).unwrap_or(PAGE).min(PAGE);
@@ -219,7 +218,7 @@ mod tests {
     use super::super::fixtures::{Began, Greeting, Manners, Written, greeter, now};
     use super::*;
 
-    /// A store with these runs, the last of which has ended.
+    /// A store with these runs, the last one ended.
     fn written(runs: &[&str]) -> Written {
         let written = Written::default();
         for run in runs {

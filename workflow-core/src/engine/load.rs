@@ -1,5 +1,14 @@
-//! Loading runs of the store into this engine: they are resumed where their journals end, or looked back at if they have
-//! ended.
+//! Loading runs of the store into this engine: an open run is resumed where its journal ends, and an ended one is read
+//! for its outcome and reports.
+//!
+//! ```text
+//! lock(run) ─▶ read journal ─▶ fits? ─▶ ended? ── look back ──▶ Ended
+//!                                         │ no
+//!                                         └── resume ─▶ register ─▶ task ──▶ Resumed | Here
+//! ```
+//!
+//! This file does not decide who owns a run: `owner` does, and the caller passes the end that it saw. A journal with
+//! another end is not resumed.
 
 use std::sync::Arc;
 
@@ -14,40 +23,47 @@ use crate::panics::Driven;
 use crate::run::{Host, Journal, Reunion, Run, RunShared};
 use crate::store::{Position, Record, StoreError};
 
-/// Where a run was found.
+/// The result of loading a run.
 pub(super) enum Loaded {
-    /// This engine drives it under the same handles: it did before, or it has reloaded it.
+    /// This engine drives the run under the same handles. Either it did before, or it has reloaded the run.
     Here(Arc<RunShared>),
-    /// It runs here from now on.
+    /// This engine drives the run from now on.
     Resumed(Arc<RunShared>),
-    /// It has ended.
+    /// The run has ended.
     Ended(Arc<RunShared>),
-    /// It is resumed when its parent asks for it.
+    /// The run is a child that is resumed when its parent asks for it.
     Awaited,
-    /// Its journal ends here and not where the caller expected: somebody has written to it. It is not resumed.
+    /// The journal ends here, and not where the caller expected: another engine has written to it. The run is not
+    /// resumed.
     Moved(Position),
 }
 
-/// How a run is resumed.
+/// How to resume a run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ResumeAs<'a> {
-    /// Why it is to be cancelled before it does anything, if nobody wants it any more.
+    /// The reason to cancel the run before it does anything; for orphaned children, and runs that are cancelled while
+    /// unloaded.
     pub(super) cancelled: Option<&'a Arc<str>>,
-    /// As what it was unloaded here, if it was.
+    /// The registry's entry, if this engine had unloaded the run.
     pub(super) unloaded: Option<&'a Unloaded>,
 }
 
-/// Resumes runs, for those that look for them in the store.
+/// Resumes runs, for code that finds them in the store. A trait, so that the finding is tested without an engine.
 pub(super) trait Resumes: Sync {
-    /// Resumes a run that an execution does not wait for; if a position is given, its journal has to end there.
+    /// Resumes a run that no execution waits for. If a position is given, the journal has to end there.
     fn load(
         &self,
         run: &RunId,
         end: Option<Position>,
     ) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
-    /// Cancels a run, if it is a child that an execution of that one waited for, and waits for its end.
-    fn end_child(&self, run: &RunId, parent: &RunId) -> impl Future<Output = Result<(), ResumeError>> + Send;
+    /// Cancels a run, if it is a child that an execution of `parent` waited for. Returns the run whose end is to be
+    /// awaited, if there is one.
+    fn end_child(
+        &self,
+        run: &RunId,
+        parent: &RunId,
+    ) -> impl Future<Output = Result<Option<Arc<RunShared>>, ResumeError>> + Send;
 }
 
 impl Resumes for Arc<Inner> {
@@ -55,13 +71,13 @@ impl Resumes for Arc<Inner> {
         Inner::load(self, run, None, end).await
     }
 
-    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<(), ResumeError> {
+    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.end_orphan(run, parent).await
     }
 }
 
 impl Inner {
-    /// Finds a run for a handle: here, or in the store unless another engine that holds a lease drives it.
+    /// Finds a run for a handle: in this engine, or in the store unless another engine with a lease drives it.
     pub(super) async fn find(
         self: &Arc<Self>,
         id: &RunId,
@@ -88,8 +104,8 @@ impl Inner {
         Err(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store))
     }
 
-    /// Finds a run, here or in the store; if a workflow is asked for, it has to be the run's, and if a position is given,
-    /// the journal of one that has not ended has to end there.
+    /// Finds a run in this engine or in the store. `asked` is the workflow that the run has to be of. `end` is the
+    /// position where the journal of an open run has to end.
     pub(super) async fn load(
         self: &Arc<Self>,
         id: &RunId,
@@ -122,7 +138,7 @@ impl Inner {
         let mut unloaded = self.runs.unloaded(id);
         if unloaded.as_ref().is_some_and(|unloaded| unloaded.end != read) {
             self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
-            // The caller has to ask for its owner first.
+            // The caller has to ask for the run's owner first.
             if self.journals.lease().is_some() {
                 return Ok(Loaded::Moved(read));
             }
@@ -132,7 +148,7 @@ impl Inner {
         self.resume(id, &records, how)
     }
 
-    /// Resumes a run, or looks back at it.
+    /// Resumes an open run, or looks back at an ended one.
     pub(super) fn resume(
         self: &Arc<Self>,
         id: &RunId,
@@ -180,7 +196,8 @@ impl Inner {
         }
         let unknown = |_| ResumeError::UnknownRun { run: id.clone() };
         let registered = Registered::new(self, &shared).map_err(unknown)?;
-        // Asked once the run is registered: either it is refused here, or shutting down finds it there.
+        // Checked once the run is registered: either the run is refused here, or shutting down finds it in the
+        // registry.
         let _task = self.ending.enter().ok_or(ResumeError::ShutDown)?;
         if cancelled.is_none()
             && let Some(names) = shared.parent()
@@ -192,7 +209,7 @@ impl Inner {
         Ok(Loaded::Resumed(shared))
     }
 
-    /// A run as it is before its journal is applied; without a journal and limits if it is only looked back at.
+    /// A run before its journal is applied. A run that is only looked back at has no journal and no limits.
     fn made(&self, shared: &Arc<RunShared>, host: &Arc<Host>, records: Option<&[Record]>) -> Box<Run> {
         let journal = records.and_then(|records| {
             let store = Arc::clone(self.journals.store().ok()?);
@@ -203,7 +220,7 @@ impl Inner {
         Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, places, journal)
     }
 
-    /// The shared part of a run that comes out of the store.
+    /// The shared part of a run that is loaded from the store.
     fn restored(
         &self,
         id: &RunId,
@@ -213,7 +230,7 @@ impl Inner {
         let made = self.shared(host, beginning.options(id, host), None);
         let shared = made.map_err(|error| match error {
             StartError::Config(error) => ResumeError::Config(error),
-            // Nothing else can be wrong with what a run is made of.
+            // Only the configuration can be wrong in a run that has begun before.
             other => ResumeError::Store(StoreError::unavailable(other)),
         })?;
         Ok(Arc::new(beginning.restores(shared).resumed(beginning.parent.cloned())))

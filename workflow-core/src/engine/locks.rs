@@ -1,4 +1,4 @@
-//! One lock for each run that somebody loads, looks for or lets go of, for as long as somebody does or waits to.
+//! A lock per run, for loading it, looking it up and unloading it. A lock exists while a task holds it or waits for it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::id::RunId;
 use crate::run::Held;
 
-/// The locks that somebody has or waits for: runs that nobody is concerned with have none.
+/// The locks in use. Runs without a holder or waiter have no entry.
 #[derive(Debug, Default)]
 pub(super) struct RunLocks(DashMap<RunId, Arc<Mutex<()>>>);
 
@@ -24,17 +24,17 @@ impl RunLocks {
     }
 }
 
-/// The lock, held. It is dropped before the turn.
+/// A held lock. It is dropped before the turn.
 struct Holder {
     _guard: OwnedMutexGuard<()>,
     _turn: Turn,
 }
 
-/// A place among those who have the lock or wait for it: with the last of them the lock goes.
+/// One holder or waiter of a lock. The last one removes the lock.
 struct Turn {
     locks: Arc<RunLocks>,
     run: RunId,
-    /// None once it is dropped.
+    /// `None` once it is dropped.
     lock: Option<Arc<Mutex<()>>>,
 }
 
@@ -48,7 +48,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.lock = None;
-        // Nobody takes one meanwhile: that is done where it is kept.
+        // No other turn can take the lock meanwhile: `Turn::of` takes it while the map's shard is locked.
         self.locks.0.remove_if(&self.run, |_, lock| Arc::strong_count(lock) == 1);
     }
 }

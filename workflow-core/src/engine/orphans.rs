@@ -1,5 +1,5 @@
-//! Orphaned children: open child runs that an execution waited for in an earlier process and whose parent does not ask
-//! for them again. The engine cancels them (S31).
+//! Orphaned children: open child runs that an execution of an earlier process waited for, and that the resumed parent
+//! does not ask for. The engine cancels them (S31).
 
 use std::sync::Arc;
 
@@ -10,10 +10,12 @@ use super::load::{Loaded, ResumeAs, Resumes};
 use super::owner::Availability;
 use super::registry::RunRegistry;
 use crate::id::RunId;
+use crate::lease::Lease;
 use crate::outcome::ResumeError;
+use crate::run::RunShared;
 use crate::store::{Position, RunQuery};
 
-/// Finds the orphans among the children of a store, and ends them.
+/// Finds orphaned children in the store and cancels them.
 pub(super) struct Orphans<'a, R> {
     pub(super) journals: &'a Journals,
     pub(super) runs: &'a RunRegistry,
@@ -21,27 +23,35 @@ pub(super) struct Orphans<'a, R> {
 }
 
 impl<R: Resumes> Orphans<'_, R> {
-    /// Ends the children that a run waited for in an earlier process and has not asked for again: it is about to end
-    /// itself. Those that the store does not tell of are left to the next restart.
+    /// Cancels the children that a run waited for in an earlier process and has not asked for again, and waits for
+    /// their ends. The caller is about to end the parent. Children whose records cannot be read stay until the next
+    /// restart.
     pub(super) async fn end_children_of(&self, parent: &RunId) {
         let Ok(store) = self.journals.store() else { return };
         let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
         while let Ok(Some(page)) = pages.next().await {
             for run in page {
-                let _ = self.resumes.end_child(&run.id, parent).await;
+                if let Ok(Some(child)) = self.resumes.end_child(&run.id, parent).await {
+                    child.ended().await;
+                }
             }
         }
     }
 
-    /// Ends those of these runs whose parents have ended. Those that the store does not tell of are left to the next
-    /// restart.
-    pub(super) async fn end_among(&self, awaited: Vec<RunId>) {
+    /// Cancels those of these runs whose parents have ended, and waits for their ends. Runs whose records cannot be
+    /// read stay until the next restart. With a lease, the wait for one end is bounded, so that it delays no other run
+    /// for long.
+    pub(super) async fn end_among(&self, awaited: Vec<RunId>, lease: Option<&Arc<Lease>>) {
         for run in awaited {
             let Ok(records) = self.journals.read(&run).await else { continue };
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
             if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
-                let _ = self.resumes.end_child(&run, &parent.run).await;
+                let Ok(Some(child)) = self.resumes.end_child(&run, &parent.run).await else { continue };
+                match lease {
+                    Some(lease) => drop(lease.wait(child.ended()).await),
+                    None => child.ended().await,
+                }
             }
         }
     }
@@ -52,29 +62,31 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that does not run here, if it was begun for an execution of that one, which waited for it; and waits
-    /// for its end.
-    pub(super) async fn end_orphan(self: &Arc<Self>, id: &RunId, parent: &RunId) -> Result<(), ResumeError> {
-        let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+    /// Cancels a run that this engine does not drive, if an execution of `parent` began it and waited for it. Returns
+    /// the run, which ends in a task of its own.
+    pub(super) async fn end_orphan(
+        self: &Arc<Self>,
+        id: &RunId,
+        parent: &RunId,
+    ) -> Result<Option<Arc<RunShared>>, ResumeError> {
+        let _loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         if self.runs.driven(id).is_some() {
-            return Ok(());
+            return Ok(None);
         }
-        // One that another engine drives is that engine's to end.
+        // Only its owner ends a run.
         let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
-        let Availability::Free(end) = available else { return Ok(()) };
+        let Availability::Free(end) = available else { return Ok(None) };
         let records = self.journals.read(id).await.map_err(ResumeError::Store)?;
         if end.is_some_and(|end| end != Position::default().after(records.len())) {
-            return Ok(());
+            return Ok(None);
         }
         let beginning = Beginning::of(id, &records)?;
-        let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else { return Ok(()) };
+        let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else {
+            return Ok(None);
+        };
         let how = ResumeAs { cancelled: Some(&names.why_unwanted(true)), unloaded: None };
         let loaded = self.resume(id, &records, how)?;
-        drop(loading);
-        if let Loaded::Resumed(run) = loaded {
-            run.ended().await;
-        }
-        Ok(())
+        Ok(if let Loaded::Resumed(run) = loaded { Some(run) } else { None })
     }
 }
 
@@ -84,7 +96,7 @@ mod tests {
     use super::super::fixtures::{Began, Resumer, Written, now};
     use super::*;
 
-    /// A parent that has ended, one that has not, and a child of each that they waited for.
+    /// A parent that has ended, a parent that is open, and an awaited child of each.
     fn written() -> Written {
         let written = Written::default();
         for run in ["a", "b"] {
@@ -102,7 +114,7 @@ mod tests {
         let runs = RunRegistry::new(Ending::default().patience());
         let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
         let awaited = ["a/greet-x1.1", "b/greet-x1.1", "c/greet-x1.1"].map(RunId::from);
-        now(orphans.end_among(awaited.into()));
+        now(orphans.end_among(awaited.into(), None));
         assert_eq!(resumer.asked(), ["end a/greet-x1.1 of a"]);
     }
 

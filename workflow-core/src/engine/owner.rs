@@ -1,45 +1,51 @@
-//! The owners of runs: which of a store's open runs another engine drives (S40).
+//! The owners of runs: which open runs of a store this engine may resume (S40).
 //!
-//! Runs are listed before the store is asked who holds a lease, and a run is resumed only if its journal still ends where
-//! it did when it was listed. So an engine that takes a lost lease again, and then writes to its run before it begins
-//! anything, has either been seen by the one that claims, or makes the claim fail, or is refused itself.
+//! Three checks in this order keep a run from having two owners:
+//!
+//! 1. The engine lists the run, and notes where its journal ends.
+//! 2. The engine asks the store which engines hold a lease.
+//! 3. The engine resumes the run only if its journal still ends where step 1 saw the end.
+//!
+//! An owner that lost its lease takes the lease again, and writes `RunKept` to the run before it begins anything. If it
+//! takes the lease before step 2, the claiming engine sees the lease. If it writes before step 3, the claim fails. If
+//! it writes later, the store refuses its write.
 
 use super::journals::Journals;
 use crate::id::{EngineId, RunId};
 use crate::outcome::ResumeError;
 use crate::store::{Position, StoreError, StoredRun};
 
-/// How often a run is looked up again that another engine wrote to meanwhile.
+/// How often an engine looks a run up again that another engine wrote to meanwhile.
 pub(super) const LOOKUPS: usize = 3;
 
-/// The owner of a run.
+/// The owner of an open run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// This engine's, or nobody's that could be known.
+    /// This engine, or no engine that takes leases.
     Own,
-    /// An engine's that holds no lease any more.
+    /// An engine that holds no lease any more.
     Orphan,
-    /// Another engine's.
+    /// Another engine, which holds a lease.
     Elsewhere(EngineId),
 }
 
-/// Whether a run that does not run here may be resumed here, as one look at the store tells.
+/// Whether this engine may resume a run that it does not drive, as one look at the store shows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// The store does not have it.
+    /// The store does not have the run.
     Unknown,
-    /// It may, as long as its journal ends there, and it can be looked back at if it has ended. Without leases nobody
-    /// has to look.
+    /// The engine may resume the run, or look back at an ended one, as long as its journal ends there. `None` without
+    /// leases, where no end is checked.
     Free(Option<Position>),
     /// Another engine drives it.
     Elsewhere(EngineId),
 }
 
-/// Where a run's journal ended each time that it was looked up, as it was listed and as it was read.
+/// The ends of a run's journal in several look-ups: the listed one and the read one.
 #[derive(Default)]
 pub(super) struct SeenEnds {
     first: Option<(Position, Position)>,
-    /// Whether it was not the same every time: somebody writes to it.
+    /// Whether two look-ups differ: an engine writes to the run.
     differ: bool,
 }
 
@@ -48,7 +54,8 @@ impl SeenEnds {
         self.differ |= *self.first.get_or_insert((listed, read)) != (listed, read);
     }
 
-    /// That the store lists another end than the journal has, if it did so every time and nobody wrote to it.
+    /// The error of a store whose list contradicts the journal. `None` if the ends agree, or another engine may have
+    /// written.
     fn mislisted(&self, run: &RunId) -> Option<StoreError> {
         let (listed, read) = self.first.filter(|(listed, read)| !self.differ && listed != read)?;
         Some(StoreError::corrupt(run, read, Mislisted { listed, read }))
@@ -63,11 +70,11 @@ struct Mislisted {
 }
 
 impl Journals {
-    /// The owners of these runs, which were listed before; none for an engine that takes no leases.
+    /// The owners of these listed runs, in their order; `None` for an engine that takes no leases.
     pub(super) async fn owners(&self, runs: &[StoredRun]) -> Result<Option<Vec<Owner>>, StoreError> {
         let Some(lease) = self.lease() else { return Ok(None) };
         let other = |run: &StoredRun| run.run.owner.clone().filter(|owner| owner != lease.engine());
-        // Only a look, if nobody else is concerned.
+        // The store is asked only if some run has another owner.
         let others = runs.iter().any(|run| other(run).is_some());
         let holders = if others { lease.renew().await? } else { Some(Vec::new()) };
         let owner = |run| match (other(run), &holders) {
@@ -78,7 +85,8 @@ impl Journals {
         Ok(Some(runs.iter().map(owner).collect()))
     }
 
-    /// Whether the run may be resumed here.
+    /// Whether this engine may resume the run now. Calls the store at most twice, and more often only for ids that sort
+    /// close together.
     pub(super) async fn availability(&self, id: &RunId) -> Result<Availability, StoreError> {
         if self.lease().is_none() {
             return Ok(Availability::Free(None));
@@ -94,7 +102,7 @@ impl Journals {
         })
     }
 
-    /// Why a run is not resumed that somebody wrote to each time that it was looked up.
+    /// The reason why a run is not resumed whose journal changed between each look-up and its reading.
     pub(super) async fn contention(&self, id: &RunId, ends: &SeenEnds) -> Result<ResumeError, StoreError> {
         let run = id.clone();
         Ok(match self.availability(id).await? {
@@ -113,7 +121,8 @@ mod tests {
     use super::*;
     use crate::store::RunQuery;
 
-    /// A store with a run of this engine, of one that holds a lease, of one that holds none any more, and of nobody.
+    /// A store with one run of this engine, one of an engine with a lease, one of an engine without, and one without an
+    /// owner.
     fn shared_by(own: &EngineId, other: &EngineId) -> Written {
         let (written, gone) = (Written::default(), EngineId::generate());
         for (run, owner) in [("elsewhere", other), ("orphan", &gone), ("own", own)] {

@@ -1,4 +1,4 @@
-//! The entry of a driven run in its engine's registry. It keeps the engine alive.
+//! The entry of a driven run in its engine's registry. The entry keeps the engine alive.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,14 +12,14 @@ use crate::id::RunId;
 use crate::outcome::{RunError, StartError};
 use crate::run::{Held, HostsRuns, Registration, Released, RunShared};
 
-/// The entry of a run that is driven.
+/// The entry of a driven run. Dropping it forgets the run, unless the run was unloaded.
 pub(super) struct Registered {
     engine: Arc<Inner>,
     id: RunId,
 }
 
 impl Registered {
-    /// An error if there is a run of this id.
+    /// Registers a run that begins or is resumed. An error if the id has an entry.
     pub(super) fn new(engine: &Arc<Inner>, run: &Arc<RunShared>) -> Result<Self, StartError> {
         let id = run.id.clone();
         if !engine.runs.enter(&id, Arc::downgrade(run)) {
@@ -28,7 +28,7 @@ impl Registered {
         Ok(Self { engine: Arc::clone(engine), id })
     }
 
-    /// That of a run that was unloaded and is driven again; none if it was given up meanwhile.
+    /// Registers an unloaded run that is driven again; `None` if the engine gave the run up meanwhile.
     pub(super) fn again(engine: &Arc<Inner>, run: &Arc<RunShared>) -> Option<Self> {
         if let Some(due) = engine.runs.reload(&run.id, Arc::downgrade(run))?.due {
             engine.reminders.forget(due, &run.id);
@@ -54,7 +54,7 @@ impl Registration for Registered {
         if run.signals.cancel_is_unread() {
             Arc::clone(&self.engine).note_left(run);
         }
-        // Either it is found among those that were unloaded, or it finds here that all runs are left.
+        // Either `hand_over` finds the entry of the unloaded run, or the flag is seen here.
         if self.engine.common.hands_over.load(Ordering::SeqCst) {
             self.engine.give_up_unloaded(&self.id, RunError::Abandoned);
         }

@@ -1,4 +1,16 @@
-//! The runs of an engine that have not ended: those that it drives, and those that it has unloaded.
+//! The runs of an engine that have not ended: those in tasks and those that were unloaded.
+//!
+//! The registry decides where a message to a run goes. An entry changes in one direction at a time:
+//!
+//! ```text
+//!           enter              unload             reload
+//! (no run) ──────▶ Driven ──────────▶ Unloaded ──────────▶ Driven
+//!     ▲               │ forget_driven     │ forget_unloaded
+//!     └───────────────┴───────────────────┘
+//! ```
+//!
+//! Invariant: one id has at most one entry, so an engine drives a run at most once. Whoever loads, looks up or unloads
+//! a run holds the run's lock; the entry alone is read without it.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -14,38 +26,38 @@ use crate::patience::Patience;
 use crate::run::{Held, Released, RunShared};
 use crate::store::{Position, StoreError};
 
-/// Where the runs of an engine are, with a lock for each.
+/// The table of an engine's runs, with a lock per run.
 pub(super) struct RunRegistry {
-    /// Hashed with a key of this process, as ids may be those of strangers.
+    /// Hashed with a key of this process, because ids may come from strangers.
     runs: DashMap<RunId, State, foldhash::quality::RandomState>,
-    /// The number of entries: the map would visit every shard for it.
+    /// The number of entries, because the map would visit every shard to count them.
     count: AtomicUsize,
     locks: Arc<RunLocks>,
     patience: Patience,
 }
 
-/// Where a run is.
+/// The state of a run's entry.
 #[derive(Debug)]
 enum State {
-    /// In a task; none of an id that is only reserved.
+    /// A task drives the run. The `Weak` is empty for an id that is only reserved.
     Driven(Weak<RunShared>),
-    /// In its store.
+    /// The run waits in its store.
     Unloaded(Released),
 }
 
-/// A copy of a run's entry, taken without keeping the map locked.
+/// A copy of a run's entry. It does not keep the map locked.
 pub(super) enum Lookup {
     Driven(Weak<RunShared>),
     Unloaded(Unloaded),
 }
 
-/// A run that was unloaded.
+/// An unloaded run.
 pub(super) struct Unloaded {
-    /// How many records its journal had.
+    /// The number of records in its journal at that time.
     pub(super) end: Position,
-    /// The term of the engine's lease for which it was the engine's.
+    /// The term of the engine's lease in which the run was this engine's; `None` without leases.
     pub(super) term: Option<u64>,
-    /// The run as its handles know it.
+    /// The part of the run that its handles share; empty if no handle is left.
     pub(super) run: Weak<RunShared>,
 }
 
@@ -76,12 +88,12 @@ impl RunRegistry {
         })
     }
 
-    /// A run that is driven here.
+    /// The run, if a task of this engine drives it.
     pub(super) fn driven(&self, run: &RunId) -> Option<Arc<RunShared>> {
         if let Lookup::Driven(run) = self.find(run)? { run.upgrade() } else { None }
     }
 
-    /// A run that was unloaded here.
+    /// The run, if this engine has unloaded it.
     pub(super) fn unloaded(&self, run: &RunId) -> Option<Unloaded> {
         if let Lookup::Unloaded(unloaded) = self.find(run)? { Some(unloaded) } else { None }
     }
@@ -90,22 +102,22 @@ impl RunRegistry {
         self.runs.get(run).is_some_and(|state| matches!(*state, State::Unloaded(_)))
     }
 
-    /// Waits for a run's lock, for as long as the engine waits for its store: the holder may do so.
+    /// Waits for a run's lock, until the engine gives up waiting for its store: the holder may wait for the store.
     pub(super) async fn lock(&self, run: &RunId) -> Result<Held, StoreError> {
         self.patience.wait(self.locked(run)).await
     }
 
-    /// Waits for a run's lock. Only its holder loads the run, looks for it in the store or unloads it.
+    /// Waits for a run's lock. Only its holder loads the run, looks it up in the store, or unloads it.
     pub(super) fn locked(&self, run: &RunId) -> impl Future<Output = Held> + Send + use<> {
         self.locks.hold(run)
     }
 
-    /// Enters a run that is driven; whether there was none of its id.
+    /// Adds a driven run. Returns `false` if the id has an entry.
     pub(super) fn enter(&self, id: &RunId, run: Weak<RunShared>) -> bool {
         match self.runs.entry(id.clone()) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
-                // Before anybody can forget it.
+                // Counted before another thread can forget the entry.
                 self.count.fetch_add(1, Ordering::SeqCst);
                 vacant.insert(State::Driven(run));
                 true
@@ -113,12 +125,13 @@ impl RunRegistry {
         }
     }
 
-    /// Takes the id for as long as the result lives, so that nobody begins or resumes a run of it; none if there is a run.
+    /// Reserves the id until the result is dropped, so that no run of this id begins or resumes; `None` if there is an
+    /// entry.
     pub(super) fn reserve(&self, run: &RunId) -> Option<Reserved<'_>> {
         self.enter(run, Weak::new()).then(|| Reserved { registry: self, run: run.clone() })
     }
 
-    /// A run that was unloaded is driven again: answers what was kept of it; none if it was given up meanwhile.
+    /// Marks an unloaded run as driven. Returns what the entry had, or `None` if the run was given up meanwhile.
     pub(super) fn reload(&self, id: &RunId, run: Weak<RunShared>) -> Option<Released> {
         let Entry::Occupied(mut entry) = self.runs.entry(id.clone()) else { return None };
         if matches!(entry.get(), State::Driven(_)) {
@@ -130,14 +143,14 @@ impl RunRegistry {
         }
     }
 
-    /// A run that was driven is unloaded.
+    /// Marks a driven run as unloaded.
     pub(super) fn unload(&self, id: RunId, unloaded: Released) {
         self.runs.insert(id, State::Unloaded(unloaded));
     }
 
-    /// Nobody has a handle on the run any more: if it was unloaded, the registry keeps nothing for them.
+    /// The last handle of the run is gone: an unloaded run drops what it stored for handles.
     pub(super) fn handles_gone(&self, run: &RunId) {
-        // If somebody looks at it at this moment, what is kept is kept a little longer.
+        // If another thread holds the entry at this moment, the memory is freed later.
         if let Some(mut state) = self.runs.try_get_mut(run).try_unwrap()
             && let State::Unloaded(unloaded) = &mut *state
             && unloaded.run.strong_count() == 0
@@ -146,7 +159,7 @@ impl RunRegistry {
         }
     }
 
-    /// Forgets a run, if it is as it is thought to be; answers how it was, to be dropped when nothing is locked.
+    /// Forgets a run if its entry passes the check. Returns the entry, which the caller drops when nothing is locked.
     fn forget(&self, run: &RunId, is_so: impl FnOnce(&State) -> bool) -> Option<State> {
         let gone = self.runs.remove_if(run, |_, state| is_so(state));
         if gone.is_some() {
@@ -155,12 +168,12 @@ impl RunRegistry {
         gone.map(|(_, state)| state)
     }
 
-    /// Forgets a run that was driven, unless it was unloaded.
+    /// Forgets a driven run. An unloaded one stays.
     pub(super) fn forget_driven(&self, run: &RunId) {
         drop(self.forget(run, |state| matches!(state, State::Driven(_))));
     }
 
-    /// Forgets a run, if it was unloaded and not loaded again; answers what was kept of it.
+    /// Forgets an unloaded run. Returns what the entry had, or `None` if the run was loaded again.
     pub(super) fn forget_unloaded(&self, run: &RunId) -> Option<Released> {
         match self.forget(run, |state| matches!(state, State::Unloaded(_)))? {
             State::Unloaded(unloaded) => Some(unloaded),
@@ -169,7 +182,7 @@ impl RunRegistry {
     }
 }
 
-/// An id that no run has, and none gets until this is dropped.
+/// A reserved id: no run has it, and none gets it until this is dropped.
 pub(super) struct Reserved<'a> {
     registry: &'a RunRegistry,
     run: RunId,

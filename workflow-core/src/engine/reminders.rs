@@ -1,4 +1,11 @@
-//! The timers of runs that were unloaded: one task waits for all of them, and loads each run when its first one is due.
+//! The timers of unloaded runs. One task waits for all of them, and loads each run when its first timer is due.
+//!
+//! ```text
+//! unload(run, due) ─▶ due: BTreeSet<(time, run)> ─▶ attending task ─▶ wake(run)
+//!                                                     (≤ 32 loads at once; a failed load is due again 5 s later)
+//! ```
+//!
+//! Invariant: while `due` has an entry and the engine does not end, exactly one task attends to it.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -18,32 +25,32 @@ use super::ending::Ending;
 use crate::id::RunId;
 use crate::panics::locked;
 
-/// How many runs are loaded at a time: those whose timers are due, and those that are to be cancelled.
+/// How many runs the engine loads, cancels or detaches at a time.
 pub(super) const LOADED_AT_ONCE: usize = 32;
 
-/// How long after a store could not be read it is tried again.
+/// The delay after which the engine retries to load a run from an unreadable store.
 pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// When unloaded runs are due.
+/// The due times of unloaded runs.
 #[derive(Default)]
 pub(super) struct Reminders {
     state: Mutex<State>,
-    /// Tells that there is another reminder.
+    /// Notified when the first due time may have changed.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
     due: BTreeSet<(SystemTime, RunId)>,
-    /// Whether a task waits for them.
+    /// Whether a task attends to the due times.
     attended: bool,
-    /// Where runs were driven last.
+    /// The runtime that drove a run most recently.
     runtime: Option<Handle>,
 }
 
 impl Reminders {
-    /// Adds a reminder. If no task waits for reminders yet, the answer says where to spawn one, unless the engine ends: it
-    /// loads its runs itself then, if it needs them.
+    /// Adds a reminder. Returns where to spawn the task if none attends to reminders, and `None` while the engine ends:
+    /// it loads the runs that it needs itself.
     fn add(&self, at: SystemTime, run: &RunId, ending: &Ending) -> Option<(Handle, TaskTrackerToken)> {
         let mut state = locked(&self.state);
         state.due.insert((at, run.clone()));
@@ -57,7 +64,7 @@ impl Reminders {
         Some((runtime, task))
     }
 
-    /// Runs are driven on this runtime.
+    /// Notes that the current runtime drives runs.
     pub(super) fn note_runtime(&self) {
         if let Ok(runtime) = Handle::try_current() {
             locked(&self.state).runtime = Some(runtime);
@@ -66,16 +73,16 @@ impl Reminders {
 
     pub(super) fn forget(&self, at: SystemTime, run: &RunId) {
         locked(&self.state).due.remove(&(at, run.clone()));
-        // With none left, the task that waits for them ends.
+        // The task ends when no reminder is left.
         self.changed.notify_one();
     }
 
-    /// Where a run can be driven, seen from here.
+    /// The runtime for a run that is loaded here: the current one, else the latest that drove a run.
     pub(super) fn runtime(&self) -> Option<Handle> {
         Handle::try_current().ok().or_else(|| locked(&self.state).runtime.clone())
     }
 
-    /// When the first is due. With none left and nothing being loaded, nobody waits for them any more.
+    /// The first due time. With none left and no load in progress, the calling task has to end.
     fn first(&self, is_loading: bool) -> Option<SystemTime> {
         let mut state = locked(&self.state);
         let first = state.due.first().map(|(due, _)| *due);
@@ -83,7 +90,7 @@ impl Reminders {
         first
     }
 
-    /// Those that are due then, at most so many.
+    /// Takes the runs that are due at `now`, at most so many.
     fn take_due(&self, now: SystemTime, at_most: usize) -> Vec<RunId> {
         let mut state = locked(&self.state);
         let mut due = Vec::new();
@@ -100,7 +107,7 @@ impl Reminders {
     }
 }
 
-/// Sees to it that the run is loaded at that time. As long as there is a reminder, the engine is there.
+/// Has the run loaded at that time. The reminder keeps the engine alive.
 pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
     if let Some((runtime, _task)) = engine.reminders.add(at, run, &engine.ending) {
         let attending = Attending { engine: Arc::clone(engine), is_done: false };
@@ -108,10 +115,10 @@ pub(super) fn remind(engine: &Arc<Inner>, at: SystemTime, run: &RunId) {
     }
 }
 
-/// The task that waits for reminders. If it is dropped with its runtime, the next reminder begins another.
+/// The task that attends to reminders. If it is dropped with its runtime, the next reminder spawns another.
 struct Attending {
     engine: Arc<Inner>,
-    /// Set once `attended` was cleared: another task may have set it again since.
+    /// Set once `attended` was cleared, because another task may have set that again.
     is_done: bool,
 }
 
@@ -137,10 +144,10 @@ impl Attending {
     }
 }
 
-/// Runs that are being loaded: one that takes long holds up no other, as long as there is room.
+/// The loads in progress. A slow load delays no other while fewer than `LOADED_AT_ONCE` run.
 type Loads = FuturesUnordered<BoxFuture<'static, ()>>;
 
-/// Waits until then, which is answered, or until something else is the first or something was loaded.
+/// Waits until `first` and returns it. Returns `None` if reminders change, a load ends, or the engine ends before.
 async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) -> Option<SystemTime> {
     let due = pin!(async {
         match first {
@@ -188,7 +195,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    /// Reminders of runs that are driven on the runtime of the test.
+    /// Reminders of runs that the test's runtime drives.
     fn driven_here() -> (Reminders, Ending) {
         let reminders = Reminders::default();
         reminders.note_runtime();

@@ -1,4 +1,7 @@
 //! Removing runs from the store, with their contexts and their children.
+//!
+//! Order, so that the next call or process can finish what a crash interrupted: contexts before journals, children
+//! before parents, and a run's own scope after the scope of its private thread.
 
 use std::collections::HashSet;
 
@@ -11,54 +14,56 @@ use crate::context::ContextScope;
 use crate::id::{RunId, ThreadId};
 use crate::store::{EventStore, Position, Record, Retention, RunQuery, StoreError, StoredRun};
 
-/// Removes runs: from the store of journals, and from that of contexts.
+/// Removes runs from the store of journals and from the store of contexts.
 pub(super) struct Removal<'a> {
     pub(super) journals: &'a Journals,
     pub(super) contexts: &'a ContextScopes,
     pub(super) runs: &'a RunRegistry,
 }
 
-/// A run that is to be removed. Nobody begins or resumes one of its id meanwhile.
+/// A run to remove. Its reserved id keeps others from beginning or resuming a run meanwhile.
 struct Removed<'a> {
     id: Reserved<'a>,
-    /// The thread that was made for it alone.
+    /// The thread that was created for this run only.
     thread: Option<ThreadId>,
 }
 
-/// Where a run belongs, as its first record says.
+/// Parent and private thread of a run, from its first record.
 #[derive(Default)]
 struct FirstRecord {
     parent: Option<RunId>,
-    /// The thread that was made for it alone.
+    /// The thread that was created for this run only.
     thread: Option<ThreadId>,
 }
 
 impl Engine {
-    /// Removes a run from the engine's store, with its context and with its children and theirs; says whether the store
-    /// had it. The id can be used again at once.
+    /// Removes a run with its context and all its descendants from the engine's store.
     ///
-    /// Contexts go before journals, and children before their parents, so that a call that fails, is dropped or ends
-    /// with its process can be repeated. An open run that this engine does not drive is removed; without
-    /// [leases](crate::EngineBuilder::lease) the caller has to know that no other engine drives it. O(children) calls of
-    /// the store.
+    /// Returns whether the store had the run. The id can be used again at once. Contexts are removed before journals,
+    /// and children before their parents, so a call that failed, was dropped or ended with its process can be repeated.
+    ///
+    /// An open run that this engine does not drive is removed. Without [leases](crate::EngineBuilder::lease) the caller
+    /// has to make sure that no other engine drives it. O(descendants) calls of the store.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] with the run, if it has not ended and this engine drives it, or another one that holds its
-    /// lease; or with one of its children that has not ended: nothing is removed then. Cancel or remove that one first.
-    /// [`StoreError::NoStore`], and errors of the store and of the contexts; some children may be removed then.
+    /// [`StoreError::InUse`], with nothing removed, if this engine or another one that holds a lease drives the run, or
+    /// a descendant has not ended. Cancel or remove the named run first. [`StoreError::NoStore`], and errors of the
+    /// store and of the contexts, after which some descendants may be removed.
     pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
         self.inner.removal().remove_run(run).await
     }
 
-    /// Removes the runs of the engine's store that have ended and that no rule keeps, with their contexts; says how many.
-    /// Children that have ended go with their parents, also those that a rule would keep. Runs that have not ended, in
-    /// any engine, and the children of these are always kept.
+    /// Removes the ended runs that no rule of `kept` retains, with their contexts.
     ///
-    /// Contexts that a killed process left of runs that have ended are cleared before, as by
-    /// [`resume_open_runs`](Self::resume_open_runs). O(runs of the store) time and memory.
+    /// Returns the number of removed runs. Ended children are removed with their parents, even if a rule would retain
+    /// them. Open runs of any engine and their children always stay.
+    ///
+    /// The call first clears contexts that a killed process left of ended runs, as
+    /// [`resume_open_runs`](Self::resume_open_runs) does. O(runs of the store) time and memory.
     ///
     /// # Errors
-    /// [`StoreError::NoStore`], and errors of the store and of the contexts; some of the runs may be removed then.
+    /// [`StoreError::NoStore`], and errors of the store and of the contexts, after which some of the runs may be
+    /// removed.
     pub async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
         self.inner.removal().retain(kept).await
     }
@@ -71,29 +76,29 @@ impl Inner {
 }
 
 impl<'a> Removal<'a> {
-    /// Removes a run with its children.
+    /// Removes a run with its descendants.
     async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
         let store = self.store()?;
         let _held = self.runs.lock(run).await?;
-        // The id is taken while its journal goes, so that nobody begins another meanwhile.
+        // The reservation keeps others from beginning a run of this id while its journal is removed.
         let id = self.reserve(run)?;
         if matches!(self.journals.availability(run).await?, Availability::Elsewhere(_)) {
             return Err(StoreError::InUse { run: run.clone() });
         }
         let mut children = self.children_of(run).await?;
-        // The deepest first: a child's id begins with its parent's, and comes behind it.
+        // The deepest first: a child's id begins with its parent's, so it comes later in the list.
         while let Some(child) = children.pop() {
             self.remove(child).await?;
         }
-        // A journal that cannot be read can be removed.
+        // A run is removed even if its journal cannot be read.
         let thread = first_record_of(store, run).await.unwrap_or_default().thread;
         self.remove(Removed { id, thread }).await
     }
 
-    /// Removes the runs that have ended and that no rule keeps, and the children that these leave.
+    /// Removes the ended runs that no rule retains, and the children of removed runs.
     async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
         let store = self.store()?;
-        // Before any journal goes: what is left of a run that the store does not list is nobody's to clear.
+        // Contexts first: once a journal is removed, no engine knows whose its contexts are.
         self.clear_left_contexts().await?;
         let removed = store.retain(kept).await?;
         Ok(removed + self.remove_leftover_children().await?)
@@ -107,14 +112,14 @@ impl<'a> Removal<'a> {
         self.runs.reserve(run).ok_or_else(|| StoreError::InUse { run: run.clone() })
     }
 
-    /// Removes one run, its contexts first; says whether the store had it.
+    /// Removes one run, its contexts first. Returns whether the store had it.
     async fn remove(&self, removed: Removed<'a>) -> Result<bool, StoreError> {
         let Removed { id, thread } = removed;
         self.contexts.clear(id.run(), thread).await?;
         self.store()?.remove(id.run()).await
     }
 
-    /// The children of a run and theirs, in the order of their ids, which all have ended.
+    /// All descendants of a run, in the order of their ids. An error if one of them has not ended.
     async fn children_of(&self, root: &RunId) -> Result<Vec<Removed<'a>>, StoreError> {
         let store = self.store()?;
         let (mut above, mut children) = (HashSet::from([root.clone()]), Vec::new());
@@ -138,13 +143,13 @@ impl<'a> Removal<'a> {
         Ok(children)
     }
 
-    /// Removes the children that have ended and whose parents the store does not have any more; says how many.
+    /// Removes ended children whose parents are not in the store any more. Returns how many.
     async fn remove_leftover_children(&self) -> Result<u64, StoreError> {
         let (mut listed, mut removed) = (HashSet::new(), 0);
         let mut pages = Pages::of(self.store()?, RunQuery::new());
         while let Some(page) = pages.next().await? {
             for stored in page {
-                // A run comes before its children.
+                // A parent comes before its children.
                 if self.is_leftover_child(&stored, &listed).await?
                     && self.remove_leftover_child(&stored.id).await?
                 {
@@ -169,14 +174,14 @@ impl<'a> Removal<'a> {
             return Ok(false);
         }
         let Some(parent) = first_record_of(self.store()?, &stored.id).await?.parent else { return Ok(false) };
-        // It may have begun since its part of the list was read.
+        // The parent may have begun since the search read its part of the list.
         Ok(!listed.contains(&parent) && self.journals.listed(&parent).await?.is_none())
     }
 
     async fn remove_leftover_child(&self, run: &RunId) -> Result<bool, StoreError> {
         let _held = self.runs.lock(run).await?;
         let Some(id) = self.runs.reserve(run) else { return Ok(false) };
-        // Another may have begun under its id while that was free.
+        // Another run may have begun under this id before the reservation.
         if !self.journals.is_listed_as_ended(run).await? {
             return Ok(false);
         }
@@ -184,12 +189,12 @@ impl<'a> Removal<'a> {
         self.remove(Removed { id, thread }).await
     }
 
-    /// Clears the contexts of runs that have ended, as the store says, and are not about to clear them themselves: those
-    /// whose process was killed between their end and that.
+    /// Clears the contexts of runs that the store lists as ended and this engine does not drive: a killed process left
+    /// them.
     ///
-    /// Contexts of runs that the store does not list stay: they may be those of an engine that keeps no journals, or keeps
-    /// them elsewhere. Contexts of runs that have not ended stay too, in any engine. A run begins to use its
-    /// context once the store has its beginning, so that one that is starting is listed as one that goes on.
+    /// Contexts of runs that the store does not list stay, since an engine without journals or with another store may
+    /// use them. Contexts of open runs stay too. A run uses its context only once the store has its beginning, so a run
+    /// that is starting is listed as open.
     ///
     /// O(runs with contexts) calls of the stores.
     pub(super) async fn clear_left_contexts(&self) -> Result<(), StoreError> {
@@ -197,7 +202,7 @@ impl<'a> Removal<'a> {
         loop {
             let page = self.contexts.page(after.as_ref()).await?;
             for scope in &page {
-                // That of a thread goes with a run only if the run's own says so.
+                // A thread's scope is removed only with a run whose own scope names it.
                 if let ContextScope::Run(run) = scope {
                     self.clear_if_left(run).await?;
                 }
@@ -215,7 +220,7 @@ impl<'a> Removal<'a> {
         }
         let _held = self.runs.lock(run).await?;
         let Some(_reserved) = self.runs.reserve(run) else { return Ok(()) };
-        // Its id was free until here, for another run to begin.
+        // The id was free until the reservation, so another run may have begun under it.
         if !self.journals.is_listed_as_ended(run).await? {
             return Ok(());
         }
@@ -224,7 +229,7 @@ impl<'a> Removal<'a> {
     }
 }
 
-/// Where a run belongs, as its journal says; nothing of one whose first record cannot be read.
+/// The facts of a run's first record; empty if that cannot be read.
 async fn first_record_of(store: &dyn EventStore, run: &RunId) -> Result<FirstRecord, StoreError> {
     let first = match store.read(run, Position(0), 1).await {
         Ok(first) => first.into_iter().next(),
@@ -239,8 +244,8 @@ async fn first_record_of(store: &dyn EventStore, run: &RunId) -> Result<FirstRec
     })
 }
 
-/// The id of the run that this one is a child of, if its id looks like a child's: `order-17` of `order-17/price-x3.1`.
-/// Names that programs give to children may have slashes too, so that it is a run further down then.
+/// The id of the parent, if the id looks like a child's: `order-17` of `order-17/price-x3.1`. Names that programs give
+/// to children may have slashes too; then this is a run further down.
 fn parent_in(run: &RunId) -> Option<&str> {
     let run = run.as_str();
     run.match_indices('/').rev().find_map(|(at, _)| {

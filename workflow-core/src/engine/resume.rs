@@ -1,5 +1,5 @@
-//! The runs that an engine's store has: listing and reading them, resuming all open ones after a restart, and handles on
-//! single ones.
+//! The runs of an engine's store, for its users: listing and reading them, resuming the open ones after a restart, and
+//! handles on single ones.
 
 use futures::future::BoxFuture;
 
@@ -14,18 +14,18 @@ use crate::run::RunHandle;
 use crate::store::{Record, RunQuery, StoreError, StoredRun};
 use crate::workflow::Workflow;
 
-/// What became of the open runs of a store.
+/// The result of [`Engine::resume_open_runs`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// Those that go on here.
+    /// The runs that this engine has resumed.
     pub runs: Vec<RunId>,
-    /// Those that are left to other engines, which hold their leases: with [leases](crate::EngineBuilder::lease) alone.
+    /// The runs that other engines drive, which hold their leases. Empty without [leases](crate::EngineBuilder::lease).
     pub elsewhere: Vec<RunId>,
-    /// Those that do not, and why. They are left as they are.
+    /// The runs that could not be resumed, with the reasons. Their journals stay as they are.
     pub refused: Vec<(RunId, ResumeError)>,
-    /// Why the store's list of runs breaks off, if it does: what comes behind was not looked at, and the lists above say
-    /// what became of the runs before.
+    /// The error that ended the listing early, if one did. The lists above have the runs before it; later runs were not
+    /// looked at.
     pub error: Option<StoreError>,
 }
 
@@ -35,29 +35,29 @@ struct OpenRuns<'a, R> {
     runs: &'a RunRegistry,
     resumes: &'a R,
     resumed: Resumed,
-    /// Those that are resumed when their parents ask for them.
+    /// Children that are resumed when their parents ask for them.
     awaited: Vec<RunId>,
 }
 
 impl Engine {
-    /// Goes on with every run of the engine's store that has not ended and does not go on here: after a restart. Each
-    /// comes to stand where its journal ends (S39): what it has is not repeated, executions that it has no end of run
-    /// again, waits go on until the times that they were set for, requests stay open. Child runs that an execution
-    /// waits for go on when it asks for them again, and end when their parent has ended or does.
+    /// Resumes every open run of the engine's store that this engine does not drive: after a restart.
     ///
-    /// Without [leases](crate::EngineBuilder::lease) the store must not be in use by another engine that drives its runs;
-    /// with them, runs whose engines hold theirs are left alone. Of two that go on with one run, the second to write
-    /// stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40).
+    /// Each run continues where its journal ends. Finished executions are not repeated, and interrupted ones run again.
+    /// Waits keep their due times, and requests stay open. A child run that an execution waits for is resumed when the
+    /// execution asks for it again. The engine cancels it if its parent has ended, or ends without asking.
     ///
-    /// Contexts that an earlier process left of runs that have ended, because it was killed before it cleared them, are
-    /// cleared as well, if the store of contexts [lists its scopes](crate::ContextStore::scopes). Those of threads that
-    /// outlive their runs stay.
+    /// Without [leases](crate::EngineBuilder::lease) no other engine may drive runs of the store. With them, the engine
+    /// skips runs whose owners hold a lease. Of two engines that resume one run, the second to write stops it with
+    /// [`RunError::Conflict`](crate::RunError::Conflict).
+    ///
+    /// The call also clears contexts that a killed process left of ended runs, if the store of contexts [lists its
+    /// scopes](crate::ContextStore::scopes). Contexts of threads that outlive their runs stay.
     ///
     /// O(records of open runs) time, and O(runs with contexts) calls of the stores.
     ///
     /// # Errors
-    /// [`StoreError::NoStore`], and what the store reports of the list of its runs, or of leases, if no run goes on yet; later
-    /// than that it is in [`Resumed::error`]. Why single runs do not go on is in [`Resumed::refused`].
+    /// [`StoreError::NoStore`], and errors of leases or of the list of runs before any run is resumed. A later error is
+    /// in [`Resumed::error`], and the reasons for single runs are in [`Resumed::refused`].
     pub async fn resume_open_runs(&self) -> Result<Resumed, StoreError> {
         let inner = &self.inner;
         inner.journals.store()?;
@@ -66,40 +66,41 @@ impl Engine {
         let open =
             OpenRuns { journals, runs, resumes: inner, resumed: Resumed::default(), awaited: Vec::new() };
         let (resumed, awaited) = open.all().await?;
-        inner.orphans().end_among(awaited).await;
+        inner.orphans().end_among(awaited, None).await;
         if resumed.error.is_none()
             && let Err(error) = inner.removal().clear_left_contexts().await
         {
-            // They are in nobody's way until the next time.
+            // The next call clears them.
             tracing::warn!(%error, "contexts of runs that have ended could not be looked for");
         }
         Ok(resumed)
     }
 
-    /// The runs that the engine's store has, a page at a time, whether they go on or have ended.
+    /// Lists a page of the runs in the engine's store, open and ended ones.
     ///
     /// # Errors
-    /// [`StoreError::NoStore`], and what the store reports.
+    /// [`StoreError::NoStore`], and errors of the store.
     pub async fn runs(&self, query: &RunQuery) -> Result<Vec<StoredRun>, StoreError> {
         self.inner.journals.store()?.runs(query).await
     }
 
-    /// Everything that the engine's store has of a run, in its order; nothing of a run that it does not have.
-    /// O(records) time and memory.
+    /// Returns all records of a run in their order, and none for an unknown run. O(records) time and memory.
     ///
     /// # Errors
-    /// [`StoreError::NoStore`], and what the store reports.
+    /// [`StoreError::NoStore`], and errors of the store.
     pub async fn history(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
         self.inner.journals.read(run).await
     }
 
-    /// A handle on a run: on one that goes on here, or else on one that the engine's store has. One that has not ended
-    /// goes on here from then on, as by [`resume_open_runs`](Self::resume_open_runs); of one that has ended, outcome,
-    /// report and explanation are made of its journal. What it showed is in no journal. With
-    /// [leases](crate::EngineBuilder::lease), one that goes on in another engine that holds its own is refused.
+    /// Returns a handle on a run of this engine or of its store.
+    ///
+    /// If no engine drives the run, this engine resumes it, as [`resume_open_runs`](Self::resume_open_runs) does. For
+    /// an ended run, the engine makes outcome, report and explanation from its journal; displayed items are in no
+    /// journal. With [leases](crate::EngineBuilder::lease) a run is refused while another engine with a lease drives
+    /// it.
     ///
     /// # Errors
-    /// [`ResumeError`].
+    /// [`ResumeError`], with the reason.
     pub fn attach<W: Workflow>(
         &self,
         run: impl Into<RunId>,
@@ -117,7 +118,7 @@ impl Engine {
 }
 
 impl<R: Resumes> OpenRuns<'_, R> {
-    /// An error of the first page is the answer. One of a later page is part of it.
+    /// Resumes all pages. An error of the first page is returned, and an error of a later page is part of the result.
     async fn all(mut self) -> Result<(Resumed, Vec<RunId>), StoreError> {
         let mut pages = Pages::of(&**self.journals.store()?, RunQuery::new().open());
         let mut is_first = true;
@@ -135,7 +136,7 @@ impl<R: Resumes> OpenRuns<'_, R> {
         Ok((self.resumed, self.awaited))
     }
 
-    /// Resumes the runs of the next page; whether there is one.
+    /// Resumes the runs of the next page. Returns whether there was one.
     async fn next_page(&mut self, pages: &mut Pages<'_>) -> Result<bool, StoreError> {
         let Some(page) = pages.next().await? else { return Ok(false) };
         let owners = self.journals.owners(&page).await?;
@@ -148,7 +149,7 @@ impl<R: Resumes> OpenRuns<'_, R> {
 
     async fn resume(&mut self, run: StoredRun, owner: Option<&Owner>) {
         let StoredRun { id, end, .. } = run;
-        // A run that was unloaded here waits.
+        // This engine drives the run, or has unloaded it.
         if self.runs.has(&id) {
             return;
         }

@@ -30,24 +30,23 @@ use crate::table::EventIndex;
 /// Reports whether the store took the beginning of a run.
 type Written = oneshot::Sender<Result<(), SendError>>;
 
-/// The places that bound a run, and the one that it has among them.
+/// The limits of a run, and the permit that it has among them.
 type Slot = (Places, Option<Place>);
 
-/// A run that is being started: a future that ends with the run's handle.
+/// A run that is being started: a future of the run's handle.
 ///
-/// [`Engine::start`](crate::Engine::start) returns it. It does nothing before it is polled. Without a store and without
-/// limits it is over at its first poll; dropping it gives up the wait for a place.
+/// [`Engine::start`](crate::Engine::start) returns it. It does nothing before its first poll. Without a store and
+/// without limits it completes at its first poll. Dropping it gives up the wait for a permit.
 ///
 /// # Panics
-/// If it is polled after it was over, as the future of an `async` function does.
+/// If it is polled after completion, as the future of an `async` function.
 #[must_use = "a run starts when this is awaited"]
 pub struct Starting<'a, W> {
     state: State<'a>,
     workflow: PhantomData<fn() -> W>,
 }
 
-/// How far a start is. It is no `async` function: so starts of all workflows share this, and one that waits for nothing
-/// takes no memory.
+/// The state of a start. Written by hand: all workflows share it, and a start that waits for nothing allocates nothing.
 enum State<'a> {
     Unbegun { engine: &'a Arc<Inner>, start: Start, options: RunOptions },
     Waiting(BoxFuture<'a, Result<Arc<RunShared>, StartError>>),
@@ -70,7 +69,7 @@ impl<W> Future for Starting<'_, W> {
                 Begun::Later(waiting) => waiting,
             },
             State::Waiting(waiting) => waiting,
-            // As an `async` function would: nobody would ever be woken.
+            // As the future of an `async` function: a pending result would never wake the caller.
             State::Over => panic!("a start was polled after it was over"),
         };
         let polled = waiting.as_mut().poll(cx);
@@ -91,15 +90,15 @@ impl<W> fmt::Debug for Starting<'_, W> {
     }
 }
 
-/// What became of a start.
+/// The result of the first poll of a start.
 enum Begun<'a> {
     /// The run has its task.
     Now(Arc<RunShared>),
-    /// The run gets its task, or the store takes its beginning, before this is over.
+    /// The run gets its task, or the store takes its beginning, before this future completes.
     Later(BoxFuture<'a, Result<Arc<RunShared>, StartError>>),
 }
 
-/// A run that is registered and has no task.
+/// A registered run without a task.
 pub(super) struct Prepared {
     host: Arc<Host>,
     index: EventIndex,
@@ -110,8 +109,8 @@ pub(super) struct Prepared {
 }
 
 impl Inner {
-    /// Starts a run as a task of its own, at once where it waits for nothing. Without types, so that it is compiled here
-    /// and not once more in every crate that starts runs.
+    /// Starts a run in a task of its own, at once if it waits for nothing. Without type parameters, so that it is
+    /// compiled once, in this crate.
     fn begin(self: &Arc<Self>, start: Start, options: RunOptions) -> Result<Begun<'_>, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (prepared, places) = self.prepare(start, options)?;
@@ -132,7 +131,7 @@ impl Inner {
         })))
     }
 
-    /// A run with its id, and the places among which it has to have one before it begins, if anything bounds it.
+    /// Registers a run. Also returns its limits, if it has any: the run needs a permit before it begins.
     pub(super) fn prepare(
         self: &Arc<Self>,
         mut start: Start,
@@ -147,7 +146,7 @@ impl Inner {
         Ok((Prepared { host, index, event: start.event, layers, shared, registered }, places))
     }
 
-    /// Waits until a run may begin.
+    /// Waits for a permit and for the engine's lease.
     pub(super) async fn admit(self: &Arc<Self>, places: Option<Places>) -> Result<Option<Slot>, StartError> {
         let slot = match places {
             Some(places) => Some(self.concurrency.take(places, self.ending.begins()).await?),
@@ -165,7 +164,8 @@ impl Inner {
         done: Option<Written>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
         let Prepared { host, index, event, layers, shared, registered } = prepared;
-        // Asked once the run is registered: either it is refused here, or shutting down finds it there.
+        // Checked once the run is registered: either the run is refused here, or shutting down finds it in the
+        // registry.
         let _task = self.ending.enter().ok_or(StartError::ShutDown)?;
         let journal = self.journals.begin(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.common.settings.limits, slot, journal);
@@ -197,7 +197,7 @@ impl Inner {
         Ok(shared)
     }
 
-    /// Takes the engine's lease if it is to have one, keeps it from then on, and claims orphans after each renewal.
+    /// Takes the engine's lease, if it has one, and keeps it. Each renewal starts a claim of orphans.
     pub(super) async fn take_lease(self: &Arc<Self>) -> Result<(), StoreError> {
         let Some(lease) = self.journals.lease() else { return Ok(()) };
         let claims = || {

@@ -1,5 +1,4 @@
-//! Runs that were unloaded while they wait: loading them again when a timer is due, or somebody wants something of them,
-//! and giving them up.
+//! Unloaded runs: reloading one when a timer falls due or a caller needs the run, and giving one up.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::run::{RunShared, give_up};
 use crate::store::{Position, StoreError};
 
 impl Inner {
-    /// Loads a run that was unloaded, to be cancelled if there is a reason; whether it runs here.
+    /// Reloads an unloaded run; with a reason, the run is cancelled. Returns whether this engine drives the run.
     pub(super) async fn wake(
         self: &Arc<Self>,
         id: &RunId,
@@ -28,7 +27,7 @@ impl Inner {
         self.wake_held(id, cancelled).await
     }
 
-    /// The same for a caller that has its lock.
+    /// The same for a caller that holds the run's lock.
     async fn wake_held(
         self: &Arc<Self>,
         id: &RunId,
@@ -76,7 +75,7 @@ impl Inner {
         match self.resume(id, &records, ResumeAs { cancelled, unloaded: Some(unloaded) }) {
             Ok(_) => Ok(true),
             Err(ResumeError::Store(error)) => Err(error),
-            // It was given up meanwhile.
+            // The engine gave the run up meanwhile.
             Err(ResumeError::ShutDown) => Ok(false),
             Err(error) => {
                 let error = match error {
@@ -104,13 +103,13 @@ impl Inner {
         }
     }
 
-    /// Cancels every run.
+    /// Cancels every run of the engine.
     pub(super) async fn cancel_all(self: &Arc<Self>, reason: &Arc<str>) {
         let runs = stream::iter(self.runs.ids());
         runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.cancel(&run, reason).await }).await;
     }
 
-    /// Cancels a run. One that cannot be loaded for that is left to the engine that resumes it later.
+    /// Cancels a run. A run that cannot be loaded is given up here and stays open in its store.
     async fn cancel(self: &Arc<Self>, id: &RunId, reason: &Arc<str>) {
         let woken = match self.runs.lock(id).await {
             Ok(_held) => self.wake_held(id, Some(reason)).await,

@@ -1,9 +1,9 @@
-//! What becomes of a start for which there is no place.
+//! What happens to a start without a free permit.
 
-/// What becomes of a start for which there is no place, be it of the engine or of the workflow.
+/// What happens to a start without a free permit, of the engine or of the workflow.
 ///
-/// A run that was started is never refused: one that waited for the outside and is told something waits for its place
-/// again, whatever is chosen here.
+/// It applies to starts only. A run that waited and receives a message waits for its permit again, under either
+/// setting.
 ///
 /// ```
 /// use workflow_core::{StartError, WhenFull, prelude::*};
@@ -35,7 +35,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The start waits for a place, after those that waited before it.
+    /// The start waits for a permit, after earlier starts.
     #[default]
     Queue,
     /// The start is refused with [`StartError::Full`](crate::StartError::Full).

@@ -1,4 +1,4 @@
-//! An error of users' code, read and dropped so that no panic of it goes further.
+//! An error of users' code, read and dropped so that its panics do not spread.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::panics::{Contained, Panicked, caught};
 
-/// What a step failed with. Clones share it.
+/// The error of a step. Clones share it.
 ///
-/// The library reads errors of users' types through this alone: what their `Display`, `Debug`, `source` or drop panics
-/// with is text, or nothing, and never concerns a run.
+/// The library reads errors of users' types only through this. A panic of their `Display`, `Debug`, `source` or drop
+/// becomes text, or nothing, and affects no run.
 #[derive(Clone)]
 pub(super) struct Cause(Contained<Arc<dyn Error + Send + Sync>>);
 
@@ -18,12 +18,12 @@ impl Cause {
         Self(Contained::new(error))
     }
 
-    /// The error itself, for users' code to read.
+    /// The error itself, for users' code.
     pub(super) fn error(&self) -> &(dyn Error + Send + Sync + 'static) {
         &**self.0
     }
 
-    /// What it says caused it; nothing if it panics.
+    /// Its source; `None` if `source` panics.
     pub(super) fn source(&self) -> Option<&(dyn Error + 'static)> {
         caught(|| self.error().source()).unwrap_or_default()
     }
@@ -41,11 +41,11 @@ impl fmt::Debug for Cause {
     }
 }
 
-/// The text of a foreign error, and of those that caused it.
+/// The text of a foreign error and of its sources.
 pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = Text(error).to_string();
     let mut cause = caught(|| error.source()).unwrap_or_default();
-    // One that is its own cause has no end.
+    // An error that is its own source would never end.
     for _ in 0..MOST_CAUSES {
         let Some(error) = cause else { break };
         text = format!("{text}: {}", Text(error));
@@ -54,7 +54,7 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-/// How many causes of an error are named.
+/// The most sources in a text.
 const MOST_CAUSES: usize = 32;
 
 struct Text<'a>(&'a dyn Error);
@@ -65,7 +65,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// What the error says, or that it cannot: nobody who asks an error for its text reckons with a second failure.
+/// The error's text, or a note that it has none: callers that read an error do not expect a second one.
 fn said(
     f: &mut fmt::Formatter<'_>,
     how: &str,
@@ -73,7 +73,7 @@ fn said(
 ) -> fmt::Result {
     match caught(|| say(f)) {
         Ok(Ok(())) => Ok(()),
-        // Where it is the text that cannot be written, this cannot either.
+        // If its text panicked, a payload's may panic too.
         Ok(Err(fmt::Error)) => write!(f, "the error's `{how}` failed"),
         Err(Panicked { message }) => write!(f, "the error's `{how}` panicked: {message}"),
     }

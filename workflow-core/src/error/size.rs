@@ -1,10 +1,10 @@
-//! What is said of an event that is too large.
+//! The error of an event that is too large.
 
-/// An event's JSON is larger than the engine's
-/// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes) allow.
+/// An event's JSON exceeds the engine's [`max_event_bytes`](crate::EngineBuilder::max_event_bytes).
 ///
-/// An execution that emits such an event fails with it, as a permanent error; for what comes from outside it is in
-/// [`SendError::TooLarge`](crate::SendError::TooLarge) and [`StartError::TooLarge`](crate::StartError::TooLarge).
+/// An execution that emits such an event fails with this error, which is permanent. For events from outside the same
+/// error is in [`SendError::TooLarge`](crate::SendError::TooLarge) and
+/// [`StartError::TooLarge`](crate::StartError::TooLarge).
 ///
 /// ```
 /// use workflow_core::{EventTooLarge, RunError, prelude::*};
@@ -41,7 +41,7 @@
 pub struct EventTooLarge {
     /// The event's wire name.
     pub event: &'static str,
-    /// How many bytes had been counted when it was given up: it has at least so many.
+    /// How many bytes were counted before the counting stopped: the event has at least so many.
     pub bytes: usize,
     /// The bound.
     pub limit: usize,

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use super::cause::Cause;
 
-/// What kind of failure an error is; retry policies go by it (S35).
+/// The class of an error, which retry policies use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// Would likely succeed later: a timeout, a lost connection.
+    /// Likely to succeed later: a timeout, a lost connection.
     Transient,
-    /// A tool that the step called reported an error.
+    /// An error of a tool that the step called.
     Tool,
-    /// A model answered with something unusable.
+    /// An unusable answer of a model.
     Model,
     /// The input does not fit a model's context.
     ContextLimit,
-    /// Will fail again. The default of an error without a class.
+    /// Certain to fail again. The default of an error without a class.
     #[default]
     Permanent,
     /// Refused on purpose: by a person, a policy or a guard.
@@ -46,14 +46,14 @@ impl fmt::Display for ErrorClass {
     }
 }
 
-/// What the text of an error begins with that is of a compaction.
+/// The prefix of a compaction's error text.
 pub(super) const COMPACTING: &str = "while compacting: ";
 
-/// Why an execution failed: a class and the error itself.
+/// The error of an execution: a class and the error itself.
 ///
 /// Any [`std::error::Error`] converts with `?` and is then [`ErrorClass::Permanent`], unless the engine has a
-/// [classifier](crate::EngineBuilder::classify) for its type; that it converts is also why this type does not
-/// implement `Error` itself. Clones share the source.
+/// [classifier](crate::EngineBuilder::classify) for its type. Because of that conversion, this type cannot implement
+/// `Error` itself. Clones share the source.
 ///
 /// ```
 /// use workflow_core::{ErrorClass, StepError};
@@ -66,10 +66,10 @@ pub(super) const COMPACTING: &str = "while compacting: ";
 /// ```
 #[derive(Clone)]
 pub struct StepError {
-    /// None if it came by `?`.
+    /// `None` if it was converted by `?`.
     class: Option<ErrorClass>,
     source: Cause,
-    /// Whether it came before the step itself was called again.
+    /// Whether the compaction failed, before the step was called again.
     in_compaction: bool,
 }
 
@@ -85,24 +85,24 @@ macro_rules! constructors {
 }
 
 impl StepError {
-    /// An error of the given class. A text is an error too.
+    /// An error of this class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { class: Some(class), source: Cause::new(Arc::from(error.into())), in_compaction: false }
     }
 
-    /// The same error with a class.
+    /// The same error with this class.
     pub(crate) fn of_class(&self, class: ErrorClass) -> Self {
         Self { class: Some(class), ..self.clone() }
     }
 
-    /// The same error, of a step's compaction.
+    /// The same error, as that of a step's compaction.
     pub(crate) fn of_compaction(self) -> Self {
         Self { in_compaction: true, ..self }
     }
 
-    /// Whether the step's compaction (`#[step(compact = …)]`) failed, and the step itself was not called again.
+    /// Whether the step's compaction (`#[step(compact = …)]`) failed, before the step was called again.
     ///
-    /// The text of such an error begins with `while compacting:`; the error itself is that of the compaction.
+    /// The text of such an error begins with `while compacting:`. The error itself is the compaction's.
     ///
     /// ```
     /// use workflow_core::StepError;
@@ -114,27 +114,27 @@ impl StepError {
     }
 
     constructors! {
-        /// Would likely succeed later.
+        /// Likely to succeed later.
         transient Transient,
-        /// A tool reported an error.
+        /// An error of a tool.
         tool Tool,
-        /// A model answered with something unusable.
+        /// An unusable answer of a model.
         model Model,
         /// The input does not fit a model's context.
         context_limit ContextLimit,
-        /// Will fail again.
+        /// Certain to fail again.
         permanent Permanent,
         /// Refused on purpose.
         rejected Rejected,
     }
 
-    /// What kind of failure it is; [`ErrorClass::Permanent`] if nobody said.
+    /// The class; [`ErrorClass::Permanent`] by default.
     pub fn class(&self) -> ErrorClass {
         self.class.unwrap_or_default()
     }
 
-    /// Whether anybody said what kind of failure it is: not of an error that came by `?`, until a
-    /// [classifier](crate::EngineBuilder::classify) has.
+    /// Whether the error has a class of its own. An error that was converted by `?` gets one only from a
+    /// [classifier](crate::EngineBuilder::classify).
     ///
     /// ```
     /// use workflow_core::StepError;
@@ -185,7 +185,7 @@ impl fmt::Debug for StepError {
     }
 }
 
-/// An attempt took longer than its step may: the source of a transient [`StepError`].
+/// An attempt exceeded its step's timeout: the source of a transient [`StepError`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -217,7 +217,7 @@ impl fmt::Debug for StepError {
 #[error("it took longer than {after:?}")]
 #[non_exhaustive]
 pub struct TimedOut {
-    /// How long it may take.
+    /// The timeout.
     pub after: Duration,
 }
 

@@ -1,14 +1,14 @@
-//! What is said of a value that a store could not give back.
+//! Errors of values that a serialising store could not return unchanged.
 
 use std::sync::Arc;
 
 use super::at;
 
-/// Why a value cannot be kept as JSON and read back as the value that it is.
+/// Why a value does not survive JSON.
 ///
 /// It is in [`StartError::Unfit`](crate::StartError::Unfit), [`SendError::Unfit`](crate::SendError::Unfit),
-/// [`ConfigError::Unfit`](crate::ConfigError::Unfit),
-/// [`ContextError::Unfit`](crate::ContextError::Unfit), and in the [`UnfitEvent`] that an execution fails with.
+/// [`ConfigError::Unfit`](crate::ConfigError::Unfit), [`ContextError::Unfit`](crate::ContextError::Unfit), and in the
+/// [`UnfitEvent`] of a failed execution.
 ///
 /// ```
 /// use workflow_core::{SendError, UnfitValue};
@@ -22,25 +22,24 @@ use super::at;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnfitValue {
-    /// A number is NaN or infinite. JSON has `null` for both, which is read back as something else or not at all.
+    /// A number is NaN or infinite. JSON has `null` for both, which is read back as another value or not at all.
     #[error("the number is NaN or infinite, and JSON has neither: use an `Option`, an enum or a text for it")]
     NotFinite,
-    /// An integer is beyond those of JSON as `serde_json` reads it.
+    /// An integer is out of the range that `serde_json` reads.
     #[error("the integer fits neither in an `i64` nor in a `u64`: serialise it as a text")]
     OutOfRange,
-    /// More arrays and objects stand around each other than can be read back: see
-    /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH).
+    /// Arrays and objects are nested too deeply to be read back: see [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH).
     #[error(
         "the JSON nests deeper than {limit} levels, which is the most that can be read back: flatten the value, or serialise the inner part as a text"
     )]
     TooDeep {
-        /// How many levels there may be.
+        /// The most levels.
         limit: usize,
     },
     /// The key of a map is neither a text, a number nor a bool.
     #[error("a key in JSON is a text, a number or a bool: use one of these, or a list of pairs")]
     Key,
-    /// Two entries of one map or struct have one key in JSON, and different values: one of them would be lost.
+    /// Two entries of one map or struct have the same key in JSON, and different values: one would be lost.
     #[error("two values have the key `{key}`: rename one of them")]
     KeyTwice {
         /// The key.
@@ -49,7 +48,7 @@ pub enum UnfitValue {
     /// The type's own `Serialize` returned an error.
     #[error("its `Serialize` failed: {source}")]
     Serialize {
-        /// What it returned.
+        /// Its error.
         source: Arc<serde_json::Error>,
     },
     /// The type's own `Serialize` panicked.
@@ -60,7 +59,7 @@ pub enum UnfitValue {
     },
 }
 
-/// Two errors of `Serialize` are equal if they say the same.
+/// Two errors of `Serialize` are equal if their texts are.
 impl PartialEq for UnfitValue {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -77,14 +76,14 @@ impl PartialEq for UnfitValue {
 
 impl Eq for UnfitValue {}
 
-/// An event has no JSON that could be read back, and the engine's store keeps events as JSON.
+/// An event has no JSON that could be read back, and the engine's store serialises.
 ///
-/// An execution that emits such an event fails with it: of class [`Permanent`](crate::ErrorClass::Permanent), and like any
-/// other failure it can be caught. What else the execution emitted does not enter the log either (S23). For what comes
-/// from outside, the same facts are in [`SendError::Unfit`](crate::SendError::Unfit) and
-/// [`StartError::Unfit`](crate::StartError::Unfit).
+/// An execution that emits such an event fails with this error, of class [`Permanent`](crate::ErrorClass::Permanent).
+/// Steps can catch it like any other failure. The execution's other events do not enter the log either. For events from
+/// outside, [`SendError::Unfit`](crate::SendError::Unfit) and [`StartError::Unfit`](crate::StartError::Unfit) have the
+/// same facts.
 ///
-/// A [`MemoryStore`](crate::MemoryStore) and an engine without a store keep the values themselves, and take any.
+/// A [`MemoryStore`](crate::MemoryStore), and an engine without a store, accept any value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", text(event, path, problem))]
 #[non_exhaustive]
@@ -93,12 +92,12 @@ pub struct UnfitEvent {
     pub event: &'static str,
     /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
     pub path: String,
-    /// What is wrong there.
+    /// The problem at that place.
     #[source]
     pub problem: UnfitValue,
 }
 
-/// What all of these errors say.
+/// The common text of these errors.
 pub(crate) fn text(event: &str, path: &str, problem: &UnfitValue) -> String {
     format!("`{event}` cannot be stored: {}{problem}", at(path))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExecutionId, RunId};
 
-/// A child run, as its parent knows it.
+/// A child run, as its parent lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChildRun {
@@ -20,17 +20,17 @@ pub struct ChildRun {
     pub execution: ExecutionId,
     /// The attempt of that execution.
     pub attempt: u32,
-    /// Whether the execution waits for it: it was [run](Children::run), not [started](Children::start).
+    /// Whether the execution waits for the child: [run](Children::run), and not [started](Children::start).
     pub awaited: bool,
 }
 
-/// The parent of a child run, as the child knows it.
+/// The parent of a child run, as the child's journal names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParentRun {
-    /// The parent.
+    /// The run.
     pub run: RunId,
-    /// The step of it that started the child.
+    /// The parent's step that started the child.
     pub step: Arc<str>,
     /// The execution of that step.
     pub execution: ExecutionId,
@@ -39,7 +39,7 @@ pub struct ParentRun {
 }
 
 impl ParentRun {
-    /// Why a child of it is cancelled.
+    /// The reason for cancelling a child of this parent.
     pub(crate) fn why_unwanted(&self, awaited: bool) -> Arc<str> {
         let Self { run, step, execution, .. } = self;
         if awaited {
@@ -49,7 +49,7 @@ impl ParentRun {
         }
     }
 
-    /// Who the child is, as its parent names it.
+    /// The child's entry in its parent's list.
     pub(crate) fn child(&self, run: RunId, workflow: Arc<str>, awaited: bool) -> ChildRun {
         let Self { step, execution, attempt, .. } = self.clone();
         ChildRun { run, workflow, step, execution, attempt, awaited }

@@ -21,8 +21,8 @@ pub(crate) struct Observers {
 }
 
 impl Observers {
-    /// Starts a thread per observer, but for those that are told at once and those that only want spans. The threads
-    /// end when the last clone is dropped.
+    /// Starts a thread per observer, except for direct observers and those that only need spans. The threads end with
+    /// the last clone.
     pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
         let spans = observers.iter().any(|observer| observer.wants_spans());
         let looking = observers.into_iter().filter(|observer| !observer.wants_spans());
@@ -30,7 +30,7 @@ impl Observers {
         Self { at_once: at_once.into(), queues: queued.into_iter().map(Queue::start).collect(), spans }
     }
 
-    /// Whether nobody looks, so that nothing has to be told.
+    /// Whether there is no observer, so that no observation need be made.
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.at_once.is_empty()
     }
@@ -39,7 +39,7 @@ impl Observers {
         self.spans
     }
 
-    /// Tells every observer. Never waits.
+    /// Passes an observation to every observer. Never waits.
     pub(crate) fn tell(&self, observation: &Observation) {
         for observer in self.at_once.iter() {
             let _ = caught(|| observer.observe(observation));
@@ -49,7 +49,7 @@ impl Observers {
         }
     }
 
-    /// Waits until every observer has seen what was told before this call, or the time is up. Blocks.
+    /// Waits until every observer has seen all earlier observations, or the time is up. Blocks.
     pub(crate) fn flush(&self, at_most: Duration) {
         let now = Instant::now();
         let until = now.checked_add(at_most).unwrap_or(now + FOREVER);
@@ -60,7 +60,7 @@ impl Observers {
     }
 }
 
-/// Longer than anybody waits, and still a time that a clock can show.
+/// Longer than any wait, and still in the range of a clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
 enum Message {
@@ -78,8 +78,7 @@ impl Queue {
         let (sender, receiver) = sync_channel(QUEUE);
         let missed = Arc::<AtomicU64>::default();
         let serving = Serving { observer, missed: Arc::clone(&missed), last: None };
-        // A thread that cannot be started leaves the queue without a receiver: the observer sees nothing,
-        // and no run is harmed.
+        // If the thread cannot start, the queue has no receiver: the observer sees nothing, and no run fails.
         let _ = std::thread::Builder::new()
             .name("workflow-observer".into())
             .spawn(move || serving.serve(&receiver));
@@ -103,7 +102,7 @@ impl Queue {
         !matches!(offered, Err(TrySendError::Full(_)))
     }
 
-    /// A receiver that hears when the observer has seen everything up to now.
+    /// A receiver that completes when the observer has seen all observations up to now.
     fn mark(&self, until: Instant) -> Receiver<()> {
         let (sender, receiver) = sync_channel(1);
         while let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Mark(sender.clone())) {
@@ -122,7 +121,7 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// An observer, and what its thread knows.
+/// An observer with the state of its thread.
 struct Serving {
     observer: Arc<dyn Observer>,
     missed: Arc<AtomicU64>,
@@ -150,7 +149,7 @@ impl Serving {
         let _ = caught(|| self.observer.observe(observation));
     }
 
-    /// What was left out last, when nothing came after it that could have told of it.
+    /// The latest missed observations, if no later observation has reported them.
     fn tell_missed(&self) {
         let count = self.missed.swap(0, Ordering::Relaxed);
         if let Some(last) = self.last.as_ref().filter(|_| count > 0) {

@@ -1,5 +1,5 @@
-//! `tracing` as one observer: a span per run and per execution, with names that OpenTelemetry knows, and an event
-//! where something failed.
+//! `tracing` as an observer: a span per run and per execution with names for OpenTelemetry, and an event for each
+//! failure.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::outcome::RunError;
 
 /// Gives runs and executions `tracing` spans.
 ///
-/// What a step logs with `tracing` lies in its execution's span, and that in its run's span, also across awaits. A
-/// run's span lies in the one that is current where the run is started: a request's, or that of an execution whose
-/// step starts it. Each attempt of an execution has a span of its own; one that is followed by another has failed like
-/// any other. A failed attempt, a refused commit and the end of a run are events in their spans.
+/// A step's own `tracing` events are in its execution's span, and that is in its run's span, also across awaits. A
+/// run's span is in the current one at its start: a request's, or the span of the execution whose step starts it. Each
+/// attempt of an execution has a span of its own, and a retried one counts as failed. A failed attempt, a refused
+/// commit and the end of a run are events in their spans.
 ///
 /// | span | fields from the start | fields at the end |
 /// |---|---|---|
 /// | `workflow.run` | `workflow.name`, `workflow.run.id`, `workflow.thread.id` | `workflow.run.status` |
 /// | `workflow.execution` | `workflow.step.name`, `workflow.execution.id`, `workflow.execution.attempt`, `workflow.scope.id` | `workflow.execution.outcome`: `succeeded`, `failed`, `refused` or `dropped` |
 ///
-/// Both have what bridges to OpenTelemetry look for: `otel.name` (`run Shop`, `execute add_up`), `otel.kind`
+/// Both have the fields of bridges to OpenTelemetry: `otel.name` (`run Shop`, `execute add_up`), `otel.kind`
 /// (`internal`), and after a failure `otel.status_code` (`ERROR`), `otel.status_description` and `error.type`: the
-/// class of a step's error, or the kind of the run's. A run that was cancelled is no error.
+/// class of a step's error, or the kind of the run's. A cancelled run is no error.
 ///
 /// ```
 /// use workflow_core::{Engine, TracingObserver};
@@ -43,7 +43,7 @@ impl TracingObserver {
 }
 
 impl Observer for TracingObserver {
-    /// Nothing: spans and their events are made where the run is.
+    /// Does nothing: the run itself makes spans and their events.
     fn observe(&self, _: &Observation) {}
 
     fn wants_spans(&self) -> bool {
@@ -73,7 +73,7 @@ impl Ended<'_> {
     }
 }
 
-/// The span of a run; disabled if nobody wants one.
+/// The span of a run; disabled if no observer needs one.
 pub(crate) fn run_span(workflow: &str, run: &RunId, thread: &ThreadId) -> Span {
     tracing::info_span!(
         "workflow.run",
@@ -113,7 +113,7 @@ pub(crate) fn execution_span(
     )
 }
 
-/// Writes on the span of an attempt that it failed and is to be followed by another.
+/// Records on the span of an attempt that it failed and another follows.
 pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
     let class = error.class();
     span.record("workflow.execution.outcome", Ended::Failed(error).name());
@@ -121,7 +121,7 @@ pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
     tracing::event!(parent: span, Level::WARN, %class, %error, ?retry_in, "attempt failed");
 }
 
-/// Writes on an execution's span what came of it.
+/// Records the outcome on an execution's span.
 pub(crate) fn note_execution(span: &Span, ended: Ended<'_>) {
     span.record("workflow.execution.outcome", ended.name());
     match ended {
@@ -136,7 +136,7 @@ pub(crate) fn note_execution(span: &Span, ended: Ended<'_>) {
     }
 }
 
-/// Writes on a run's span how it ended.
+/// Records the final status on a run's span.
 pub(crate) fn note_run(span: &Span, status: RunStatus, error: Option<&RunError>) {
     span.record("workflow.run.status", field::display(status));
     if let Some((error, kind)) = error.and_then(|error| Some((error, kind_of(error)?))) {
@@ -151,7 +151,7 @@ fn fail(span: &Span, kind: &dyn std::fmt::Display, error: &dyn std::fmt::Display
     span.record("otel.status_description", field::display(error));
 }
 
-/// A word for each kind of error, of which there are few; none for what is no failure.
+/// A word for each kind of error; `None` for a status that is no failure.
 fn kind_of(error: &RunError) -> Option<&'static str> {
     Some(match error {
         RunError::Cancelled { .. } => return None,

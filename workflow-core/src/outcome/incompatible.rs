@@ -1,21 +1,21 @@
-//! Why the workflow as it is now is not the one that wrote a run's journal (S41).
+//! The difference between a changed workflow and a run's journal (S41).
 
 use std::fmt;
 
 use crate::store::Position;
 use crate::table::TableDifference;
 
-/// Why a run cannot go on with its workflow as that is now. The run is left as it is.
+/// Why a run's journal does not fit its changed workflow. The journal stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Incompatibility {
-    /// The table is another, in things that the run's journal tells of: each of them.
+    /// The table differs in facts that the journal depends on: all of them.
     Table(Vec<TableDifference>),
-    /// The journal says what the workflow would not have led to, or has an event that it cannot read.
+    /// The journal has a record that this workflow would not lead to, or an event that it cannot decode.
     Journal {
         /// The first such record.
         position: Position,
-        /// What is different.
+        /// The difference.
         what: String,
     },
 }

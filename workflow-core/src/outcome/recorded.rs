@@ -1,4 +1,4 @@
-//! Why nothing can be said of a run by its records alone.
+//! Errors of reading a run from its records alone.
 
 use crate::id::RunId;
 use crate::outcome::Incompatibility;
@@ -9,7 +9,7 @@ use crate::store::Position;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordedRunError {
-    /// The first record does not say how the run began, or there is none; or neither an event nor an end is among them.
+    /// The first record does not begin a run, there is no record, or no record opens or ends the run.
     #[error("the records of run `{run}` do not begin with how it began, and the event that opened it")]
     NoBeginning {
         /// The run.
@@ -22,39 +22,39 @@ pub enum RecordedRunError {
     NewerFormat {
         /// The run.
         run: RunId,
-        /// The record that says so.
+        /// The record that names the format.
         position: Position,
         /// The format.
         format: u32,
-        /// The latest that is read here.
+        /// The latest supported format.
         known: u32,
     },
-    /// The table by which the last of them were written is no table.
+    /// The latest table of the records is damaged.
     #[error("the table in record {position} of run `{run}` cannot be read")]
     UnreadableTable {
         /// The run.
         run: RunId,
         /// The record that has it.
         position: Position,
-        /// What is wrong with it.
+        /// The problem.
         source: serde_json::Error,
     },
-    /// The table by which the last of them were written is one that no workflow has.
+    /// No workflow can have the latest table of the records.
     #[error("the table in record {position} of run `{run}` is of no workflow")]
     UnsoundTable {
         /// The run.
         run: RunId,
         /// The record that has it.
         position: Position,
-        /// What is wrong with it.
+        /// The problem.
         source: TableError,
     },
-    /// They tell what a workflow of this table does not do: they were changed, or some of them are missing.
+    /// A workflow of this table does not lead to these records: they were changed, or some are missing.
     #[error("run `{run}` cannot be followed: {difference}")]
     Contradiction {
         /// The run.
         run: RunId,
-        /// Where, and what.
+        /// The record and the difference.
         difference: Incompatibility,
     },
 }

@@ -1,4 +1,4 @@
-//! What is said of a run that used its executions up.
+//! The text of the error of a run that reached its bound of executions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The attempts of an execution that failed and were to be followed by another, as people are told of them.
+//! The failed attempts of an execution, as reports and explanations show them.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::error::ErrorClass;
 use crate::text::{enumerated, times};
 
-/// How many delays are printed; the rest is counted.
+/// How many delays are printed. The others are counted.
 const DELAYS: usize = 5;
 
-/// An attempt that failed and is, or was, to be followed by another.
+/// A failed attempt that another follows, or was to follow.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,14 +50,14 @@ const DELAYS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailedAttempt {
-    /// What kind of failure.
+    /// The class of the failure.
     pub class: ErrorClass,
     /// The error's text.
     pub error: String,
-    /// How long after it the next attempt was to begin.
+    /// The delay between it and the next attempt.
     pub retry_in: Duration,
-    /// Whether the next attempt begins with the step's compaction: what the step works with was too large, and has not
-    /// been made smaller since.
+    /// Whether the next attempt begins with the step's compaction: the input was too large, and was not compacted
+    /// since.
     pub compacts: bool,
 }
 
@@ -67,13 +67,13 @@ impl fmt::Display for FailedAttempt {
     }
 }
 
-/// Whether the attempt after the last that failed has begun.
+/// Whether the attempt after the last failed one has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextAttempt {
     Began,
-    /// It is waited for.
+    /// The execution waits for it.
     Due,
-    /// It was waited for until the execution ended.
+    /// The execution ended before it began.
     NeverCame,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn tried(attempts: &[FailedAttempt], next: NextAttempt) -> String {
     failed + &retries(&delays, next)
 }
 
-/// Which attempts followed, and which was to.
+/// The attempts that followed, and the one that was to follow.
 fn retries(delays: &[Duration], next: NextAttempt) -> String {
     let (last, before) = delays.split_last().map_or((None, delays), |(last, before)| (Some(*last), before));
     let (made, to_come) = match (next, last) {
@@ -104,7 +104,7 @@ fn retries(delays: &[Duration], next: NextAttempt) -> String {
     if made.is_empty() { to_come } else { format!(", retried {}{to_come}", after(made)) }
 }
 
-/// After which delays.
+/// The delays before them.
 fn after(delays: &[Duration]) -> String {
     if delays.iter().all(Duration::is_zero) {
         return "at once".into();

@@ -1,13 +1,13 @@
-//! Why a failure is final: the other half of what a policy decides, kept and told like the delay of a retry.
+//! The reasons why a failure is final. Journal and observers get them, as they get the delay of a retry.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a failed attempt is not followed by another.
+/// The reason why no attempt follows a failed one.
 ///
-/// It comes with every failure of an execution: in its trace, in its explanation, to observers and in the journal.
+/// It is part of every failure of an execution: in its trace and its explanation, in observations and in the journal.
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,24 +46,24 @@ use serde::{Deserialize, Serialize};
 pub enum NotRetried {
     /// The policy retries no failures of this class.
     Class,
-    /// Every retry that the policy has for failures of this class was made.
+    /// All retries of the policy for this class were made.
     UsedUp {
-        /// How many there are.
+        /// The number of these retries.
         retries: u32,
     },
-    /// The next attempt would begin later than the policy allows, whatever the class.
+    /// The next attempt would begin later than the policy allows for any class.
     Budget {
-        /// How long after the first attempt began the last may begin.
+        /// The latest beginning of an attempt, from the beginning of the first one.
         budget: Duration,
     },
-    /// The policy would retry it, and the run has ended, or its stop event is on the way into the log (S28).
+    /// The policy would retry, but the run has ended, or its stop event is on the way into the log.
     RunEnding,
-    /// The engine's clock panicked while the attempt was waited for, as one does that finds no timers: it never began.
+    /// The engine's clock panicked during the delay, for example without timers. The attempt never began.
     Clock,
 }
 
 impl NotRetried {
-    /// Whether it says more than the class of the failure does.
+    /// Whether the reason adds to the class of the failure.
     pub(crate) fn is_news(self) -> bool {
         self != Self::Class
     }

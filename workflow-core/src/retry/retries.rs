@@ -1,26 +1,24 @@
-//! How often, and after which delays.
+//! The number of retries and their delays.
 //!
-//! No crate for backoff is used. What `backon` and `backoff` offer keeps count of the attempts, draws its own jitter and is
-//! made for a loop that sleeps in between. Here a delay is a function of policy, failures and seed, which is asked anew for
-//! every failure, without a clock, and whose answer is journaled.
+//! No backoff crate is used. `backon` and `backoff` count the attempts, draw their own jitter, and serve a loop that
+//! sleeps in between. Here a delay is a function of policy, failures and seed. It needs no clock, is computed for every
+//! failure, and its result is journaled.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use super::NotRetried;
 
-/// The longest delay there is: a century. A point in time beyond it may not be one that a clock can show.
+/// The longest delay: a century. A later time may be out of a clock's range.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// The most retries there are of one class.
+/// The most retries of one class.
 const MOST: u32 = 10_000;
 
-/// How often failures of one class are retried, and after which delays.
+/// The number of retries for one class of failures, and their delays.
 ///
-/// However many are asked for, there are at most 10,000: a run keeps why each attempt failed.
-///
-/// A delay is counted from the end of the attempt that failed. [`jitter`](Self::jitter) only shortens it, so that no
-/// delay is longer than what is written here.
+/// At most 10,000, because a run stores the reason of each failure. A delay begins at the end of the failed attempt.
+/// [`jitter`](Self::jitter) only shortens it, so no delay is longer than written here.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,7 +51,7 @@ enum Delays {
 }
 
 impl Retries {
-    /// Not once.
+    /// No retry.
     ///
     /// ```
     /// assert_eq!(workflow_core::Retries::none().delay(1, 0), None);
@@ -62,7 +60,7 @@ impl Retries {
         Self::new(0, Delays::Fixed(Duration::ZERO))
     }
 
-    /// So many times, always after the same delay; with none, at once.
+    /// So many retries, each after the same delay, which may be zero.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,7 +73,7 @@ impl Retries {
         Self::new(times, Delays::Fixed(delay))
     }
 
-    /// As many times as there are delays, after one after the other.
+    /// One retry for each of these delays, in this order.
     ///
     /// ```
     /// use std::time::Duration;
@@ -91,8 +89,8 @@ impl Retries {
         Self::new(times, Delays::Listed(Cow::Owned(delays)))
     }
 
-    /// So many times: the first after this delay, and each further one after twice the delay before it, or by another
-    /// [`factor`](Self::factor).
+    /// So many retries with growing delays. The first delay is `first`, and each later one twice the previous, or times
+    /// another [`factor`](Self::factor).
     ///
     /// ```
     /// use std::time::Duration;
@@ -118,8 +116,8 @@ impl Retries {
         Self::new(times, Delays::Listed(Cow::Borrowed(delays)))
     }
 
-    /// Sets by what [`exponential`](Self::exponential) delays grow; others stay as they are. Less than 1 is taken
-    /// as 1.
+    /// Sets the factor of [`exponential`](Self::exponential) delays. Other delays stay unchanged. Less than 1 counts as
+    /// 1.
     ///
     /// ```
     /// use std::time::Duration;
@@ -130,13 +128,13 @@ impl Retries {
     /// ```
     pub fn factor(mut self, by: f64) -> Self {
         if let Delays::Exponential { factor, .. } = &mut self.delays {
-            // Also of what is no number.
+            // NaN also counts as 1.
             *factor = by.max(1.0);
         }
         self
     }
 
-    /// No delay is longer than this. Without it none is longer than a century.
+    /// Sets the longest delay. Default: a century.
     ///
     /// ```
     /// use std::time::Duration;
@@ -150,12 +148,14 @@ impl Retries {
         self
     }
 
-    /// Shortens each delay at random, by at most this part of it: with 0.5 it lasts between half of its time and all of
-    /// it. So what failed together does not come back together. Less than 0, or no number, is taken as 0, more than 1 as 1.
+    /// Shortens each delay at random, by at most this part of it. Default: 0.
     ///
-    /// One build of a program draws the same delay for the same attempt of the same run. Another build may draw another:
-    /// the run makes the seed with the hasher of the standard library, which may change from one release of Rust to the
-    /// next. The delay that was chosen is journaled with the attempt that failed (S36).
+    /// With 0.5 a delay lasts between half of its time and all of it, so that simultaneous failures do not retry
+    /// simultaneously. Less than 0, and NaN, count as 0, and more than 1 as 1.
+    ///
+    /// One build of a program draws the same delay for the same attempt of the same run. Another build may draw
+    /// another: the run makes the seed with the standard library's hasher, which may change between releases of Rust.
+    /// The chosen delay is journaled with the failed attempt.
     ///
     /// ```
     /// use std::time::Duration;
@@ -171,7 +171,8 @@ impl Retries {
         self
     }
 
-    /// The delay after so many failures, from 1; `None` once every retry is used up. A function of its arguments alone.
+    /// The delay after so many failures, from 1; `None` once all retries are used up. A function of its arguments
+    /// alone.
     ///
     /// ```
     /// use std::time::Duration;
@@ -190,7 +191,7 @@ impl Retries {
         Some(shortened(written.min(self.cap), self.jitter, seed))
     }
 
-    /// Why there is no further one.
+    /// The reason for no further retry.
     pub(super) const fn over(&self) -> NotRetried {
         match self.times {
             0 => NotRetried::Class,

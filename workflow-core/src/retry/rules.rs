@@ -1,4 +1,4 @@
-//! What an engine does about failures: the policy of its steps, and which class errors of the user's types have.
+//! An engine's rules for failures: the default policy of its steps, and the classes of users' error types.
 
 use std::error::Error;
 
@@ -6,19 +6,19 @@ use super::RetryPolicy;
 use crate::error::{ErrorClass, StepError};
 use crate::panics::caught;
 
-/// Says which class an error has, if it knows its type.
+/// Returns the class of an error, if it knows the type.
 type Classifier = Box<dyn Fn(&StepError) -> Option<ErrorClass> + Send + Sync>;
 
 /// The rules of one engine.
 #[derive(Default)]
 pub(crate) struct Rules {
-    /// For every step that has none of its own.
+    /// For every step without a policy of its own.
     pub(crate) policy: RetryPolicy,
     classifiers: Vec<Classifier>,
 }
 
 impl Rules {
-    /// Adds a classifier; of two for one type the later counts.
+    /// Adds a classifier. A later one for the same type replaces the earlier one.
     pub(crate) fn classify<E: Error + 'static>(
         &mut self,
         class: impl Fn(&E) -> ErrorClass + Send + Sync + 'static,
@@ -26,8 +26,8 @@ impl Rules {
         self.classifiers.push(Box::new(move |error| error.downcast_ref::<E>().map(&class)));
     }
 
-    /// The error with a class, if it came without one and anybody knows its type. A classifier that panics has said
-    /// nothing.
+    /// Classifies an error without a class, if a classifier knows its type. A panic of a classifier counts as no
+    /// answer.
     pub(crate) fn classified(&self, error: StepError) -> StepError {
         if error.is_classified() {
             return error;

@@ -1,7 +1,16 @@
-//! Workflows that run workflows: the injectable through which a step starts child runs, and how a child and its
-//! parent name each other. What a run knows of its children is in `family`, what a child knows of its parent in
-//! `birth`, and what one execution has started in `brood`, and how parent and child
-//! find each other after a restart in `reunion`; places and limits are the engine's.
+//! Workflows that run workflows: the injectable through which a step starts child runs, and the names of child and
+//! parent.
+//!
+//! ```text
+//! parent run ── Family: all its children, for its report and its end
+//!    └ attempt ── Brood: the children of this attempt, their ids; drops awaited children with the attempt
+//!         └ child run ── Birth: its link up (weak), the signal that it is no longer awaited, the lent permit
+//! ```
+//!
+//! `Reunion` re-attaches parent and child after a resume. Limits and permits belong to the engine.
+//!
+//! Invariant: an awaited child ends before its execution, and every child before its cancelled parent (S31). Parents
+//! hold their children strongly, for their reports; children hold their parents weakly.
 
 use std::any::Any;
 use std::fmt;
@@ -42,32 +51,32 @@ pub(crate) use registry::Family;
 /// A child's failure is a value; with `?` it becomes the step's error.
 ///
 /// # Ids
-/// A child's id is made of its parent's: `order-17/price-x3.1` is the first child of execution `x3`, which is one of
-/// `price`, in the run `order-17`. They are numbered by the calls, not by who is polled first. An id that is given in
-/// [`RunOptions`] stands for the number: `order-17/price-x3.eu`. A later attempt of the execution has children of its
-/// own, since the first one's have ended: `order-17/price-x3.a2.1`.
+/// A child's id begins with its parent's: `order-17/price-x3.1` is the first child of execution `x3`, an execution of
+/// step `price`, in run `order-17`. Children are numbered in the order of the calls, and not of the polls. An id in
+/// [`RunOptions`] replaces the number: `order-17/price-x3.eu`. A later attempt of the execution has children of its
+/// own, because those of the first attempt have ended: `order-17/price-x3.a2.1`.
 ///
 /// # After a restart
-/// An execution that had not ended runs again (S39), and finds the children that it began before under their ids: those
-/// that go on do so, and of those that have ended it is told how. What their journals say counts: thread, time, configuration,
-/// metadata and start event are those of the first time, whatever the call says now, so that what a step makes of the time
-/// or of chance does no harm. Another workflow is refused with [`StartError::WrongWorkflow`], and the id of a run that is
-/// no child of the execution, or is one of the other of `run` and `start`, with [`StartError::DuplicateRun`].
+/// An interrupted execution runs again, and finds the children that it began before by their ids. Open children
+/// continue, and ended ones return their outcome. The child's journal counts: its thread, time, configuration, metadata
+/// and start event are those of the first call, whatever the second call passes. So a step may depend on the time or on
+/// chance. A call for another workflow is refused with [`StartError::WrongWorkflow`]. A call is refused with
+/// [`StartError::DuplicateRun`] if the id belongs to a run that is no child of the execution, or if it mixes `run` and
+/// `start`.
 ///
 /// # Limits
-/// Children nest three deep, or [`max_child_depth`](crate::EngineBuilder::max_child_depth). Eight children of an
-/// engine have a place in which they execute steps, or
-/// [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children); those above that begin, and their steps
-/// wait for a place, in the order in which they come to it. A child that waits for a reply or an event takes no place.
-/// One that runs children of its own lends them its place, so that nested children never wait for each other; its other
-/// steps may go on meanwhile, so that more children may be at work than there are places. Children take none of the
-/// places of [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs).
+/// Children nest three deep, or [`max_child_depth`](crate::EngineBuilder::max_child_depth). Eight children of an engine
+/// have a permit to execute steps, or [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
+/// Further children begin, and their steps wait for a permit, in order. A child that waits for a reply or an event
+/// needs no permit. A child with children of its own lends them its permit, so nested children never wait for each
+/// other. Its other steps may run meanwhile, so more children may be active than there are permits. Children use no
+/// permits of [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs).
 ///
-/// # What is seen of them
-/// What a child shows is shown by its parent as well, as [`DisplayItem::Child`](crate::DisplayItem::Child), and is
-/// taken back with what the parent's attempt showed (S25). Observers see
-/// [`ChildStarted`](crate::Observed::ChildStarted) and [`ChildEnded`](crate::Observed::ChildEnded), and the child's own
-/// observations as those of any run. Its `tracing` span lies in that of the execution.
+/// # Display and observers
+/// A parent also shows the items that its child shows, as [`DisplayItem::Child`](crate::DisplayItem::Child), and
+/// retracts them with the items of its own attempt. Observers see [`ChildStarted`](crate::Observed::ChildStarted) and
+/// [`ChildEnded`](crate::Observed::ChildEnded), and the child's own observations as those of any run. The child's
+/// `tracing` span is inside the span of the execution.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -131,19 +140,19 @@ impl Children {
         Ok(Self { brood: brood.downcast().map_err(|_| slot.mismatch())? })
     }
 
-    /// Runs a child to its end and returns its output, or how it ended without.
+    /// Runs a child to its end and returns its output, or the error that ended it.
     ///
-    /// The child begins when the future is first polled; dropping it cancels the child, and so does the end of the
-    /// execution, wherever the future has gone. A start event that no step of `C` takes does not compile.
+    /// The child begins when the future is first polled. The engine cancels the child when the future is dropped or the
+    /// execution ends. A start event that no step of `C` takes does not compile.
     ///
     /// # Errors
-    /// As [`RunHandle::outcome`]; [`RunError::Start`] with what [`start`](Self::start) says if it was not started.
+    /// As [`RunHandle::outcome`]. [`RunError::Start`] with an error of [`start`](Self::start), if the child was not
+    /// started.
     ///
-    /// That the store did not take what the child wrote is not told to the step, for it says nothing of how the child
-    /// ends: the parent stops as well, with [`RunError::Store`], and both are left as they are, to be gone on with. With a
-    /// store the same is true of a child whose task is gone ([`RunError::Abandoned`]), one that goes on in another engine
-    /// ([`StartError::Elsewhere`]), and one that was begun before and cannot go on with its workflow as that is now, or
-    /// whose workflow is not hosted any more.
+    /// The step does not see an error of the child's store, because the child has no outcome then. The parent stops as
+    /// well, with [`RunError::Store`], and both can be resumed. With a store the same holds in these cases: the child's
+    /// task is gone ([`RunError::Abandoned`]), another engine drives the child ([`StartError::Elsewhere`]), or the
+    /// child's journal does not fit its workflow any more or the engine does not host it.
     ///
     /// ```
     /// # use workflow_core::prelude::*;
@@ -179,8 +188,9 @@ impl Children {
         self.run_with::<C>(event, RunOptions::new())
     }
 
-    /// The same with a name, a thread, configuration or metadata of the child's own. An id in the options is the last
-    /// part of the child's.
+    /// Runs a child with an id, a thread, configuration or metadata of its own.
+    ///
+    /// An id in the options is the last part of the child's id.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -194,21 +204,22 @@ impl Children {
         Box::pin(async move { output_of::<C>(&ended.await?) })
     }
 
-    /// Starts a child that goes on by itself, and returns a handle on it; with a store, when the store has its
-    /// beginning.
+    /// Starts an independent child and returns a handle on it.
     ///
-    /// Other than with [`run`](Self::run), the step is told if the store lets the child down: here with
-    /// [`StartError::Store`], later by the handle, with [`RunError::Store`]. The child is left as it is then, and goes on with
-    /// [`resume_open_runs`](crate::Engine::resume_open_runs) or [`attach`](crate::Engine::attach); the execution may have ended
-    /// by then, and what it made of the error stands.
+    /// With a store the future completes when the store has the child's beginning.
     ///
-    /// A step of a *child* that waits for the outcome of what it has started keeps its place meanwhile, which
-    /// [`run`](Self::run) would have lent: enough of them wait for each other.
+    /// Unlike with [`run`](Self::run), the step sees an error of the child's store: here as [`StartError::Store`], and
+    /// later from the handle as [`RunError::Store`]. The child's journal stays as it is, and
+    /// [`resume_open_runs`](crate::Engine::resume_open_runs) or [`attach`](crate::Engine::attach) resumes the child. If
+    /// the execution has ended by then, its result stands.
+    ///
+    /// A step of a *child* that waits for the outcome of a started child keeps its permit meanwhile, which
+    /// [`run`](Self::run) would have lent. Enough of these steps wait for each other.
     ///
     /// # Errors
-    /// [`StartError::UnknownWorkflow`] if the parent's engine does not host the workflow,
-    /// [`StartError::TooDeep`], [`StartError::ParentEnded`] if the execution has ended, and whatever
-    /// [`Engine::start_with`](crate::Engine::start_with) says.
+    /// [`StartError::UnknownWorkflow`] if the parent's engine does not host the workflow, [`StartError::TooDeep`],
+    /// [`StartError::ParentEnded`] if the execution has ended, and the errors of
+    /// [`Engine::start_with`](crate::Engine::start_with).
     pub fn start<C: Workflow>(
         &self,
         event: impl StartEvent,
@@ -216,8 +227,9 @@ impl Children {
         self.start_with::<C>(event, RunOptions::new())
     }
 
-    /// The same with a name, a thread, configuration or metadata of the child's own. An id in the options is the last
-    /// part of the child's.
+    /// Starts a child with an id, a thread, configuration or metadata of its own.
+    ///
+    /// An id in the options is the last part of the child's id.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -232,7 +244,7 @@ impl Children {
     }
 }
 
-/// Does not compile if no step of `C` takes the event, whose type has no name where it is given.
+/// Does not compile if no step of `C` takes the event. An argument, because callers cannot name the event's type.
 fn assert_taken<C: Workflow, S: StartEvent>(_: &S) {
     const { crate::spec::check::taken_from_outside::<S>(C::TABLE) };
 }

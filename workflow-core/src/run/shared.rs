@@ -148,7 +148,7 @@ impl RunShared {
         }
     }
 
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.status.has_begun()
     }
 

@@ -10,7 +10,7 @@ use crate::outcome::{RunError, SendError, StartError};
 use crate::store::StoreError;
 use crate::workflow::Workflow;
 
-/// What opens a run: a workflow and its start event, without their types.
+/// The workflow and the start event of a run, without their types.
 pub(crate) struct Start {
     pub(crate) workflow: &'static str,
     pub(crate) workflow_type: TypeId,
@@ -36,7 +36,7 @@ pub(crate) async fn begun(
         Err(RunError::Conflict { run }) => Err(StartError::DuplicateRun { run }),
         Err(RunError::Store { source }) => Err(StartError::Store(source)),
         Err(error @ RunError::Abandoned) => Err(StartError::Store(StoreError::unavailable(error))),
-        // It was cancelled at once, which its handle says.
+        // A caller cancelled the run at once, and its handle says so.
         _ => Ok(()),
     }
 }

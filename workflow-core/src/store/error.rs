@@ -1,4 +1,4 @@
-//! What can go wrong with a store, for those who use it and for those who write it.
+//! Errors of stores, for their users and their implementors.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Position;
 use crate::error::with_causes;
 use crate::id::RunId;
 
-/// A store's call that did not do what was asked.
+/// An error of a store's call.
 ///
 /// ```
 /// use workflow_core::{Position, StoreError};
@@ -21,59 +21,57 @@ use crate::id::RunId;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The journal does not end where it was expected to; nothing was changed (S40).
+    /// The journal ends elsewhere than expected. Nothing was changed.
     #[error("the journal ends at {found} and not at {expected}: somebody else has written to the run")]
     Conflict {
-        /// Where it was expected to end.
+        /// The expected end.
         expected: Position,
-        /// Where it ends.
+        /// The real end.
         found: Position,
     },
-    /// An event has no form that the store can keep, or the batch is larger than the store takes at once; nothing was
-    /// changed.
+    /// The store cannot represent an event, or refuses a write of this size. Nothing was changed.
     #[error("the store refuses what it was given: {source}")]
     Unserialisable {
-        /// What the type's own `Serialize` reported, or the store's own error, which says how large the batch may be.
+        /// The error of the type's own `Serialize`, or the store's error, with the size that it accepts.
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// What the store has of the run cannot be read.
+    /// The stored bytes of the run cannot be read.
     #[error("the journal of run `{run}` cannot be read at position {position}")]
     Corrupt {
         /// The run.
         run: RunId,
         /// The first record that cannot be read.
         position: Position,
-        /// What is wrong with it.
+        /// The reason.
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The run's journal has a later format than this program reads: it was written by a program with a later release of
-    /// this library. It is left as it is.
+    /// The run's journal has a format of a later release. The journal stays as it is.
     #[error(
         "the journal of run `{run}` has format {format} from record {position} on, and this program reads formats up to {known}: go on with it by the program that wrote it, or a later one"
     )]
     NewerFormat {
         /// The run.
         run: RunId,
-        /// The record that says so.
+        /// The record that names the format.
         position: Position,
         /// The format.
         format: u32,
         /// The latest format that this program reads.
         known: u32,
     },
-    /// The store cannot do its work now; whether the call took effect is unknown.
+    /// The store cannot work now. The call may or may not have taken effect.
     #[error("the event store is unavailable")]
     Unavailable {
-        /// What the store reported.
+        /// The store's error.
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The engine shut down before its store answered; whether the call took effect is unknown.
+    /// The engine shut down before its store answered. The call may or may not have taken effect.
     #[error("the engine shut down before its store answered")]
     ShutDown,
     /// The engine was built without a store.
     #[error("the engine keeps no journals: give it a store with `.store(…)`")]
     NoStore,
-    /// The run has not ended, so that its journal must stay, and with it those of the runs that it is a child of.
+    /// The run has not ended, so its journal and those of its parents must stay.
     #[error("run `{run}` has not ended: cancel it first")]
     InUse {
         /// The run.
@@ -81,7 +79,7 @@ pub enum StoreError {
     },
 }
 
-/// Two errors are equal if they are of one kind and say the same, with what caused them.
+/// Two errors are equal if they are of one kind and have equal texts and causes.
 impl PartialEq for StoreError {
     fn eq(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
@@ -104,12 +102,12 @@ impl StoreError {
         Self::Unavailable { source: Arc::new(source) }
     }
 
-    /// Wraps what a record's serialisation reported.
+    /// Wraps the error of a record's serialisation.
     pub fn unserialisable(source: impl Error + Send + Sync + 'static) -> Self {
         Self::Unserialisable { source: Arc::new(source) }
     }
 
-    /// Wraps what makes a record unreadable.
+    /// Wraps the reason why a record is unreadable.
     pub fn corrupt(run: &RunId, position: Position, source: impl Error + Send + Sync + 'static) -> Self {
         Self::Corrupt { run: run.clone(), position, source: Arc::new(source) }
     }

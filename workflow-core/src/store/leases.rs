@@ -1,4 +1,4 @@
-//! Leases that are kept in memory, for stores that one process uses at a time.
+//! Leases in memory, for stores that one process uses at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::id::EngineId;
 
-/// The leases of engines, in memory: for an [`EventStore`](crate::EventStore) that only one process uses at a time. The
-/// next process begins with none, so that every run of the one before it is an orphan at once.
+/// The leases of engines, in memory.
 ///
-/// It holds an entry for each engine whose lease has not run out, and forgets the others with the next call. O(engines)
-/// per call.
+/// For an [`EventStore`](crate::EventStore) that only one process uses at a time. The next process begins without
+/// leases, so it can claim every run of the previous one at once. There is one entry for each engine whose lease has
+/// not run out; each call forgets the others. O(engines) per call.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::id::EngineId;
 /// ```
 #[derive(Debug, Default)]
 pub struct Leases {
-    /// Held for one operation at a time.
+    /// Locked for one operation at a time.
     held: Mutex<BTreeMap<EngineId, Held>>,
 }
 
@@ -42,16 +42,16 @@ impl Held {
 }
 
 impl Leases {
-    /// What [`EventStore::lease`](crate::EventStore::lease) does, by the monotonic clock of the machine; on a tokio
-    /// runtime whose time is paused, by that.
+    /// Implements [`EventStore::lease`](crate::EventStore::lease) by the machine's monotonic clock. On a tokio runtime
+    /// with paused time, that time counts.
     pub fn renew(&self, engine: &EngineId, duration: Duration) -> Vec<EngineId> {
         self.renew_at(engine, duration, tokio::time::Instant::now().into_std())
     }
 
-    /// The same for a store with a clock of its own. A time before that of an earlier call does no harm: what has run
-    /// out by then is forgotten already.
+    /// The same for a store with a clock of its own. `now` may be earlier than in a previous call; leases that ran out
+    /// by then are forgotten already.
     pub fn renew_at(&self, engine: &EngineId, duration: Duration, now: Instant) -> Vec<EngineId> {
-        // Every operation leaves it whole.
+        // Every operation leaves the map whole, so a poisoned lock is usable.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.insert(engine.clone(), Held { since: now, duration });
         held.retain(|_, lease| !lease.has_run_out(now));

@@ -1,5 +1,4 @@
-//! The event store that lives and dies with its process. Records stay the values they are: nothing is ever
-//! serialised.
+//! The store of journals in memory. It is lost with its process, and serialises nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +12,9 @@ use super::{
 };
 use crate::id::{EngineId, RunId};
 
-/// Keeps journals in memory, until they are removed.
+/// Stores journals in memory, until they are removed.
 ///
-/// It is for tests, and for programs that look at the journals of their runs while they run. It does not
-/// forget by itself.
+/// For tests, and for programs that read the journals of their runs. It removes nothing by itself.
 ///
 /// ```
 /// use workflow_core::{EventStore, MemoryStore, Position};
@@ -30,7 +28,7 @@ use crate::id::{EngineId, RunId};
 /// ```
 #[derive(Default)]
 pub struct MemoryStore {
-    /// Held for one operation at a time, never while anything of a user's runs.
+    /// Locked for one operation at a time, never while a user's code runs.
     runs: Mutex<BTreeMap<RunId, Journal>>,
     leases: Leases,
 }
@@ -38,7 +36,7 @@ pub struct MemoryStore {
 struct Journal {
     records: Vec<Record>,
     run: RunSummary,
-    /// When its latest batch was written, by the machine's clock.
+    /// The time of its latest write, by the machine's clock.
     written: SystemTime,
 }
 
@@ -51,7 +49,7 @@ impl Journal {
 
 impl MemoryStore {
     fn runs(&self) -> MutexGuard<'_, BTreeMap<RunId, Journal>> {
-        // Nothing panics while it is held, and every operation leaves it whole.
+        // No code panics under this lock, and every operation leaves the map whole.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +91,7 @@ impl MemoryStore {
         let mut runs = self.runs();
         let chosen = kept.choose(runs.iter().map(|(id, journal)| (journal.stored(id), journal.written)));
         let removed: Vec<_> = chosen.iter().filter_map(|(stored, _)| runs.remove(&stored.id)).collect();
-        // Dropped after the lock is: values of users may have something to do in their `Drop`.
+        // Dropped after the lock, because the `Drop` of a user's value may do anything.
         drop(runs);
         removed.len() as u64
     }
@@ -113,7 +111,7 @@ impl EventStore for MemoryStore {
     }
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {
-        // Dropped after the lock is: values of users may have something to do in their `Drop`.
+        // Dropped after the lock, because the `Drop` of a user's value may do anything.
         let removed = self.runs().remove(run);
         StoreFuture::ready(Ok(removed.is_some()))
     }

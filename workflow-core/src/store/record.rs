@@ -1,4 +1,20 @@
-//! The records of a journal: what a run did, one after the other.
+//! The records of a journal: the facts of a run, in their order.
+//!
+//! A record has what a resume cannot derive. A journal reads like this, for a run whose step `prepare` succeeded once:
+//!
+//! ```text
+//! 0 RunStarted          format, workflow, its table, thread, options
+//! 1 EventLogged         #0 Begin, caused by the outside
+//! 2 ExecutionSucceeded  x1 of `prepare`, triggered by #0
+//! 3 EventLogged         #1 Item, caused by x1
+//! 4 RunWaiting          for an event from outside
+//! 5 RunResumed          another process took the run up (fences the first one off)
+//! …
+//! n RunEnded            completed
+//! ```
+//!
+//! Names of records and fields are part of the format: stored journals have them for ever. New kinds of record and
+//! optional fields may be added.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -21,42 +37,44 @@ mod event;
 
 pub use event::RecordedEvent;
 
-/// The format of the journals that this crate writes, and the latest that it reads. One that an earlier release cannot
-/// read right has a higher number.
+/// The journal format that this crate writes, and the latest that it reads. The number grows when earlier releases
+/// would misread a journal.
 pub const JOURNAL_FORMAT: u32 = 1;
 
 /// One record of a run's journal.
 ///
-/// A batch of a step's execution is its [`ExecutionSucceeded`](Self::ExecutionSucceeded) and the events that
-/// it emitted, in their order (S23). More kinds of record will be added.
+/// One record of a run's journal.
+///
+/// The records of a successful execution are one [`ExecutionSucceeded`](Self::ExecutionSucceeded), followed by the
+/// events that it emitted, in their order. More kinds of record may be added.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Record {
     /// The run began: the first record of every journal.
     RunStarted {
-        /// The format of what follows: [`JOURNAL_FORMAT`] where this crate writes it.
+        /// The format of the following records; [`JOURNAL_FORMAT`] where this crate writes them.
         format: u32,
         /// The workflow.
         workflow: Arc<str>,
-        /// Its table, by which what follows was written (S41).
+        /// The workflow's table, which the following records refer to.
         table: RecordedTable,
-        /// The thread that the run belongs to.
+        /// The thread of the run.
         thread: ThreadId,
-        /// The labels that it was started with.
+        /// The labels of the start.
         metadata: BTreeMap<String, String>,
-        /// The run that it is a child of.
+        /// The parent, of a child run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ParentRun>,
-        /// Whether an execution of that run waits for it.
+        /// Whether an execution of the parent waits for the run.
         #[serde(default)]
         awaited: bool,
-        /// Whether the thread was made for this run alone.
+        /// Whether the thread was created for this run only.
         private_thread: bool,
-        /// How long the run may be active.
+        /// How long the run may be active; `None` without a bound.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<Duration>,
-        /// The layers of configuration that it was started with, by the names of their types.
+        /// The layers of configuration of the start, by the names of their types.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         configs: BTreeMap<String, Value>,
         /// When.
@@ -68,33 +86,33 @@ pub enum Record {
         seq: Seq,
         /// Its scope.
         scope: ScopeId,
-        /// What caused it.
+        /// Its cause: an execution, a timer or the outside.
         cause: Cause,
         /// The event.
         event: RecordedEvent,
         /// When.
         at: SystemTime,
     },
-    /// An execution set a timer, with what it emitted: the event is logged when it is due, caused by the timer, or
-    /// by the expiry of the request that the timer closes.
+    /// An execution set a timer, beside the events that it emitted. When the timer is due, its event enters the log.
+    /// The cause is the timer, or the expiry of the request that the timer closes.
     TimerSet {
-        /// Which.
+        /// The timer.
         timer: TimerId,
-        /// Who has set it.
+        /// The execution that set it.
         execution: ExecutionId,
-        /// The scope that its event will be of.
+        /// The scope of its event.
         scope: ScopeId,
-        /// For one that closes a request: the request.
+        /// The request that the timer closes, if it closes one.
         request: Option<Seq>,
         /// When it is due.
         due: SystemTime,
-        /// What enters the log then; for the expiry of a request, the request.
+        /// The event that enters the log then; for the expiry of a request, the request.
         event: RecordedEvent,
-        /// When it was set, by the clock that says when it is due.
+        /// When it was set, by the clock of `due`.
         at: SystemTime,
     },
-    /// All branches of a fan-out are settled: the event that a gather takes entered the log (S48). What it
-    /// holds is what the branches left in the log.
+    /// All branches of a fan-out are settled, and the event for its gather entered the log. The gather's contents are
+    /// the events that the branches left in the log.
     FanOutGathered {
         /// Its position in the log.
         seq: Seq,
@@ -107,22 +125,22 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// A precondition answered. One that failed has ended the run.
+    /// A precondition answered. A failed precondition has no such record; it ends the run.
     PreconditionAnswered {
         /// The step it guards.
         step: Arc<str>,
-        /// Where it was asked.
+        /// The scope in which it was evaluated.
         scope: ScopeId,
-        /// The event that triggered the question.
+        /// The event that triggered it.
         trigger: Seq,
-        /// What it said.
+        /// The answer.
         answer: bool,
         /// When.
         at: SystemTime,
     },
-    /// An execution committed; what it emitted follows.
+    /// An execution succeeded; the events that it emitted follow.
     ExecutionSucceeded {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
@@ -130,16 +148,16 @@ pub enum Record {
         scope: ScopeId,
         /// The event that triggered it.
         trigger: Seq,
-        /// The fan-outs among what it emitted, in their order.
+        /// The fan-outs that it opened, in the order of its outputs.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         fan_outs: Vec<OpenedFanOut>,
         /// When.
         at: SystemTime,
     },
-    /// An attempt failed, and another is to begin so long after it: drawn once, and never again (S36). It left nothing
-    /// in the log.
+    /// An attempt failed, and another follows after a delay. The delay is chosen once and never again. The attempt left
+    /// nothing in the log.
     RetryScheduled {
-        /// Whose.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
@@ -147,23 +165,23 @@ pub enum Record {
         scope: ScopeId,
         /// The event that triggered it.
         trigger: Seq,
-        /// Which attempt failed, from 1.
+        /// The number of the failed attempt, from 1.
         attempt: u32,
-        /// What kind of failure.
+        /// The class of the failure.
         class: ErrorClass,
         /// The error's text.
         error: String,
-        /// How long after `at` the next attempt is to begin.
+        /// The delay from `at` to the next attempt.
         retry_in: Duration,
-        /// Whether it begins with the step's compaction.
+        /// Whether the next attempt begins with the step's compaction.
         compacts: bool,
         /// When.
         at: SystemTime,
     },
-    /// An execution failed for good; what it would have emitted is not in the log. If a step catches it, the event
-    /// that says so follows, caused by the [`Failure`](crate::scheduler::Cause::Failure) (S29).
+    /// An execution failed for good, and left nothing in the log. If a step catches the failure, its event follows,
+    /// caused by the [`Failure`](crate::scheduler::Cause::Failure).
     ExecutionFailed {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
         /// The step.
         step: Arc<str>,
@@ -171,18 +189,18 @@ pub enum Record {
         scope: ScopeId,
         /// The event that triggered it.
         trigger: Seq,
-        /// What kind of failure.
+        /// The class of the failure.
         class: ErrorClass,
         /// The error's text.
         error: String,
-        /// Why it is not attempted again.
+        /// The reason for not retrying.
         not_retried: NotRetried,
         /// When.
         at: SystemTime,
     },
     /// An execution started a child run, which has a journal of its own.
     ChildStarted {
-        /// The child, and who started it.
+        /// The child, and the execution that started it.
         child: ChildRun,
         /// The scope of the execution that started it.
         scope: ScopeId,
@@ -191,39 +209,38 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// The run goes on after whoever drove it was gone. It is written before anything else is done, so that of two who
-    /// go on with a run only one does (S40), and who drove it before cannot write any more.
+    /// Another engine or process resumed the run. This is the first record that it writes, so of two engines that
+    /// resume a run only one succeeds, and the previous owner can write no more.
     RunResumed {
-        /// The format of what follows.
+        /// The format of the following records.
         format: u32,
-        /// The workflow's table, by which what follows was written, if it is another than before (S41).
+        /// The workflow's table for the following records, if it differs from the one before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<RecordedTable>,
         /// When.
         at: SystemTime,
     },
-    /// The run waits. Nothing follows from it: it is for whoever looks at the store.
+    /// The run waits. A resume ignores this record; it is for viewers of the store.
     RunWaiting {
-        /// For what.
+        /// The events, replies or timers that it waits for.
         waits_for: WaitingFor,
         /// When it began to wait.
         at: SystemTime,
     },
-    /// The run's engine had lost its lease and has taken it again, and nobody had claimed the run meanwhile. It is
-    /// written before anything more is begun.
+    /// The run's engine lost its lease and has taken it again, and no other engine had claimed the run. Written before
+    /// the run begins anything more.
     RunKept {
         /// When.
         at: SystemTime,
     },
-    /// The run ended: the last record of every journal that is complete. What still ran is dropped without a
-    /// record.
+    /// The run ended: the last record of a complete journal. Executions in flight were dropped without a record.
     RunEnded {
-        /// How.
+        /// The run's final status.
         status: RunStatus,
-        /// Why, of one that was cancelled or failed.
+        /// The reason, of a run that was cancelled or failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// The step whose precondition failed, if it ended by that.
+        /// The step whose precondition failed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<Arc<str>>,
         /// When.
@@ -232,7 +249,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// The format that it says its journal has from here on.
+    /// The format that the record sets for the records after it.
     pub(crate) fn format(&self) -> Option<u32> {
         match self {
             Self::RunStarted { format, .. } | Self::RunResumed { format, .. } => Some(*format),
@@ -240,12 +257,12 @@ impl Record {
         }
     }
 
-    /// The timer that it says was set.
+    /// The timer that the record sets.
     pub(crate) fn timer_set(&self) -> Option<TimerId> {
         if let Self::TimerSet { timer, .. } = self { Some(*timer) } else { None }
     }
 
-    /// The table that it says its journal is written by from here on.
+    /// The table that the record sets for the records after it.
     pub(crate) fn table(&self) -> Option<&RecordedTable> {
         match self {
             Self::RunStarted { table, .. } => Some(table),
@@ -254,12 +271,12 @@ impl Record {
         }
     }
 
-    /// About how many bytes it has in a store that keeps bytes: those of its event, where these are known, and of what
-    /// else may be long.
+    /// An estimate of the record's bytes in a store of bytes: the bytes of its event, if known, and of other long
+    /// fields.
     pub(crate) fn stored_bytes(&self) -> usize {
-        /// What a record has beside these, at most: mostly names.
+        /// The most bytes of the other fields, mostly names.
         const REST: usize = 512;
-        /// A scope in a list.
+        /// The bytes of one scope in a list.
         const SCOPE: usize = 11;
         let long = match self {
             Self::EventLogged { event, .. } | Self::TimerSet { event, .. } => event.json_bytes(),
@@ -270,7 +287,7 @@ impl Record {
         long.saturating_add(REST)
     }
 
-    /// When it was recorded, by the clock of the run's engine.
+    /// The time of the record, by the clock of the run's engine.
     pub(crate) fn at(&self) -> SystemTime {
         match self {
             Self::RunStarted { at, .. }
@@ -290,17 +307,17 @@ impl Record {
     }
 }
 
-/// A fan-out that an execution opened with what it emitted.
+/// A fan-out that an execution opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OpenedFanOut {
-    /// Which: the step and the event type of its items.
+    /// Its name: the step and the event type of its items.
     pub fan_out: Arc<str>,
-    /// How many items it has: as many of the events that follow, one after the other, each of a scope of its own.
+    /// The number of its items: as many of the following events, each in a scope of its own.
     pub items: u32,
-    /// How many branches are open at a time, at most (S50).
+    /// How many branches may be open at a time; `None` without a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroU32>,
-    /// What the failure of a branch means (S49).
+    /// The effect of a branch's failure.
     pub policy: FanOutPolicy,
 }

@@ -1,4 +1,4 @@
-//! Which runs a store keeps once they have ended. How the others are removed is the store's.
+//! The rules by which a store retains ended runs. Each store removes the others in its own way.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 use super::StoredRun;
 use crate::id::{RunId, RunStatus};
 
-/// Which runs are kept once they have ended: those that one of the rules keeps. Runs that have not ended are always
-/// kept, and so are the children of a run that goes on, which may ask for what became of them.
+/// Rules for retaining ended runs: a run stays if one rule retains it.
+///
+/// Open runs always stay. So do the children of an open run, because the run may ask for their outcomes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::id::{RunId, RunStatus};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Engine::builder().store(MemoryStore::default()).build()?;
-/// // The last 1,000, everything of the last week, and what failed.
+/// The last 1,000, everything of the last week, and all failures.
 /// let week = Duration::from_hours(7 * 24);
 /// let kept = Retention::none().last(1_000).within(week).failed();
 /// assert_eq!(engine.retain(&kept).await?, 0);
@@ -36,41 +37,44 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Keeps no run that has ended.
+    /// Retains no ended run.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Keeps so many runs: those that ended last.
+    /// Retains the `runs` runs that ended last.
     pub fn last(self, runs: usize) -> Self {
         Self { last: runs, ..self }
     }
 
-    /// Keeps what ended so long ago, or less.
+    /// Retains runs that ended within `time` before now.
     pub fn within(self, time: Duration) -> Self {
         Self { within: time, ..self }
     }
 
-    /// Keeps what ended in another way than by completing or being cancelled.
+    /// Retains runs that neither completed nor were cancelled.
     pub fn failed(self) -> Self {
         Self { failed: true, ..self }
     }
 
-    /// Is about the runs of this workflow: those of others are kept, and do not count.
+    /// Applies the rules to runs of this workflow only. Runs of other workflows stay, and do not count for
+    /// [`last`](Self::last).
     pub fn workflow(self, workflow: impl Into<Arc<str>>) -> Self {
         Self { workflow: Some(workflow.into()), ..self }
     }
 
-    /// Takes this for the time that it is. Default: what the machine's clock says.
+    /// Sets the current time. Default: the machine's clock.
     ///
-    /// When a run ended is when the store wrote its last batch, by the clock of the store's machine, and not what its
-    /// engine's clock said.
+    /// A run's end is the time of its last write on the clock of the store's machine, and not on the clock of its
+    /// engine.
     pub fn now(self, now: SystemTime) -> Self {
         Self { now: Some(now), ..self }
     }
 
-    /// For stores: those to remove of these, which are all runs that the store has, in any order and with when it
-    /// wrote the latest batch of each. What ended last comes first. O(runs · log runs) time and O(runs) memory.
+    /// Selects the runs to remove, for stores.
+    ///
+    /// `runs` has all runs of the store, in any order, each with the time of its latest write. The result begins with
+    /// the run that ended last. O(runs · log runs) time and O(runs) memory.
     ///
     /// ```
     /// use std::time::SystemTime;
@@ -97,7 +101,7 @@ impl Retention {
             }
         }
         ended.retain(|(stored, _)| !above(&stored.id).any(|above| open.contains(above)));
-        // The latest first; of those that ended at once, the greater id counts as later.
+        // The latest first. Among equal times, the greater id counts as later.
         ended.sort_unstable_by(|(one, at), (other, other_at)| {
             Reverse((at, &one.id)).cmp(&Reverse((other_at, &other.id)))
         });
@@ -105,7 +109,7 @@ impl Retention {
         ended.into_iter().skip(self.last).filter(|(stored, at)| !self.keeps(stored, *at, now)).collect()
     }
 
-    /// Whether another rule than that of the last ones keeps a run that ended then.
+    /// Whether a rule other than `last` retains a run with this end.
     fn keeps(&self, stored: &StoredRun, at: SystemTime, now: SystemTime) -> bool {
         let is_recent =
             !self.within.is_zero() && now.checked_sub(self.within).is_none_or(|since| at >= since);

@@ -8,41 +8,41 @@ use serde::{Deserialize, Serialize};
 use super::{Position, WaitingFor};
 use crate::id::{EngineId, RunId, RunStatus};
 
-/// Where a run stands, as its latest batch left it.
+/// The state of a run after its latest write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {
     /// The workflow.
     pub workflow: Arc<str>,
-    /// Where the run stands.
+    /// The status.
     pub status: RunStatus,
-    /// What a waiting run waits for; of others nothing.
+    /// The events, replies or timers that a waiting run waits for; `None` for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitingFor>,
-    /// When it was started, by the clock of its engine.
+    /// The start time, by the clock of the run's engine.
     pub started: SystemTime,
-    /// The engine that wrote the batch, if it takes [leases](crate::EngineBuilder::lease).
+    /// The engine of the latest write, if it takes [leases](crate::EngineBuilder::lease).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<EngineId>,
 }
 
 impl RunSummary {
-    /// A run of the workflow that has not ended.
+    /// An open run of the workflow.
     pub fn running(workflow: impl Into<Arc<str>>, started: SystemTime) -> Self {
         Self { workflow: workflow.into(), status: RunStatus::Running, waits_for: None, started, owner: None }
     }
 
-    /// The same run, driven by this engine.
+    /// The same run with this owner.
     pub fn owned_by(self, owner: Option<EngineId>) -> Self {
         Self { owner, ..self }
     }
 
-    /// The same run, waiting for this.
+    /// The same run, waiting.
     pub fn waiting(self, waits_for: WaitingFor) -> Self {
         Self { status: RunStatus::Waiting, waits_for: Some(waits_for), ..self }
     }
 
-    /// The same run, going on.
+    /// The same run, running again.
     pub fn going_on(self) -> Self {
         Self { status: RunStatus::Running, waits_for: None, ..self }
     }
@@ -53,18 +53,18 @@ impl RunSummary {
     }
 }
 
-/// A run that a store has.
+/// A run in a store's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRun {
     /// Its id.
     pub id: RunId,
-    /// Where its journal ends.
+    /// The end of its journal.
     pub end: Position,
-    /// Where it stands.
+    /// Its summary.
     pub run: RunSummary,
 }
 
-/// Which runs of a store to list.
+/// A query for a list of runs.
 ///
 /// ```
 /// use workflow_core::{MemoryStore, RunQuery, EventStore};
@@ -95,10 +95,10 @@ pub struct RunQuery {
 }
 
 impl RunQuery {
-    /// How many runs a page holds unless told otherwise.
+    /// The default size of a page.
     const PAGE: usize = 1_000;
 
-    /// Every run, from the first one on, 1,000 at a time.
+    /// Every run, in pages of 1,000, from the first one on.
     pub fn new() -> Self {
         Self::default()
     }
@@ -113,37 +113,37 @@ impl RunQuery {
         Self { open: true, ..self }
     }
 
-    /// Only runs whose ids come after this one: the next page after the one that ends with it.
+    /// Only runs with greater ids: the page after the one that ends with `run`.
     pub fn after(self, run: impl Into<RunId>) -> Self {
         Self { after: Some(run.into()), ..self }
     }
 
-    /// At most so many. 0 is taken as 1.
+    /// The size of a page. 0 counts as 1.
     pub fn at_most(self, runs: usize) -> Self {
         Self { at_most: Some(runs.max(1)), ..self }
     }
 
-    /// The workflow whose runs are asked for; none for those of all.
+    /// The workflow of the query; `None` for all.
     pub fn of_workflow(&self) -> Option<&str> {
         self.workflow.as_deref()
     }
 
-    /// Whether only runs that have not ended are asked for.
+    /// Whether the query is for open runs only.
     pub fn only_open(&self) -> bool {
         self.open
     }
 
-    /// How many runs a page holds at most. Default: 1,000.
+    /// The most runs of a page. Default: 1,000.
     pub fn page(&self) -> usize {
         self.at_most.unwrap_or(Self::PAGE)
     }
 
-    /// The id after which the page begins; none for the first page.
+    /// The id before the page; `None` for the first page.
     pub fn begins_after(&self) -> Option<&RunId> {
         self.after.as_ref()
     }
 
-    /// Whether the query asks for this run. A store may ask its own index first, and this in the end.
+    /// Whether the run matches the query. A store may use an index first, and has to check its result here.
     pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
         // Ids are compared last: they may be long.
         !(self.open && run.status.is_ended())

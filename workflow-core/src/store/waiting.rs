@@ -1,4 +1,4 @@
-//! What a run waits for, for lists of runs and for journals.
+//! The reasons for which a run waits, for lists of runs and for journals.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// What a [waiting](crate::RunStatus::Waiting) run waits for (S30): any of it makes the run go on.
+/// The events, replies and timers that a [waiting](crate::RunStatus::Waiting) run waits for. Any of them resumes it.
 ///
 /// ```
 /// use workflow_core::{MemoryStore, RunQuery, RunStatus, prelude::*};
@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 /// # while engine.runs(&RunQuery::new()).await?[0].run.status != RunStatus::Waiting {
 /// #     tokio::task::yield_now().await;
 /// # }
-/// // As soon as the store has it:
+/// Once the store has the record:
 /// let listed = &engine.runs(&RunQuery::new()).await?[0].run;
 /// assert_eq!(listed.status, RunStatus::Waiting);
 /// assert_eq!(listed.waits_for.as_ref().unwrap().to_string(), "a reply to Approve");
@@ -53,7 +53,7 @@ pub struct WaitingFor {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub open_requests: u64,
     /// The wire names of the external events that would make a step run or end the run, in the table's order. With open
-    /// branches, of those that any step takes.
+    /// branches, the names of those that any step takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Arc<str>>,
     /// When the first of its timers is due, by the engine's clock.
@@ -62,12 +62,12 @@ pub struct WaitingFor {
 }
 
 impl WaitingFor {
-    /// How many open requests are named.
+    /// The most names in [`requests`](Self::requests).
     pub const MOST_NAMED: usize = 16;
 }
 
 impl fmt::Display for WaitingFor {
-    /// Without a date, which is for people to choose a calendar and a place for.
+    /// Without the date: a program formats it for its users.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if !self.requests.is_empty() {

@@ -1,4 +1,4 @@
-//! The children of one attempt of an execution: their ids, and the end of those that it waits for.
+//! The children of one attempt of an execution: their ids, and the signal that drops the awaited ones with the attempt.
 
 use std::fmt;
 use std::future::pending;
@@ -15,14 +15,14 @@ use crate::input::{AttemptChildren, CallContext};
 use crate::outcome::{RunError, StartError};
 use crate::run::{Dropped, RunOptions, RunShared, Start, begun};
 
-/// What one attempt of an execution has started.
+/// The children that one attempt has started, shared by the `Children` values of the step.
 pub(crate) struct Brood {
     run: Arc<RunShared>,
     names: ParentRun,
     display: Display,
-    /// How many children it was asked for.
+    /// How many children the step asked for; the number in the next id.
     asked: AtomicU32,
-    /// How to end those that it waits for; none once the attempt has ended.
+    /// The drop signals of awaited children; `None` once the attempt has ended.
     awaited: Mutex<Option<Vec<Arc<Dropped>>>>,
 }
 
@@ -38,7 +38,8 @@ impl Brood {
         }
     }
 
-    /// Runs a child to its end. Its id is taken now, so that it depends on the order of the calls alone.
+    /// Runs a child to its end. The id is made before the first poll, so that it depends only on the order of the
+    /// calls.
     pub(super) fn run(
         self: &Arc<Self>,
         start: Start,
@@ -54,14 +55,14 @@ impl Brood {
                 Err(error) => Err(error.into()),
             };
             if outcome.as_ref().is_err_and(|error| brood.run.stops_after_child(error)) {
-                // The run stops.
+                // The parent stops, and drops this future.
                 pending::<()>().await;
             }
             outcome
         })
     }
 
-    /// Starts a child that goes on by itself.
+    /// Starts an independent child.
     pub(super) fn start(
         self: &Arc<Self>,
         start: Start,
@@ -98,7 +99,7 @@ impl Brood {
         birth: Birth,
     ) -> Result<Spawned, StartError> {
         let engine = self.run.common.engine().ok_or_else(|| self.ended())?;
-        // A thread that was made for the parent alone goes with it.
+        // A private thread ends with the parent, so an independent child does not share it.
         if birth.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
@@ -123,7 +124,7 @@ impl Brood {
         StartError::ParentEnded { run: self.names.run.clone() }
     }
 
-    /// The options with the child's whole id.
+    /// The options with the child's complete id.
     fn named(&self, mut options: RunOptions) -> RunOptions {
         let nth = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let name = options.id.take().map_or_else(|| nth.to_string(), |id| id.to_string());
@@ -134,10 +135,10 @@ impl Brood {
 }
 
 impl AttemptChildren for Brood {
-    /// The attempt has ended: so do the children that it waits for, wherever the futures of them are.
+    /// Ends the attempt: its awaited children are dropped, even if the futures that await them are elsewhere.
     fn end(&self) {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Told after the lock: who is woken may end at once.
+        // After the lock, because a woken child may end at once.
         for unwanted in awaited.into_iter().flatten() {
             unwanted.tell();
         }
@@ -158,7 +159,7 @@ async fn outcome(spawned: Spawned) -> Result<AnyEvent, RunError> {
     shared.outcome().await
 }
 
-/// Ends a child that nobody waits for any more; one that has ended takes no notice.
+/// Signals an awaited child that its future was dropped. A child that has ended ignores the signal.
 struct EndOnDrop(Arc<Dropped>);
 
 impl Drop for EndOnDrop {

@@ -1,4 +1,4 @@
-//! What a child run knows of its parent, and what it takes to start one.
+//! A child's link to its parent, and the calls of the engine that start and load runs.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -12,7 +12,7 @@ use crate::outcome::{RunError, SendError, StartError};
 use crate::run::{Dropped, PrivateThread, RunOptions, RunShared, Start};
 use crate::store::StoreError;
 
-/// What a run asks of its engine, which it must not keep alive.
+/// The engine, for runs: they hold it weakly and call it through this trait.
 pub(crate) trait HostsRuns: Send + Sync {
     fn start_child(
         self: Arc<Self>,
@@ -21,7 +21,7 @@ pub(crate) trait HostsRuns: Send + Sync {
         birth: Birth,
     ) -> Result<Spawned, StartError>;
 
-    /// The same for a parent that goes on after an earlier process: what that has begun for the same goes on.
+    /// Starts a child of a resumed parent, or resumes the child that an earlier process began for the same execution.
     fn find_child(
         self: Arc<Self>,
         start: Start,
@@ -29,50 +29,50 @@ pub(crate) trait HostsRuns: Send + Sync {
         birth: Birth,
     ) -> BoxFuture<'static, Result<Spawned, StartError>>;
 
-    /// Ends what the run waited for in an earlier process and has not asked for again.
+    /// Cancels the children that the run waited for in an earlier process and has not asked for again.
     fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
 
-    /// Loads a run that was let go of; whether it goes on here.
+    /// Loads an unloaded run. Returns whether this engine drives the run.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;
 
-    /// A note was left for a run, which has to be loaded for it if it was let go of.
+    /// A signal was stored for a run. If the run is unloaded, the engine loads it.
     fn note_left(self: Arc<Self>, run: Arc<RunShared>);
 
-    /// Clears the context of a run that has ended, and that of the thread that was made for it alone.
+    /// Clears the context of an ended run, and of its private thread.
     fn clear_contexts(self: Arc<Self>, run: RunId, thread: Option<ThreadId>) -> BoxFuture<'static, ()>;
 
-    /// Nobody has a handle on a run any more.
+    /// The last handle on a run is gone.
     fn handles_gone(&self, run: &RunId);
 }
 
-/// A child whose task has been started.
+/// A child with its task.
 pub(crate) struct Spawned {
     pub(crate) shared: Arc<RunShared>,
-    /// Hears when the store has the beginning of the run; none without a store.
+    /// Completes when the store has the beginning of the run; `None` without a store.
     pub(crate) written: Option<oneshot::Receiver<Result<(), SendError>>>,
 }
 
-/// Where a child run comes from.
+/// A child's link to its parent. The child owns it.
 pub(crate) struct Birth {
     pub(crate) parent: ParentRun,
-    /// How many runs are above it.
+    /// How many runs are above the child.
     pub(crate) depth: u32,
     pub(crate) awaited: bool,
-    /// Tells it that nobody wants it any more.
+    /// Set when the child is no longer awaited, or its parent is cancelled.
     pub(crate) unwanted: Arc<Dropped>,
-    /// Where its parent shows what it shows.
+    /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
-    /// Its parent's place, if it has one to lend.
+    /// The parent's permit, if it has one to lend.
     pub(crate) lent: Option<Arc<Semaphore>>,
-    /// Its own place, for its children to borrow: one at a time.
+    /// Lends the child's own permit to its children: to one at a time.
     pub(crate) lends: Arc<Semaphore>,
-    /// The thread that its parent has and it may have too, if that was made for a run above alone.
+    /// The parent's private thread, if the child shares it.
     pub(crate) private_thread: Option<PrivateThread>,
-    /// Whether its parent, or a run above that, goes on after an earlier process, which may have begun the child.
+    /// Whether an earlier process may have begun the child, because its parent or a run above was resumed.
     pub(crate) is_of_resumed: bool,
-    /// The parent knows its children, so that this must not keep it alive.
+    /// Weak, because the parent holds its children.
     run: Weak<RunShared>,
-    /// Its place among the parent's children.
+    /// The index among the parent's children, once the child has joined.
     place: OnceLock<usize>,
 }
 
@@ -94,12 +94,12 @@ impl Birth {
         }
     }
 
-    /// What the parent calls the child.
+    /// The child's entry in its parent's list.
     pub(crate) fn child(&self, run: RunId, workflow: Arc<str>) -> ChildRun {
         self.parent.child(run, workflow, self.awaited)
     }
 
-    /// Joins the parent's family.
+    /// Adds the child to its parent's children. An error if the parent takes no children any more.
     pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
         let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
         let parent = self.run.upgrade().ok_or_else(ended)?;
@@ -109,25 +109,25 @@ impl Birth {
         Ok(())
     }
 
-    /// Whether it was begun for this parent, and not for one that was it before and has stopped or is about to.
+    /// Whether the child was begun for this load of the parent, and not for an earlier one that was detached.
     pub(crate) fn is_of(&self, parent: &Arc<RunShared>) -> bool {
         std::ptr::eq(self.run.as_ptr(), Arc::as_ptr(parent))
     }
 
-    /// The parent stops and is left, because of what became of the child.
+    /// Stops the parent without ending its journal, because the child cannot be resumed here.
     pub(crate) fn let_parent_down(&self, error: StartError) {
         if let Some(parent) = self.run.upgrade() {
             parent.stops_after_child(&RunError::Store { source: StoreError::unavailable(error) });
         }
     }
 
-    /// The child has ended; its parent's family knows before anybody else.
+    /// Notifies the parent that the child has ended, before anybody else.
     pub(crate) fn ended(&self, status: RunStatus) {
         let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };
         parent.family().left(&parent, *place, status);
     }
 
-    /// Why it is cancelled, when nobody wants it any more.
+    /// The reason for cancelling the child.
     pub(crate) fn why_unwanted(&self) -> Arc<str> {
         self.parent.why_unwanted(self.awaited)
     }

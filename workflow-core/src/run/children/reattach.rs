@@ -1,4 +1,4 @@
-//! A child that goes on after a restart without having been asked for, and its parent, which goes on too.
+//! Re-attaching a resumed child to its resumed parent, if no execution has asked for the child.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,27 +11,27 @@ use crate::display::{Display, Forward};
 use crate::id::ParentRun;
 use crate::run::{Dropped, RunShared};
 
-/// How a child comes back to its parent.
+/// The facts by which a child is re-attached to its parent.
 pub(crate) struct Reunion<'a> {
-    /// Who the parent is, as the child's journal says.
+    /// The parent, as the child's journal names it.
     pub(crate) names: &'a ParentRun,
     pub(crate) awaited: bool,
-    /// Tells it that nobody wants it any more.
+    /// Set when the child is no longer awaited, or its parent is cancelled.
     pub(crate) unwanted: Arc<Dropped>,
-    /// Where its parent shows what it shows.
+    /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
 }
 
 impl<'a> Reunion<'a> {
-    /// Without an execution that asks for the child: it may have ended before.
+    /// For a child without an asking execution, which may have ended before.
     pub(crate) fn unasked(parent: &RunShared, names: &'a ParentRun, awaited: bool) -> Self {
         let ParentRun { step, execution, attempt, .. } = names;
         let display = parent.display().display(Arc::clone(step), *execution, *attempt);
         Self { names, awaited, unwanted: Arc::default(), display }
     }
 
-    /// The run is among its parent's children again: it ends with its parent, which shows what it shows and learns how it
-    /// ended. One that is there already is the execution's that asks for it now. It must be called on a runtime.
+    /// Adds the run to its parent's children: the child ends with its parent, and the parent shows the child's items
+    /// and learns its status. A child that has joined already keeps its place. The caller needs a tokio runtime.
     pub(crate) fn reunite(self, parent: &Arc<RunShared>, run: &Arc<RunShared>) {
         let Self { names, awaited, unwanted, display } = self;
         let child = names.child(run.id.clone(), Arc::clone(&run.table.name), awaited);
@@ -46,7 +46,7 @@ impl<'a> Reunion<'a> {
         let watched = async move {
             let told = poll_fn(|cx| if unwanted.is_told(cx) { ().into() } else { std::task::Poll::Pending });
             if let Either::Left(_) = select(pin!(told), pin!(run.ended())).await {
-                // Where its parent is left, so is it.
+                // A detached child is not cancelled.
                 if !run.is_to_detach() {
                     run.note_cancel(&why);
                 }

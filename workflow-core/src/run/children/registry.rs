@@ -1,4 +1,11 @@
-//! The children of one run: who they are, how they stand, and which of them end before the run does (S31).
+//! The children of one run: their status, for the run's report, and the order in which parent and children end (S31).
+//!
+//! ```text
+//! child registers   join ─▶ member (open) ─▶ left ─▶ member (ended)
+//! parent ends       close ─▶ no child joins; awaited children, or all if cancelled, are signalled; the parent waits
+//! parent detaches   leave ─▶ awaited children detach too, also one that joins later
+//! journal           recall ─▶ member without a run, until the child is resumed
+//! ```
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,27 +17,27 @@ use crate::observe::Observed;
 use crate::report::ChildReport;
 use crate::run::{Dropped, RunShared};
 
-/// The children of a run. It exists only for runs that have any.
+/// The children of a run. Created with the first child.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     state: Mutex<State>,
-    /// Whether the reports of those below have been made.
+    /// Whether the reports of the children were made.
     reported: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order in which they joined.
+    /// In the order of joining. An index into it never changes.
     members: Vec<Member>,
-    /// The places of those that an execution waits for and that have not ended, by execution.
+    /// The indexes of awaited children that have not ended, by execution.
     awaited: BTreeSet<(ExecutionId, usize)>,
-    /// How many of them the run's journal knows.
+    /// How many members the run's journal has.
     recorded: usize,
-    /// Whether the run has ended: nobody joins any more.
+    /// Whether the run has ended. Then no child joins.
     closed: bool,
-    /// Whether the run is left as its journal has it: so is a child that it waits for and that joins after that.
+    /// Whether the run was detached. An awaited child that joins later is detached at once.
     left: bool,
-    /// Whether observers were told that the run has ended: they are told nothing after that.
+    /// Whether observers have seen the run's end. They see nothing of its children after that.
     over: bool,
 }
 
@@ -38,10 +45,10 @@ struct State {
 struct Member {
     child: ChildRun,
     joined: SystemTime,
-    /// None for one that was started and has ended: its report is not the parent's.
+    /// `None` for an independent child that has ended: its report is not part of the parent's.
     run: Option<Arc<RunShared>>,
     unwanted: Arc<Dropped>,
-    /// How it ended; none before.
+    /// The child's final status; `None` while it is open.
     ended: Option<RunStatus>,
 }
 
@@ -62,7 +69,7 @@ impl Member {
 }
 
 impl Drop for Family {
-    /// Runs may nest deeply: each is dropped here, and not in the drop of the one above it.
+    /// Drops the runs below in a loop, because a recursive drop of deeply nested runs would overflow the stack.
     fn drop(&mut self) {
         let mut below = self.take_runs();
         while let Some(run) = below.pop() {
@@ -75,7 +82,7 @@ impl Drop for Family {
 }
 
 impl Family {
-    /// Takes a child in; its place, or none if the run has ended.
+    /// Adds a child and returns its index, or `None` if the run has ended.
     pub(super) fn join(
         &self,
         parent: &RunShared,
@@ -90,7 +97,7 @@ impl Family {
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
         let joins = run;
         let (run, unwanted, place) = (Some(Arc::clone(run)), Arc::clone(unwanted), state.members.len());
-        // One that the journal tells of is found again.
+        // A child of the journal takes its old index.
         let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
         let place = known.unwrap_or(place);
         if child.awaited {
@@ -103,7 +110,7 @@ impl Family {
             None => state.members.push(member),
         }
         let joins_left = state.left && awaited;
-        // Told after the lock: who is woken may end at once.
+        // After the lock, because a woken child may end at once.
         drop(state);
         if joins_left {
             joins.note_leave();
@@ -111,26 +118,26 @@ impl Family {
         Some(place)
     }
 
-    /// Whether the run is among those that have joined.
+    /// Whether the run has joined.
     pub(super) fn has(&self, run: &RunId) -> bool {
         self.lock().members.iter().any(|member| member.run.is_some() && member.child.run == *run)
     }
 
-    /// Takes in a child that the run's journal tells of.
+    /// Adds a child from the run's journal, without a run.
     pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime) {
         let mut state = self.lock();
         state.members.push(Member { child, joined, run: None, unwanted: Arc::default(), ended: None });
         state.recorded = state.members.len();
     }
 
-    /// Whether a child has not ended.
+    /// Whether a child has joined and not ended.
     pub(crate) fn is_alive(&self) -> bool {
         self.lock().members.iter().any(|member| member.run.is_some() && member.ended.is_none())
     }
 
-    /// A child has ended.
+    /// Notes that a child has ended.
     pub(super) fn left(&self, parent: &RunShared, place: usize, status: RunStatus) {
-        // Dropped after the lock: it may be the last that knows the child.
+        // Dropped after the lock, because it may be the last handle on the child.
         let _run;
         let mut state = self.lock();
         let State { members, awaited, over, .. } = &mut *state;
@@ -144,21 +151,21 @@ impl Family {
         drop(state);
     }
 
-    /// The run's own journal is left as it is: those that end with it are told that theirs are.
+    /// Detaches the awaited children, because the run is detached.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
         state.left = true;
         let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
         let left: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
-        // Told after the lock: who is woken may end at once.
+        // After the lock, because a woken child may end at once.
         drop(state);
         for run in left {
             run.note_leave();
         }
     }
 
-    /// The run ends: nobody joins any more, and those that end with it are told so. Returns these. Where the run's own
-    /// journal is left as it is, so are theirs.
+    /// Closes the family: no child joins any more. Signals the children that end with the run and returns them. The
+    /// children of a detached run are detached, and not cancelled.
     pub(crate) fn close(&self, cancelled: bool, left: bool) -> Vec<Arc<RunShared>> {
         let mut state = self.lock();
         state.closed = true;
@@ -171,14 +178,14 @@ impl Family {
             Some((run, Arc::clone(&member.unwanted), why))
         });
         let ending: Vec<_> = ending.collect();
-        // Told after the lock: who is woken may end at once.
+        // After the lock, because a woken child may end at once.
         drop(state);
         let told = ending.into_iter().map(|(run, unwanted, why)| {
             if left {
                 run.note_leave();
             }
             unwanted.tell();
-            // Read also by one that is about to be left, which takes no notice of the other.
+            // A detached child reads the drop signal too, and ignores it.
             if let Some(why) = why {
                 run.note_cancel(&why);
             }
@@ -187,19 +194,19 @@ impl Family {
         told.collect()
     }
 
-    /// The children that an execution waited for and that have not ended yet.
+    /// The open children that an execution waits for.
     pub(crate) fn awaited_by(&self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
         let state = self.lock();
         let places = state.awaited.range((execution, 0)..=(execution, usize::MAX));
         places.filter_map(|(_, place)| state.members[*place].run.clone()).collect()
     }
 
-    /// Observers are about to be told that the run has ended.
+    /// Called before observers see the run's end.
     pub(crate) fn over(&self) {
         self.lock().over = true;
     }
 
-    /// Those that joined since this was asked last, and when.
+    /// The children that joined since the last call, with the times.
     pub(crate) fn unrecorded(&self) -> Vec<(ChildRun, SystemTime)> {
         let mut state = self.lock();
         let since = state.recorded;
@@ -225,7 +232,7 @@ impl Family {
         }
     }
 
-    /// Those whose reports are in the parent's and have reports in theirs, which may not have been made yet.
+    /// Awaited, ended children that have children themselves. Their reports may not have been made yet.
     fn unreported(&self) -> Vec<Arc<RunShared>> {
         if self.reported.load(Ordering::Acquire) {
             return Vec::new();
@@ -237,24 +244,24 @@ impl Family {
         ended.filter(|run| run.children.get().is_some()).map(Arc::clone).collect()
     }
 
-    /// Nobody joins a run that has ended, and nobody's report is made twice.
+    /// Notes that the reports were made. A run that has ended gets no further child.
     fn note_reported(&self) {
         self.reported.store(true, Ordering::Release);
     }
 
-    /// Takes the runs out, to be dropped.
+    /// Takes the runs out, so that the caller can drop them.
     fn take_runs(&mut self) -> Vec<Arc<RunShared>> {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.members.iter_mut().filter_map(|member| member.run.take()).collect()
     }
 
-    /// How each child stands, in the order in which they joined.
+    /// The report of each child, in the order of joining.
     pub(crate) fn reports(&self) -> Vec<ChildReport> {
         self.make_reports();
         self.lock().members.iter().map(Member::report).collect()
     }
 
-    /// Whether a child that was waited for came to no good end, other than that nobody wanted it any more.
+    /// Whether an awaited child failed, stalled or timed out. A cancelled child is no failure.
     pub(crate) fn has_failures(&self) -> bool {
         let state = self.lock();
         let mut awaited = state.members.iter().filter(|member| member.child.awaited);
@@ -267,7 +274,7 @@ impl Family {
         })
     }
 
-    /// Nothing in it is ever left half-changed.
+    /// No operation leaves the state half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Events in a journal: values that nobody has serialised yet, or JSON that nobody has read yet.
+//! Events in a journal: values, or JSON that is decoded only when the run's table names the type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::event::{AnyEvent, Erased, EventType, Reader, Roles, Unreadable, WithJson};
 use crate::panics::release;
 
-/// An event as a journal has it: the value itself, or the JSON that was read back. Clones share it.
+/// An event in a journal: the value itself, or the JSON that was read back. Clones share it.
 ///
 /// ```
 /// use workflow_core::{AnyEvent, RecordedEvent, prelude::*};
@@ -30,7 +30,7 @@ pub struct RecordedEvent(Payload);
 #[derive(Clone)]
 enum Payload {
     Value(AnyEvent),
-    /// The value, and the JSON that was made of it when it was checked.
+    /// The value, with the JSON that the check has made of it.
     Made(Arc<WithJson>),
     Read(Arc<Read>),
 }
@@ -54,17 +54,17 @@ fn is_first(version: &u32) -> bool {
 }
 
 impl RecordedEvent {
-    /// Records a value. It is serialised when somebody asks for it, unless the engine has done so to check it.
+    /// Records a value. It is serialised when the record is, unless the engine has serialised it for its check.
     pub fn new(event: AnyEvent) -> Self {
         Self(event.take_json().map_or(Payload::Value(event), Payload::Made))
     }
 
-    /// Records a value whose JSON is not there, or may be needed by another record.
+    /// Records a value without JSON, or whose JSON another record may need.
     pub(crate) fn of_value(event: AnyEvent) -> Self {
         Self(Payload::Value(event))
     }
 
-    /// How many bytes of JSON it has; 0 where nobody has made any.
+    /// How many bytes of JSON it has; 0 for a value without JSON.
     pub(crate) fn json_bytes(&self) -> usize {
         match &self.0 {
             Payload::Value(_) => 0,
@@ -73,7 +73,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The value with the JSON that was made of it, for so many records more; none if it was read back.
+    /// The value, with its JSON for so many more records; `None` if the event was read back.
     pub(crate) fn recordable(&self, records: u8) -> Option<AnyEvent> {
         match &self.0 {
             Payload::Value(event) => Some(event.clone()),
@@ -82,7 +82,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The wire name of its type (S1).
+    /// The wire name of its type.
     pub fn name(&self) -> &str {
         match &self.0 {
             Payload::Value(event) => event.name(),
@@ -100,7 +100,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The value itself; none if it was read back.
+    /// The value itself; `None` if the event was read back.
     pub fn value(&self) -> Option<&AnyEvent> {
         match &self.0 {
             Payload::Value(event) => Some(event),
@@ -109,7 +109,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The value, read back if it has to be; a reply or an expired request with the request.
+    /// The value, decoded if it was read back. A reply or an expired request needs `request`.
     pub(crate) fn decoded(
         &self,
         reader: Option<Reader>,
@@ -125,7 +125,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The value itself, or the JSON that was read back as an event of no type of anybody's.
+    /// The value itself, or its JSON as an event without a type.
     pub(crate) fn undecoded(&self) -> AnyEvent {
         match &self.0 {
             Payload::Value(event) => event.clone(),
@@ -147,7 +147,7 @@ impl RecordedEvent {
     }
 }
 
-/// What stands in the log of a run that is looked at without its workflow: JSON that nobody reads.
+/// An event in the log of a run that is viewed without its workflow: undecoded JSON.
 struct Undecoded(Arc<Read>);
 
 impl Undecoded {
@@ -193,7 +193,7 @@ impl Serialize for RecordedEvent {
     }
 }
 
-/// As what was [read](Read) is serialised.
+/// Serialises like [`Read`], so that both are read back alike.
 fn serialise<S: Serializer>(event: &AnyEvent, data: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
     let version = event.event_type().version();
     let fields = if is_first(&version) { 2 } else { 3 };

@@ -214,6 +214,84 @@ fn a_run_that_is_named_like_a_child_and_is_none_is_claimed_wherever_the_run_abov
     });
 }
 
+// S40
+#[test]
+fn an_append_that_is_never_answered_holds_up_the_claim_of_no_other_run() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Delegates>(&engine, "p").await;
+        for run in ["a", "z"] {
+            start::<Works>(&engine, run).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+    });
+    let later = engines.killed(engines.works("later"), |engine| async move {
+        start::<Works>(&engine, "later").await.settled().await;
+    });
+    runtime().block_on(async {
+        let (engine, store) = (engines.engine("alive"), &engines.store);
+        store.leases.renew_at(later.id(), 100 * LEASE, *store.now.lock().unwrap());
+        assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere.len(), 6);
+        *store.silent.lock().unwrap() = vec!["a".into(), "p".into()];
+        store.pass(LEASE);
+        a_while().await;
+        assert_eq!(store.resumed("z").await, 1);
+        assert!(engine.running().contains(&"p".into()), "it waits for the store");
+        for child in ["p/delegate-x1.2", "p/delegate-x1.alone"] {
+            assert_eq!(
+                store.owner(child).await.as_ref(),
+                Some(dead.id()),
+                "its parent may be another engine's"
+            );
+        }
+        store.pass(100 * LEASE);
+        a_while().await;
+        assert_eq!(
+            store.owner("later").await.as_ref(),
+            Some(engine.id()),
+            "later searches find the later orphans"
+        );
+        engine.attach::<Works>("z").await.unwrap().send(Note(1)).await.unwrap();
+        engine.shut_down(Duration::from_secs(1)).await;
+    });
+}
+
+// S31, S40
+#[test]
+fn an_orphaned_child_whose_end_is_never_answered_holds_up_no_claim() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        for parent in ["p", "q"] {
+            start::<Delegates>(&engine, parent).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+    });
+    let later = engines.killed(engines.works("later"), |engine| async move {
+        start::<Works>(&engine, "later").await.settled().await;
+    });
+    runtime().block_on(async {
+        let (engine, store) = (engines.engine("alive"), &engines.store);
+        store.leases.renew_at(later.id(), 100 * LEASE, *store.now.lock().unwrap());
+        assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere.len(), 7);
+        for parent in ["p", "q"] {
+            store.kept.remove(&parent.into()).await.unwrap();
+        }
+        *store.silent.lock().unwrap() = vec!["p/delegate-x1.2".into()];
+        store.pass(LEASE);
+        a_while().await;
+        assert_eq!(store.owner("p/delegate-x1.2").await.as_ref(), Some(dead.id()));
+        assert!(matches!(store.journal("q/delegate-x1.2").await.last(), Some(Record::RunEnded { .. })));
+        store.pass(100 * LEASE);
+        a_while().await;
+        assert_eq!(
+            store.owner("later").await.as_ref(),
+            Some(engine.id()),
+            "later searches find the later orphans"
+        );
+        engine.shut_down(Duration::from_secs(1)).await;
+    });
+}
+
 /// A store that lists every journal as longer than it is.
 #[derive(Debug)]
 struct Mislists(Shared);

@@ -1,5 +1,9 @@
 //! Engines that are there and could not renew their leases in time.
 
+use std::pin::pin;
+
+use tokio::time::timeout;
+
 use super::*;
 
 /// How often it was written that the run is still its engine's.
@@ -88,4 +92,58 @@ async fn a_run_without_a_lease_can_be_cancelled() {
     assert_eq!(engines.seen.all(), ["attempt 1 by one"]);
     engine.shut_down(Duration::ZERO).await;
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
+}
+
+/// Lets several renewals fall due, for the store as well.
+async fn renewals(store: &Shared) {
+    for _ in 0..4 {
+        store.pass(LEASE / 2);
+        sleep(LEASE / 2).await;
+    }
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_is_not_polled_while_the_store_is_asked_stops_no_renewal() {
+    for polls in 1..8 {
+        let engines = Engines::new();
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        let run = start::<Works>(&one, "r").await;
+        run.settled().await;
+        start::<Works>(&other, "o").await.settled().await;
+        // The run has another owner, so the engine asks who holds a lease.
+        let mut attaches = pin!(one.attach::<Works>("o"));
+        for _ in 0..polls {
+            if futures::poll!(attaches.as_mut()).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        renewals(&engines.store).await;
+        assert!(engines.store.holds(one.id()).await, "polls: {polls}");
+        run.send(Note(1)).await.unwrap();
+        let ended = timeout(LEASE, run.outcome()).await.expect("the lease is held");
+        assert_eq!((ended.unwrap(), kept(&engines.store, "r").await), (Done(2), 0));
+    }
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_not_polled_while_the_lease_is_taken_keeps_it_from_no_other() {
+    for polls in 1..8 {
+        let engines = Engines::new();
+        let engine = engines.engine("one");
+        let mut first = pin!(engine.start_with::<Works>(Begin(1), RunOptions::new().id("first")));
+        for _ in 0..polls {
+            if futures::poll!(first.as_mut()).is_ready() {
+                break;
+            }
+        }
+        let second = timeout(LEASE, start::<Works>(&engine, "second")).await.expect("the lease can be taken");
+        second.settled().await;
+        renewals(&engines.store).await;
+        assert!(engines.store.holds(engine.id()).await, "polls: {polls}");
+        engine.shut_down(Duration::ZERO).await;
+        assert!(!engines.store.holds(engine.id()).await, "polls: {polls}");
+    }
 }
