@@ -10,6 +10,7 @@
 //! Blocks of code, code between backticks, quotations, headings, and the first row of a table are no prose. The glossary
 //! itself is left out, since it shows how not to write.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::comments::comments;
@@ -65,8 +66,9 @@ struct Count {
 
 impl Count {
     fn add(&mut self, path: &Path, paragraphs: &[Paragraph], report: &mut Report) {
+        // The cells of a row are on one line.
+        self.lines += paragraphs.iter().flat_map(Paragraph::lines).collect::<BTreeSet<_>>().len();
         for paragraph in paragraphs {
-            self.lines += paragraph.lines();
             for finding in sentences::findings(paragraph) {
                 if self.findings < SHOWN {
                     report.note(format!("{}:{}: {}", path.display(), finding.line, finding.text));

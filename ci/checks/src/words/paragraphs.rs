@@ -15,8 +15,8 @@ impl Paragraph {
         &self.text
     }
 
-    pub(crate) fn lines(&self) -> usize {
-        self.starts.len()
+    pub(crate) fn lines(&self) -> impl Iterator<Item = usize> {
+        self.starts.iter().map(|&(_, line)| line)
     }
 
     /// The line of the file that a byte of the text is on.
@@ -73,15 +73,15 @@ impl Builder {
             self.end();
             self.in_block = !self.in_block;
         } else if self.in_block {
+            // No prose.
         } else if text.starts_with('#') || !text.contains(char::is_alphabetic) {
             self.end();
         } else if text.starts_with('|') {
             self.end();
             for cell in text.split('|').filter(|cell| was_in_table && cell.contains(' ')) {
                 self.open.push(number, cell.trim());
-                self.open.text.push('.');
+                self.end();
             }
-            self.end();
         } else if let Some(item) = list_item(text) {
             self.end();
             self.open.push(number, &plain(item));

@@ -45,10 +45,12 @@ pub(crate) fn findings(paragraph: &Paragraph) -> Vec<Finding> {
     let text = without_quotations(paragraph.text());
     let mut places = Vec::new();
     for (start, sentence) in sentences(&text) {
-        if sentence.trim_end().ends_with('?') {
+        let end = sentence.trim_end();
+        if end.ends_with('?') {
             continue;
         }
-        if begins_with_word(sentence) {
+        // Without a full stop it is a phrase, as cells of tables are.
+        if begins_with_word(sentence) && end.ends_with(['.', '!', ':']) {
             places.push(start);
         }
         let lower = sentence.to_ascii_lowercase();
