@@ -2,11 +2,12 @@
 //!
 //! Which items are public is an approximation: the lint `unreachable_pub` holds in the workspace, so an item that is
 //! `pub` can be reached from outside. A module's own text is public if all modules around it are `pub`. A method is
-//! public if it is `pub` or of a trait, and its type is `pub`. What macros write out is not seen.
+//! public if it is `pub` or of a trait, and its type is `pub`. All text that is handed to a macro counts as public.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::{Attribute, File, ImplItem, Item, Meta, TraitItem, Visibility};
 
@@ -165,8 +166,11 @@ impl Walk<'_> {
                     self.items(items);
                 }
             }
-            Item::Macro(item) if item.attrs.iter().any(|it| it.path().is_ident("macro_export")) => {
-                self.docs("a macro", &item.attrs);
+            Item::Macro(item) => {
+                if item.attrs.iter().any(|it| it.path().is_ident("macro_export")) {
+                    self.docs("a macro", &item.attrs);
+                }
+                self.tokens(item.mac.tokens.clone());
             }
             _ => self.plain(item),
         }
@@ -214,12 +218,26 @@ impl Walk<'_> {
             return;
         }
         for attribute in attributes {
-            let Some(text) = doc_text(attribute) else { continue };
+            let Some(text) = meta_text(&attribute.meta) else { continue };
             let first = attribute.span().start().line;
-            for (offset, line) in text.lines().enumerate() {
-                if !self.cites(line) {
-                    continue;
-                }
+            self.text(item, first, &text);
+        }
+    }
+
+    /// Doc comments among tokens; each is a group of `doc`, `=` and the text.
+    fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            let TokenTree::Group(group) = token else { continue };
+            match syn::parse2::<Meta>(group.stream()).ok().as_ref().and_then(meta_text) {
+                Some(text) => self.text("an item of a macro", group.span().start().line, &text),
+                None => self.tokens(group.stream()),
+            }
+        }
+    }
+
+    fn text(&mut self, item: &str, first: usize, text: &str) {
+        for (offset, line) in text.lines().enumerate() {
+            if self.cites(line) {
                 self.found.push(CitingDoc {
                     path: self.path.to_owned(),
                     line: first + offset,
@@ -272,8 +290,9 @@ fn is_left_out(attributes: &[Attribute]) -> bool {
     })
 }
 
-fn doc_text(attribute: &Attribute) -> Option<String> {
-    let Meta::NameValue(pair) = &attribute.meta else { return None };
+/// The text of `doc = "…"`.
+fn meta_text(meta: &Meta) -> Option<String> {
+    let Meta::NameValue(pair) = meta else { return None };
     let syn::Expr::Lit(literal) = &pair.value else { return None };
     match &literal.lit {
         syn::Lit::Str(text) if pair.path.is_ident("doc") => Some(text.value()),

@@ -103,6 +103,12 @@ fn numbers_in_public_rustdoc_are_found_and_those_of_private_items_are_not() {
 }
 
 #[test]
+fn text_that_is_handed_to_a_macro_is_public() {
+    let found = findings(&[("core/src/lib.rs", "make! {\n    /// Of S1.\n    pub struct Made;\n}\n")]);
+    assert_eq!(found, ["core/src/lib.rs:2: public rustdoc of `an item of a macro` cites a rule: Of S1."]);
+}
+
+#[test]
 fn numbers_in_parentheses_can_be_taken_out_of_public_rustdoc() {
     let lib = "/// One (S1, S2) and two (S1–S2). (See S1.)\npub fn f() {}\n/// Mine (S1).\nfn g() {}\n";
     let folder = repository(&[("core/src/lib.rs", lib)]);
