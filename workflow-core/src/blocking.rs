@@ -24,13 +24,13 @@ pub enum BlockingError {
 /// on meanwhile: a step never keeps others waiting by it.
 ///
 /// The work is given a [`Cancellation`] of its own, which says so when the returned future is dropped, as it is when
-/// the execution that awaits it is dropped (S28, S31): the run was cancelled or has ended, its branch was dropped, or the
+/// the execution that awaits it is dropped: the run was cancelled or has ended, its branch was dropped, or the
 /// attempt took longer than its step's `timeout`. Work that has not begun by then never begins. Work that has begun and
 /// does not ask goes on to its end on its thread, where nobody can stop it, and what it returns is dropped; it keeps its
 /// place in tokio's pool, and a runtime that is shut down may wait for it. Nothing of it enters the log.
 ///
 /// It lies in the tracing span in which the future is first polled, the step's own. A panic in it goes on in the step,
-/// and is the execution's failure (S27).
+/// and is the execution's failure.
 ///
 /// # Errors
 /// [`BlockingError::NoRuntime`] outside of a tokio runtime, [`BlockingError::ShutDown`] if it is shut down. An error

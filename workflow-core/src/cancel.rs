@@ -13,7 +13,7 @@ use crate::id::ExecutionId;
 /// Says when nobody waits for an execution any more: `cancellation: &Cancellation`.
 ///
 /// It is for work that cannot be dropped, such as a thread or another process. It says so when the execution is
-/// dropped because its run was cancelled or has ended, or because its branch was dropped (S28, S31, S49), and also
+/// dropped because its run was cancelled or has ended, or because its branch was dropped, and also
 /// once the attempt has failed, as it has when its `timeout` is over, or the step has returned: what it left behind has
 /// no use any more. Another attempt has a cancellation of its own. Clones say the same. A step that takes none pays
 /// nothing while it runs; of one that is dropped, the run keeps its number.

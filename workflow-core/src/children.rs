@@ -36,7 +36,7 @@ pub(crate) use reunion::Reunion;
 /// |---|---|---|
 /// | the step gets | the child's output, or how it ended | a [`RunHandle`] |
 /// | the child ends with | the execution at the latest: when the future is dropped, the execution ends, is dropped or is cancelled | itself; when the parent is cancelled |
-/// | the end of the parent | waits for the child's (S31) | waits for it only if the parent is cancelled |
+/// | the end of the parent | waits for the child's | waits for it only if the parent is cancelled |
 /// | in the parent's report | with its own report | with its status |
 /// | its thread | the parent's | the parent's, unless that was made for the parent alone |
 ///
@@ -49,7 +49,7 @@ pub(crate) use reunion::Reunion;
 /// own, since the first one's have ended: `order-17/price-x3.a2.1`.
 ///
 /// # After a restart
-/// An execution that had not ended runs again (S39), and finds the children that it began before under their ids: those
+/// An execution that had not ended runs again, and finds the children that it began before under their ids: those
 /// that go on do so, and of those that have ended it is told how. What their journals say counts: thread, time, configuration,
 /// metadata and start event are those of the first time, whatever the call says now, so that what a step makes of the time
 /// or of chance does no harm. Another workflow is refused with [`StartError::WrongWorkflow`], and the id of a run that is
@@ -66,7 +66,7 @@ pub(crate) use reunion::Reunion;
 ///
 /// # What is seen of them
 /// What a child shows is shown by its parent as well, as [`DisplayItem::Child`](crate::DisplayItem::Child), and is
-/// taken back with what the parent's attempt showed (S25). Observers see
+/// taken back with what the parent's attempt showed. Observers see
 /// [`ChildStarted`](crate::Observed::ChildStarted) and [`ChildEnded`](crate::Observed::ChildEnded), and the child's own
 /// observations as those of any run. Its `tracing` span lies in that of the execution.
 ///

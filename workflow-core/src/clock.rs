@@ -9,12 +9,12 @@ use futures::future::BoxFuture;
 
 use crate::panics::{caught, caught_in};
 
-/// Where an engine takes the time from (S36).
+/// Where an engine takes the time from.
 ///
 /// Every time that the library records or shows is a reading of it: when an event entered the log, when
 /// something was observed, when an execution started and how long it took. So under a clock that is driven by
 /// a test, a step that waited for an hour of its time took an hour. What a poll costs the processor is
-/// measured by other means, and order is never taken from a clock (S4).
+/// measured by other means, and order is never taken from a clock.
 ///
 /// A clock has two duties. They belong together: when a sleep ends, the time it was for has come.
 ///

@@ -70,7 +70,7 @@ pub type ContextChange<'a> =
 /// Across keys there is no order to rely on.
 ///
 /// **Atomicity.** Each call happens as a whole or not at all, and takes effect before its future returns
-/// `Ok`; there is no commit to wait for (S26). No caller ever sees half of a call.
+/// `Ok`; there is no commit to wait for. No caller ever sees half of a call.
 ///
 /// **Errors.** An error other than [`ContextError::Unavailable`] means that nothing was changed. After
 /// `Unavailable` the outcome is unknown: the caller may read, or repeat a call that is idempotent.

@@ -58,7 +58,7 @@ pub enum DisplayItem {
         /// What it showed.
         event: AnyEvent,
     },
-    /// An event that is for people too came from outside: a start event, or one that was sent (S2).
+    /// An event that is for people too came from outside: a start event, or one that was sent.
     Received {
         /// The event.
         event: AnyEvent,

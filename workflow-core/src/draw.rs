@@ -67,9 +67,9 @@ pub struct Node {
     pub description: Arc<str>,
     /// The step's precondition.
     pub precondition: Option<Arc<str>>,
-    /// The step's limit per scope (S19).
+    /// The step's limit per scope.
     pub max_executions: Option<u32>,
-    /// The step's executions at a time (S21).
+    /// The step's executions at a time.
     pub concurrency: Option<u32>,
     /// The innermost box the step runs in, by its place in [`Graph::boxes`].
     pub branch: Option<usize>,
@@ -123,7 +123,7 @@ pub struct Edge {
     pub optional: bool,
     /// Whether one execution can emit several.
     pub many: bool,
-    /// Whether each one opens a branch (S44).
+    /// Whether each one opens a branch.
     pub fan_out: bool,
     /// Whether it comes only when its time has come.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -145,7 +145,7 @@ pub enum EdgeKind {
     Reply,
     /// Gathered from settled branches.
     Gather,
-    /// As a failure of the step that it comes from (S29).
+    /// As a failure of the step that it comes from.
     Failure,
     /// Not by a step.
     Outside,

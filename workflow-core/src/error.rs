@@ -86,7 +86,7 @@ pub enum BuildProblem {
         /// The bound.
         shortest: Duration,
     },
-    /// Two event types have one wire name (S1).
+    /// Two event types have one wire name.
     #[error(
         "two event types are named `{event}`: `{}` and `{}`; give one another name with `#[event(name = \"…\")]`",
         types[0], types[1]
@@ -142,7 +142,7 @@ pub enum ResumeError {
         /// The workflow that was asked for.
         asked: &'static str,
     },
-    /// The workflow is not what it was when the run's journal was written (S41).
+    /// The workflow is not what it was when the run's journal was written.
     #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
@@ -150,7 +150,7 @@ pub enum ResumeError {
         /// What is different.
         difference: Incompatibility,
     },
-    /// The run goes on in another engine, which holds its lease (S40).
+    /// The run goes on in another engine, which holds its lease.
     #[error("run `{run}` goes on in engine `{engine}`, which holds its lease")]
     Elsewhere {
         /// The run.
@@ -228,7 +228,7 @@ pub enum StartError {
         /// The run of the execution.
         run: RunId,
     },
-    /// The child run goes on in another engine, which holds its lease (S40): it was begun before its parent's process
+    /// The child run goes on in another engine, which holds its lease: it was begun before its parent's process
     /// was gone, and somebody has [attached](crate::Engine::attach) to it. No step is told: the parent stops and is left
     /// as its journal has it, to be gone on with when the child has ended or is nobody's.
     #[error("child run `{run}` goes on in engine `{engine}`, which holds its lease")]
@@ -290,27 +290,27 @@ pub enum RunError {
     /// The run was not started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// An execution failed and nothing takes its failure (S29).
+    /// An execution failed and nothing takes its failure.
     #[error("step `{step}` failed{} ({execution}, {class}): {source}", after(*.attempts))]
     StepFailed {
         /// The step.
         step: Arc<str>,
         /// The execution.
         execution: ExecutionId,
-        /// How many attempts were made (S35).
+        /// How many attempts were made.
         attempts: u32,
         /// What kind of failure the last one was.
         class: ErrorClass,
         /// What it failed with.
         source: SharedError,
     },
-    /// Branches of a fan-out that waits for all failed (S49).
+    /// Branches of a fan-out that waits for all failed.
     #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
     BranchesFailed {
         /// Every failure, in the order of the branches.
         failures: Vec<BranchFailure>,
     },
-    /// A precondition failed (S18).
+    /// A precondition failed.
     #[error("precondition `{precondition}` of step `{step}` failed: {source}")]
     PreconditionFailed {
         /// The step it guards.
@@ -320,16 +320,16 @@ pub enum RunError {
         /// What it failed with.
         source: SharedError,
     },
-    /// Nothing ran, nothing was scheduled, and nothing that could have arrived would have made a step run (S30).
+    /// Nothing ran, nothing was scheduled, and nothing that could have arrived would have made a step run.
     #[error("{0}")]
     Stalled(Box<StallReport>),
-    /// It was cancelled (S31).
+    /// It was cancelled.
     #[error("the run was cancelled: {reason}")]
     Cancelled {
         /// Why, in the words of who cancelled it.
         reason: Arc<str>,
     },
-    /// It was active for as long as it may (S32); its executions were dropped.
+    /// It was active for as long as it may; its executions were dropped.
     #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
     TimedOut {
         /// How long it may.
@@ -365,13 +365,13 @@ pub enum RunError {
         /// What the store reported.
         source: StoreError,
     },
-    /// Somebody else writes the run's journal: this run stopped without effect (S40).
+    /// Somebody else writes the run's journal: this run stopped without effect.
     #[error("run `{run}` is written by somebody else, or was removed: it stopped here")]
     Conflict {
         /// The run.
         run: RunId,
     },
-    /// The workflow is not what it was when the run's journal was written: the run was left as it is (S41).
+    /// The workflow is not what it was when the run's journal was written: the run was left as it is.
     #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
@@ -520,7 +520,7 @@ pub(crate) fn at(path: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The run has ended (S33).
+    /// The run has ended.
     #[error("run `{run}` has ended: {status}")]
     Ended {
         /// The run.
@@ -566,13 +566,13 @@ pub enum SendError {
         /// The position.
         request: Seq,
     },
-    /// The request at this position was answered before (S33).
+    /// The request at this position was answered before.
     #[error("the request at {request} was answered already")]
     Answered {
         /// The position.
         request: Seq,
     },
-    /// The time of the request at this position ran out before (S32).
+    /// The time of the request at this position ran out before.
     #[error("the request at {request} has expired")]
     Expired {
         /// The position.

@@ -30,7 +30,7 @@ pub use set::{EventSet, FromEvent, Gives, Log, Pattern, SetMember};
 pub(crate) use version::{Reader, Unreadable};
 pub use version::{Upgrade, upgraded};
 
-/// An immutable value that drives steps, or is shown to people (S1).
+/// An immutable value that drives steps, or is shown to people.
 ///
 /// Derive it: `#[derive(Event)]` also emits the marker traits that follow from the roles. The value must
 /// be serialisable, because a run may outlive its process; in memory nothing is ever serialised.
@@ -53,10 +53,10 @@ pub use version::{Upgrade, upgraded};
     note = "derive it: `#[derive(Serialize, Deserialize, Event)]`"
 )]
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The wire name: stable, and unique in an engine (S1). By default the type's own name.
+    /// The wire name: stable, and unique in an engine. By default the type's own name.
     const NAME: &'static str;
 
-    /// What the event is for (S2). By default it drives steps, and that is all: an event with another marker
+    /// What the event is for. By default it drives steps, and that is all: an event with another marker
     /// trait must name its role here, as the derive does.
     const ROLES: Roles = Roles::NONE;
 
@@ -87,7 +87,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     };
 }
 
-/// An event that enters the log and drives steps: every event but a pure display event (S2).
+/// An event that enters the log and drives steps: every event but a pure display event.
 ///
 /// ```compile_fail
 /// use workflow_core::prelude::*;
@@ -114,7 +114,7 @@ pub trait ControlEvent: Event {}
 )]
 pub trait StartEvent: ControlEvent {}
 
-/// An event that ends its run: `#[event(stop)]` (S28).
+/// An event that ends its run: `#[event(stop)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not end a run",
     label = "not a stop event",
@@ -190,7 +190,7 @@ pub trait Request: ControlEvent {
         decode: crate::input::ExpiredRequest::<Self>::decode,
     };
 
-    /// The request, to be closed when nobody has replied for so long since the step returned (S32).
+    /// The request, to be closed when nobody has replied for so long since the step returned.
     ///
     /// ```
     /// use std::time::Duration;
@@ -207,7 +207,7 @@ pub trait Request: ControlEvent {
         Expiring::new(When::After(time), self)
     }
 
-    /// The request, to be closed when nobody has replied by then (S32).
+    /// The request, to be closed when nobody has replied by then.
     ///
     /// ```
     /// use std::time::SystemTime;
@@ -251,12 +251,12 @@ pub(crate) fn request_of<R: Request>(request: Option<&AnyEvent>) -> Result<Arc<R
 }
 
 impl EventType {
-    /// The wire name (S1).
+    /// The wire name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the event is for (S2).
+    /// What the event is for.
     pub const fn roles(&self) -> Roles {
         self.roles
     }
@@ -288,7 +288,7 @@ impl fmt::Debug for EventType {
 
 /// An event of any type, shared: what a log holds, and what observers and viewers are given.
 ///
-/// Cloning copies a pointer. The value inside is immutable (S1).
+/// Cloning copies a pointer. The value inside is immutable.
 ///
 /// ```
 /// use workflow_core::{AnyEvent, prelude::*};
@@ -384,7 +384,7 @@ impl AnyEvent {
 
 impl Drop for AnyEvent {
     /// Here, and nowhere else, the library drops events: a panic in the drop of a user's type goes no further, also
-    /// where many events are dropped together, or while a thread panics (S27).
+    /// where many events are dropped together, or while a thread panics.
     #[inline]
     fn drop(&mut self) {
         if let Some(payload) = self.payload.take() {

@@ -129,7 +129,7 @@ pub struct WhyRan {
     pub trigger: Cited,
     /// What each parameter was bound to.
     pub inputs: Vec<CitedInput>,
-    /// The attempts that failed and were followed by another, or were to be (S35).
+    /// The attempts that failed and were followed by another, or were to be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
     /// Of an execution that waits for another attempt, or ended while it did: when that attempt is, or was, due, from
@@ -170,25 +170,25 @@ pub struct WhyNot {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// Required inputs were missing then (S13).
+    /// Required inputs were missing then.
     Missing(Vec<MissingInput>),
-    /// None of the bound events was the branch's own: the evaluation further out covers it (S46).
+    /// None of the bound events was the branch's own: the evaluation further out covers it.
     Covered,
-    /// This very combination was executed before (S20).
+    /// This very combination was executed before.
     Duplicate,
-    /// The step had had all its executions (S19).
+    /// The step had had all its executions.
     LimitReached {
         /// How many it may have.
         limit: u32,
     },
     /// The run had had all its executions, and ended here.
     RunLimitReached,
-    /// The precondition said no (S18).
+    /// The precondition said no.
     Refused {
         /// Which.
         precondition: Arc<str>,
     },
-    /// The precondition failed (S18).
+    /// The precondition failed.
     PreconditionFailed {
         /// Which.
         precondition: Arc<str>,
@@ -198,7 +198,7 @@ pub enum Reason {
         /// Which.
         precondition: Arc<str>,
     },
-    /// The execution is due, and waits for its turn (S21).
+    /// The execution is due, and waits for its turn.
     Waiting {
         /// Which it will be.
         execution: ExecutionId,
@@ -261,10 +261,10 @@ pub enum WhyNotProduced {
     Running {
         /// Which.
         step: Arc<str>,
-        /// When its next attempt is due, from when the run began, if that is all that it waits for (S35).
+        /// When its next attempt is due, from when the run began, if that is all that it waits for.
         next_attempt: Option<Duration>,
     },
-    /// The step is due, waits for its turn (S21), and does not run meanwhile.
+    /// The step is due, waits for its turn, and does not run meanwhile.
     Waiting {
         /// Which.
         step: Arc<str>,
@@ -337,12 +337,12 @@ pub enum WhyNotProduced {
         /// What it emitted.
         only: Vec<Arc<str>>,
     },
-    /// None of these steps failed, whose failure would be taken (S29).
+    /// None of these steps failed, whose failure would be taken.
     NotFailed {
         /// Which.
         steps: Vec<Arc<str>>,
     },
-    /// The step failed, but too few times, or where it is not seen: the failures of a branch stay in it (S29).
+    /// The step failed, but too few times, or where it is not seen: the failures of a branch stay in it.
     FailedSome {
         /// Which.
         step: Arc<str>,
@@ -370,7 +370,7 @@ pub enum WhyNotProduced {
         /// The request.
         request: Arc<str>,
     },
-    /// The request was made, and its time ran out before anybody replied (S32).
+    /// The request was made, and its time ran out before anybody replied.
     Expired {
         /// The request.
         request: Arc<str>,

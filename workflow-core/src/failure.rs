@@ -11,7 +11,7 @@ use crate::event::{ControlEvent, Event, FromEvent, NotStop, Roles};
 use crate::id::ExecutionId;
 use crate::input::{EventInput, InputSpec, Slot, StepInput, input_of};
 
-/// A step failed for good, its retries used up, and the run goes on: the library emits it, steps take it (S29).
+/// A step failed for good, its retries used up, and the run goes on: the library emits it, steps take it.
 ///
 /// Take it like any event of your own: `&StepFailed`, `Option<&StepFailed>`, `List<StepFailed>`, as a member of an
 /// [`EventSet`](crate::EventSet). A failure of a step that such a step catches does not fail the run: it enters the
@@ -80,7 +80,7 @@ pub struct StepFailed {
     pub class: ErrorClass,
     /// The error's text.
     pub error: Arc<str>,
-    /// How many attempts were made (S35): 1 if it was not tried again.
+    /// How many attempts were made: 1 if it was not tried again.
     pub attempts: u32,
 }
 

@@ -91,7 +91,7 @@ text_id!(RunId);
 text_id!(ThreadId);
 text_id!(EngineId);
 
-/// A position in a run's log: 1, 2, 3… (S4). Order always means `Seq`, never a clock.
+/// A position in a run's log: 1, 2, 3…. Order always means `Seq`, never a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
@@ -102,7 +102,7 @@ pub struct Seq(pub u64);
 #[serde(transparent)]
 pub struct ExecutionId(pub u64);
 
-/// A scope of a run's scope tree (S44). [`ScopeId::ROOT`] is the run itself.
+/// A scope of a run's scope tree. [`ScopeId::ROOT`] is the run itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ScopeId(pub u32);

@@ -33,7 +33,7 @@ pub(crate) use reply::Answered;
 /// One parameter of a step or precondition: declares what it needs and fills it.
 ///
 /// The kind of a parameter is found through its type, never through its name, so type aliases and renamed
-/// imports work. These types implement it (S5, S6):
+/// imports work. These types implement it:
 ///
 /// | parameter | meaning | counts for readiness |
 /// |---|---|---|
@@ -53,7 +53,7 @@ pub(crate) use reply::Answered;
 ///
 /// # Your own injectables
 /// Implement it for what your steps should be handed. An injectable never triggers a step and never keeps
-/// one waiting (S6).
+/// one waiting.
 ///
 /// ```
 /// use workflow_core::{prelude::*, InputSpec, Slot, StepInput};
@@ -75,7 +75,7 @@ pub(crate) use reply::Answered;
 ///
 /// # Contract
 /// `fill` runs once per execution, in the execution's own task, before the step's body and in the order of the
-/// parameters; it must not block. An error of it is a failure of the execution like any other (S29).
+/// parameters; it must not block. An error of it is a failure of the execution like any other.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",

@@ -21,9 +21,9 @@ use crate::run::Host;
 ///   that of a step which has one of its own. It must return at once; what takes time belongs into the future.
 /// - It stands around the step alone. An attempt that begins with the step's compaction (`#[step(compact = …)]`) asks
 ///   it when that is done, and not at all if that fails: middleware does not see what the compaction does or fails with.
-/// - The future is dropped like the step's own when the execution is dropped (S28, S31): it must not leave anything
-///   half done at an `.await`. A panic in it is a failure of the execution (S27).
-/// - What it returns is what the execution commits or fails with (S23). It may ask `next` once, or not at all and
+/// - The future is dropped like the step's own when the execution is dropped: it must not leave anything
+///   half done at an `.await`. A panic in it is a failure of the execution.
+/// - What it returns is what the execution commits or fails with. It may ask `next` once, or not at all and
 ///   answer by [`StepCall::commit`] or an error.
 ///
 /// ```

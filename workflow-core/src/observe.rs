@@ -41,7 +41,7 @@ pub struct Observation {
 pub enum Observed {
     /// The run began; its start event follows.
     RunStarted,
-    /// The run goes on from where its journal ended (S39). Executions without an end there begin again.
+    /// The run goes on from where its journal ended. Executions without an end there begin again.
     RunResumed,
     /// The run has waited for long, and nothing of it is kept in memory any more:
     /// [`EngineBuilder::release_waiting_after`](crate::EngineBuilder::release_waiting_after).
@@ -59,7 +59,7 @@ pub enum Observed {
         /// What caused it.
         cause: Cause,
     },
-    /// A precondition was asked and answered (S18).
+    /// A precondition was asked and answered.
     PreconditionAnswered {
         /// The step it guards.
         step: Arc<str>,
@@ -81,7 +81,7 @@ pub enum Observed {
         /// The event that triggered it.
         trigger: Seq,
     },
-    /// An attempt failed and is to be followed by another (S35); what it showed is taken back (S25). The other has come
+    /// An attempt failed and is to be followed by another; what it showed is taken back. The other has come
     /// with [`AttemptStarted`](Self::AttemptStarted), and never does if the execution is dropped before. A failure
     /// without another attempt is [`ExecutionFailed`](Self::ExecutionFailed) alone.
     AttemptFailed {
@@ -140,7 +140,7 @@ pub enum Observed {
         /// The step.
         step: Arc<str>,
     },
-    /// What an execution wanted to commit was refused, because the run had ended (S28).
+    /// What an execution wanted to commit was refused, because the run had ended.
     CommitRefused {
         /// Which.
         execution: ExecutionId,
@@ -161,9 +161,9 @@ pub enum Observed {
         /// How.
         status: RunStatus,
     },
-    /// Something was displayed, or retracted (S25). What children show is displayed by them.
+    /// Something was displayed, or retracted. What children show is displayed by them.
     Displayed(DisplayItem),
-    /// Nothing can happen before something arrives from outside or a timer fires (S30).
+    /// Nothing can happen before something arrives from outside or a timer fires.
     RunWaiting,
     /// The run ended.
     RunEnded {

@@ -22,22 +22,22 @@ pub(crate) use timer::{MAX_TIMERS, SetTimer, When};
 
 /// What a step may return: declares the event types and puts the values into the execution's batch.
 ///
-/// These types implement it (S7):
+/// These types implement it:
 ///
 /// | return type | what enters the log |
 /// |---|---|
 /// | an event `E` | the event |
 /// | `()` | nothing |
-/// | `Option<T>` | nothing for `None` (S24) |
-/// | `Vec<T>` | each in order, adjacent (S24) |
+/// | `Option<T>` | nothing for `None` |
+/// | `Vec<T>` | each in order, adjacent |
 /// | `(A, B, …)`, up to eight | each in order |
 /// | an [`EventSet`](crate::EventSet) enum | the variant's event |
-/// | [`FanOut<E>`](FanOut) | a branch per item (S44) |
+/// | [`FanOut<E>`](FanOut) | a branch per item |
 /// | [`Timer<E>`](Timer) | nothing yet: the event, when its time has come |
-/// | [`Expiring<R>`](Expiring) | the request, which closes by itself when its time has run out (S32) |
+/// | [`Expiring<R>`](Expiring) | the request, which closes by itself when its time has run out |
 /// | `Result<T, E>` where `E: Into<StepError>` | what `T` says; an error fails the execution |
 ///
-/// All of it enters the log as one batch when the execution commits (S23).
+/// All of it enters the log as one batch when the execution commits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned by a step",
     label = "not something a step can emit",
@@ -194,12 +194,12 @@ impl Emitted {
         self.items.all_mut().iter_mut().try_for_each(|item| item.check(check))
     }
 
-    /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items (S50).
+    /// Whether the batch holds a fan-out that opens fewer branches at a time than it has items.
     pub fn opens_branches_in_turn(&self) -> bool {
         self.items().iter().any(EmittedItem::opens_in_turn)
     }
 
-    /// Whether the batch holds a fan-out that runs all of its branches to their ends before it fails (S49).
+    /// Whether the batch holds a fan-out that runs all of its branches to their ends before it fails.
     pub fn waits_for_all_branches(&self) -> bool {
         self.items().iter().any(EmittedItem::waits_for_all)
     }

@@ -19,11 +19,11 @@ pub use retries::Retries;
 pub(crate) use attempts::{NextAttempt, tried};
 pub(crate) use rules::Rules;
 
-/// Which failures are followed by another attempt, by their class, and when (S35).
+/// Which failures are followed by another attempt, by their class, and when.
 ///
 /// An engine has one for all steps ([`EngineBuilder::retry`](crate::EngineBuilder::retry)), and a step may have one of
 /// its own: `#[step(retry = RetryPolicy::none())]`. All attempts are one execution: they are given the same events, and
-/// nothing of those that failed enters the log (S20, S23).
+/// nothing of those that failed enters the log.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,7 +49,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The default of every engine (S35):
+    /// The default of every engine:
     ///
     /// | class | retries |
     /// |---|---|

@@ -117,24 +117,24 @@ pub enum RunStatus {
     /// Something runs, is scheduled or is left to evaluate.
     Running,
     /// Nothing can happen before a timer fires, or a reply or an external event arrives of which at least one would
-    /// make a step run (S30).
+    /// make a step run.
     Waiting,
-    /// A stop event is in the log (S28).
+    /// A stop event is in the log.
     Completed,
-    /// An execution or a precondition failed, and nothing took the failure (S29), the log was full, or the
+    /// An execution or a precondition failed, and nothing took the failure, the log was full, or the
     /// store did not take what the run wrote.
     Failed,
     /// Nothing ran, nothing was scheduled, and nothing that could have arrived from outside would have made a
-    /// step run (S30). It is noticed at once.
+    /// step run. It is noticed at once.
     Stalled,
-    /// It was cancelled (S31).
+    /// It was cancelled.
     Cancelled,
-    /// It was active for as long as it may (S32).
+    /// It was active for as long as it may.
     TimedOut,
 }
 
 impl RunStatus {
-    /// Whether the run has ended: nothing enters its log any more (S33).
+    /// Whether the run has ended: nothing enters its log any more.
     pub const fn is_ended(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)
     }

@@ -101,7 +101,7 @@ pub enum Fact {
     },
     /// The run was cancelled.
     CancelRequested,
-    /// The run was active for as long as it may (S32).
+    /// The run was active for as long as it may.
     TimeRanOut,
 }
 
@@ -135,7 +135,7 @@ pub enum Action {
         /// What each parameter is bound to.
         binding: Binding,
     },
-    /// This batch is in the log. What follows from it may be performed once it is kept (S38).
+    /// This batch is in the log. What follows from it may be performed once it is kept.
     Append {
         /// Who caused it.
         cause: Cause,
@@ -152,25 +152,25 @@ pub enum Action {
         /// What its branches left behind.
         group: GroupSummary,
     },
-    /// Drop the execution: its branch was dropped (S49).
+    /// Drop the execution: its branch was dropped.
     DropExecution {
         /// Which.
         execution: ExecutionId,
     },
-    /// Free what is kept for a settled scope (S50).
+    /// Free what is kept for a settled scope.
     FreeScope {
         /// Which.
         scope: ScopeId,
     },
-    /// Refuse what the execution wants to commit: the run has ended (S28).
+    /// Refuse what the execution wants to commit: the run has ended.
     RefuseCommit {
         /// Which.
         execution: ExecutionId,
     },
     /// Refuse what came from outside, or from a timer: the run has ended, or the request is not open, or the
-    /// timer not pending (S33).
+    /// timer not pending.
     RefuseReceived,
-    /// Nothing can happen before something arrives from outside or a timer fires (S30).
+    /// Nothing can happen before something arrives from outside or a timer fires.
     Wait,
     /// End the run.
     Finish {
@@ -188,9 +188,9 @@ pub struct CandidateId(pub u64);
 pub enum Answer {
     /// The step may run.
     Yes,
-    /// Not this time; it is asked again at the step's next trigger (S18).
+    /// Not this time; it is asked again at the step's next trigger.
     No,
-    /// It failed, and with it the run (S18).
+    /// It failed, and with it the run.
     Failed,
 }
 
@@ -215,7 +215,7 @@ pub enum Emission {
     Event(EventIndex),
     /// One event, when its time has come.
     Timer(EventIndex),
-    /// One request, which closes by itself when its time has run out (S32). Its event type has to have one that
+    /// One request, which closes by itself when its time has run out. Its event type has to have one that
     /// says so.
     Expiring(EventIndex),
     /// A branch per item.
@@ -261,7 +261,7 @@ pub enum Cause {
     },
     /// The execution committed it.
     Execution(ExecutionId),
-    /// It says that the execution failed: a step catches that (S29).
+    /// It says that the execution failed: a step catches that.
     Failure(ExecutionId),
 }
 
@@ -269,17 +269,17 @@ pub enum Cause {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// The stop event at this position is in the log (S28).
+    /// The stop event at this position is in the log.
     Completed(Seq),
-    /// These executions failed, and nothing takes their failure (S29).
+    /// These executions failed, and nothing takes their failure.
     Failed(Vec<ExecutionId>),
-    /// A precondition failed (S18).
+    /// A precondition failed.
     PreconditionFailed(CandidateId),
-    /// Nothing runs, nothing is scheduled, and nothing that can arrive would make a step run (S30).
+    /// Nothing runs, nothing is scheduled, and nothing that can arrive would make a step run.
     Stalled,
-    /// It was cancelled (S31).
+    /// It was cancelled.
     Cancelled,
-    /// It was active for as long as it may (S32).
+    /// It was active for as long as it may.
     TimedOut,
     /// The log holds as many events as it may.
     LogFull,
@@ -452,7 +452,7 @@ impl Scheduler {
         self.board.progress.end()
     }
 
-    /// Whether a failure was handled on the way (S34).
+    /// Whether a failure was handled on the way.
     pub fn is_degraded(&self) -> bool {
         self.board.progress.degraded
     }
@@ -475,7 +475,7 @@ impl Scheduler {
         self.board.executions.count_of(step)
     }
 
-    /// How many events came after a fixed list of the step was full (S17).
+    /// How many events came after a fixed list of the step was full.
     pub fn surplus_of(&self, step: StepIndex) -> u64 {
         self.board.executions.surplus_of(step)
     }

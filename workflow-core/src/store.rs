@@ -78,7 +78,7 @@ pub struct Batch {
 /// a part, and neither does anybody after a crash.
 ///
 /// **Durability.** When [`append`](Self::append) returns `Ok`, the batch is as durable as the store promises
-/// to its users. The engine starts nothing that depends on a batch before that (S38).
+/// to its users. The engine starts nothing that depends on a batch before that.
 ///
 /// **Errors.** [`StoreError::Conflict`], [`StoreError::Unserialisable`] and [`StoreError::Corrupt`] mean that nothing was
 /// changed. After [`StoreError::Unavailable`] the outcome is unknown: the engine stops the run here and leaves its
@@ -114,7 +114,7 @@ pub struct Batch {
 pub trait EventStore: Send + Sync + 'static {
     /// Appends a batch to the journal of a run, if the journal ends at `expected`; position 0 begins one.
     ///
-    /// This rule is what keeps two writers of one run apart (S40): of any number of appends at the same
+    /// This rule is what keeps two writers of one run apart: of any number of appends at the same
     /// position exactly one succeeds. It is not idempotent: an append that is repeated is a conflict.
     ///
     /// # Errors

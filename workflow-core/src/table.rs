@@ -312,12 +312,12 @@ impl EventRow {
         Some(Reader { version, upgrade, decode: decode? })
     }
 
-    /// The wire name (S1).
+    /// The wire name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the event is for (S2).
+    /// What the event is for.
     pub fn roles(&self) -> Roles {
         self.roles
     }
@@ -349,7 +349,7 @@ impl StepRow {
         &self.outputs
     }
 
-    /// The event that enters the log when the step fails, if another step catches that (S29).
+    /// The event that enters the log when the step fails, if another step catches that.
     pub fn failure(&self) -> Option<EventIndex> {
         self.failed
     }

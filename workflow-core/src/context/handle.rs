@@ -194,10 +194,10 @@ macro_rules! context_handle {
 }
 
 context_handle! {
-    /// The state of one run, shared by its steps: counters and flags, not data that steps hand on (S26).
+    /// The state of one run, shared by its steps: counters and flags, not data that steps hand on.
     ///
     /// A call is atomic and takes effect at once, for everyone; what an attempt wrote stays when the
-    /// attempt fails. Writing triggers no step (S11).
+    /// attempt fails. Writing triggers no step.
     ///
     /// ```
     /// use workflow_core::{ContextError, RunContext};
@@ -214,7 +214,7 @@ context_handle! {
     /// run that was started without a thread has one to itself.
     ///
     /// A call is atomic and takes effect at once, for everyone; what an attempt wrote stays when the
-    /// attempt fails. Writing triggers no step (S11).
+    /// attempt fails. Writing triggers no step.
     ///
     /// ```
     /// use workflow_core::{ContextError, ThreadContext};

@@ -205,7 +205,7 @@ impl Display {
     ///
     /// # Errors
     /// The first error of the stream, if it yields `Result`s. What was shown by then stays shown until the attempt
-    /// fails, and is then taken back like anything else that the attempt showed (S25).
+    /// fails, and is then taken back like anything else that the attempt showed.
     ///
     /// ```
     /// use futures::Stream;

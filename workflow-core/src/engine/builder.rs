@@ -106,14 +106,14 @@ impl EngineBuilder {
     /// Sets where the journals of runs are kept. Default: nowhere, and a run costs nothing for it.
     ///
     /// With a store, what enters a run's log is in the store first, and nothing that depends on it starts
-    /// before that (S38).
+    /// before that.
     pub fn store(mut self, store: impl EventStore) -> Self {
         self.durability.store = Some(Arc::new(store));
         self
     }
 
     /// Sets how long the engine's lease lasts, by which engines that share a store tell whose runs nobody drives any
-    /// more (S40). At least a second. Default: none, and runs go on only where somebody says so.
+    /// more. At least a second. Default: none, and runs go on only where somebody says so.
     ///
     /// The engine takes a lease before it writes the beginning of its first run, or goes on with a run, and renews it at
     /// every third of its time. With each renewal it claims the open runs of engines whose leases have run out, and goes
@@ -248,7 +248,7 @@ impl EngineBuilder {
         self
     }
 
-    /// At most so many executions of one run at a time; the surplus waits in order (S21). 0 is taken as 1.
+    /// At most so many executions of one run at a time; the surplus waits in order. 0 is taken as 1.
     /// Default: 1,024.
     pub fn max_concurrent_executions(mut self, most: usize) -> Self {
         self.settings.limits.concurrent_executions = most.max(1);
@@ -303,7 +303,7 @@ impl EngineBuilder {
         self
     }
 
-    /// How long each run may be active, by the engine's clock (S32): the time in which it does not
+    /// How long each run may be active, by the engine's clock: the time in which it does not
     /// [wait](crate::RunStatus::Waiting). [`RunOptions::timeout`](crate::RunOptions::timeout) says it for one run, and
     /// what counts. Default: no bound.
     pub fn run_timeout(mut self, active: Duration) -> Self {
@@ -365,7 +365,7 @@ impl EngineBuilder {
     /// Makes the engine.
     ///
     /// # Errors
-    /// [`BuildError`] with every problem: mistakes in tables, workflows or event types with one name (S1),
+    /// [`BuildError`] with every problem: mistakes in tables, workflows or event types with one name,
     /// missing or wrong configuration, limits or leases that cannot be.
     pub fn build(mut self) -> Result<Engine, BuildError> {
         self.check_names();

@@ -15,7 +15,7 @@ impl Engine {
     /// the same [store](crate::EngineBuilder::store) goes on with them at once: for a process that is followed by another.
     ///
     /// Runs take in and begin nothing more. What executions have returned by then is written, and what still runs is
-    /// dropped, to run again elsewhere (S39), as if the process had ended. Journals stay open. Runs that are being loaded
+    /// dropped, to run again elsewhere, as if the process had ended. Journals stay open. Runs that are being loaded
     /// are waited for, at most for `at_most`, however many there are: what the store does not answer until then is left
     /// unread. Once all journals are written, the engine's [lease](crate::EngineBuilder::lease) is given up; then it waits,
     /// at most for `at_most` too, until observers have seen everything. A run whose end is being written ends, and so does

@@ -41,13 +41,13 @@ struct OpenRuns<'a, R> {
 
 impl Engine {
     /// Goes on with every run of the engine's store that has not ended and does not go on here: after a restart. Each
-    /// comes to stand where its journal ends (S39): what it has is not repeated, executions that it has no end of run
+    /// comes to stand where its journal ends: what it has is not repeated, executions that it has no end of run
     /// again, waits go on until the times that they were set for, requests stay open. Child runs that an execution
     /// waits for go on when it asks for them again, and end when their parent has ended or does.
     ///
     /// Without [leases](crate::EngineBuilder::lease) the store must not be in use by another engine that drives its runs;
     /// with them, runs whose engines hold theirs are left alone. Of two that go on with one run, the second to write
-    /// stops with [`RunError::Conflict`](crate::RunError::Conflict) (S40).
+    /// stops with [`RunError::Conflict`](crate::RunError::Conflict).
     ///
     /// Contexts that an earlier process left of runs that have ended, because it was killed before it cleared them, are
     /// cleared as well, if the store of contexts [lists its scopes](crate::ContextStore::scopes). Those of threads that

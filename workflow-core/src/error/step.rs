@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::cause::Cause;
 
-/// What kind of failure an error is; retry policies go by it (S35).
+/// What kind of failure an error is; retry policies go by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

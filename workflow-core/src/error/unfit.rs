@@ -80,7 +80,7 @@ impl Eq for UnfitValue {}
 /// An event has no JSON that could be read back, and the engine's store keeps events as JSON.
 ///
 /// An execution that emits such an event fails with it: of class [`Permanent`](crate::ErrorClass::Permanent), and like any
-/// other failure it can be caught. What else the execution emitted does not enter the log either (S23). For what comes
+/// other failure it can be caught. What else the execution emitted does not enter the log either. For what comes
 /// from outside, the same facts are in [`SendError::Unfit`](crate::SendError::Unfit) and
 /// [`StartError::Unfit`](crate::StartError::Unfit).
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What an event is for: any combination of start, stop, display, request, external and control (S2).
+/// What an event is for: any combination of start, stop, display, request, external and control.
 ///
 /// ```
 /// use workflow_core::Roles;
@@ -98,7 +98,7 @@ impl Roles {
         self.0 & REPLY != 0
     }
 
-    /// Says that a step failed (S29).
+    /// Says that a step failed.
     pub const fn is_failure(self) -> bool {
         self.0 & FAILURE != 0
     }

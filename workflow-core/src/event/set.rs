@@ -47,7 +47,7 @@ impl<E: ControlEvent> Pattern for E {
     }
 }
 
-/// An enum whose variants each hold one event: "either of", as an input and as an output (S3).
+/// An enum whose variants each hold one event: "either of", as an input and as an output.
 ///
 /// A variant holds the event itself, which must then be `Clone`, or an `Arc` of it, which costs no copy.
 ///

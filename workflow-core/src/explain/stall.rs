@@ -67,7 +67,7 @@ pub struct TurnedDown {
     pub step: Arc<str>,
     /// How often it ran, in all scopes.
     pub executions: u64,
-    /// The scope in which it did not: its limit holds for each (S46).
+    /// The scope in which it did not: its limit holds for each.
     pub scope: ScopeId,
     /// The last event that triggered it.
     pub trigger: Cited,

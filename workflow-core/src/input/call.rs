@@ -179,7 +179,7 @@ impl StepCall {
         self.frame.context.step
     }
 
-    /// The execution: the same for each attempt of it (S37).
+    /// The execution: the same for each attempt of it.
     pub fn execution(&self) -> ExecutionId {
         self.frame.context.execution
     }
@@ -189,7 +189,7 @@ impl StepCall {
         self.frame.context.attempt
     }
 
-    /// The scope that the execution was evaluated in (S44).
+    /// The scope that the execution was evaluated in.
     pub fn scope(&self) -> ScopeId {
         self.frame.context.scope
     }
@@ -201,7 +201,7 @@ impl StepCall {
     }
 
     /// Ends the call with what a step returned: what its emitters hold and then the output, in that order, are
-    /// what the execution commits (S7, S23). An output that the step does not declare fails the execution when it
+    /// what the execution commits. An output that the step does not declare fails the execution when it
     /// comes to the commit.
     ///
     /// # Errors

@@ -13,10 +13,10 @@ use crate::output::Emitted;
 /// How many events one execution can emit through its emitters.
 const MAX_EMITTED: usize = 1 << 16;
 
-/// Emits control events from inside a step, as many as it likes up to 65,536 per execution (S7).
+/// Emits control events from inside a step, as many as it likes up to 65,536 per execution.
 ///
 /// They enter the log when the execution commits, in the order in which they were emitted and before what
-/// the step returns, all in one batch; an execution that fails emits nothing (S23). To show something at
+/// the step returns, all in one batch; an execution that fails emits nothing. To show something at
 /// once, use [`Display`](crate::Display).
 ///
 /// ```

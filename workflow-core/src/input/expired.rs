@@ -45,7 +45,7 @@ impl<R: Request> Serialize for ExpiredRequest<R> {
     }
 }
 
-/// A request `R` whose time ran out before somebody replied (S32). It dereferences to the request.
+/// A request `R` whose time ran out before somebody replied. It dereferences to the request.
 ///
 /// A step that takes it is triggered when the request expires, as one that takes [`Reply<R>`](crate::Reply) is
 /// when somebody replies. Only a request that some step returns as [`Expiring<R>`](crate::Expiring) ever does.

@@ -83,7 +83,7 @@ impl fmt::Display for BranchFailure {
     }
 }
 
-/// The settled branches of a fan-out: taken by one step, once per fan-out, also for an empty one (S48).
+/// The settled branches of a fan-out: taken by one step, once per fan-out, also for an empty one.
 ///
 /// Branches stand in the order of the fan-out's items, whatever the order in which they settled. A branch
 /// holds its item, the events of type `E` that its own scope emitted (usually one, possibly none or

@@ -85,12 +85,12 @@ impl RunInfo {
         self.execution
     }
 
-    /// Which attempt of the execution this is, from 1 (S37).
+    /// Which attempt of the execution this is, from 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The scope the execution was evaluated in (S44).
+    /// The scope the execution was evaluated in.
     pub fn scope(&self) -> ScopeId {
         self.scope
     }
@@ -101,7 +101,7 @@ impl RunInfo {
     }
 
     /// A text that is the same for every attempt of this execution and differs from every other
-    /// execution's: run, scope, step and the positions of the bound events (S20, S39).
+    /// execution's: run, scope, step and the positions of the bound events.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
     }

@@ -61,7 +61,7 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
-/// Every event of a type that the log held when the step was triggered, in the log's order (S12, S16).
+/// Every event of a type that the log held when the step was triggered, in the log's order.
 ///
 /// As an input it is satisfied by one event and runs the step again for each arrival, unless a precondition
 /// says otherwise. `P` is an event, whose elements are lent as `&E`, or an
@@ -168,7 +168,7 @@ impl<'a, P: Pattern> Iterator for ListIter<'a, P> {
 
 impl<P: Pattern> ExactSizeIterator for ListIter<'_, P> {}
 
-/// Exactly the first `N` events of a type (S17).
+/// Exactly the first `N` events of a type.
 ///
 /// As an input it fires once, when the `N`-th event is in the log. Later events of the type neither change
 /// it nor run the step again; the run's report counts them as surplus.

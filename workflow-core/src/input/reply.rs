@@ -47,7 +47,7 @@ impl<R: Request> Serialize for Answered<R> {
     }
 }
 
-/// The reply to a request `R`, together with that very request (S5). It dereferences to the reply.
+/// The reply to a request `R`, together with that very request. It dereferences to the reply.
 ///
 /// ```
 /// use workflow_core::prelude::*;

@@ -21,19 +21,19 @@ pub struct InputSpec {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputKind {
-    /// One event: the trigger where it matches, else the latest (S15).
+    /// One event: the trigger where it matches, else the latest.
     One,
-    /// Every event so far (S16).
+    /// Every event so far.
     List,
-    /// Exactly the first so many (S17).
+    /// Exactly the first so many.
     Fixed(u32),
     /// The latest reply, with its request.
     Reply,
-    /// The settled branches of a fan-out (S48).
+    /// The settled branches of a fan-out.
     Gather,
-    /// Handed in; never part of readiness (S6).
+    /// Handed in; never part of readiness.
     Injected,
-    /// A way to emit events before the step returns (S7).
+    /// A way to emit events before the step returns.
     Emitter,
 }
 

@@ -9,7 +9,7 @@ use crate::error::StepError;
 use crate::event::{AnyEvent, Request};
 use crate::input::ExpiredRequest;
 
-/// A step's output that asks for a time only (S32): made by [`expires_in`](crate::Request::expires_in) and
+/// A step's output that asks for a time only: made by [`expires_in`](crate::Request::expires_in) and
 /// [`expires_at`](crate::Request::expires_at) of a request.
 ///
 /// The request enters the log like any other. If its time runs out before somebody replies, it is closed, and

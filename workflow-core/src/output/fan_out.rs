@@ -7,7 +7,7 @@ use super::{Emitted, EmittedItem, One, OutputSpec, StepOutput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
 
-/// What the failure of a branch means for its fan-out (S49).
+/// What the failure of a branch means for its fan-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,11 +22,11 @@ pub enum FanOutPolicy {
     WaitAll,
 }
 
-/// A step's output that opens one branch per item; the items may be none at all (S44).
+/// A step's output that opens one branch per item; the items may be none at all.
 ///
 /// A branch is a scope of its own: what steps emit in it is seen in it and below, never by its siblings, so
 /// a step that needs the item *and* what was made of it gets the right pair. When every branch has settled,
-/// [`Gather<E>`](crate::Gather) fires once (S48).
+/// [`Gather<E>`](crate::Gather) fires once.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -54,7 +54,7 @@ impl<E> FanOut<E> {
         Self { items, concurrency: None, policy: FanOutPolicy::default() }
     }
 
-    /// Opens at most `most` branches at a time, the rest in order (S50). 0 is taken as 1. Without it every
+    /// Opens at most `most` branches at a time, the rest in order. 0 is taken as 1. Without it every
     /// branch opens at once.
     ///
     /// A branch that opens later sees what the scopes above it hold by then.
@@ -62,17 +62,17 @@ impl<E> FanOut<E> {
         Self { concurrency: Some(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)), ..self }
     }
 
-    /// The first failure drops the other branches and fails the fan-out. The default (S49).
+    /// The first failure drops the other branches and fails the fan-out. The default.
     pub fn fail_all(self) -> Self {
         Self { policy: FanOutPolicy::FailAll, ..self }
     }
 
-    /// Failures are handed to the gather (S49).
+    /// Failures are handed to the gather.
     pub fn continue_others(self) -> Self {
         Self { policy: FanOutPolicy::ContinueOthers, ..self }
     }
 
-    /// All branches run to their end; any failure then fails the fan-out (S49).
+    /// All branches run to their end; any failure then fails the fan-out.
     pub fn wait_all(self) -> Self {
         Self { policy: FanOutPolicy::WaitAll, ..self }
     }

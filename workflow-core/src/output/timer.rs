@@ -16,8 +16,8 @@ const FAR: Duration = Duration::from_hours(24 * 365 * 1_000);
 /// A step's output that wakes the run later: the event enters the log when its time has come by the engine's
 /// [`Clock`](crate::Clock).
 ///
-/// The timer is set when the execution commits (S23): one that fails sets none. Meanwhile it keeps the scope that
-/// it was set in open (S47), and a run with nothing else to do waits and takes none of the engine's places (S30).
+/// The timer is set when the execution commits: one that fails sets none. Meanwhile it keeps the scope that
+/// it was set in open, and a run with nothing else to do waits and takes none of the engine's places.
 /// When the time has come, the event enters the log in that scope and is evaluated like any other. A time that has
 /// passed comes at once; of several, the earliest comes first, and of those for one time the one that was set
 /// first.

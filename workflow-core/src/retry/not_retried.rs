@@ -56,7 +56,7 @@ pub enum NotRetried {
         /// How long after the first attempt began the last may begin.
         budget: Duration,
     },
-    /// The policy would retry it, and the run has ended, or its stop event is on the way into the log (S28).
+    /// The policy would retry it, and the run has ended, or its stop event is on the way into the log.
     RunEnding,
     /// The engine's clock panicked while the attempt was waited for, as one does that finds no timers: it never began.
     Clock,

@@ -155,7 +155,7 @@ impl Retries {
     ///
     /// One build of a program draws the same delay for the same attempt of the same run. Another build may draw another:
     /// the run makes the seed with the hasher of the standard library, which may change from one release of Rust to the
-    /// next. The delay that was chosen is journaled with the attempt that failed (S36).
+    /// next. The delay that was chosen is journaled with the attempt that failed.
     ///
     /// ```
     /// use std::time::Duration;

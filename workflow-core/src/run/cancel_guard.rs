@@ -12,7 +12,7 @@ use super::RunHandle;
 ///
 /// It can be dropped anywhere, also outside of a runtime and while it unwinds from a panic: it neither waits nor
 /// panics, and a run that has ended by then is left as it is. The run notices before it takes in what comes next, and
-/// ends as by [`RunHandle::cancel`] (S31), unless it ends by itself before.
+/// ends as by [`RunHandle::cancel`], unless it ends by itself before.
 ///
 /// ```
 /// use workflow_core::prelude::*;

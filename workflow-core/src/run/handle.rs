@@ -100,7 +100,7 @@ impl<W: Workflow> RunHandle<W> {
         self.shared.wait_for(|status| status != RunStatus::Running).await
     }
 
-    /// What the run shows, from the oldest item that is still kept; as many viewers as wanted (S25).
+    /// What the run shows, from the oldest item that is still kept; as many viewers as wanted.
     ///
     /// The last 1,024 items are kept. A viewer that is slower than that is told how many it missed, and
     /// never slows the run. The stream ends after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
@@ -114,7 +114,7 @@ impl<W: Workflow> RunHandle<W> {
     /// not be taken.
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended (S33), [`SendError::TooLarge`] if the event is larger than the engine's
+    /// [`SendError::Ended`] if the run has ended, [`SendError::TooLarge`] if the event is larger than the engine's
     /// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes), [`SendError::Unfit`] if it has no JSON that the engine's
     /// store could give back, [`SendError::Refused`] if the store refuses it for another reason.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
@@ -229,7 +229,7 @@ impl<W: Workflow> RunHandle<W> {
         }
     }
 
-    /// Ends the run: its executions are dropped and nothing enters its log any more (S31). Returns when the
+    /// Ends the run: its executions are dropped and nothing enters its log any more. Returns when the
     /// run has ended.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl<W: Workflow> RunHandle<W> {
         output_of::<W>(&self.shared.outcome().await?)
     }
 
-    /// Waits for the end and returns what the run did (S34).
+    /// Waits for the end and returns what the run did.
     ///
     /// # Errors
     /// [`RunError::Abandoned`] if the task that drove the run is gone, and its state with it. A run that
@@ -261,7 +261,7 @@ impl<W: Workflow> RunHandle<W> {
 
     /// What the run did so far, at any time; after the end the same as [`report`](Self::report).
     ///
-    /// Executions that wait for their turn (S21) are not in it yet. O(events + executions) for the run, which does
+    /// Executions that wait for their turn are not in it yet. O(events + executions) for the run, which does
     /// nothing else meanwhile.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl RunOptions {
         self
     }
 
-    /// How long the run may be active, by the engine's clock (S32): the time in which it does not
+    /// How long the run may be active, by the engine's clock: the time in which it does not
     /// [wait](crate::RunStatus::Waiting) for a timer or the outside, nor for a place among the runs that run at a time.
     /// The time between two attempts of an execution counts, and so does that in which a step awaits a
     /// [child](crate::Children), even one that waits for a person: the parent is active. At the end of it

@@ -47,7 +47,7 @@ use crate::table::DependencyTable;
 ///
 /// # When the workflow has changed
 /// The records are read by the last table among them, which is the one that the run last went on by. That it fits what
-/// was written before was checked then (S41). Records that do not fit it are
+/// was written before was checked then. Records that do not fit it are
 /// [`Contradiction`](RecordedRunError::Contradiction)s, and nothing is made of them.
 ///
 /// ```

@@ -21,7 +21,7 @@ use crate::retry::{FailedAttempt, NextAttempt, NotRetried, tried};
 /// How many executions with attempts that failed are printed.
 const TRIED: usize = 20;
 
-/// Everything a run did (S34).
+/// Everything a run did.
 ///
 /// It prints as a table for people, and serialises for machines.
 #[derive(Debug, Clone, Serialize)]
@@ -41,7 +41,7 @@ pub struct RunReport {
     pub steps: Vec<StepReport>,
     /// Every execution that has begun, in the order in which they did.
     pub trace: Vec<ExecutionTrace>,
-    /// The executions that are due and have not begun, in the order in which they became due (S21); none of a run that
+    /// The executions that are due and have not begun, in the order in which they became due; none of a run that
     /// has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingExecution>,
@@ -49,7 +49,7 @@ pub struct RunReport {
     pub log: Vec<LoggedEvent>,
     /// The timers that are pending, in the order in which they will fire; none of a run that has ended.
     pub timers: Vec<PendingTimer>,
-    /// Every branch of every fan-out, in the order in which their items entered the log (S44).
+    /// Every branch of every fan-out, in the order in which their items entered the log.
     pub branches: Vec<BranchReport>,
     /// What was refused.
     pub violations: Vec<Violation>,
@@ -97,7 +97,7 @@ pub struct StepReport {
     pub step: Arc<str>,
     /// How often it was executed, in all scopes; what waits for its turn is not among it.
     pub executions: u64,
-    /// How many events came after a fixed list of it was full (S17).
+    /// How many events came after a fixed list of it was full.
     pub surplus: u64,
 }
 
@@ -121,7 +121,7 @@ pub struct ExecutionTrace {
     pub started: Duration,
     /// How long it took, by the engine's clock, with every attempt and the time between them.
     pub took: Duration,
-    /// The attempts that failed and were followed by another, or were to be, in order (S35); what the last attempt came
+    /// The attempts that failed and were followed by another, or were to be, in order; what the last attempt came
     /// to is the outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
@@ -131,7 +131,7 @@ pub struct ExecutionTrace {
     pub next_attempt: Option<Duration>,
     /// What came of it.
     pub outcome: ExecutionOutcome,
-    /// The event that its failure is, if a step catches it (S29).
+    /// The event that its failure is, if a step catches it.
     pub failure: Option<Seq>,
     /// The executions that this event triggered or was handed to by itself, in the order in which they started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -160,7 +160,7 @@ pub enum BoundInput {
 pub enum ExecutionOutcome {
     /// It committed.
     Succeeded,
-    /// It failed and left nothing in the log (S23).
+    /// It failed and left nothing in the log.
     Failed {
         /// What kind of failure.
         class: ErrorClass,
@@ -169,7 +169,7 @@ pub enum ExecutionOutcome {
         /// Why it was not attempted again.
         not_retried: NotRetried,
     },
-    /// It returned after the run had ended; its events were refused (S28).
+    /// It returned after the run had ended; its events were refused.
     Refused,
     /// It was dropped: the run ended, or its branch was dropped.
     Dropped,
@@ -256,7 +256,7 @@ pub struct BranchReport {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Violation {
-    /// An execution wanted to commit after the end (S28).
+    /// An execution wanted to commit after the end.
     CommitAfterEnd {
         /// Which.
         execution: ExecutionId,
@@ -307,7 +307,7 @@ impl ExecutionOutcome {
 }
 
 impl LoggedEvent {
-    /// Whether it says that a fan-out is gathered (S48).
+    /// Whether it says that a fan-out is gathered.
     pub fn is_gathered(&self) -> bool {
         self.value.event_type().type_id() == Gathered::TYPE.type_id()
     }

@@ -15,7 +15,7 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::scheduler::{ExecutionStart, Unbegun};
 use crate::table::DependencyTable;
 
-/// An execution that is due and has not begun (S21).
+/// An execution that is due and has not begun.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -71,7 +71,7 @@ pub struct WaitingExecution {
     pub waits_for: WaitsFor,
 }
 
-/// What an execution waits for before it begins: others come first, and only so many run at a time (S21).
+/// What an execution waits for before it begins: others come first, and only so many run at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

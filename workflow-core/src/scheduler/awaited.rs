@@ -24,7 +24,7 @@ pub struct TimerEntry {
     pub timer: TimerId,
     /// The execution that sets it.
     pub execution: ExecutionId,
-    /// The scope that its event will be of; it holds the scope open (S47).
+    /// The scope that its event will be of; it holds the scope open.
     pub scope: ScopeId,
     /// What enters the log when it fires.
     pub event: EventIndex,

@@ -3,7 +3,7 @@
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::StepIndex;
 
-/// One evaluation of one step at one trigger (S11).
+/// One evaluation of one step at one trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// The event that triggered it.
@@ -20,22 +20,22 @@ pub struct Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// It was executed (S14).
+    /// It was executed.
     Executed(ExecutionId),
-    /// A required input was missing (S13).
+    /// A required input was missing.
     NotReady,
-    /// No event bound was the branch's own: the evaluation further out covers it (S46).
+    /// No event bound was the branch's own: the evaluation further out covers it.
     Covered,
-    /// This very combination was executed before (S20).
+    /// This very combination was executed before.
     Duplicate,
-    /// The step had its `max_executions` (S19).
+    /// The step had its `max_executions`.
     LimitReached,
     /// The run had as many executions as it may: it ended here.
     RunLimitReached,
     /// The precondition is being asked.
     Asking,
-    /// The precondition said no (S18).
+    /// The precondition said no.
     Refused,
-    /// The precondition failed (S18).
+    /// The precondition failed.
     PreconditionFailed,
 }

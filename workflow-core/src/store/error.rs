@@ -21,7 +21,7 @@ use crate::id::RunId;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The journal does not end where it was expected to; nothing was changed (S40).
+    /// The journal does not end where it was expected to; nothing was changed.
     #[error("the journal ends at {found} and not at {expected}: somebody else has written to the run")]
     Conflict {
         /// Where it was expected to end.

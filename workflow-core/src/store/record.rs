@@ -30,7 +30,7 @@ pub const JOURNAL_FORMAT: u32 = 1;
 /// One record of a run's journal.
 ///
 /// A batch of a step's execution is its [`ExecutionSucceeded`](Self::ExecutionSucceeded) and the events that
-/// it emitted, in their order (S23). More kinds of record will be added.
+/// it emitted, in their order. More kinds of record will be added.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub enum Record {
         format: u32,
         /// The workflow.
         workflow: Arc<str>,
-        /// Its table, by which what follows was written (S41).
+        /// Its table, by which what follows was written.
         table: RecordedTable,
         /// The thread that the run belongs to.
         thread: ThreadId,
@@ -95,7 +95,7 @@ pub enum Record {
         /// When it was set, by the clock that says when it is due.
         at: SystemTime,
     },
-    /// All branches of a fan-out are settled: the event that a gather takes entered the log (S48). What it
+    /// All branches of a fan-out are settled: the event that a gather takes entered the log. What it
     /// holds is what the branches left in the log.
     FanOutGathered {
         /// Its position in the log.
@@ -138,7 +138,7 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// An attempt failed, and another is to begin so long after it: drawn once, and never again (S36). It left nothing
+    /// An attempt failed, and another is to begin so long after it: drawn once, and never again. It left nothing
     /// in the log.
     RetryScheduled {
         /// Whose.
@@ -163,7 +163,7 @@ pub enum Record {
         at: SystemTime,
     },
     /// An execution failed for good; what it would have emitted is not in the log. If a step catches it, the event
-    /// that says so follows, caused by the [`Failure`](crate::scheduler::Cause::Failure) (S29).
+    /// that says so follows, caused by the [`Failure`](crate::scheduler::Cause::Failure).
     ExecutionFailed {
         /// Which.
         execution: ExecutionId,
@@ -194,11 +194,11 @@ pub enum Record {
         at: SystemTime,
     },
     /// The run goes on after whoever drove it was gone. It is written before anything else is done, so that of two who
-    /// go on with a run only one does (S40), and who drove it before cannot write any more.
+    /// go on with a run only one does, and who drove it before cannot write any more.
     RunResumed {
         /// The format of what follows.
         format: u32,
-        /// The workflow's table, by which what follows was written, if it is another than before (S41).
+        /// The workflow's table, by which what follows was written, if it is another than before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<RecordedTable>,
         /// When.
@@ -300,9 +300,9 @@ pub struct OpenedFanOut {
     pub fan_out: Arc<str>,
     /// How many items it has: as many of the events that follow, one after the other, each of a scope of its own.
     pub items: u32,
-    /// How many branches are open at a time, at most (S50).
+    /// How many branches are open at a time, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroU32>,
-    /// What the failure of a branch means (S49).
+    /// What the failure of a branch means.
     pub policy: FanOutPolicy,
 }

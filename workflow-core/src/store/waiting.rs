@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// What a [waiting](crate::RunStatus::Waiting) run waits for (S30): any of it makes the run go on.
+/// What a [waiting](crate::RunStatus::Waiting) run waits for: any of it makes the run go on.
 ///
 /// ```
 /// use workflow_core::{MemoryStore, RunQuery, RunStatus, prelude::*};

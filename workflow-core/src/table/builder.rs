@@ -37,7 +37,7 @@ impl EventDef {
     }
 
     /// That a step failed, which no step emits: what an input that names it takes is the failures of the steps
-    /// that its step [catches](StepDef::catches) (S29). A [`StepFailed`](crate::StepFailed) in a workflow.
+    /// that its step [catches](StepDef::catches). A [`StepFailed`](crate::StepFailed) in a workflow.
     ///
     /// ```
     /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
@@ -87,7 +87,7 @@ impl InputDef {
         Self { kind, optional: false, events: events.into_iter().map(Into::into).collect() }
     }
 
-    /// One event of this type (S15).
+    /// One event of this type.
     pub fn one(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::One, [event])
     }
@@ -97,12 +97,12 @@ impl InputDef {
         Self::of(InputKind::One, events)
     }
 
-    /// Every event of these types so far (S16).
+    /// Every event of these types so far.
     pub fn list<N: Into<Arc<str>>>(events: impl IntoIterator<Item = N>) -> Self {
         Self::of(InputKind::List, events)
     }
 
-    /// Exactly the first `count` events of these types (S17).
+    /// Exactly the first `count` events of these types.
     pub fn fixed<N: Into<Arc<str>>>(count: u32, events: impl IntoIterator<Item = N>) -> Self {
         Self::of(InputKind::Fixed(count), events)
     }
@@ -112,7 +112,7 @@ impl InputDef {
         Self::of(InputKind::Reply, [event])
     }
 
-    /// The settled branches that emitted this event (S48).
+    /// The settled branches that emitted this event.
     pub fn gather(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::Gather, [event])
     }
@@ -149,7 +149,7 @@ impl OutputDef {
         Self { least: 0, many: true, ..Self::event(event) }
     }
 
-    /// A branch per item of this type (S44).
+    /// A branch per item of this type.
     pub fn fan_out(event: impl Into<Arc<str>>) -> Self {
         Self { fan_out: true, ..Self::event(event) }
     }
@@ -228,7 +228,7 @@ impl StepDef {
         Self { precondition: Some(precondition), ..self }
     }
 
-    /// Names the steps whose failures it takes (S29). Without it a step that takes failures takes those of all
+    /// Names the steps whose failures it takes. Without it a step that takes failures takes those of all
     /// steps that take none.
     pub fn catches<N: Into<Arc<str>>>(self, steps: impl IntoIterator<Item = N>) -> Self {
         Self { catches: Some(steps.into_iter().map(Into::into).collect()), ..self }
@@ -256,7 +256,7 @@ impl TableBuilder {
         self
     }
 
-    /// Adds a step; steps are evaluated in the order in which they were added (S11).
+    /// Adds a step; steps are evaluated in the order in which they were added.
     pub fn step(mut self, step: StepDef) -> Self {
         self.steps.push(step);
         self

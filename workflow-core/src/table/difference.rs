@@ -123,7 +123,7 @@ pub enum TableDifference {
         /// The step whose failures it took.
         caught: Arc<str>,
     },
-    /// A step may execute more or less often per scope (S19). Compatible if more often; else in the way of a run in which
+    /// A step may execute more or less often per scope. Compatible if more often; else in the way of a run in which
     /// it executed more often than it may.
     MaxExecutionsChanged {
         /// The step.
@@ -133,7 +133,7 @@ pub enum TableDifference {
         /// How often it may.
         is: Option<u32>,
     },
-    /// More or fewer executions of a step are there at a time (S21). Compatible if more; else whether executions ended as
+    /// More or fewer executions of a step are there at a time. Compatible if more; else whether executions ended as
     /// they do now is seen by reading the journal.
     ConcurrencyChanged {
         /// The step.
@@ -143,7 +143,7 @@ pub enum TableDifference {
         /// How many there are at most.
         is: Option<u32>,
     },
-    /// Whether the run goes on when a step fails is another (S29). In the way of a run that went on after such a failure
+    /// Whether the run goes on when a step fails is another. In the way of a run that went on after such a failure
     /// without an event of it.
     OnErrorChanged {
         /// The step.

@@ -19,8 +19,8 @@ pub use recorded::RecordedTable;
 /// step runs and what follows from that.
 ///
 /// Each journal has that of its workflow ([`RecordedTable`](crate::RecordedTable)), so that a run can be explained and
-/// drawn without the program that wrote it, and so that it is known what has changed when a run is to go on (S41).
-/// What only people read (descriptions), what is only handed in (S6), what only checks ask (`reruns`, `loops`), and what
+/// drawn without the program that wrote it, and so that it is known what has changed when a run is to go on.
+/// What only people read (descriptions), what is only handed in, what only checks ask (`reruns`, `loops`), and what
 /// an attempt is bound by (retries, timeouts) is not in it.
 ///
 /// ```
@@ -52,9 +52,9 @@ pub struct TableShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EventShape {
-    /// The wire name (S1).
+    /// The wire name.
     pub name: Arc<str>,
-    /// What the event is for (S2).
+    /// What the event is for.
     #[serde(default, skip_serializing_if = "is_none")]
     pub roles: Roles,
     /// The version of its shape, from 1.
@@ -82,16 +82,16 @@ pub struct StepShape {
     /// Its precondition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precondition: Option<PreconditionShape>,
-    /// The steps whose failures it takes (S29).
+    /// The steps whose failures it takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catches: Vec<Arc<str>>,
-    /// How often it executes per scope, at most (S19).
+    /// How often it executes per scope, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_executions: Option<u32>,
-    /// How many of its executions there are at a time, at most (S21).
+    /// How many of its executions there are at a time, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Whether the run goes on when it fails (S29).
+    /// Whether the run goes on when it fails.
     #[serde(default, skip_serializing_if = "is_false")]
     pub continue_on_error: bool,
 }
@@ -120,7 +120,7 @@ pub struct OutputShape {
     /// Whether one execution may emit more than one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub many: bool,
-    /// Whether each is the item of a branch (S44).
+    /// Whether each is the item of a branch.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fan_out: bool,
     /// Whether it enters the log only when its time has come.

@@ -103,12 +103,12 @@ impl StepSpec {
         Self { policy, ..self }
     }
 
-    /// Names the steps whose failures it takes, by their rows (S29).
+    /// Names the steps whose failures it takes, by their rows.
     pub const fn catches(self, steps: &'static [usize]) -> Self {
         Self { catches: steps, ..self }
     }
 
-    /// Has a compaction: a failure of class `context_limit` is followed by another attempt (S35).
+    /// Has a compaction: a failure of class `context_limit` is followed by another attempt.
     pub const fn compacts(self) -> Self {
         Self { compacts: true, ..self }
     }
@@ -176,12 +176,12 @@ impl StepPolicy {
         loops: false,
     };
 
-    /// At most so many executions per scope (S19).
+    /// At most so many executions per scope.
     pub const fn max_executions(self, most: u32) -> Self {
         Self { max_executions: Some(most), ..self }
     }
 
-    /// At most so many executions at a time; the surplus waits in order (S21).
+    /// At most so many executions at a time; the surplus waits in order.
     pub const fn concurrency(self, most: u32) -> Self {
         Self { concurrency: Some(most), ..self }
     }
@@ -191,7 +191,7 @@ impl StepPolicy {
         Self { timeout: Some(after), ..self }
     }
 
-    /// A failure is recorded and the run goes on (S29).
+    /// A failure is recorded and the run goes on.
     pub const fn continue_on_error(self) -> Self {
         Self { continue_on_error: true, ..self }
     }
@@ -201,12 +201,12 @@ impl StepPolicy {
         Self { spawn: true, ..self }
     }
 
-    /// The step is meant to run again for later arrivals (S10).
+    /// The step is meant to run again for later arrivals.
     pub const fn reruns(self) -> Self {
         Self { reruns: true, ..self }
     }
 
-    /// The step may emit what it takes (S9).
+    /// The step may emit what it takes.
     pub const fn loops(self) -> Self {
         Self { loops: true, ..self }
     }

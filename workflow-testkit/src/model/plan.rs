@@ -47,7 +47,7 @@ impl Default for Plan {
     }
 }
 
-/// One event type, with its roles (S2). Without any it is passed from step to step.
+/// One event type, with its roles. Without any it is passed from step to step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a role of its own")]
 pub struct PlannedEvent {
@@ -57,7 +57,7 @@ pub struct PlannedEvent {
     pub stop: bool,
     /// May be sent in from outside.
     pub external: bool,
-    /// Says that a step failed (S29): an input that names it takes the failures of the steps that its step catches.
+    /// Says that a step failed: an input that names it takes the failures of the steps that its step catches.
     pub failure: bool,
     /// For a request: the event that replies to it.
     pub reply: Option<usize>,
@@ -76,15 +76,15 @@ pub struct PlannedStep {
     pub inputs: Vec<PlannedInput>,
     /// What it may emit.
     pub outputs: Vec<PlannedOutput>,
-    /// Whether it is asked before it is executed (S18).
+    /// Whether it is asked before it is executed.
     pub has_precondition: bool,
-    /// The most executions in one scope, if there is a bound (S19).
+    /// The most executions in one scope, if there is a bound.
     pub max_executions: Option<u32>,
-    /// The most executions at a time, if there is a bound (S21).
+    /// The most executions at a time, if there is a bound.
     pub concurrency: Option<u32>,
-    /// Whether siblings go on when it fails (S29).
+    /// Whether siblings go on when it fails.
     pub continue_on_error: bool,
-    /// The steps whose failures it takes; all that take none, if it names none (S29).
+    /// The steps whose failures it takes; all that take none, if it names none.
     pub catches: Vec<usize>,
 }
 
@@ -99,31 +99,31 @@ pub struct PlannedInput {
     pub events: Vec<usize>,
 }
 
-/// How a parameter takes its events (S5).
+/// How a parameter takes its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// The triggering event, or the latest (S15).
+    /// The triggering event, or the latest.
     One,
-    /// All there are (S16).
+    /// All there are.
     List,
-    /// The first so many (S17).
+    /// The first so many.
     Fixed(u32),
     /// The reply to a request; the event is the reply.
     Reply,
-    /// The settled branches of a fan-out, with their events of one type (S48).
+    /// The settled branches of a fan-out, with their events of one type.
     Gather,
 }
 
-/// One thing a step may emit (S7).
+/// One thing a step may emit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutput {
     /// Any number of events of this type.
     Events(usize),
-    /// Any number of branches, each with an item of this type (S44).
+    /// Any number of branches, each with an item of this type.
     FanOut(usize),
     /// Any number of events of this type, each when its time has come.
     Timer(usize),
-    /// Any number of requests of this type, each closed when its time has run out (S32).
+    /// Any number of requests of this type, each closed when its time has run out.
     Expiring(usize),
 }
 
@@ -149,13 +149,13 @@ impl Plan {
         fan_outs.collect()
     }
 
-    /// The number of the event that says that a fan-out is gathered (S48). These are numbered after all
+    /// The number of the event that says that a fan-out is gathered. These are numbered after all
     /// others, as they are in a table.
     pub fn gathered(&self, fan_out: usize) -> usize {
         self.events.len() + fan_out
     }
 
-    /// The number of the event that the failure of a step is, if another one catches it (S29). These are numbered
+    /// The number of the event that the failure of a step is, if another one catches it. These are numbered
     /// after those that say that a fan-out is gathered, as they are in a table.
     pub fn failed(&self, step: usize) -> Option<usize> {
         let caught = failures::caught(self);
@@ -164,7 +164,7 @@ impl Plan {
     }
 
     /// Per fan-out the event types that its branches can hold in their own scope: the item, and what steps
-    /// can leave beside it. A gather takes the fan-outs whose branches can hold what it collects (S48).
+    /// can leave beside it. A gather takes the fan-outs whose branches can hold what it collects.
     ///
     /// # Panics
     /// If there are more event types and fan-outs than [a model can take](super::Model::new).

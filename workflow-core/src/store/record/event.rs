@@ -82,7 +82,7 @@ impl RecordedEvent {
         }
     }
 
-    /// The wire name of its type (S1).
+    /// The wire name of its type.
     pub fn name(&self) -> &str {
         match &self.0 {
             Payload::Value(event) => event.name(),
