@@ -20,6 +20,12 @@ fmt:
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 
+# Rule numbers, prose and public items, beside the pages in docs.
+checks:
+    bash ci/check-rules
+    bash ci/check-words
+    bash ci/check-public
+
 # The reference, with warnings denied.
 doc:
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps
