@@ -20,6 +20,13 @@ fmt:
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 
+# Layers, rule numbers, prose and public items.
+checks:
+    bash ci/check-layers
+    bash ci/check-rules
+    bash ci/check-words
+    bash ci/check-public
+
 # The reference, with warnings denied.
 doc:
     RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps

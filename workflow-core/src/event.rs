@@ -394,7 +394,7 @@ impl AnyEvent {
 
 impl Drop for AnyEvent {
     /// The only place where the library drops events. A panic in the drop of a user's type ends here, also
-    /// when many events are dropped together or while the thread panics (S27).
+    /// when many events are dropped together or while the thread panics.
     #[inline]
     fn drop(&mut self) {
         if let Some(payload) = self.payload.take() {

@@ -1,21 +1,20 @@
-//! A second, naive implementation of the scheduling rules (S11–S21, S28–S31, S33 and S44–S50), to read and to compare
-//! with.
+//! A second, naive implementation of the scheduling rules, to read and to compare with.
 //!
 //! The model keeps everything that ever happened and searches all of it for every answer. It is meant to be obviously
 //! right, and shares no code with the [scheduler](workflow_core::scheduler). A [`Plan`] describes a workflow; a model
 //! and a table are both made from a plan. The cost grows at least with the square of the log, so the model suits runs
 //! of tens of events, not of thousands.
 //!
-//! | rules | what they are about | file in `model/` |
-//! |---|---|---|
-//! | S11–S17, S45, S46 | what a scope sees, when a step is ready, what it is bound to | `reading` |
-//! | S18–S21, S29 | preconditions, duplicates, limits (also the run's most executions), what a failure means | `work` |
-//! | S29 | which steps take whose failures | `failures` |
-//! | S4, S23, S28, S33 | positions, batches, the stop event, refusals | `log` |
-//! | S30 | waiting and stalling: whether anything that can come makes a step run | `ends`, `arrivals` |
-//! | S30, S32, S47 | timers, and requests that expire | `timers` |
-//! | S44, S46–S50 | branches: opening, settling, gathering, failing | `branches` |
-//! | S48 | which fan-outs a gather takes | `gathers` |
+//! | file in `model/` | subject |
+//! |---|---|
+//! | `reading` | what a scope sees, when a step is ready, what it is bound to |
+//! | `work` | preconditions, duplicates, limits (also the run's most executions), what a failure means |
+//! | `failures` | which steps take whose failures |
+//! | `log` | positions, batches, the stop event, refusals |
+//! | `ends`, `arrivals` | waiting and stalling: whether anything that can come makes a step run |
+//! | `timers` | timers, and requests that expire |
+//! | `branches` | branches: opening, settling, gathering, failing |
+//! | `gathers` | which fan-outs a gather takes |
 //!
 //! # How to use it
 //! To understand a rule, begin with [`Model::next_line`] in the source. To test a scheduler, or a front end that makes
@@ -258,7 +257,7 @@ impl Model {
         self.end.as_ref()
     }
 
-    /// Whether a failure was handled on the way (S34).
+    /// Whether a failure was handled on the way.
     pub fn is_degraded(&self) -> bool {
         self.is_degraded
     }
@@ -291,7 +290,7 @@ impl Model {
         self.chain(scope).len()
     }
 
-    /// The number of surplus events: those that came after a fixed list of the step was full (S17).
+    /// The number of surplus events: those that came after a fixed list of the step was full.
     ///
     /// # Panics
     /// If the plan has no such step.

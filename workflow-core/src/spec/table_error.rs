@@ -44,7 +44,7 @@ pub enum TableProblem {
         /// The name.
         step: String,
     },
-    /// Two event types have one wire name (S1).
+    /// Two event types have one wire name.
     #[error("two event types are named `{event}`{}", of_types(.types))]
     DuplicateEvent {
         /// The wire name.
@@ -72,7 +72,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step takes an event that is only shown to people (S2).
+    /// A step takes an event that is only shown to people.
     #[error(
         "step `{step}` cannot take `{event}`: it is display only and triggers nothing; \
          give it the role `control` too, or leave it out"
@@ -83,7 +83,7 @@ pub enum TableProblem {
         /// The display event.
         event: String,
     },
-    /// A step emits an event that is only shown to people (S2).
+    /// A step emits an event that is only shown to people.
     #[error(
         "step `{step}` cannot emit `{event}`: it is display only and never in the log; \
          give it the role `control` too, or leave it out"
@@ -186,7 +186,7 @@ pub enum TableProblem {
         /// Which limit.
         limit: &'static str,
     },
-    /// A step takes no event, so that nothing can trigger it (S9).
+    /// A step takes no event, so that nothing can trigger it.
     #[error("{}", say::no_event_input(.step, .such_as))]
     NoEventInput {
         /// The step.
@@ -219,13 +219,13 @@ pub enum TableProblem {
         /// Steps with nearly the same names, at most three.
         similar: Vec<String>,
     },
-    /// A step names steps to catch, and takes no failure (S29).
+    /// A step names steps to catch, and takes no failure.
     #[error("{}", say::catches_without_input(.step))]
     CatchesWithoutInput {
         /// The step.
         step: String,
     },
-    /// A step takes failures, and there is no step whose failure it would take (S29).
+    /// A step takes failures, and there is no step whose failure it would take.
     #[error("{}", say::nothing_to_catch(.step, .event))]
     NothingToCatch {
         /// The step.
@@ -233,7 +233,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step emits what only the library does: that a step failed (S29).
+    /// A step emits what only the library does: that a step failed.
     #[error("{}", say::failure_emitted(.step, .event))]
     FailureEmitted {
         /// The step.
@@ -241,7 +241,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step gathers failures (S29, S48).
+    /// A step gathers failures.
     #[error("{}", say::failures_gathered(.step, .event))]
     FailuresGathered {
         /// The step.
@@ -249,7 +249,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step takes an event that ends the run, so that it would never run (S9).
+    /// A step takes an event that ends the run, so that it would never run.
     #[error("{}", say::stop_taken(.step, .event))]
     StopTaken {
         /// The step.
@@ -257,7 +257,7 @@ pub enum TableProblem {
         /// The stop event.
         event: String,
     },
-    /// A step takes what it emits and does not say that it is meant to loop (S9).
+    /// A step takes what it emits and does not say that it is meant to loop.
     #[error("{}", say::takes_its_own(.step, .event))]
     TakesItsOwn {
         /// The step.
@@ -265,7 +265,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step requires an event that no step emits, that opens no run and that is not sent from outside (S9).
+    /// A step requires an event that no step emits, that opens no run and that is not sent from outside.
     #[error("{}", say::nothing_produces(.step, &names(.events), &names(.similar)))]
     NothingProduces {
         /// The step.
@@ -275,7 +275,7 @@ pub enum TableProblem {
         /// Events with nearly the same names, at most three.
         similar: Vec<String>,
     },
-    /// A step waits for the reply to a request that no step emits (S9).
+    /// A step waits for the reply to a request that no step emits.
     #[error("{}", say::no_request(.step, .request))]
     NoRequest {
         /// The step.
@@ -283,7 +283,7 @@ pub enum TableProblem {
         /// The request.
         request: String,
     },
-    /// A step can never run, because it waits for a step that waits for it (S9).
+    /// A step can never run, because it waits for a step that waits for it.
     #[error("{}", say::unreachable(.step, .event, .emitter))]
     Unreachable {
         /// The step.
@@ -293,13 +293,13 @@ pub enum TableProblem {
         /// Who emits that.
         emitter: String,
     },
-    /// A step can never run, because nothing produces any of its inputs, which are all optional (S9).
+    /// A step can never run, because nothing produces any of its inputs, which are all optional.
     #[error("{}", say::never_triggered(.step))]
     NeverTriggered {
         /// The step.
         step: String,
     },
-    /// A precondition asks for what its step does not have (S9).
+    /// A precondition asks for what its step does not have.
     #[error("{}", say::precondition_input(.step, .precondition, .parameter, .instead))]
     PreconditionInput {
         /// The step.
@@ -311,7 +311,7 @@ pub enum TableProblem {
         /// How the step takes the same event; empty if it does not take it at all.
         instead: String,
     },
-    /// A gather that fits no fan-out (S48).
+    /// A gather that fits no fan-out.
     #[error("{}", say::gather_fits_nothing(.step, .event, &names(.items)))]
     GatherFitsNothing {
         /// The step.
@@ -321,7 +321,7 @@ pub enum TableProblem {
         /// The items of the fan-outs that there are.
         items: Vec<String>,
     },
-    /// A fan-out whose branches can end neither in a gather nor in a stop (S48).
+    /// A fan-out whose branches can end neither in a gather nor in a stop.
     #[error("{}", say::fan_out_never_ends(.step, .item))]
     FanOutNeverEnds {
         /// The step.
@@ -341,7 +341,7 @@ pub enum TableProblem {
         /// How many a run can have.
         most: u64,
     },
-    /// A step can never run, because it requires events of branches that do not see each other (S45).
+    /// A step can never run, because it requires events of branches that do not see each other.
     #[error("{}", say::parted_by_branches(.step, &names(.events)))]
     PartedByBranches {
         /// The step.
@@ -373,10 +373,10 @@ pub enum TableProblem {
         /// The events.
         events: Vec<String>,
     },
-    /// No step takes a start event (S9).
+    /// No step takes a start event.
     #[error("{}", say::no_start())]
     NoStart,
-    /// No step that can run emits a stop event (S9).
+    /// No step that can run emits a stop event.
     #[error("{}", say::no_stop())]
     NoStop,
     /// Steps always trigger each other, and nothing that follows from them ends the run.

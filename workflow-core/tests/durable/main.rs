@@ -2,31 +2,47 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
-mod attach;
-mod changes;
-mod crashes;
-mod damaged;
-mod deep;
-mod failing;
-mod families;
-mod fan_outs;
-mod faults;
 mod fixtures;
-mod found;
-mod golden;
-mod idle;
 mod leases;
-mod lowered;
-mod one_write;
-mod recorded;
-mod refused;
-mod removed;
 mod shapes;
-mod shut_down;
-mod state;
-mod tables;
-mod twins;
-mod unfit;
-mod unreadable;
-mod versions;
-mod waits;
+
+/// Runs of every shape survive a crash at every append.
+mod crashes {
+    mod every_shape;
+    mod failing;
+    mod families;
+    mod fan_outs;
+    mod state;
+    mod waits;
+}
+
+/// Runs that are found, attached to, unloaded, loaded and removed.
+mod resumed {
+    mod attach;
+    mod deep;
+    pub(crate) mod found;
+    mod idle;
+    mod lowered;
+    mod removed;
+    mod shut_down;
+    mod twins;
+}
+
+/// Stores that fail, refuse, or keep several batches in one write.
+mod stores {
+    mod faults;
+    mod one_write;
+    mod refused;
+    mod unfit;
+}
+
+/// Journals as files: of released formats, of changed workflows, damaged, and without their program.
+mod formats {
+    mod changes;
+    mod damaged;
+    mod golden;
+    pub(crate) mod recorded;
+    mod tables;
+    mod unreadable;
+    mod versions;
+}

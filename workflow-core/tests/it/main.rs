@@ -1,55 +1,103 @@
-//! The behaviour of the library from outside: one module per topic.
+//! The behaviour of the library from outside: one folder per subject, and in it one module per topic.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
-mod allocations;
-mod blocking;
-mod cancel;
-mod caught;
 mod children;
-mod clocks;
-mod commit;
-mod config;
-mod contexts;
-mod cost;
-mod display;
-mod draw;
-mod ending;
-mod endings_in_detail;
-mod engine;
-mod events;
-mod expiry;
-mod explain;
-mod fairness;
-mod fan_out;
-mod fan_out_scale;
 mod fixtures;
-mod forecasts;
-mod futures;
-mod generics;
-mod graph_checks;
-mod injectables;
-mod inputs;
-mod join_bugs;
-mod journals;
-mod latency;
-mod limits;
-mod middleware;
-mod observe;
-mod outputs;
-mod panics;
-mod places;
-mod preconditions;
-mod properties;
-mod requests;
-mod retries;
-mod runaway;
-mod scheduler;
-mod scheduling;
-mod sizes;
-mod spans;
-mod stalls;
-mod text_streams;
-mod timeouts;
-mod timers;
-mod turns;
+
+/// Inputs of steps: events in all their forms, injectables, and preconditions.
+mod inputs {
+    mod config;
+    mod contexts;
+    mod event_inputs;
+    mod events;
+    mod generics;
+    mod injectables;
+    mod preconditions;
+}
+
+/// Outputs of executions: the events that enter the log, and how large they may be.
+mod outputs {
+    mod commit;
+    mod returned;
+    mod sizes;
+}
+
+/// Tables before any run: mistakes, forecasts, drawings.
+mod tables {
+    mod draw;
+    mod forecasts;
+    mod graph_checks;
+}
+
+/// The choice of steps, their number and their order: the scheduler alone, beside its model, and in runs.
+mod scheduling {
+    mod evaluation;
+    mod limits;
+    mod properties;
+    mod runaway;
+    mod scheduler;
+    mod turns;
+}
+
+/// Fan-outs, their branches and their gathers.
+mod scopes {
+    mod fan_out;
+    mod join_bugs;
+    mod scale;
+}
+
+/// How runs end: completed, failed, stalled, cancelled, or out of time.
+mod ends {
+    mod cancel;
+    mod ending;
+    mod endings_in_detail;
+    mod stalls;
+    mod timeouts;
+}
+
+/// Executions that fail: attempts, failures as events, panics.
+mod failures {
+    mod caught;
+    mod panics;
+    mod retries;
+}
+
+/// Runs and people: displays, requests, replies.
+mod people {
+    mod display;
+    mod expiry;
+    mod requests;
+    mod text_streams;
+}
+
+/// Timers, and the clock that all times come from.
+mod time {
+    mod clocks;
+    mod timers;
+}
+
+/// The engine: its runs, its limits, the journals that it writes, and work beside the runs.
+mod engine {
+    mod blocking;
+    mod futures;
+    mod hosting;
+    mod journals;
+    mod middleware;
+    mod places;
+}
+
+/// Explanations, observers and spans.
+mod watching {
+    mod explain;
+    mod observe;
+    mod spans;
+}
+
+/// Costs of running: allocations, work, and turns of other runs.
+mod cost {
+    mod allocations;
+    mod counted;
+    mod fairness;
+    mod latency;
+}

@@ -2,28 +2,48 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
-mod checks;
-mod command;
-mod committing;
-mod conformance;
-mod contexts;
-mod crashes;
 mod disk;
-mod engine;
-mod explained;
-mod file_format;
 mod fixtures;
-mod large;
 #[cfg(target_os = "linux")]
 mod limited;
-mod maintenance;
-mod nested;
-mod opening;
-#[cfg(target_os = "linux")]
-mod permissions;
-mod power_cut;
-mod reopening;
-#[cfg(unix)]
-mod rewriting;
-#[cfg(target_os = "linux")]
-mod room;
+
+/// The calls of the store: shared commits, contexts, contracts, large values.
+mod store {
+    mod committing;
+    mod conformance;
+    mod contexts;
+    mod large;
+}
+
+/// Engines on a store in a file.
+mod runs {
+    mod crashes;
+    mod engine;
+    mod nested;
+}
+
+/// The file: its format, its opening, its checks, its upkeep.
+mod files {
+    mod checks;
+    mod file_format;
+    mod maintenance;
+    mod opening;
+    mod reopening;
+    #[cfg(unix)]
+    mod rewriting;
+}
+
+/// The system under a file: power cuts, full disks, missing permissions.
+mod system {
+    #[cfg(target_os = "linux")]
+    mod permissions;
+    mod power_cut;
+    #[cfg(target_os = "linux")]
+    mod room;
+}
+
+/// The command.
+mod command_line {
+    mod command;
+    mod explained;
+}

@@ -47,7 +47,7 @@ impl Default for Plan {
     }
 }
 
-/// One event type, with its roles (S2). Without roles it is passed between steps.
+/// One event type, with its roles. Without roles it is passed between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a role of its own")]
 pub struct PlannedEvent {
@@ -57,7 +57,7 @@ pub struct PlannedEvent {
     pub stop: bool,
     /// May be sent in from outside.
     pub external: bool,
-    /// Is a failure of a step (S29): an input that names it takes the failures of the steps that its step catches.
+    /// Is a failure of a step: an input that names it takes the failures of the steps that its step catches.
     pub failure: bool,
     /// For a request: the event that replies to it.
     pub reply: Option<usize>,
@@ -76,15 +76,15 @@ pub struct PlannedStep {
     pub inputs: Vec<PlannedInput>,
     /// What it may emit.
     pub outputs: Vec<PlannedOutput>,
-    /// Whether the step has a precondition (S18).
+    /// Whether the step has a precondition.
     pub has_precondition: bool,
-    /// The maximum number of executions in one scope, if limited (S19).
+    /// The maximum number of executions in one scope, if limited.
     pub max_executions: Option<u32>,
-    /// The maximum number of concurrent executions, if limited (S21).
+    /// The maximum number of concurrent executions, if limited.
     pub concurrency: Option<u32>,
-    /// Whether the run continues when the step fails (S29).
+    /// Whether the run continues when the step fails.
     pub continue_on_error: bool,
-    /// The steps whose failures it catches; empty for all steps that take none (S29).
+    /// The steps whose failures it catches; empty for all steps that take none.
     pub catches: Vec<usize>,
 }
 
@@ -99,31 +99,31 @@ pub struct PlannedInput {
     pub events: Vec<usize>,
 }
 
-/// How a parameter takes its events (S5).
+/// How a parameter takes its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// The triggering event, or the latest (S15).
+    /// The triggering event, or the latest.
     One,
-    /// All events so far (S16).
+    /// All events so far.
     List,
-    /// The first N (S17).
+    /// The first N.
     Fixed(u32),
     /// The reply to a request; the event is the reply.
     Reply,
-    /// The settled branches of a fan-out, with their events of one type (S48).
+    /// The settled branches of a fan-out, with their events of one type.
     Gather,
 }
 
-/// One thing a step may emit (S7).
+/// One thing a step may emit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutput {
     /// Any number of events of this type.
     Events(usize),
-    /// Any number of branches, each with an item of this type (S44).
+    /// Any number of branches, each with an item of this type.
     FanOut(usize),
     /// Any number of delayed events of this type.
     Timer(usize),
-    /// Any number of expiring requests of this type (S32).
+    /// Any number of expiring requests of this type.
     Expiring(usize),
 }
 
@@ -149,13 +149,13 @@ impl Plan {
         fan_outs.collect()
     }
 
-    /// The number of a fan-out's completion event (S48). Completion events are numbered after all others, as in a
+    /// The number of a fan-out's completion event. Completion events are numbered after all others, as in a
     /// table.
     pub fn gathered(&self, fan_out: usize) -> usize {
         self.events.len() + fan_out
     }
 
-    /// The number of a step's failure event, if another step catches it (S29). Failure events are numbered after
+    /// The number of a step's failure event, if another step catches it. Failure events are numbered after
     /// completion events, as in a table.
     pub fn failed(&self, step: usize) -> Option<usize> {
         let caught = failures::caught(self);
@@ -166,7 +166,7 @@ impl Plan {
     /// Per fan-out, the event types that can occur in the branches' own scope.
     ///
     /// These are the item and all events that steps can emit there. A gather takes the fan-outs whose branches can
-    /// contain what it collects (S48).
+    /// contain what it collects.
     ///
     /// # Panics
     /// If there are more event types and fan-outs than [a model can take](super::Model::new).

@@ -2,30 +2,46 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
-mod assertions;
-mod by_hand;
-mod confirmations;
-mod conformance;
-mod contexts;
-mod crashes;
-mod drawn;
-mod explored_scenarios;
-mod faulty;
-mod guide;
-mod independence;
-mod merged_writes;
-mod mocks;
-mod model;
-mod orders;
-mod passing_time;
-mod runs;
-mod script;
-mod stand_ins;
 mod support;
-mod surprises;
-mod time_by_hand;
-mod timelines;
-mod times_of_a_run;
-mod transcripts;
-mod traps;
-mod virtual_time;
+
+/// Scenarios: settings, stand-ins, assertions, transcripts.
+mod scenarios {
+    mod assertions;
+    mod by_hand;
+    mod contexts;
+    mod guide;
+    mod mocks;
+    pub(crate) mod runs;
+    mod script;
+    mod stand_ins;
+    mod timelines;
+    mod transcripts;
+}
+
+/// Virtual time.
+mod time {
+    mod passing_time;
+    mod time_by_hand;
+    mod times_of_a_run;
+    mod virtual_time;
+}
+
+/// Explorations of orders, and the model.
+mod exploring {
+    mod drawn;
+    mod explored_scenarios;
+    mod independence;
+    mod model;
+    pub(crate) mod orders;
+    mod surprises;
+    mod traps;
+}
+
+/// Crashes, stores that go wrong, and the conformance suites.
+mod stores {
+    mod confirmations;
+    mod conformance;
+    mod crashes;
+    mod faulty;
+    mod merged_writes;
+}
