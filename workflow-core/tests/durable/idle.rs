@@ -1,4 +1,4 @@
-//! Runs that are let go of while they wait, and loaded again (S30, S42).
+//! Runs that are unloaded while they wait, and reloaded (S30, S42).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::shapes::{Ask, Asks, Waits};
 
 mod held_up;
 
-/// How many runs were let go of, and how many were loaded again.
+/// The numbers of unloaded and of reloaded runs.
 #[derive(Debug, Clone, Default)]
 struct Told(Arc<(AtomicUsize, AtomicUsize)>);
 
@@ -35,7 +35,7 @@ impl Told {
         self.0.1.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many were let go of and not loaded again.
+    /// Waits until this many runs are unloaded.
     async fn are_away(&self, runs: usize) {
         let away = async {
             while self.released() - self.loaded() != runs {
@@ -60,7 +60,7 @@ impl Observer for Told {
     }
 }
 
-/// An engine that lets go of what waits at once, and who is told of it.
+/// An engine that unloads waiting runs at once, and the observed numbers.
 fn forgetful(store: impl EventStore) -> (EngineBuilder, Told) {
     let told = Told::default();
     let engine = Engine::builder().workflow(Asks).workflow(Waits).workflow(Shows).store(store);
@@ -169,7 +169,7 @@ async fn timers_come_when_they_are_due() {
     assert_eq!(since.elapsed().as_secs(), 60);
 }
 
-/// Shows what it is sent.
+/// Displays received events.
 struct Shows;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -272,7 +272,7 @@ async fn an_engine_whose_timers_have_fired_goes_with_its_last_handle() {
     crate::fixtures::until(async || Arc::strong_count(&store) == 1).await;
 }
 
-/// A store that cannot be read now and then.
+/// A store whose reads fail while the test says so.
 #[derive(Debug, Clone, Default)]
 struct Unread(Arc<MemoryStore>, Arc<Mutex<bool>>);
 
@@ -400,7 +400,7 @@ async fn of_many_that_come_and_go_each_gets_its_own_reply_once() {
             loop {
                 let Ok(open) = run.requests().await else { return refused };
                 for request in open {
-                    // Others answer too.
+                    // Other tasks reply too.
                     refused += u32::from(run.reply(request.id::<Ask>().unwrap(), 1).await.is_err());
                 }
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Types whose `Deserialize` panics: the run whose journal has such a value is refused, and no other notices (S43).
+//! Types whose `Deserialize` panics: the run whose journal has such a value is refused, and no other is affected (S43).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,7 +37,7 @@ struct Rang;
 #[event(request, reply = Touchy)]
 struct Ask;
 
-/// Ends when its timer has rung and somebody has replied.
+/// Ends when its timer has fired and its request has a reply.
 struct Wakes;
 
 #[workflow]
@@ -59,11 +59,11 @@ impl Wakes {
 }
 
 fn engine(store: &CrashStore) -> EngineBuilder {
-    // What is written on purpose here cannot be read.
+    // This test writes unreadable values on purpose.
     Engine::builder().replay_check(false).workflow(Wakes).store(store.clone()).clock(VirtualClock::new())
 }
 
-/// Three runs, of which the one in the middle cannot be read.
+/// Three runs; the middle one cannot be read.
 async fn started(engine: &Engine) -> Vec<workflow_core::RunHandle<Wakes>> {
     let mut runs = Vec::new();
     for (id, number) in [("a", 1), ("b", 13), ("c", 3)] {

@@ -1,4 +1,4 @@
-//! The runs whose journals are kept.
+//! The runs of the golden journals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn branches_that_gather() {
 async fn attempts() {
     let before = |run: RunHandle<Retries>| -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // The second attempt has failed, and the third is to begin a while later.
+            // The second attempt has failed, and the third is due later.
             tokio::time::sleep(Duration::from_secs(20)).await;
             drop(run);
         })
@@ -46,7 +46,7 @@ async fn attempts() {
     Golden { before, ..golden }.check(3).await;
 }
 
-/// Is too large until it is made smaller.
+/// Its input is too large until it is compacted.
 struct Compacts;
 
 #[workflow]
@@ -185,7 +185,7 @@ impl Rings {
     }
 }
 
-/// Has a child that waits.
+/// Has a waiting child.
 struct Calls;
 
 #[workflow]
@@ -257,7 +257,7 @@ async fn a_precondition_that_failed() {
     Golden::<Wonders>::new("wonders", |engine| engine.workflow(Wonders)).check(3).await;
 }
 
-/// How it is set up.
+/// Its configuration.
 #[derive(Debug, Serialize, Deserialize)]
 struct Setting {
     factor: u32,
@@ -332,7 +332,7 @@ async fn an_event_with_a_version() {
 mod grown {
     use super::*;
 
-    /// The same as `Labels` was, with less.
+    /// An earlier form of `Labels`, with less.
     pub(super) struct Shop;
 
     #[workflow]

@@ -1,4 +1,4 @@
-//! What holds up one run that was let go of, or is about to be, and no other.
+//! A delay of one unloaded or unloading run does not delay others.
 
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use workflow_testkit::CrashStore;
 
 use super::*;
 
-/// A store that never answers who reads this run.
+/// A store that never answers reads of this run.
 #[derive(Debug, Clone)]
 struct Hangs(Arc<MemoryStore>, RunId);
 
@@ -64,7 +64,7 @@ async fn a_run_does_what_its_handles_want_while_somebody_looks_for_it_in_a_store
     let run = start(&engine, "hangs").await;
     run.settled().await;
     let replied = async {
-        // It would be let go of.
+        // It would be unloaded.
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
@@ -103,7 +103,7 @@ async fn who_is_about_to_ask_a_run_and_is_not_polled_holds_nobody_up() {
     {
         let (mut first, mut second) = (pin!(run.requests()), pin!(run.timers()));
         assert!(futures::poll!(first.as_mut()).is_pending());
-        // There is room for one: this one has its turn next, and does not take it.
+        // There is one permit: this future has its turn next, and does not take it.
         assert!(futures::poll!(second.as_mut()).is_pending());
         assert_eq!(first.await.unwrap().len(), 1);
         tokio::time::sleep(Duration::from_secs(9)).await;
@@ -131,7 +131,7 @@ impl Drop for Fragile {
     }
 }
 
-/// Waits with an event that panics when the run is let go of.
+/// Waits with an event that panics when the run is unloaded.
 struct Breaks;
 
 #[workflow]
@@ -151,7 +151,7 @@ impl Breaks {
 #[tokio::test]
 async fn an_event_that_panics_in_its_drop_does_not_keep_its_run_from_being_loaded() {
     let told = Told::default();
-    // It keeps bytes, so that the run's event is the last of it.
+    // The store keeps bytes, so the run has the only reference to its event.
     let engine = Engine::builder().workflow(Breaks).store(CrashStore::default()).observer(told.clone());
     let engine = engine.release_waiting_after(Duration::ZERO).build().unwrap();
     PANICS.store(true, Ordering::SeqCst);

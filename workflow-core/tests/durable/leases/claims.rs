@@ -4,7 +4,7 @@ use workflow_core::{Observation, Observed, Observer};
 
 use super::*;
 
-/// What an engine's observers are told of how runs begin.
+/// The observed beginnings of an engine's runs.
 #[derive(Debug, Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -166,7 +166,7 @@ fn a_run_that_somebody_writes_to_whenever_it_is_looked_at_is_not_taken() {
         writes(usize::MAX);
         let error = engine.attach::<Works>("r").await.unwrap_err();
         assert!(matches!(error, ResumeError::Contended { .. }), "{error}");
-        // It takes its lease with what it writes when the run is looked at for the last time.
+        // The engine takes its lease with its write at the last read of the run.
         writes(3);
         let error = engine.attach::<Works>("r").await.unwrap_err();
         assert!(matches!(&error, ResumeError::Elsewhere { engine, .. } if engine == back.id()), "{error}");

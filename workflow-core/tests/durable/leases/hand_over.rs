@@ -1,4 +1,4 @@
-//! Engines that leave their runs to others at once.
+//! Engines that detach their runs, so that others resume them at once.
 
 use std::pin::pin;
 
@@ -6,7 +6,7 @@ use workflow_core::SendError;
 
 use super::*;
 
-/// Works on something until it is dropped, unless it is the second who does.
+/// Works until it is dropped; the second attempt completes.
 struct Toils {
     is_second: bool,
     seen: Seen,
@@ -24,14 +24,14 @@ impl Toils {
     }
 }
 
-/// Engines that host it too, one after the other.
+/// Engines that also host it, one after the other.
 fn engine(engines: &Engines, who: &'static str, released_after: Duration) -> Engine {
     let toils = Toils { is_second: who == "other", seen: engines.seen.clone() };
     let builder = engines.builder(engines.works(who)).workflow(toils).release_waiting_after(released_after);
     builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap()
 }
 
-/// Whether the journal says nothing of an end, or of a failure that was none before.
+/// Whether the journal has neither an end nor an additional failure.
 async fn is_open(store: &Shared, run: &str) -> bool {
     let journal = store.journal(run).await;
     !journal.is_empty()
@@ -108,7 +108,7 @@ async fn runs_that_were_let_go_of_are_handed_over_too() {
     assert_eq!(run.outcome().await.unwrap(), Done(2));
 }
 
-// S38: what executions have returned is written, whenever it is that the engine hands over.
+// S38: results of executions are written, at any time of the hand-over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_done_by_then_is_not_repeated() {
     for round in 0..50 {
@@ -145,7 +145,7 @@ async fn runs_in_memory_have_nowhere_to_go_on_and_are_cancelled() {
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
 }
 
-/// How the run ended, if it was cancelled.
+/// The reason of the run's cancel, if it was cancelled.
 async fn cancelled_for(store: &Shared, run: &str) -> Option<String> {
     match store.journal(run).await.pop() {
         Some(Record::RunEnded { status: RunStatus::Cancelled, error, .. }) => error,
