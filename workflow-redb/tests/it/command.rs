@@ -1,4 +1,4 @@
-//! The command line: what it prints, its exit codes, and that it looks only.
+//! The command line: its output, its exit codes, and that it never writes.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
     Ran { code: status.code().unwrap(), out, err }
 }
 
-/// A store with a run that goes on and one that completed.
+/// A store with an open run and a completed one.
 fn place() -> Place {
     let place = Place::new();
     let store = place.open();

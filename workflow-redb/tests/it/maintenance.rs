@@ -7,7 +7,7 @@ use workflow_redb::{RedbStore, Retention, StoreFile, WorkError};
 
 use crate::fixtures::{Place, ids, last_batch, put, put_ended, text};
 
-/// One that goes on, three that completed, and one that failed, in the order of their ids.
+/// One open run, three completed and one failed, in the order of their ids.
 async fn five(store: &RedbStore) {
     put(store, "a-open", 0..2).await.unwrap();
     for run in ["b", "c", "d"] {

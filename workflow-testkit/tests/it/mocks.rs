@@ -1,4 +1,4 @@
-//! A mocked step is answered by hand, call by call.
+//! The test answers a mocked step call by call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn what_a_call_shows_is_shown_by_its_step() {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Turn(u32);
 
-/// Goes round in turns while it waits for its answer.
+/// Loops while it waits for its answer.
 struct Turning;
 
 #[workflow]
@@ -64,7 +64,7 @@ async fn the_clock_stands_still_while_a_call_is_out() {
     let scenario = Scenario::new(Turning).mock("wait", wait).mock("turn", turn);
     let run = tokio::spawn(scenario.start(question()).into_future());
     let call = waits.next_call().await.unwrap();
-    // Between two turns the run has nothing to do but to wait, and a clock that does not stand still gives it up.
+    // Between two turns the run is idle; if the clock did not stand still, the scenario would give up.
     for number in 2..=50 {
         turns.next_call().await.unwrap().answer(Turn(number));
     }

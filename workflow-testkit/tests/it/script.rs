@@ -1,4 +1,4 @@
-//! What comes from outside comes when the script says so.
+//! Events from outside arrive at the script's times.
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -44,7 +44,7 @@ struct Closed {
     notes: Vec<u32>,
 }
 
-/// Asks for each claim, and closes after three settled claims or notes.
+/// Makes a request per claim, and closes after three settled claims or notes.
 struct Desk;
 
 #[workflow]
@@ -108,7 +108,7 @@ async fn what_is_sent_and_replied_after_a_time_comes_when_it_is_due() {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Over;
 
-/// Closes after an hour, and tells the test when.
+/// Closes after an hour, and signals the test.
 struct Hour(Sender<()>);
 
 #[workflow]
@@ -131,7 +131,7 @@ async fn what_is_due_is_sent_in_time_however_late_the_test_looks() {
     let (tell, told) = channel();
     let scenario = Scenario::new(Hour(tell)).send_after(Duration::from_mins(30), Note(30));
     let mut run = scenario.start(Opened { claims: 0 }).into_future();
-    // The run goes on elsewhere from now on, whether or not its test looks on; it may even have ended by now.
+    // From now on the run continues on its own thread; it may even have ended by now.
     let ended = (&mut run).now_or_never();
     told.recv().unwrap();
     let run = if let Some(ended) = ended { ended } else { run.await };
@@ -171,7 +171,7 @@ async fn a_panic_in_a_reply_is_the_tests_own() {
     assert_eq!(failure, "claim 1 is not to be asked for");
 }
 
-/// Asks again whatever it is told.
+/// Repeats its request after every reply.
 struct Nagging;
 
 #[workflow]

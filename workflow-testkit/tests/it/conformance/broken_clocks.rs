@@ -8,7 +8,7 @@ use super::broken_stores::failure;
 use super::hands::Fault::{self, *};
 use super::hands::Hands;
 
-/// Long enough to begin a check, and short enough to wait for in vain.
+/// Long enough to start a check, and short enough to wait for its failure.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn subject(fault: Fault) -> Subject<Hands> {
@@ -20,7 +20,7 @@ fn assert_caught(fault: Fault, check: fn(Subject<Hands>), why: &str) {
     assert!(text.contains(why), "{fault:?} is found for another reason: {text}");
 }
 
-/// What is demanded does not happen.
+/// Asserts that the demanded event does not happen.
 fn assert_awaited(fault: Fault, check: fn(Subject<Hands>), demand: &str) {
     let text = failure(|| check(subject(fault).patience(PATIENCE)));
     let why = format!("{demand}: waited 2s for that in vain");
