@@ -145,7 +145,7 @@ fn table<W: Workflow>() -> String {
 
 // S41
 #[tokio::test]
-async fn an_ended_run_is_not_looked_back_at_by_what_contradicts_it() {
+async fn an_ended_run_is_not_read_with_a_contradicting_table() {
     let store = left(grows::second::Shop).await;
     assert_eq!(told(resumed(grows::second::Shop, &store).await), ["it goes on"]);
     let engine = Engine::builder().workflow(grows::first::Shop).store(store.clone()).build().unwrap();
@@ -182,7 +182,7 @@ fn calls<W>() -> Calls<W> {
 
 // S41
 #[tokio::test(start_paused = true)]
-async fn a_parent_is_left_whose_child_cannot_go_on_and_goes_on_with_the_right_program() {
+async fn a_parent_of_an_incompatible_child_is_detached_and_resumes_with_the_right_program() {
     use grows::{first, second};
 
     let store = CrashStore::default();

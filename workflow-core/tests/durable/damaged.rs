@@ -71,7 +71,7 @@ impl Sets {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_began_at_the_end_of_time_goes_on() {
+async fn a_run_that_began_at_the_end_of_time_continues() {
     let mut journal = journal(Sets, Duration::from_secs(1)).await;
     set_times(&mut journal, LAST);
     let by_virtual_clock = Engine::builder().clock(VirtualClock::new());
@@ -120,7 +120,7 @@ async fn items_of_another_type_than_their_fan_out_are_a_contradiction() {
 
 // S32, S43
 #[tokio::test(start_paused = true)]
-async fn what_enters_by_a_timer_and_is_of_another_type_is_a_contradiction() {
+async fn a_timer_event_of_another_type_is_a_contradiction() {
     let mut journal = journal(Waits, Duration::from_secs(15)).await;
     let logged = journal.len() - 2;
     let part = of(&mut journal, "event_logged").find(|logged| logged["event"]["type"] == "Part").unwrap();

@@ -186,7 +186,7 @@ impl Copes {
 
 // S39: a store outage says nothing about how a child ends.
 #[tokio::test(start_paused = true)]
-async fn no_step_is_told_that_the_store_has_let_down_its_child() {
+async fn no_step_sees_the_store_failure_of_its_child() {
     for fault in [Fault::Refused, Fault::AnswerLost] {
         let appends = goes_on_from_each_append::<Copes>(4, fault).await;
         assert!(appends > 6, "{appends} appends");
@@ -196,7 +196,7 @@ async fn no_step_is_told_that_the_store_has_let_down_its_child() {
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_child_is_written_by_somebody_else_stops() {
+async fn a_run_whose_child_is_written_by_another_engine_stops() {
     let world = World::new();
     let store = FaultyStore::new(world.kept.clone()).fail(StoreCall::Append, 4, Fault::Conflict);
     let run = start::<Copes>(&world.engine(store.clone()), "r", 4).await.unwrap();
@@ -239,7 +239,7 @@ async fn some_end<W: Workflow>(run: &RunHandle<W>) -> Result<(), RunError> {
 /// A store that keeps parts of batches breaks its contract, so nothing is promised for such a run. But it ends, waits,
 /// or is refused, and does not affect others.
 #[tokio::test(start_paused = true)]
-async fn what_a_torn_batch_leaves_is_refused_or_comes_to_some_end() {
+async fn a_run_with_a_torn_batch_is_refused_or_ends() {
     for append in 1..=12 {
         for kept in 0..4 {
             let world = World::new();
@@ -263,7 +263,7 @@ async fn what_a_torn_batch_leaves_is_refused_or_comes_to_some_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_cannot_be_read_is_refused_and_the_others_go_on() {
+async fn an_unreadable_journal_is_refused_and_other_runs_continue() {
     let world = World::new();
     let engine = world.engine(world.kept.clone());
     for id in ["a", "b", "c"] {

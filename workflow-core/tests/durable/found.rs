@@ -254,7 +254,7 @@ async fn a_child_of_another_workflow_than_is_asked_for_is_refused() {
 
 // S39
 #[tokio::test]
-async fn a_run_that_is_nobodys_child_or_another_kind_of_child_is_refused() {
+async fn a_root_run_or_another_kind_of_child_is_refused() {
     let store = left_by(Does::Hangs).await;
     let other = engine(Does::Hangs, Arc::clone(&store));
     other.start_with::<Listens>(Begin(1), RunOptions::new().id(CHILD)).await.unwrap();
@@ -304,7 +304,7 @@ async fn seen(mut shown: DisplayStream) -> Vec<String> {
 
 // S25
 #[tokio::test]
-async fn what_a_started_child_shows_is_shown_by_its_parent_when_both_go_on() {
+async fn items_of_a_started_child_appear_at_its_parent_when_both_resume() {
     for does in [Does::Starts, Does::StartsAndWaits] {
         let engine = engine(does.clone(), left_by(does).await);
         let resumed = engine.resume_open_runs().await.unwrap();
@@ -322,7 +322,7 @@ async fn what_a_started_child_shows_is_shown_by_its_parent_when_both_go_on() {
 
 // S25
 #[tokio::test]
-async fn what_a_child_shows_before_its_parent_asks_for_it_is_shown_once_and_taken_back_with_its_attempt() {
+async fn items_of_a_child_before_its_parent_asks_for_it_appear_once_and_are_retracted_with_its_attempt() {
     let store = left_by(Does::StartsAndFails).await;
     let gates = Gates::new(0);
     let engine = gated(Does::StartsAndFails, store, &gates);
@@ -341,7 +341,7 @@ async fn what_a_child_shows_before_its_parent_asks_for_it_is_shown_once_and_take
 
 // S31, S40
 #[tokio::test]
-async fn a_child_that_went_on_before_its_parent_asked_for_it_is_left_with_its_parent() {
+async fn a_child_resumed_before_its_parent_asked_for_it_is_detached_with_its_parent() {
     let store = left_by(Does::Runs(Begin(3), RunOptions::new())).await;
     let engine = engine(Does::Runs(Begin(3), RunOptions::new()), Arc::clone(&store));
     let child = engine.attach::<Listens>(CHILD).await.unwrap();
@@ -366,7 +366,7 @@ async fn a_child_that_went_on_before_its_parent_asked_for_it_is_left_with_its_pa
 
 // S25
 #[tokio::test]
-async fn what_a_child_shows_before_its_parent_goes_on_is_shown_when_that_asks_for_it() {
+async fn items_of_a_child_resumed_before_its_parent_appear_when_the_parent_asks_for_it() {
     let store = left_by(Does::StartsAndWaits).await;
     let gates = Gates::new(0);
     let engine = gated(Does::StartsAndWaits, store, &gates);
@@ -397,7 +397,7 @@ async fn goes_on(engine: &Engine) {
 
 // S31, S39: one caller resumes the child because it is open, the other because it asks for it.
 #[tokio::test]
-async fn of_two_who_find_a_child_at_the_same_time_both_have_it() {
+async fn two_callers_that_find_a_child_at_the_same_time_both_get_it() {
     let left = left_by(Does::StartsAndWaits).await;
     for read in 1..=12 {
         for polls in [0, 1, 2, 3, 5, 8, 13, 21, 34] {
@@ -410,7 +410,7 @@ async fn of_two_who_find_a_child_at_the_same_time_both_have_it() {
 
 // S31, S39
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_who_find_a_child_on_two_threads_both_have_it() {
+async fn two_callers_that_find_a_child_on_two_threads_both_get_it() {
     let left = left_by(Does::StartsAndWaits).await;
     for _ in 0..100 {
         goes_on(&engine(Does::StartsAndWaits, copy(&left).await)).await;
@@ -419,7 +419,7 @@ async fn of_two_who_find_a_child_on_two_threads_both_have_it() {
 
 // S39
 #[tokio::test]
-async fn what_goes_on_is_told_although_the_list_of_runs_breaks_off() {
+async fn resumed_runs_are_reported_although_the_list_of_runs_breaks_off() {
     const RUNS: usize = 1_001;
     let store = Arc::new(MemoryStore::default());
     let before = engine(Does::Hangs, Arc::clone(&store));

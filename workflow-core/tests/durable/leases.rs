@@ -330,7 +330,7 @@ fn a_lease_needs_a_store_and_a_second() {
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn runs_of_an_engine_that_is_there_are_left_alone_however_long_they_wait() {
+async fn runs_of_a_live_engine_are_not_claimed_however_long_they_wait() {
     let engines = Engines::new();
     let (one, other) = (engines.engine("one"), engines.engine("other"));
     let run = start::<Works>(&one, "r").await;
@@ -352,7 +352,7 @@ async fn runs_of_an_engine_that_is_there_are_left_alone_however_long_they_wait()
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_engines_without_leases_are_nobodys_orphans() {
+async fn runs_of_engines_without_leases_are_no_orphans() {
     let engines = Engines::new();
     let dead = left_behind(&engines);
     let engine = engines.engine("one");

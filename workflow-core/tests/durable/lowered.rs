@@ -248,7 +248,7 @@ fn nests(busy: &Arc<Busy>, store: &Arc<MemoryStore>) -> EngineBuilder {
 
 // S39
 #[tokio::test]
-async fn children_that_nest_deeper_than_they_may_now_go_on_and_no_others_begin() {
+async fn children_beyond_a_lowered_depth_continue_and_no_others_begin() {
     let (store, busy) = (Arc::new(MemoryStore::default()), Busy::hanging());
     let engine = nests(&busy, &store).max_child_depth(4).build().unwrap();
     let run = engine.start_with::<Nests>(Begin(4), RunOptions::new().id("r")).await.unwrap();

@@ -105,7 +105,7 @@ fn looked_at(name: &str, records: &[Record]) -> Result<RunStatus, RecordedRunErr
 }
 
 #[test]
-fn every_beginning_of_a_journal_can_be_looked_at() {
+fn every_prefix_of_a_journal_can_be_read() {
     for (name, records) in journals() {
         for end in 0..=records.len() {
             let looked_at = looked_at(&name, &records[..end]);
@@ -258,7 +258,7 @@ fn a_run_is_read_by_the_last_table_and_what_does_not_fit_it_is_a_contradiction()
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_step_waits_and_what_waits_for_the_engine_is_shown_as_running() {
+async fn recorded_runs_show_step_limits_as_waiting_and_engine_limits_as_running() {
     struct Prints;
 
     #[workflow]

@@ -638,7 +638,7 @@ impl Ends {
 
 // S28: nothing has ended before the store has it.
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_end_the_store_refuses_goes_on_with_all_that_is_in_flight() {
+async fn a_run_whose_end_the_store_refuses_continues_with_all_executions_in_flight() {
     let store = Picky::default();
     let (slow, slow_began, asked, attempts) =
         (Arc::new(Semaphore::new(0)), Arc::default(), Arc::default(), Arc::default());
@@ -683,7 +683,7 @@ async fn a_run_that_is_cancelled_while_a_batch_is_refused_is_cancelled() {
 
 /// The store fails when the run wants to read its journal.
 #[tokio::test]
-async fn a_store_that_is_away_when_a_refused_run_reads_its_journal_ends_the_run() {
+async fn an_outage_while_a_refused_run_reads_its_journal_ends_the_run() {
     let store = Picky::default();
     let faulty = workflow_testkit::FaultyStore::new(store.clone());
     let faulty = faulty.fail(workflow_testkit::StoreCall::Read, 2, workflow_testkit::Fault::Refused);

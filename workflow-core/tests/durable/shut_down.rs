@@ -180,7 +180,7 @@ async fn ends(round: usize) {
 
 // S31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_of_an_engine_that_has_ended_has_its_store_and_no_handle_says_that_its_run_goes_on() {
+async fn an_ended_engine_holds_no_store_and_all_its_handles_report_an_end() {
     for round in 0..500 {
         ends(round).await;
     }
@@ -268,7 +268,7 @@ async fn an_engine_hands_over_in_time_although_its_store_never_answers() {
 
 // S38
 #[tokio::test]
-async fn a_store_that_panics_is_an_error_of_who_asked_it() {
+async fn a_panic_in_a_store_is_an_error_of_its_caller() {
     for mood in [Mood::Panics, Mood::PanicsLater] {
         let store = Arc::<Moody>::default();
         let engine = builder(&store).build().unwrap();

@@ -141,7 +141,7 @@ async fn asked(engine: &Engine) -> (RunHandle<Takes>, RequestId<Ask>) {
 }
 
 #[tokio::test]
-async fn what_is_sent_and_cannot_be_read_back_is_refused_and_the_run_goes_on() {
+async fn an_event_that_cannot_be_read_back_is_refused_and_the_run_continues() {
     let store = CrashStore::default();
     let engine = engine(Takes, store.clone());
     let (run, request) = asked(&engine).await;

@@ -142,7 +142,7 @@ fn a_summary_that_cannot_be_decoded_is_found_and_its_run_is_listed_as_its_journa
 
 /// A key that is no id belongs to no run; the others are listed.
 #[test]
-fn a_run_of_which_nothing_can_be_read_is_listed_as_one_that_goes_on() {
+fn an_unreadable_run_is_listed_as_open() {
     let place = sound();
     change(&place, RUNS, b"a", Some(b"short"));
     change(&place, RECORDS, &key(0), Some(b"{"));
@@ -153,7 +153,7 @@ fn a_run_of_which_nothing_can_be_read_is_listed_as_one_that_goes_on() {
 }
 
 #[test]
-fn what_is_wrong_with_one_run_is_in_the_way_of_no_other() {
+fn a_damaged_run_blocks_no_other() {
     let place = sound();
     change(&place, RUNS, b"a", Some(b"short"));
     let store = place.open();

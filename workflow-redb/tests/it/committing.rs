@@ -81,7 +81,7 @@ fn a_conflict_refuses_its_own_append_and_no_other_of_the_group() {
 }
 
 #[test]
-fn who_waits_for_room_in_the_queue_is_served() {
+fn a_caller_that_waits_for_room_in_the_queue_is_served() {
     let disk = Disk::default();
     let store = RedbStore::builder().queue(1).open_backend("a disk", disk.clone()).unwrap();
     let calls = ["a", "b", "c", "d"].map(|run| append(&store, run, 0)).into();
@@ -91,7 +91,7 @@ fn who_waits_for_room_in_the_queue_is_served() {
 }
 
 #[test]
-fn a_full_disk_is_told_with_the_name_of_the_file() {
+fn a_full_disk_is_reported_with_the_name_of_the_file() {
     let disk = Disk::default();
     let store = on(&disk);
     block_on(append(&store, "a", 0)).unwrap();

@@ -31,7 +31,7 @@ async fn a_list_has_what_was_written_before_the_file_was_closed() {
 }
 
 #[tokio::test]
-async fn a_page_ends_behind_16_mib_and_the_next_one_goes_on() {
+async fn a_page_ends_after_16_mib_and_the_next_one_continues() {
     let place = Place::new();
     let store = place.open();
     for key in ["a", "b", "c"] {

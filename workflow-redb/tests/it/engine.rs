@@ -114,7 +114,7 @@ async fn three_wait(place: &Place) -> Position {
 }
 
 #[test]
-fn runs_that_are_damaged_are_told_and_the_others_go_on() {
+fn damaged_runs_are_reported_and_the_others_continue() {
     let place = Place::new();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // The runs hold the store until their runtime is gone.

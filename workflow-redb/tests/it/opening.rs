@@ -45,7 +45,7 @@ fn a_file_is_open_once_in_a_process() {
 }
 
 #[test]
-fn who_looks_at_a_file_keeps_out_who_writes_and_nobody_else() {
+fn a_reader_of_a_file_excludes_writers_only() {
     let place = Place::new();
     drop(place.open());
     let first = StoreFile::open(&place.file).unwrap();
@@ -161,7 +161,7 @@ fn everything(path: &Path) -> Option<String> {
 }
 
 #[tokio::test]
-async fn whatever_is_damaged_is_found_or_does_no_harm() {
+async fn damage_is_found_or_does_no_harm() {
     let place = Place::new();
     put(&place.open(), "a", 0..300).await.unwrap();
     let (whole, intact) = (place.bytes(), everything(&place.file));
@@ -206,7 +206,7 @@ fn an_empty_file_becomes_a_store() {
 }
 
 #[test]
-fn a_folder_that_is_missing_and_a_folder_in_place_of_the_file_are_told() {
+fn a_missing_folder_and_a_folder_in_place_of_the_file_are_reported() {
     let place = Place::new();
     let error = RedbStore::open(place.folder.path().join("missing/runs.redb")).unwrap_err();
     assert!(matches!(error, OpenError::NotFound { .. }), "{error:?}");

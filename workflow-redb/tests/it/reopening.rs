@@ -57,7 +57,7 @@ async fn a_store_that_tasks_of_one_thread_dropped_is_opened_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_whose_calls_nobody_waited_for_is_opened_at_once() {
+async fn a_store_with_abandoned_calls_is_opened_at_once() {
     let place = Place::new();
     for time in 0..TIMES {
         let store = reopened(&place, time);

@@ -74,7 +74,7 @@ async fn a_link_still_leads_to_a_file_that_was_rewritten() {
 }
 
 #[tokio::test]
-async fn a_marked_file_can_be_looked_at_and_is_not_changed_by_that() {
+async fn a_read_only_open_of_a_marked_file_does_not_change_it() {
     let place = unsynced().await;
     let before = place.bytes();
     let file = StoreFile::open(&place.file).unwrap();

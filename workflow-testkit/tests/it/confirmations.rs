@@ -115,7 +115,7 @@ impl Counting {
 }
 
 #[test]
-fn confirmations_change_places_with_what_is_done_to_contexts() {
+fn confirmations_commute_with_context_operations() {
     let [reduced, every] = compare(|| Scenario::new(Counting).start(Go));
     assert!(reduced < every, "{reduced} of {every}");
 }

@@ -55,7 +55,7 @@ fn a_workflow_that_survives_says_how_often_and_needs_no_runtime() {
 }
 
 #[tokio::test]
-async fn at_most_so_many_pairs_are_tried() {
+async fn at_most_the_given_number_of_pairs_is_tried() {
     let survived = crash_everywhere(research).pairs(3).await;
     assert_eq!((survived.once(), survived.twice()), (14, 3));
     assert_eq!(crash_everywhere(research).pairs(0).await.twice(), 0);
@@ -239,7 +239,7 @@ async fn a_scenario_without_the_store_and_one_with_a_mock_are_refused() {
 }
 
 #[tokio::test]
-async fn what_the_scenario_itself_panics_with_is_said() {
+async fn the_scenarios_own_panic_is_reported() {
     let said =
         failure(crash_everywhere(|_| -> Start<Research> { panic!("{}", String::from("no scenario")) })).await;
     assert_eq!(said, "no scenario");

@@ -57,7 +57,7 @@ fn a_call_whose_answer_is_lost_is_done() {
 }
 
 #[test]
-fn a_late_call_is_done_and_answered_after_so_many_polls() {
+fn a_late_call_is_done_and_answered_after_the_given_polls() {
     let (store, kept) = with(Fault::Late(3));
     let mut late = append(&store, 0);
     for _ in 0..3 {
@@ -100,7 +100,7 @@ fn the_suite_finds_torn_batches() {
 }
 
 #[test]
-fn calls_are_counted_by_their_kind_and_what_went_wrong_is_told() {
+fn calls_count_per_kind_and_faults_are_reported() {
     let store = FaultyStore::new(MemoryStore::default())
         .fail(StoreCall::Read, 2, Fault::Refused)
         .fail(StoreCall::Runs, 1, Fault::AnswerLost)

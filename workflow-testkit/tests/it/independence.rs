@@ -81,7 +81,7 @@ impl Counter {
 }
 
 #[test]
-fn who_leaves_a_full_room_first_is_tried() {
+fn each_first_end_under_full_concurrency_is_tried() {
     let outputs = outputs(|| Scenario::new(Counter).start(Go));
     assert_eq!(outputs, ["Bought 13", "Bought 31"].map(str::to_owned).into());
 }
@@ -144,7 +144,7 @@ impl Once {
 }
 
 #[test]
-fn who_uses_up_a_limit_is_tried() {
+fn every_order_of_using_up_a_limit_is_tried() {
     let outputs = outputs(|| Scenario::new(Once).start(Go));
     assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
 }

@@ -120,7 +120,7 @@ fn a_patient_model_waits_where_the_rules_say_that_the_run_is_stalled() {
 
 // S33
 #[test]
-fn what_arrives_after_the_end_is_refused() {
+fn arrivals_after_the_end_are_refused() {
     let plan = Arc::new(shop());
     let table = plan.table();
     let mut model = Model::new(plan);

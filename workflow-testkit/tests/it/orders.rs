@@ -109,7 +109,7 @@ impl Apart {
 }
 
 #[test]
-fn what_nobody_can_tell_apart_is_tried_once() {
+fn indistinguishable_orders_are_tried_once() {
     let explored = explore(|| Scenario::new(Apart).start(Go)).assert(|run| run.executions("weigh") == 1);
     assert_eq!(tried(&explored), 1);
     assert!(explored.left_out() > 0);

@@ -138,7 +138,7 @@ impl Parent {
 }
 
 #[test]
-fn a_child_that_nobody_waits_for_may_end_before_what_comes_next() {
+fn a_started_child_may_end_before_the_next_operation() {
     let explored = explore(|| {
         let woken = Arc::<AtomicBool>::default();
         let child = Child(Arc::clone(&woken));

@@ -127,7 +127,7 @@ impl Hour {
 }
 
 #[tokio::test]
-async fn what_is_due_is_sent_in_time_however_late_the_test_looks() {
+async fn due_events_are_sent_in_time_even_if_the_test_is_late() {
     let (tell, told) = channel();
     let scenario = Scenario::new(Hour(tell)).send_after(Duration::from_mins(30), Note(30));
     let mut run = scenario.start(Opened { claims: 0 }).into_future();
@@ -139,7 +139,7 @@ async fn what_is_due_is_sent_in_time_however_late_the_test_looks() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_more_than_the_script_has_can_be_gone_on_with_by_hand() {
+async fn a_run_that_waits_after_the_script_can_be_continued_by_hand() {
     let scenario = Scenario::new(Desk).reply(|_: &Claim| Verdict { granted: true });
     let mut run = scenario.start(Opened { claims: 2 }).await;
     run.assert_waiting();

@@ -128,7 +128,7 @@ fn apart() -> ScenarioOf<Apart> {
 }
 
 #[test]
-fn who_is_executed_before_the_limit_of_executions_is_tried() {
+fn every_choice_of_executions_before_the_limit_is_tried() {
     assert!(found(|| apart().engine(|engine| engine.max_executions_per_run(4)).start(Go)).len() > 1);
     assert!(found(|| apart().engine(|engine| engine.max_executions_per_run(5)).start(Go)).len() > 1);
     assert_eq!(found(|| apart().start(Go)).len(), 1);

@@ -182,7 +182,7 @@ async fn a_timer_fires_when_exactly_its_time_has_passed() {
 }
 
 #[tokio::test]
-async fn timers_fire_in_their_order_and_steps_go_on_while_time_passes() {
+async fn timers_fire_in_order_and_steps_continue_while_time_passes() {
     let mut run = watch().start(Opened).await;
     run.advance(24 * AN_HOUR).await;
     assert_eq!(run.emitted::<Reminded>().iter().map(|reminded| reminded.0).collect::<Vec<_>>(), [1, 2]);

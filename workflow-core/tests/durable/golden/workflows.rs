@@ -94,7 +94,7 @@ async fn a_failure_that_is_taken() {
 
 // S29, S39
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_nobody_takes() {
+async fn an_uncaught_failure() {
     Golden::<Fails>::new("failed", |engine| engine.workflow(Fails)).check(3).await;
 }
 
@@ -130,7 +130,7 @@ async fn requests_of_which_one_is_answered() {
 
 // S32, S39, S42
 #[tokio::test(start_paused = true)]
-async fn timers_and_what_expires() {
+async fn timers_and_expiring_requests() {
     let golden = Golden::<Waits>::new("timers", |engine| engine.workflow(Waits));
     let before = |run: RunHandle<Waits>| -> BoxFuture<'static, ()> {
         Box::pin(async move {
@@ -365,7 +365,7 @@ mod grown {
 
 // S39, S40, S41
 #[tokio::test(start_paused = true)]
-async fn a_run_that_has_gone_on_by_another_table_and_then_once_more() {
+async fn a_run_that_was_resumed_with_another_table_and_once_more() {
     let store = Arc::new(MemoryStore::default());
     let options = RunOptions::new().id("resumed").thread("golden");
     let was: fn(EngineBuilder) -> EngineBuilder = |engine| engine.workflow(grown::Shop);

@@ -56,7 +56,7 @@ async fn timers_come_although_the_store_does_not_answer_for_another_run() {
 }
 
 #[tokio::test]
-async fn a_run_does_what_its_handles_want_while_somebody_looks_for_it_in_a_store_that_does_not_answer() {
+async fn a_run_serves_its_handles_while_a_lookup_hangs_in_the_store() {
     let (engine, _) = forgetful(Hangs(Arc::default(), "hangs".into()));
     let engine = engine.build().unwrap();
     let mut looks = pin!(engine.attach::<Asks>("hangs"));
@@ -76,7 +76,7 @@ async fn a_run_does_what_its_handles_want_while_somebody_looks_for_it_in_a_store
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn runs_are_handed_over_although_the_store_does_not_answer_for_one_that_is_being_loaded() {
+async fn runs_are_detached_although_the_store_does_not_answer_for_one_being_loaded() {
     let store = Arc::new(MemoryStore::default());
     let (engine, told) = forgetful(Hangs(Arc::clone(&store), "hangs".into()));
     let engine = engine.clock(VirtualClock::new()).build().unwrap();
@@ -94,7 +94,7 @@ async fn runs_are_handed_over_although_the_store_does_not_answer_for_one_that_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_about_to_ask_a_run_and_is_not_polled_holds_nobody_up() {
+async fn an_unpolled_caller_delays_no_other_caller() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.mailbox_capacity(1).release_waiting_after(Duration::from_secs(1));
     let engine = engine.clock(VirtualClock::new()).build().unwrap();
@@ -149,7 +149,7 @@ impl Breaks {
 
 // S27, S42
 #[tokio::test]
-async fn an_event_that_panics_in_its_drop_does_not_keep_its_run_from_being_loaded() {
+async fn a_run_whose_event_panics_in_its_drop_is_reloaded() {
     let told = Told::default();
     // The store keeps bytes, so the run has the only reference to its event.
     let engine = Engine::builder().workflow(Breaks).store(CrashStore::default()).observer(told.clone());

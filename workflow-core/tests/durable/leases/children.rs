@@ -36,7 +36,7 @@ fn names(error: &RunError, engine: &Engine) -> bool {
 
 // S40
 #[test]
-fn a_child_that_another_engine_drives_is_not_taken_and_its_parent_is_left() {
+fn a_child_that_another_engine_drives_is_not_claimed_and_its_parent_is_detached() {
     let engines = Engines::new();
     let dead = killed(&engines);
     runtime().block_on(async {

@@ -42,7 +42,7 @@ async fn is_open(store: &Shared, run: &str) -> bool {
 
 // S39, S40
 #[tokio::test(start_paused = true)]
-async fn runs_that_are_handed_over_go_on_elsewhere_at_once_and_do_everything_once() {
+async fn detached_runs_resume_elsewhere_at_once_and_do_everything_once() {
     let engines = Engines::new();
     let one = engine(&engines, "one", Duration::MAX);
     let waits = start::<Works>(&one, "waits").await;
@@ -92,7 +92,7 @@ async fn runs_that_are_handed_over_go_on_elsewhere_at_once_and_do_everything_onc
 
 // S40, S42
 #[tokio::test(start_paused = true)]
-async fn runs_that_were_let_go_of_are_handed_over_too() {
+async fn unloaded_runs_are_detached_too() {
     let engines = Engines::new();
     let one = engine(&engines, "one", Duration::ZERO);
     let run = start::<Works>(&one, "waits").await;
@@ -110,7 +110,7 @@ async fn runs_that_were_let_go_of_are_handed_over_too() {
 
 // S38: results of executions are written, at any time of the hand-over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_done_by_then_is_not_repeated() {
+async fn work_done_before_the_hand_over_is_not_repeated() {
     for round in 0..50 {
         let engines = Engines::new();
         let build = |who| engines.builder(engines.works(who)).lease(LEASE).build().unwrap();
@@ -137,7 +137,7 @@ async fn what_was_done_by_then_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn runs_in_memory_have_nowhere_to_go_on_and_are_cancelled() {
+async fn runs_in_memory_cannot_be_resumed_and_are_cancelled() {
     let seen = Seen::default();
     let engine = Engine::builder().workflow(Toils { is_second: false, seen }).build().unwrap();
     let run = engine.start::<Toils>(Begin(1)).await.unwrap();
@@ -171,7 +171,7 @@ async fn a_run_that_is_cancelled_meanwhile_ends_with_all_its_children() {
 
 // S31
 #[tokio::test(start_paused = true)]
-async fn a_handle_cancels_a_run_that_is_about_to_be_left() {
+async fn a_handle_cancels_a_run_that_is_about_to_be_detached() {
     let engines = Engines::new();
     let one = engine(&engines, "one", Duration::MAX);
     let run = start::<Works>(&one, "waits").await;

@@ -10,7 +10,7 @@ async fn kept(store: &Shared, run: &str) -> usize {
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn who_has_lost_its_lease_begins_nothing_until_it_has_it_again() {
+async fn an_engine_without_its_lease_begins_nothing_until_it_has_the_lease_again() {
     let engines = Engines::new();
     let engine = engines.engine("one");
     let run = start::<Works>(&engine, "r").await;

@@ -57,7 +57,7 @@ fn a_sleep_that_never_ends_is_caught() {
 }
 
 #[test]
-fn a_sleep_that_wakes_nobody_is_caught() {
+fn a_sleep_without_a_wake_up_is_caught() {
     let demand = "without being asked again";
     assert_awaited(NeverWakes, sleeps::a_sleep_ends_when_its_time_has_come, demand);
 }
@@ -150,7 +150,7 @@ fn a_clock_that_loses_sleeps_of_several_threads_is_caught() {
 }
 
 #[test]
-fn a_clock_whose_time_wakes_nobody_on_other_threads_is_caught() {
+fn a_clock_that_wakes_no_other_thread_is_caught() {
     let check = threads::time_that_passes_on_another_thread_wakes_a_sleep;
     assert_awaited(WakesOnItsOwnThreadOnly, check, "also when time passes on another thread");
 }

@@ -218,7 +218,7 @@ impl Ordered {
 }
 
 #[test]
-fn who_gathers_can_tell_in_which_order_a_branch_emitted() {
+fn a_gathering_step_sees_the_order_in_which_a_branch_emitted() {
     let explored = workflow_testkit::explore(|| Scenario::new(Ordered).start(Go)).survey();
     assert_eq!(explored.outcomes().len(), 2, "{explored}");
 }

@@ -201,7 +201,7 @@ impl Keyed {
 }
 
 #[test]
-fn a_run_info_keeps_only_its_own_events_in_their_places() {
+fn a_run_info_prevents_swaps_of_its_own_events_only() {
     let [reduced, every] = super::compare(0, || Scenario::new(Keyed).start(Go));
     // The input of `charge` comes before, between or after the outputs of the two others: as many cases as subsets of
     // the two, not one for every order of six completions.
