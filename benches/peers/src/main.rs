@@ -18,7 +18,7 @@ const STEPS: u64 = 1_000;
 /// How many branches the fan-out has.
 const BRANCHES: u64 = 1_000;
 
-/// How many runs of three steps go on at the same time.
+/// The number of concurrent runs of three steps.
 const RUNS: u64 = 10_000;
 
 /// The results of the chain, the squares of the fan-out and the runs: equal for all contenders.

@@ -125,7 +125,7 @@ impl AsksInVain {
     }
 }
 
-/// Two stops, of which the first in the log counts.
+/// Two stops; the first in the log counts.
 struct Races;
 
 #[workflow]

@@ -150,7 +150,7 @@ fn engine(does: Does, store: impl EventStore) -> Engine {
     gated(does, store, &Gates::new(1))
 }
 
-/// An engine whose parent may go on when its gate is open.
+/// An engine whose parent continues when its gate opens.
 fn gated(does: Does, store: impl EventStore, gates: &Gates) -> Engine {
     let parent = Parent { does, gates: gates.clone() };
     let engine = Engine::builder().workflow(parent).workflow(Listens).workflow(Sleeps).workflow(Asks);

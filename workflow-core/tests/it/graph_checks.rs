@@ -160,7 +160,7 @@ fn a_fixed_list_of_nothing_is_refused() {
     );
 }
 
-/// Drafts, of which a number is compared.
+/// A step that compares a number of drafts.
 fn compares(drafts: InputDef, write: StepDef) -> TableBuilder {
     table(&[("Draft", CONTROL), ("Facts", CONTROL), ("Review", CONTROL), ("Hint", CONTROL.external())])
         .step(write)

@@ -183,7 +183,7 @@ struct Worked;
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Joined;
 
-/// Opens inner branches, of which the first fails; the others wait for their turn behind it.
+/// Opens inner branches. The first fails; the others wait for their turn behind it.
 struct Within(Seen);
 
 #[workflow]

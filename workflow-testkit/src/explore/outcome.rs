@@ -1,5 +1,5 @@
-//! Distinguishes the outcomes of runs: how the run ended and with what, and which executions of which events there
-//! were. Events are identified by their origin and value, not by their positions in the log.
+//! Distinguishes the outcomes of runs: how the run ended and with what, and the executions with their events. Events
+//! are identified by their origin and value, not by their positions in the log.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
