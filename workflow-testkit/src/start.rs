@@ -131,7 +131,7 @@ impl<W: Workflow> Start<W> {
                 tokio::time::advance(elapsed).await;
             }
             if is_begun {
-                go_on(&engine, id).await
+                resume(&engine, id).await
             } else {
                 begin(engine, options).await.map_err(Failure::of)
             }
@@ -148,7 +148,7 @@ impl<W: Workflow> Start<W> {
 }
 
 /// Resumes the run, and all others of the engine's store.
-async fn go_on<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
+async fn resume<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
     let run = engine.attach::<W>(run).await.map_err(Failure::of)?;
     let resumed = engine.resume_open_runs().await.map_err(Failure::of)?;
     match resumed.refused.first() {

@@ -106,8 +106,8 @@ impl World {
         let since = Instant::now();
         let store = self.store.clone();
         let planned = self.planned.clone();
-        let goes_on = pin!(go_on(prepared, since, patience, planned, &store));
-        let end = match select(pin!(store.gone_down()), goes_on).await {
+        let driving = pin!(drive(prepared, since, patience, planned, &store));
+        let end = match select(pin!(store.gone_down()), driving).await {
             Either::Left(_) => Ok(End::Crashed),
             Either::Right((settled, _)) => settled.map(|run| End::Settled(Box::new(run))),
         };
@@ -117,7 +117,7 @@ impl World {
 }
 
 /// Drives a run until it has settled.
-async fn go_on<W: Workflow>(
+async fn drive<W: Workflow>(
     prepared: Prepared<W>,
     since: Instant,
     patience: Arc<Patience>,

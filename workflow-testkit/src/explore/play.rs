@@ -246,14 +246,14 @@ impl<W: Workflow> Stage<'_, W> {
         let Some(chosen) = choose.choose(&ops) else { return Some(End::GivenUp(ops)) };
         let op = ops[chosen].clone();
         if matches!(op.id.actor, Actor::Time(_)) && !self.time_passes(ops.len() == 1).await {
-            return Some(self.in_vain(ops, choose).await);
+            return Some(self.after_no_effect(ops, choose).await);
         }
         self.moments.push(Moment { ops, chosen });
-        self.go_on(&op).await.err().map(End::Broken)
+        self.perform_operation(&op).await.err().map(End::Broken)
     }
 
     /// Handles passing time, the last of these operations, that had no effect.
-    async fn in_vain(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> End {
+    async fn after_no_effect(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> End {
         ops.pop();
         if !ops.is_empty() {
             choose.retract();
@@ -307,7 +307,7 @@ impl<W: Workflow> Stage<'_, W> {
     ///
     /// # Errors
     /// The message of a reply's panic.
-    async fn go_on(&mut self, op: &Op) -> Result<(), String> {
+    async fn perform_operation(&mut self, op: &Op) -> Result<(), String> {
         if self.gate.permit(op.id) {
             return Ok(());
         }
