@@ -166,7 +166,9 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
         self
     }
 
-    /// Compares only status and output or error, for a workflow whose log depends on order or times.
+    /// Compares only status and output or error.
+    ///
+    /// For a workflow whose log depends on order or times.
     pub fn comparing_outcomes(self) -> Self {
         Self { scope: Scope::Outcome, ..self }
     }
@@ -215,8 +217,9 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
         Self { pairs: most, ..self }
     }
 
-    /// Tries only these ways of confirming, in this order, for a scenario of many writes. Default:
-    /// [all](Confirms::ALL).
+    /// Tries only these ways of confirming, in this order. Default: [all](Confirms::ALL).
+    ///
+    /// Use fewer ways for a scenario with many writes.
     ///
     /// The first way is always tried, and each of the others if it makes a difference. An empty list means
     /// [`Confirms::AtOnce`].

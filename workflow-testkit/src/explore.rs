@@ -261,8 +261,9 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         Self { durable: true, ..self }
     }
 
-    /// Tries orders until the assertion fails for one. In each, the run has ended, or waits for something outside the
-    /// script.
+    /// Tries orders until the assertion fails for one.
+    ///
+    /// In each order, the run has ended, or waits for something outside the script.
     ///
     /// # Panics
     /// Panics if the assertion returns `false` or panics. The message contains the assertion's message, the smallest

@@ -18,7 +18,9 @@ use crate::script::Script;
 use crate::stage::Stage;
 use crate::{ScenarioOf, TestRun};
 
-/// A scenario with its start event: await it for the [`TestRun`], or pass it to [`explore`](crate::explore()).
+/// A scenario with its start event.
+///
+/// Await it for the [`TestRun`], or pass it to [`explore`](crate::explore()).
 ///
 /// The run has its own thread, tokio runtime and virtual clock. Whenever the run is idle, the clock jumps to the next
 /// timer. So waiting takes no time, steps interleave in the same order each time, and nothing depends on the runtime of

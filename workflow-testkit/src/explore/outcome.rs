@@ -49,7 +49,7 @@ impl Outcome {
         self.output.as_deref()
     }
 
-    /// How often a step was executed, in all scopes; 0 if there is no such step.
+    /// The number of a step's executions in all scopes; 0 for an unknown step.
     pub fn executions(&self, step: &str) -> u64 {
         self.executions.get(step).copied().unwrap_or(0)
     }

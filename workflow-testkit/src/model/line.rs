@@ -9,7 +9,7 @@ use workflow_core::scheduler::{Cause, End, Verdict};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Line {
-    /// The precondition of a step is evaluated (S18).
+    /// The precondition of a step is evaluated.
     Asks {
         /// The number of the evaluation, which the answer names.
         question: u64,
@@ -32,7 +32,7 @@ pub enum Line {
         /// The timers that it sets, in order.
         timers: Vec<TimerLine>,
     },
-    /// The completion event of a fan-out is appended to the log (S48).
+    /// The completion event of a fan-out is appended to the log.
     Gathers {
         /// The event.
         entry: Placed,
@@ -41,24 +41,24 @@ pub enum Line {
         /// Its branches, in fan-out order.
         branches: Vec<BranchLine>,
     },
-    /// An execution is dropped with its branch (S49).
+    /// An execution is dropped with its branch.
     Drops {
         /// Its number.
         execution: u64,
     },
-    /// A branch is freed: it is settled, or dropped (S50).
+    /// A branch is freed: it is settled, or dropped.
     Frees {
         /// Its scope.
         scope: u32,
     },
-    /// The commit of an execution is refused, because the run has ended (S28).
+    /// The commit of an execution is refused, because the run has ended.
     RefusesCommit {
         /// Its number.
         execution: u64,
     },
-    /// An arrival from outside is refused (S33).
+    /// An arrival from outside is refused.
     RefusesReceived,
-    /// The run waits for an arrival from outside (S30).
+    /// The run waits for an arrival from outside.
     Waits,
     /// The run ends.
     Ends(End),
@@ -77,7 +77,7 @@ pub struct Call {
     pub binding: Vec<Vec<u64>>,
 }
 
-/// One evaluation of one step in one scope (S11, S46).
+/// One evaluation of one step in one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evaluation {
     /// The step.
@@ -123,7 +123,7 @@ pub struct BranchLine {
     pub scope: u32,
     /// The position of its item.
     pub item: u64,
-    /// Type and position of each of its own events that a gather of the fan-out collects, in order.
+    /// Type and position of each own event that the gather collects, in order.
     pub events: Vec<(usize, u64)>,
     /// Its executions that failed.
     pub failures: Vec<u64>,

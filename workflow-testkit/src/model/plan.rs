@@ -32,8 +32,10 @@ use super::{failures, gathers};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, the reply to `E3` is
-    /// named `E3.reply`, and its expiry `E3.expired`.
+    /// The event types, by number.
+    ///
+    /// Tables, texts and facts name them `E0`, `E1` and so on, the reply to `E3` `E3.reply`, and its expiry
+    /// `E3.expired`.
     pub events: Vec<PlannedEvent>,
     /// The steps in declaration order, named `s0`, `s1` and so on.
     pub steps: Vec<PlannedStep>,
@@ -47,7 +49,7 @@ impl Default for Plan {
     }
 }
 
-/// One event type, with its roles (S2). Without roles it is passed between steps.
+/// One event type, with its roles. Without roles it is passed between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a role of its own")]
 pub struct PlannedEvent {
@@ -57,7 +59,9 @@ pub struct PlannedEvent {
     pub stop: bool,
     /// May be sent in from outside.
     pub external: bool,
-    /// Is a failure of a step (S29): an input that names it takes the failures of the steps that its step catches.
+    /// Is a failure of a step.
+    ///
+    /// An input that names it takes the failures of the steps that its step catches.
     pub failure: bool,
     /// For a request: the event that replies to it.
     pub reply: Option<usize>,
@@ -76,15 +80,15 @@ pub struct PlannedStep {
     pub inputs: Vec<PlannedInput>,
     /// What it may emit.
     pub outputs: Vec<PlannedOutput>,
-    /// Whether the step has a precondition (S18).
+    /// Whether the step has a precondition.
     pub has_precondition: bool,
-    /// The maximum number of executions in one scope, if limited (S19).
+    /// The maximum number of executions in one scope, if limited.
     pub max_executions: Option<u32>,
-    /// The maximum number of concurrent executions, if limited (S21).
+    /// The maximum number of concurrent executions, if limited.
     pub concurrency: Option<u32>,
-    /// Whether the run continues when the step fails (S29).
+    /// Whether the run continues when the step fails.
     pub continue_on_error: bool,
-    /// The steps whose failures it catches; empty for all steps that take none (S29).
+    /// The steps whose failures it catches; empty for all steps that take none.
     pub catches: Vec<usize>,
 }
 
@@ -95,39 +99,43 @@ pub struct PlannedInput {
     pub take: Take,
     /// Whether the input is optional.
     pub optional: bool,
-    /// The event types of the input: one, or several for an event set; for a gather, the collected types.
+    /// The event types of the input: one, or several for an event set.
+    ///
+    /// For a gather, the collected types.
     pub events: Vec<usize>,
 }
 
-/// How a parameter takes its events (S5).
+/// How a parameter takes its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
-    /// The triggering event, or the latest (S15).
+    /// The triggering event, or the latest.
     One,
-    /// All events so far (S16).
+    /// All events so far.
     List,
-    /// The first N (S17).
+    /// The first N.
     Fixed(u32),
     /// The reply to a request; the event is the reply.
     Reply,
-    /// The settled branches of a fan-out, with their events of one type (S48).
+    /// The settled branches of a fan-out, with their events of one type.
     Gather,
 }
 
-/// One thing a step may emit (S7).
+/// One thing a step may emit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedOutput {
     /// Any number of events of this type.
     Events(usize),
-    /// Any number of branches, each with an item of this type (S44).
+    /// Any number of branches, each with an item of this type.
     FanOut(usize),
     /// Any number of delayed events of this type.
     Timer(usize),
-    /// Any number of expiring requests of this type (S32).
+    /// Any number of expiring requests of this type.
     Expiring(usize),
 }
 
-/// A fan-out of a step. Fan-outs are numbered in the order of the steps and their outputs.
+/// A fan-out of a step.
+///
+/// Fan-outs are numbered in the order of the steps and their outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FanOutPlace {
     /// The step that fans out.
@@ -149,14 +157,16 @@ impl Plan {
         fan_outs.collect()
     }
 
-    /// The number of a fan-out's completion event (S48). Completion events are numbered after all others, as in a
-    /// table.
+    /// The number of a fan-out's completion event.
+    ///
+    /// Completion events are numbered after all others, as in a table.
     pub fn gathered(&self, fan_out: usize) -> usize {
         self.events.len() + fan_out
     }
 
-    /// The number of a step's failure event, if another step catches it (S29). Failure events are numbered after
-    /// completion events, as in a table.
+    /// The number of a step's failure event, if another step catches it.
+    ///
+    /// Failure events are numbered after completion events, as in a table.
     pub fn failed(&self, step: usize) -> Option<usize> {
         let caught = failures::caught(self);
         let place = caught.iter().position(|other| *other == step)?;
@@ -166,7 +176,7 @@ impl Plan {
     /// Per fan-out, the event types that can occur in the branches' own scope.
     ///
     /// These are the item and all events that steps can emit there. A gather takes the fan-outs whose branches can
-    /// contain what it collects (S48).
+    /// contain what it collects.
     ///
     /// # Panics
     /// If there are more event types and fan-outs than [a model can take](super::Model::new).
