@@ -1,6 +1,13 @@
 //! Kills the process of a scenario at every append to its store, and resumes the run from the journal. This file owns
 //! the API and the choice of crashes. `store` has the store that goes down, `life` one process from start to end,
 //! `compare` the comparison, and `report` the messages.
+//!
+//! ```text
+//! append          1     2     3
+//! uninterrupted   ├─────┼─────┤ end       the result to compare with
+//! first life      ├─────╳                 the store goes down at append 2, with or without keeping it
+//! second life           ├─────┤ end       a new process resumes the run from the journal
+//! ```
 
 use std::fmt;
 use std::future::IntoFuture;

@@ -28,6 +28,7 @@ const AFTERWARDS: Duration = Duration::from_hours(24);
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) store: CrashStore,
+    /// The contexts, which no crash loses.
     contexts: Arc<MemoryContexts>,
     /// The number of processes so far.
     lives: u32,
@@ -40,6 +41,7 @@ pub(super) struct World {
 /// How a life ended.
 #[derive(Debug)]
 pub(super) enum End<W: Workflow> {
+    /// The store went down.
     Crashed,
     /// The run has ended, or waits for an event outside the script.
     Settled(Box<TestRun<W>>),

@@ -41,6 +41,7 @@ const STUCK: &str =
 pub(super) struct Moment {
     /// The possible operations, in order of arrival at the gate.
     pub(super) ops: Vec<Op>,
+    /// The index of the chosen operation in `ops`.
     pub(super) chosen: usize,
 }
 
@@ -53,6 +54,7 @@ impl Moment {
 /// A run that has been driven in some order.
 #[derive(Debug)]
 pub(super) struct Played<W: Workflow> {
+    /// Every choice of the run, in order.
     pub(super) moments: Vec<Moment>,
     /// The run, ended or waiting for something outside the script; `None` if it was abandoned. A broken run is shown as
     /// it stands, if possible.
@@ -63,6 +65,7 @@ pub(super) struct Played<W: Workflow> {
     pub(super) left: Vec<Op>,
     /// The arrivals from outside, in order.
     pub(super) arrived: Vec<Actor>,
+    /// Whether a fan-out of the run bounds its open branches, which rules out `Reduction::Races`.
     pub(super) opens_branches_in_turn: bool,
     pub(super) caveats: Caveats,
     /// The runtime of a waiting run.
