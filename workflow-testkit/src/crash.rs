@@ -397,7 +397,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     }
 }
 
-/// The run that nobody interrupted.
+/// The uninterrupted run.
 struct UninterruptedRun {
     /// When its store confirmed.
     confirms: Confirms,

@@ -33,8 +33,8 @@ fn main() {
         let line = line.expect("lines are text");
         let took = line.split_once(' ').and_then(|(shape, peer)| measure(&runtime, shape, peer));
         let answer = took.map_or_else(|| "absent".to_owned(), |took| took.as_nanos().to_string());
-        writeln!(answers, "{answer}").expect("somebody reads");
-        answers.flush().expect("somebody reads");
+        writeln!(answers, "{answer}").expect("the reader is there");
+        answers.flush().expect("the reader is there");
     }
 }
 

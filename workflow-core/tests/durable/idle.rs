@@ -42,7 +42,7 @@ impl Told {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(Duration::from_mins(1), away).await.expect("runs that wait are let go of");
+        timeout(Duration::from_mins(1), away).await.expect("waiting runs are unloaded");
     }
 }
 

@@ -244,7 +244,7 @@ async fn hangs(hands_over: bool) {
         assert!(status.is_ended(), "{status}");
     }
     let late = timeout(Duration::from_hours(1), futures::future::join3(queued, forgotten, same)).await;
-    let (queued, forgotten, same) = late.expect("who was not polled is told too");
+    let (queued, forgotten, same) = late.expect("an unpolled caller gets its answer too");
     assert!(matches!(queued, Err(StartError::ShutDown)), "{queued:?}");
     assert!(
         matches!(forgotten, Err(StartError::Store(StoreError::ShutDown) | StartError::ShutDown)),

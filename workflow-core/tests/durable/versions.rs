@@ -149,7 +149,7 @@ fn as_it_is(text: String) -> String {
 /// The reason why the workflow cannot resume the run.
 async fn refused<W: Workflow>(workflow: W, store: &Arc<MemoryStore>) -> String {
     let attached = engine(workflow, store, &VirtualClock::new()).attach::<W>("r").await;
-    let Err(ResumeError::Incompatible { difference, .. }) = attached else { panic!("it goes on") };
+    let Err(ResumeError::Incompatible { difference, .. }) = attached else { panic!("the run continues") };
     difference.to_string()
 }
 
@@ -208,7 +208,7 @@ async fn a_later_version_than_the_workflow_knows_is_refused() {
     let attached = engine(old::Shop, &store, &VirtualClock::new()).attach::<old::Shop>("r").await;
     let Err(ResumeError::Incompatible { difference: Incompatibility::Table(differences), .. }) = attached
     else {
-        panic!("it goes on")
+        panic!("the run continues")
     };
     let told: Vec<String> = differences.iter().map(ToString::to_string).collect();
     let expected = [

@@ -54,7 +54,7 @@ impl Kills {
     /// Waits until one of them has the file, and returns which.
     fn holder(&mut self) -> usize {
         loop {
-            assert!(Instant::now() < self.until, "nobody gets the file: {:?}", self.workers);
+            assert!(Instant::now() < self.until, "no worker gets the file: {:?}", self.workers);
             self.workers.iter_mut().for_each(Worker::still_works);
             // The latest holder may already be killed.
             let latest = latest_holder(&self.folder);

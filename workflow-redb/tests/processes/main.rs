@@ -47,9 +47,9 @@ fn runs_complete_once_however_often_their_processes_are_killed() {
     eprintln!("{rounds} kills: {found}");
     // Otherwise the test proves nothing: no process was killed during work.
     assert!(found.runs >= u64::from(rounds), "too few runs to say anything: {found}");
-    assert!(found.resumed > 0 && found.repeated > 0, "nobody was killed while runs went on: {found}");
+    assert!(found.resumed > 0 && found.repeated > 0, "no process was killed while runs were active: {found}");
     assert!(
         found.left > 0,
-        "nobody was killed between the end of a run and the removal of its contexts: {found}"
+        "no process was killed between the end of a run and the removal of its contexts: {found}"
     );
 }

@@ -71,7 +71,7 @@ async fn a_run_serves_its_handles_while_a_lookup_hangs_in_the_store() {
         reply(&run, 7).await.unwrap();
         run.outcome().await.unwrap()
     };
-    assert_eq!(timeout(Duration::from_mins(1), replied).await.expect("it goes on"), Done(0));
+    assert_eq!(timeout(Duration::from_mins(1), replied).await.expect("the run continues"), Done(0));
 }
 
 // S40
@@ -108,8 +108,8 @@ async fn an_unpolled_caller_delays_no_other_caller() {
         assert_eq!(first.await.unwrap().len(), 1);
         tokio::time::sleep(Duration::from_secs(9)).await;
         let found = timeout(Duration::from_mins(1), engine.attach::<Asks>("r")).await;
-        found.expect("nobody is held up").unwrap();
-        assert_eq!(told.released(), 0, "somebody is about to ask");
+        found.expect("no caller is delayed").unwrap();
+        assert_eq!(told.released(), 0, "a caller is about to ask");
         assert!(second.await.unwrap().is_empty());
     }
     tokio::time::sleep(Duration::from_secs(9)).await;

@@ -130,7 +130,7 @@ async fn work_done_before_the_hand_over_is_not_repeated() {
         for run in 0..4 {
             let run = other.attach::<Works>(format!("w-{run}")).await.unwrap();
             let outcome = tokio::time::timeout(Duration::from_mins(1), run.outcome()).await;
-            assert_eq!(outcome.expect("it goes on").unwrap(), Done(2));
+            assert_eq!(outcome.expect("the run continues").unwrap(), Done(2));
         }
         other.hand_over(Duration::ZERO).await;
     }
