@@ -49,11 +49,7 @@ impl Released {
     async fn come_to(&self, runs: u64) {
         let began = Instant::now();
         while self.0.load(Ordering::Relaxed) < runs {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "only {} runs were let go of",
-                self.0.load(Ordering::Relaxed)
-            );
+            assert!(began.elapsed() < PATIENCE, "only {} runs were unloaded", self.0.load(Ordering::Relaxed));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

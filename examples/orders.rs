@@ -1,7 +1,7 @@
 //! An order that survives its process: reserve, charge, ask a person about large amounts, ship.
 //!
 //! ```text
-//! cargo run --release --example orders -- FOLDER                 # begins the order, or goes on with it
+//! cargo run --release --example orders -- FOLDER                 # starts or resumes the order
 //! cargo run --release --example orders -- FOLDER --crash-at 3    # is killed before the third write to the store
 //! ```
 //!

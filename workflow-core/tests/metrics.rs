@@ -1,4 +1,4 @@
-//! What the feature `metrics` measures of runs: counts, times and the lengths of queues.
+//! The measurements of the feature `metrics`: counts, times and queue lengths.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
@@ -26,8 +26,8 @@ struct Item(u32, u32);
 #[event(stop)]
 struct Done(u32);
 
-/// Passes as many items as it is told through a gate, one at a time. The second ends the run; one that is alone fails,
-/// and without any it waits for the outside.
+/// Passes a number of items through a gate, one at a time. The second ends the run; a single one fails; without any the
+/// run waits for an outside event.
 struct Shop(Arc<Semaphore>);
 
 #[workflow]
@@ -64,11 +64,11 @@ impl Flaky {
     }
 }
 
-/// What was measured so far: counters and gauges by name and labels, histograms by how often they were given.
+/// The measurements so far: counters and gauges by name and labels, histograms by their number of samples.
 struct Measured(Snapshotter, BTreeMap<String, f64>);
 
 impl Measured {
-    /// Everything starts again from 0 with each look, so that it is added up here.
+    /// Each snapshot resets the values, so this adds them up.
     fn look(&mut self) {
         for (key, _, _, value) in self.0.snapshot().into_vec() {
             let mut labels: Vec<String> =
@@ -104,7 +104,7 @@ async fn everyone_else() {
     }
 }
 
-/// An engine with room for one run, on a runtime of this thread, and what is measured of it.
+/// An engine for one active run, on a runtime of this thread, and its measurements.
 fn measure<F: Future<Output = ()>>(test: impl FnOnce(Engine, Arc<Semaphore>, Measured) -> F) {
     let recorder = DebuggingRecorder::new();
     let measured = Measured(recorder.snapshotter(), BTreeMap::new());

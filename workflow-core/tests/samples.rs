@@ -1,5 +1,5 @@
-//! Whole crates, built by cargo the way their authors build them: what it prints, and that they run. Their
-//! sources stand in `tests/samples`. Manifests are written here: only a test knows where this crate lies.
+//! Whole crates, built by cargo as their authors would: checks the output, and that they run. Their sources are in
+//! `tests/samples`. The tests write the manifests, because only they know where this crate is.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
@@ -8,13 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Its marked parameters may run their steps more often than meant.
+/// Its marked parameters may run their steps more often than intended.
 const RERUNS: &str = include_str!("samples/reruns/src/main.rs");
 
 /// It depends on the library under another name.
 const RENAMED: &str = include_str!("samples/renamed/src/main.rs");
 
-/// What the compiler says of a parameter; the first words are its mark in the source.
+/// The compiler's warnings about parameters; the first words are the mark in the source.
 const SENTENCES: [&str; 2] = [
     "an optional input may run its step twice, once without the event and once when it arrives: write \
      `#[step(precondition = …)]` to say when it may run, or `#[step(reruns)]` if that is meant",
@@ -50,7 +50,7 @@ fn a_crate_that_knows_the_library_by_another_name_compiles_and_runs() {
     assert_eq!(ran.stdout, "Up Down, 5 words\n4 chapters read\ncounted to 10\n");
 }
 
-/// The sample that warns, with nothing changed but the attribute of the steps that say nothing.
+/// The sample that warns, changed only in the attributes of steps without one.
 fn assert_builds_without_warnings(name: &str, attribute: &str) {
     let source = RERUNS.replace("#[step]", attribute);
     assert_ne!(source, RERUNS);
@@ -58,7 +58,7 @@ fn assert_builds_without_warnings(name: &str, attribute: &str) {
     assert!(!built.stderr.contains("warning"), "{}", built.stderr);
 }
 
-/// Where the source says that a parameter's type draws a warning, and which.
+/// The marked places in the source, with their expected warnings.
 fn marked(source: &str) -> Vec<(String, String)> {
     let marked = source.lines().enumerate().filter_map(|(index, line)| {
         let (parameter, mark) = line.split_once("// warns: ")?;
@@ -73,7 +73,7 @@ fn marked(source: &str) -> Vec<(String, String)> {
     in_any_order(marked)
 }
 
-/// Where the compiler warned, and what it said.
+/// The places and texts of the compiler's warnings.
 fn warnings(built: &Built) -> Vec<(String, String)> {
     let warned = built.stderr.lines().filter_map(|line| line.split_once(": warning: "));
     in_any_order(warned.map(|(place, said)| {
@@ -89,7 +89,7 @@ fn in_any_order(warnings: impl Iterator<Item = (String, String)>) -> Vec<(String
     warnings
 }
 
-/// A crate of its own. All of them share one folder of builds, so that what they depend on is built once.
+/// A separate crate. All of them share one target folder, so that dependencies are built once.
 struct Sample {
     folder: PathBuf,
 }
@@ -101,8 +101,8 @@ struct Built {
 }
 
 impl Sample {
-    /// Writes the crate; `library` is what it calls the library. With the workspace's lock file it builds
-    /// against the versions that the workspace has, and needs no network.
+    /// Writes the crate; `library` is its name for the library. The workspace's lock file gives it the workspace's
+    /// versions, so the build needs no network.
     fn new(name: &str, library: &str, source: &str) -> Self {
         let folder = scratch().join(name);
         fs::create_dir_all(folder.join("src")).unwrap();
@@ -133,7 +133,7 @@ impl Built {
     }
 }
 
-/// What may be set for the build of this test, and would change what is printed for a sample.
+/// Whether a variable of this test's build would change the output for a sample.
 fn changes_output(variable: &str) -> bool {
     let exact = ["CARGO_BUILD_TARGET", "CARGO_BUILD_WARNINGS"].contains(&variable);
     exact || variable.ends_with("RUSTFLAGS") || variable.starts_with("CARGO_TERM_")

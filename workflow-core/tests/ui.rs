@@ -1,5 +1,5 @@
-//! What the compiler says of mistakes: one file per rule, named after it. `TRYBUILD=overwrite` writes the
-//! expected messages anew.
+//! The compiler's messages for mistakes: one file per rule, named after it. `TRYBUILD=overwrite` rewrites the expected
+//! messages.
 
 #[test]
 fn mistakes_are_compile_errors_and_everything_else_compiles() {

@@ -13,8 +13,9 @@ const BEGINNING: Duration = Duration::from_hours(24 * 10_957);
 /// The longest single sleep; tokio's timers fail beyond two years.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
-/// A clock that follows the time of a tokio runtime, paused or not, and begins at midnight, on the first of
-/// January 2000, UTC.
+/// A clock that follows a tokio runtime's time, paused or not.
+///
+/// It begins at midnight on the first of January 2000, UTC.
 ///
 /// While tokio's time is [paused](tokio::time::pause) the clock shows virtual time. It stands still while any task can
 /// make progress, and then jumps to the next timer. So all recorded times are the same in each execution of a test, and

@@ -1,6 +1,13 @@
 //! Kills the process of a scenario at every append to its store, and resumes the run from the journal. This file owns
 //! the API and the choice of crashes. `store` has the store that goes down, `life` one process from start to end,
 //! `compare` the comparison, and `report` the messages.
+//!
+//! ```text
+//! append          1     2     3
+//! uninterrupted   ├─────┼─────┤ end       the result to compare with
+//! first life      ├─────╳                 the store goes down at append 2, with or without keeping it
+//! second life           ├─────┤ end       a new process resumes the run from the journal
+//! ```
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -166,7 +173,9 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
         self
     }
 
-    /// Compares only status and output or error, for a workflow whose log depends on order or times.
+    /// Compares only status and output or error.
+    ///
+    /// For a workflow whose log depends on order or times.
     pub fn comparing_outcomes(self) -> Self {
         Self { scope: Scope::Outcome, ..self }
     }
@@ -215,8 +224,9 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
         Self { pairs: most, ..self }
     }
 
-    /// Tries only these ways of confirming, in this order, for a scenario of many writes. Default:
-    /// [all](Confirms::ALL).
+    /// Tries only these ways of confirming, in this order. Default: [all](Confirms::ALL).
+    ///
+    /// Use fewer ways for a scenario with many writes.
     ///
     /// The first way is always tried, and each of the others if it makes a difference. An empty list means
     /// [`Confirms::AtOnce`].
@@ -260,12 +270,12 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     /// # Errors
     /// Describes the problem in full sentences.
     fn run(&self) -> Result<Crashes, String> {
-        let wholes = self.wholes()?;
+        let uninterrupted_runs = self.uninterrupted_runs()?;
         let (mut crashes, mut pairs) = (Crashes::default(), Vec::new());
-        for whole in &wholes {
+        for whole in &uninterrupted_runs {
             crashes.appends += whole.answered;
             for first in whole.crashes() {
-                let Some(appends) = self.try_out(whole, &[first])? else { continue };
+                let Some(appends) = self.crash_and_compare(whole, &[first])? else { continue };
                 crashes.once += 1;
                 pairs.extend((1..=appends).map(|at| {
                     // Both are equally likely to be chosen.
@@ -275,25 +285,25 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
             }
         }
         for (whole, pair) in spread(&pairs, self.pairs) {
-            crashes.twice += u64::from(self.try_out(whole, &pair)?.is_some());
+            crashes.twice += u64::from(self.crash_and_compare(whole, &pair)?.is_some());
         }
         Ok(crashes)
     }
 
     /// The uninterrupted runs: one for each way of confirming that makes a difference.
-    fn wholes(&self) -> Result<Vec<Whole>, String> {
-        let mut wholes: Vec<Whole> = Vec::new();
+    fn uninterrupted_runs(&self) -> Result<Vec<UninterruptedRun>, String> {
+        let mut uninterrupted_runs: Vec<UninterruptedRun> = Vec::new();
         for confirms in &self.confirms {
-            let is_alone = wholes.first().is_some_and(|whole| whole.runs == 1);
+            let is_alone = uninterrupted_runs.first().is_some_and(|whole| whole.runs == 1);
             if is_alone && confirms.is_about_others() {
                 continue;
             }
             let whole = self.uninterrupted(*confirms)?;
-            if wholes.iter().all(|before| before.writes != whole.writes) {
-                wholes.push(whole);
+            if uninterrupted_runs.iter().all(|before| before.writes != whole.writes) {
+                uninterrupted_runs.push(whole);
             }
         }
-        Ok(wholes)
+        Ok(uninterrupted_runs)
     }
 
     /// An empty store for a sequence of processes.
@@ -301,14 +311,14 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         CrashStore::kept_by(self.open.as_ref().map(|open| open()), confirms)
     }
 
-    fn uninterrupted(&self, confirms: Confirms) -> Result<Whole, String> {
-        let whole = self.uncut(confirms);
+    fn uninterrupted(&self, confirms: Confirms) -> Result<UninterruptedRun, String> {
+        let whole = self.run_uninterrupted(confirms);
         whole.map_err(
             |what| if confirms == Confirms::AtOnce { what } else { format!("where {confirms}: {what}") },
         )
     }
 
-    fn uncut(&self, confirms: Confirms) -> Result<Whole, String> {
+    fn run_uninterrupted(&self, confirms: Confirms) -> Result<UninterruptedRun, String> {
         let store = self.empty(confirms);
         let start = (self.scenario)(store.clone());
         if let Some(step) = start.cast().mocked() {
@@ -328,7 +338,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
             return Err(format!("without a crash: the store has not what it was given:\n{unfaithful}"));
         }
         self.asserts(&run).map_err(|message| format!("without a crash: {message}"))?;
-        Ok(Whole {
+        Ok(UninterruptedRun {
             confirms,
             sum: Sum::of(&run, &store),
             appends,
@@ -341,14 +351,14 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
 
     /// Crashes, resumes and compares. Returns the number of appends of the last process, or `None` if a process ended
     /// before its crash.
-    fn try_out(&self, whole: &Whole, crashes: &[Crash]) -> Result<Option<u64>, String> {
+    fn crash_and_compare(&self, whole: &UninterruptedRun, crashes: &[Crash]) -> Result<Option<u64>, String> {
         let (mut world, mut at_crash) = (World::default(), self.empty(whole.confirms));
         for crash in crashes.iter().copied().map(Some).chain([None]) {
             world.store = at_crash.restarted(crash);
             let fails = |what: &str, run| whole.not_survived(crashes, &at_crash, what, run);
             let lived = world.live((self.scenario)(world.store.clone()));
             if let End::Settled(run) = lived.map_err(|what| fails(&what, None))? {
-                let judged = self.judge(whole, &at_crash, &world.store, &run);
+                let judged = self.verify(whole, &at_crash, &world.store, &run);
                 judged.map_err(|what| fails(&what, Some(&*run)))?;
                 return Ok(crash.is_none().then(|| world.store.appends()));
             }
@@ -358,9 +368,9 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     }
 
     /// Checks the result of a run.
-    fn judge(
+    fn verify(
         &self,
-        whole: &Whole,
+        whole: &UninterruptedRun,
         at_crash: &CrashStore,
         store: &CrashStore,
         run: &TestRun<W>,
@@ -387,8 +397,8 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
     }
 }
 
-/// The run that nobody interrupted.
-struct Whole {
+/// The uninterrupted run.
+struct UninterruptedRun {
     /// When its store confirmed.
     confirms: Confirms,
     sum: Sum,
@@ -402,7 +412,7 @@ struct Whole {
     transcript: String,
 }
 
-impl Whole {
+impl UninterruptedRun {
     /// The single crashes to try.
     fn crashes(&self) -> impl Iterator<Item = Crash> + use<> {
         (1..=self.appends).flat_map(|at| Lot::BOTH.map(|batch| Crash { at, batch }))
@@ -454,7 +464,7 @@ where
             match (told.await, thread) {
                 (Ok(Ok(crashes)), _) => crashes,
                 (Ok(Err(what)), _) => panic!("{what}"),
-                (Err(_), Ok(thread)) => go_on_with_panic(thread),
+                (Err(_), Ok(thread)) => resume_panic(thread),
                 (Err(_), Err(error)) => panic!("no thread for a scenario: {error}"),
             }
         })
@@ -462,7 +472,7 @@ where
 }
 
 /// Resumes the panic of the closure that makes the scenario.
-fn go_on_with_panic(thread: JoinHandle<()>) -> ! {
+fn resume_panic(thread: JoinHandle<()>) -> ! {
     match thread.join() {
         Err(panic) => std::panic::resume_unwind(panic),
         Ok(()) => panic!("the thread of the scenario is gone"),

@@ -1,5 +1,15 @@
 //! Runs a scenario in every order that makes a difference. This file owns the API; the submodules own orders and the
 //! search for them.
+//!
+//! ```text
+//! walk ─ one run after the other ─▶ play ─ drives one run, choice by choice
+//!  ▲                                 │  hooks bring completions, context calls and confirmations to the gate
+//!  │                                 │  quiet tells that nothing else can happen
+//!  │                                 ▼
+//! search ◀─ moments: the waiters ── gate ─▶ one operation continues
+//!  │  footprint: which operations commute; races: which reversals make a difference
+//!  └─▶ the next order
+//! ```
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -261,8 +271,9 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         Self { durable: true, ..self }
     }
 
-    /// Tries orders until the assertion fails for one. In each, the run has ended, or waits for something outside the
-    /// script.
+    /// Tries orders until the assertion fails for one.
+    ///
+    /// In each order, the run has ended, or waits for something outside the script.
     ///
     /// # Panics
     /// Panics if the assertion returns `false` or panics. The message contains the assertion's message, the smallest

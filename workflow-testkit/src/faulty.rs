@@ -186,9 +186,9 @@ impl<S> FaultyStore<S> {
         Self { shared: Arc::new(Shared { store, state: Mutex::new(state) }) }
     }
 
-    /// Makes a call fail: the `number`-th of its kind since the store was made, from 1.
+    /// Makes the `number`-th call of a kind fail, from 1.
     ///
-    /// The seed does not affect this call.
+    /// Calls count from the creation of the store. The seed does not affect this call.
     ///
     /// # Panics
     /// Panics if the fault does not apply to this kind of call.
@@ -199,7 +199,9 @@ impl<S> FaultyStore<S> {
         self
     }
 
-    /// Makes one in this many calls of a seeded store fail. Default: 10; 0 counts as 1.
+    /// Makes one in this many calls of a seeded store fail.
+    ///
+    /// Default: 10; 0 counts as 1.
     #[must_use]
     pub fn one_in(self, calls: u64) -> Self {
         if let Some(draw) = &mut self.lock().draw {

@@ -70,7 +70,9 @@ pub struct Handle {
     calls: mpsc::UnboundedReceiver<Call>,
 }
 
-/// One call of a mocked step. While the call is open, the scenario's clock stands still.
+/// One call of a mocked step.
+///
+/// While the call is open, the scenario's clock stands still.
 ///
 /// Dropping the call fails it, with an error that says so.
 pub struct Call {
@@ -129,7 +131,7 @@ impl Drop for Gone {
 }
 
 impl Handle {
-    /// Returns the next call of the step, in order of their beginnings; `None` once the scenario is over.
+    /// Returns the step's next call, in order; `None` once the scenario is over.
     ///
     /// The call waits for the scenario, so await the scenario concurrently, for example in a task.
     pub async fn next_call(&mut self) -> Option<Call> {

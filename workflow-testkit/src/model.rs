@@ -290,7 +290,7 @@ impl Model {
         self.chain(scope).len()
     }
 
-    /// The number of surplus events: those that came after a fixed list of the step was full.
+    /// The number of events after a fixed list of the step was full.
     ///
     /// # Panics
     /// If the plan has no such step.
@@ -298,8 +298,7 @@ impl Model {
         self.surplus[step]
     }
 
-    /// The positions of the requests in the log that have neither a reply nor expired, and whose scope is still
-    /// open.
+    /// The positions of open requests: without reply or expiry, and in an open scope.
     pub fn open_requests(&self) -> Vec<u64> {
         let requests = self.log.iter().zip(1..).filter(|(logged, seq)| {
             logged.has_arrived

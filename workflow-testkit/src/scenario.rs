@@ -222,13 +222,17 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Puts a value into the run's context before the start; the later value of a key counts.
+    /// Puts a value into the run's context before the start.
+    ///
+    /// The later value of a key counts.
     pub fn run_context<T: ContextData>(mut self, key: impl Into<String>, value: T) -> Self {
         self.run_context.push((key.into(), ContextValue::new(value)));
         self
     }
 
-    /// Puts a value into the thread's context before the start, as earlier runs would leave it.
+    /// Puts a value into the thread's context before the start.
+    ///
+    /// Earlier runs of the thread would leave such values.
     ///
     /// The later value of a key counts.
     pub fn thread_context<T: ContextData>(mut self, key: impl Into<String>, value: T) -> Self {

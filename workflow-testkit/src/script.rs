@@ -238,7 +238,7 @@ impl<W: Workflow> Performance<W> {
     async fn pass(&mut self, time: Duration) -> Result<RunStatus, GivenUp> {
         self.until = Instant::now() + time;
         loop {
-            let status = self.go_on().await?;
+            let status = self.perform_until_settled().await?;
             let now = Instant::now();
             if status.is_ended() || now >= self.until {
                 return Ok(status);
@@ -249,7 +249,7 @@ impl<W: Workflow> Performance<W> {
     }
 
     /// Performs the script until the run ends, or waits without an action of the script at that time.
-    async fn go_on(&mut self) -> Result<RunStatus, GivenUp> {
+    async fn perform_until_settled(&mut self) -> Result<RunStatus, GivenUp> {
         while self.acts < ACTS {
             let next = self.next();
             let until = next.map_or_else(|| Instant::now() + IDLE, |next| self.due[next].0);

@@ -30,7 +30,7 @@ enum Ask<W> {
     /// Perform this action on the run, and nothing else.
     Act(Act<W>, oneshot::Sender<Result<(), SendError>>),
     /// From now on, continue between requests, but with the clock stopped: the test has a handle and awaits its calls.
-    GoOn,
+    Continue,
 }
 
 /// The state of a settled run.
@@ -113,7 +113,7 @@ impl<W: Workflow> Stage<W> {
     /// Lets the run answer calls of its handle.
     pub(crate) fn go_on(&self) {
         // An error means that the run has ended.
-        let _ = self.asks.send(Ask::GoOn);
+        let _ = self.asks.send(Ask::Continue);
     }
 
     async fn ask<T>(&mut self, ask: Ask<W>, answer: oneshot::Receiver<T>) -> T {
@@ -168,7 +168,7 @@ async fn play<W: Workflow>(
     if tell.send(Ok(run.clone())).is_err() {
         return;
     }
-    Playing { run, performance, recording, since }.play(Asked { asks: Some(asked), goes_on: false }).await;
+    Playing { run, performance, recording, since }.play(Asked { asks: Some(asked), continues: false }).await;
 }
 
 /// A run on the scenario's thread, and the rest of the script.
@@ -186,7 +186,7 @@ impl<W: Workflow> Playing<W> {
         let mut first = Some(self.settled(Duration::ZERO).await);
         while let Some(ask) = asked.next().await {
             let (time, settle) = match ask {
-                Ask::GoOn => continue,
+                Ask::Continue => continue,
                 Ask::Act(act, done) => {
                     // The send fails only if the test is gone.
                     let _ = done.send(act(&self.run).await);
@@ -222,7 +222,7 @@ struct Asked<W> {
     /// The receiver; `None` while a receive is in progress.
     asks: Option<mpsc::Receiver<Ask<W>>>,
     /// Whether the run continues without requests.
-    goes_on: bool,
+    continues: bool,
 }
 
 impl<W: Workflow> Asked<W> {
@@ -231,7 +231,7 @@ impl<W: Workflow> Asked<W> {
     /// runtime is busy.
     async fn next(&mut self) -> Option<Ask<W>> {
         let asks = self.asks.take()?;
-        let (asks, ask) = if self.goes_on {
+        let (asks, ask) = if self.continues {
             let next = tokio::task::spawn_blocking(move || {
                 let ask = asks.recv().ok();
                 (asks, ask)
@@ -242,7 +242,7 @@ impl<W: Workflow> Asked<W> {
             (asks, ask)
         };
         self.asks = Some(asks);
-        self.goes_on |= matches!(ask, Some(Ask::GoOn));
+        self.continues |= matches!(ask, Some(Ask::Continue));
         ask
     }
 }

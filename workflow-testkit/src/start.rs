@@ -18,7 +18,9 @@ use crate::script::Script;
 use crate::stage::Stage;
 use crate::{ScenarioOf, TestRun};
 
-/// A scenario with its start event: await it for the [`TestRun`], or pass it to [`explore`](crate::explore()).
+/// A scenario with its start event.
+///
+/// Await it for the [`TestRun`], or pass it to [`explore`](crate::explore()).
 ///
 /// The run has its own thread, tokio runtime and virtual clock. Whenever the run is idle, the clock jumps to the next
 /// timer. So waiting takes no time, steps interleave in the same order each time, and nothing depends on the runtime of
@@ -131,7 +133,7 @@ impl<W: Workflow> Start<W> {
                 tokio::time::advance(elapsed).await;
             }
             if is_begun {
-                go_on(&engine, id).await
+                resume(&engine, id).await
             } else {
                 begin(engine, options).await.map_err(Failure::of)
             }
@@ -148,7 +150,7 @@ impl<W: Workflow> Start<W> {
 }
 
 /// Resumes the run, and all others of the engine's store.
-async fn go_on<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
+async fn resume<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
     let run = engine.attach::<W>(run).await.map_err(Failure::of)?;
     let resumed = engine.resume_open_runs().await.map_err(Failure::of)?;
     match resumed.refused.first() {

@@ -231,9 +231,9 @@ impl<W: Workflow> TestRun<W> {
         calls.iter().flat_map(|call| &call.emitted).filter_map(AnyEvent::downcast).collect()
     }
 
-    /// The events of type `E` displayed by the run and its child runs, without retracted ones.
+    /// The displayed events of type `E`, without retracted ones, in order.
     ///
-    /// In order. A scenario keeps the last 65,536 displayed items of a run.
+    /// Includes the events of child runs. A scenario keeps the last 65,536 displayed items of a run.
     pub fn displayed<E: DisplayEvent>(&self) -> Vec<&E> {
         let retracted: HashSet<_> = self.displayed.iter().filter_map(retracted).collect();
         let stands = self.displayed.iter().filter(|item| match item {

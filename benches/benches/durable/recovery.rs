@@ -169,7 +169,7 @@ impl<W: Workflow + Copy> Stored<W> {
             let run = engine.attach::<W>(ID).await.expect("the run is there");
             let took = began.elapsed();
             assert_eq!(run.settled().await, RunStatus::Waiting);
-            let report = run.report_so_far().await.expect("it goes on");
+            let report = run.report_so_far().await.expect("the run continues");
             assert_eq!(report.log.len() as u64, self.events);
             took
         });

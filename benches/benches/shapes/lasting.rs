@@ -22,7 +22,7 @@ fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made in the target folder")
 }
 
-/// The bytes that each of so many waiting runs takes, and the nanoseconds of a reply.
+/// The bytes of each of this many waiting runs, and the nanoseconds of a reply.
 fn wait(runs: u64, folder: Option<&Path>) -> (f64, f64) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_waiting"));
     let output = child.arg(runs.to_string()).args(folder).output().expect("it was built with the benches");

@@ -18,7 +18,7 @@ const STEPS: u64 = 1_000;
 /// How many branches the fan-out has.
 const BRANCHES: u64 = 1_000;
 
-/// How many runs of three steps go on at the same time.
+/// The number of concurrent runs of three steps.
 const RUNS: u64 = 10_000;
 
 /// The results of the chain, the squares of the fan-out and the runs: equal for all contenders.
@@ -33,8 +33,8 @@ fn main() {
         let line = line.expect("lines are text");
         let took = line.split_once(' ').and_then(|(shape, peer)| measure(&runtime, shape, peer));
         let answer = took.map_or_else(|| "absent".to_owned(), |took| took.as_nanos().to_string());
-        writeln!(answers, "{answer}").expect("somebody reads");
-        answers.flush().expect("somebody reads");
+        writeln!(answers, "{answer}").expect("the reader is there");
+        answers.flush().expect("the reader is there");
     }
 }
 

@@ -40,7 +40,7 @@ impl Actor for Player {
             (Turn::Done(done), Some(other)) if done + 1 < playing.steps => {
                 other.cast(Turn::Done(done + 1))?
             }
-            // Nobody waits if the go was given up.
+            // The receiver is gone if the execution was abandoned.
             (Turn::Done(done), _) => {
                 let _ = playing.end.take().map(|end| end.send(done + 1));
             }
@@ -117,7 +117,7 @@ impl Actor for Adder {
         adding.sum += square;
         adding.left -= 1;
         if adding.left == 0 {
-            // Nobody waits if the go was given up.
+            // The receiver is gone if the execution was abandoned.
             let _ = adding.end.take().map(|end| end.send(adding.sum));
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Actor for Three {
             Step::Find(number) => this.cast(Step::Weigh(number + 1))?,
             Step::Weigh(number) => this.cast(Step::End(number + 1))?,
             Step::End(number) => {
-                // Nobody waits if the go was given up.
+                // The receiver is gone if the execution was abandoned.
                 let _ = end.take().map(|end| end.send(number + 1));
                 this.stop(None);
             }

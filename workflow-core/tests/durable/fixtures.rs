@@ -1,4 +1,4 @@
-//! The events that the workflows pass from step to step, and what is asserted of all of them.
+//! The shared events, and the assertions for all workflows.
 
 use workflow_core::prelude::*;
 
@@ -7,16 +7,16 @@ use workflow_core::prelude::*;
 #[event(start)]
 pub(crate) struct Begin(pub(crate) u32);
 
-/// Comes from outside.
+/// An external event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 #[event(external)]
 pub(crate) struct Note(pub(crate) u32);
 
-/// Is passed from step to step.
+/// A control event between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 pub(crate) struct Item(pub(crate) u32);
 
-/// Is passed from step to step as well.
+/// Another control event between steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 pub(crate) struct Part(pub(crate) u32);
 
@@ -25,7 +25,7 @@ pub(crate) struct Part(pub(crate) u32);
 #[event(stop)]
 pub(crate) struct Done(pub(crate) u32);
 
-/// Lets others go on until something is so. That it never is fails the test.
+/// Yields to other tasks until a condition holds; fails the test if it never does.
 pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
     let since = std::time::Instant::now();
     while !is_so().await {
@@ -34,8 +34,7 @@ pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
     }
 }
 
-/// Each is a scenario that gives its store to its engine, and survives crashes everywhere; what comes behind it is what
-/// else is said of these.
+/// Expands each scenario to a test that it survives crashes everywhere; the block after it has additional assertions.
 macro_rules! survive {
     ($($name:ident: $scenario:expr, $begin:expr $(, $and:ident($($more:expr),*))*;)*) => {
         $(
@@ -45,7 +44,7 @@ macro_rules! survive {
                     $scenario.engine(|engine| engine.store(store)).start(crate::fixtures::Begin($begin))
                 };
                 let survived = workflow_testkit::crash_everywhere(scenario)$(.$and($($more),*))*.await;
-                // In every process the same comes in the same order.
+                // Every process has the same events in the same order.
                 assert_eq!(survived.once(), 2 * survived.appends(), "{survived}");
                 assert!(survived.appends() >= 2 && survived.twice() >= 4, "{survived}");
             }

@@ -1,4 +1,4 @@
-//! Engines that share a store: whose runs are whose, and who goes on with those of an engine that is gone (S39, S40).
+//! Engines that share a store: run ownership, and claims of the runs of engines that are gone (S39, S40).
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -22,22 +22,22 @@ mod claims;
 mod hand_over;
 mod lapses;
 
-/// How long the leases of these engines last.
+/// The duration of these engines' leases.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A store whose leases go by a clock that the test sets, and that a test keeps an engine's lease from. Whoever calls it
-/// lets others come between. Clones are one store.
+/// A store whose lease clock the test sets, and which can refuse leases of one engine. Each call yields, so that others
+/// can come between. Clones are one store.
 #[derive(Debug, Clone)]
 struct Shared {
     kept: Arc<MemoryStore>,
     leases: Arc<Leases>,
     now: Arc<Mutex<Instant>>,
-    /// The engine whose leases it does not take.
+    /// The engine whose leases the store refuses.
     refuses: Arc<Mutex<Option<EngineId>>>,
-    /// The engine that writes that it keeps a run so many times more, whenever the run is read, and the last time takes
-    /// its lease before.
+    /// The engine that writes to a run at each read of it, this many times; before the last time it takes its lease.
     writes: Arc<Mutex<Option<(EngineId, usize)>>>,
-    /// The engine that comes back when a run is read next: it takes its lease again, and writes that it keeps the run.
+    /// The engine that comes back at the next read of a run: it takes its lease again, and writes that it keeps the
+    /// run.
     comes_back: Arc<Mutex<Option<EngineId>>>,
     /// The runs whose appends it never answers.
     silent: Arc<Mutex<Vec<RunId>>>,
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// So much time passes for the store, and for nobody else.
+    /// Advances the store's clock, and no other.
     fn pass(&self, time: Duration) {
         *self.now.lock().unwrap() += time;
     }
@@ -94,7 +94,7 @@ impl Shared {
         self.kept.read(&run.into(), Position(0), usize::MAX).await.unwrap()
     }
 
-    /// How often somebody went on with the run.
+    /// The number of resumes of the run.
     async fn resumed(&self, run: &str) -> usize {
         let journal = self.journal(run).await;
         journal.iter().filter(|record| matches!(record, Record::RunResumed { .. })).count()
@@ -159,7 +159,7 @@ impl EventStore for Shared {
     }
 }
 
-/// What was done, and by whom.
+/// The actions, and the engines that performed them.
 #[derive(Debug, Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -177,7 +177,7 @@ impl Seen {
     }
 }
 
-/// Prepares, waits for a note, and finishes. Who hangs does not come to the end of its preparations.
+/// Prepares, waits for a note, and finishes. One that hangs never completes its preparations.
 #[derive(Clone)]
 struct Works {
     who: &'static str,
@@ -203,7 +203,7 @@ impl Works {
     }
 }
 
-/// Fails at first, and tries again after a minute.
+/// Fails at first, and retries after a minute.
 #[derive(Clone)]
 struct TriesAgain {
     who: &'static str,
@@ -232,7 +232,7 @@ impl Delegates {
     }
 }
 
-/// The engines of a test, and what they share.
+/// The engines of a test, and their shared state.
 struct Engines {
     store: Shared,
     seen: Seen,
@@ -247,18 +247,18 @@ impl Engines {
         Works { who, hangs: false, seen: self.seen.clone() }
     }
 
-    /// An engine that takes no leases.
+    /// An engine without leases.
     fn builder(&self, works: Works) -> EngineBuilder {
         let tries = TriesAgain { who: works.who, seen: self.seen.clone() };
         Engine::builder().workflow(works).workflow(tries).workflow(Delegates).store(self.store.clone())
     }
 
-    /// One that does, in reach of a runtime on paused time.
+    /// An engine with leases, on a runtime with paused time.
     fn engine(&self, who: &'static str) -> Engine {
         self.builder(self.works(who)).lease(LEASE).clock(VirtualClock::new()).build().unwrap()
     }
 
-    /// The engine of a process that is killed once this has been done. It is still there, so that it gives nothing up.
+    /// The engine of a process that is killed after this work. The engine still exists, so that it gives nothing up.
     fn killed<F: Future<Output = ()>>(&self, works: Works, work: impl FnOnce(Engine) -> F) -> Engine {
         let runtime = runtime();
         let engine = runtime.block_on(async {
@@ -303,7 +303,7 @@ async fn a_lease_is_taken_with_the_first_run_and_given_up_with_the_engine() {
             run.send(Note(1)).await.unwrap();
             assert_eq!(run.outcome().await.unwrap(), Done(2));
             drop(engine);
-            // A run's task holds its engine until it has told of its end.
+            // A run's task holds its engine until it has reported its end.
             sleep(Duration::from_secs(1)).await;
         }
         assert!(!store.holds(&id).await, "shut down: {shuts_down}");
@@ -336,7 +336,7 @@ fn a_lease_needs_a_store_and_a_second() {
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn runs_of_an_engine_that_is_there_are_left_alone_however_long_they_wait() {
+async fn runs_of_a_live_engine_are_not_claimed_however_long_they_wait() {
     let engines = Engines::new();
     let (one, other) = (engines.engine("one"), engines.engine("other"));
     let run = start::<Works>(&one, "r").await;
@@ -358,7 +358,7 @@ async fn runs_of_an_engine_that_is_there_are_left_alone_however_long_they_wait()
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_engines_without_leases_are_nobodys_orphans() {
+async fn runs_of_engines_without_leases_are_no_orphans() {
     let engines = Engines::new();
     let dead = left_behind(&engines);
     let engine = engines.engine("one");
@@ -370,7 +370,7 @@ async fn runs_of_engines_without_leases_are_nobodys_orphans() {
     drop(dead);
 }
 
-/// An engine without leases whose process is gone, and left a run behind.
+/// An engine without leases whose process is gone, with a run left behind.
 fn left_behind(engines: &Engines) -> Engine {
     let engine = engines.builder(engines.works("old")).build().unwrap();
     let begun = engine.clone();

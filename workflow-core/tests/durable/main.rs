@@ -1,4 +1,4 @@
-//! Runs that go on after their process is gone (S38–S43): after a crash at every append, from what a store has as bytes.
+//! Runs that continue after their process is gone (S38–S43): after a crash at every append, from the bytes of a store.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 

@@ -1,4 +1,4 @@
-//! The workflows that the tests cut, each of another shape.
+//! The workflows of the crash tests, each of another shape.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Joins {
     }
 }
 
-/// A list that is counted by a precondition.
+/// A list with a counting precondition.
 pub(crate) struct Lists;
 
 #[workflow]
@@ -56,7 +56,7 @@ impl Lists {
     }
 }
 
-/// Lists of two, and what is left over.
+/// Lists of two, with surplus.
 pub(crate) struct Pairs;
 
 #[workflow]
@@ -72,7 +72,7 @@ impl Pairs {
     }
 }
 
-/// Goes round until it is done.
+/// Loops until it is done.
 pub(crate) struct Loops;
 
 #[workflow]
@@ -110,7 +110,7 @@ impl Retries {
     }
 }
 
-/// Fails for good, and something takes it.
+/// Fails for good, and a step takes the failure.
 pub(crate) struct Catches;
 
 #[workflow]
@@ -126,7 +126,7 @@ impl Catches {
     }
 }
 
-/// Fails for good, and nothing takes it.
+/// Fails for good, and no step takes the failure.
 pub(crate) struct Fails;
 
 #[workflow]
@@ -137,7 +137,7 @@ impl Fails {
     }
 }
 
-/// Something that nobody ever makes complete.
+/// Stalls with an incomplete input.
 pub(crate) struct Stalls;
 
 #[workflow]
@@ -230,7 +230,7 @@ impl Asks {
     }
 }
 
-/// Timers, a request that expires, and something from outside.
+/// Timers, an expiring request, and an outside event.
 pub(crate) struct Waits;
 
 #[workflow]

@@ -92,7 +92,7 @@ fn is_unknown(error: &RunError) -> bool {
 }
 
 #[tokio::test]
-async fn a_child_that_nobody_hosts_is_refused() {
+async fn a_child_of_an_unhosted_workflow_is_refused() {
     let run = Scenario::new(Delegating).start(Begin(4)).await;
     assert!(is_unknown(run.outcome().unwrap_err()));
     assert!(run.report().children.is_empty());

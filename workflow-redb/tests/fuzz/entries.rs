@@ -1,5 +1,5 @@
-//! Files whose tables have changed entries: other keys, other values, other bytes. Pages whose checksums do not fit are
-//! refused early; here all pages are sound, and what they say is not.
+//! Files with changed table entries: keys, values, bytes. Pages with wrong checksums are refused early; here all pages
+//! are sound, but their contents are not.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -32,20 +32,20 @@ const TABLES: [&str; 6] = [
 /// The table of contexts alone.
 const CONTEXTS: [usize; 1] = [5];
 
-/// The others, and what tells their format last.
+/// The other tables; the one with the format last.
 const JOURNALS: [usize; 5] = [1, 2, 3, 4, 0];
 
-/// More than there are pages of anything.
+/// More than the number of pages of any table.
 const PAGES: usize = 2_000;
 
-/// How long an engine has for its end.
+/// The time limit for an engine's end.
 const END: Duration = Duration::from_secs(2);
 
 fn definition(table: usize) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
     TableDefinition::new(TABLES[table])
 }
 
-/// A key and what is there.
+/// A key and its value.
 type Entry = (Vec<u8>, Vec<u8>);
 
 /// A file in memory that can be opened again.
@@ -89,10 +89,10 @@ impl StorageBackend for Memory {
     }
 }
 
-/// What of a run's context, and of its thread's, is read and changed.
+/// The context keys that a run and its thread read and change.
 const KEYS: [&str; 4] = ["count", "text", "list", "nothing"];
 
-/// Leaves something in contexts, and waits.
+/// Writes to contexts, and waits.
 struct Keeps;
 
 #[workflow]
@@ -112,7 +112,7 @@ impl Keeps {
         thread.set("text", "other".to_owned()).await
     }
 
-    /// Whatever there is: its errors are typed.
+    /// Any content gives a value or a typed error.
     #[step]
     async fn end(&self, note: &Note, run: &RunContext, thread: &ThreadContext) -> Done {
         for key in KEYS {
@@ -182,7 +182,7 @@ fn edited(tables: &[usize], edits: &[Edit]) -> Memory {
     let database = Database::builder().create_with_backend(memory.clone()).unwrap();
     let transaction = database.begin_write().unwrap();
     for (kind, at, to, with) in few(edits) {
-        // What tells the format is one of very many.
+        // Changes of the format's entry are rare.
         let table = tables[if at % 64 == 0 { tables.len() - 1 } else { pick(*to, tables.len().max(2) - 1) }];
         let entries = &valid.tables[table];
         let Some((key, value)) = entries.get(pick(*at, entries.len())).cloned() else { continue };
@@ -206,7 +206,7 @@ fn edited(tables: &[usize], edits: &[Edit]) -> Memory {
     memory
 }
 
-/// Numbers of 1, 2, 4 and 8 bytes are among what is changed, and lengths.
+/// Changes include numbers of 1, 2, 4 and 8 bytes, and lengths.
 fn bytes_edited(mut bytes: Vec<u8>, (kind, at, to, with): Edit) -> Vec<u8> {
     let at = pick(at.rotate_left(16), bytes.len() + 1);
     let from_end = bytes.len().saturating_sub([2, 4, 8, 16][pick(to, 4)]);
@@ -242,7 +242,7 @@ fn json_in(bytes: &[u8]) -> Option<(&[u8], Value)> {
     })
 }
 
-/// Lists the contexts that have something, whole ones page by page, and reads them; no list comes back to where it was.
+/// Lists the non-empty contexts, reads them page by page, and checks that no list returns to an earlier place.
 async fn use_contexts(store: &RedbStore) {
     let mut after = None;
     for page in 0.. {
@@ -272,7 +272,7 @@ async fn read_context(store: &RedbStore, scope: &ContextScope) {
     }
 }
 
-/// Goes on with the runs of the store, and removes them.
+/// Resumes the runs of the store, and removes them.
 async fn use_engine(store: &Arc<RedbStore>) {
     let engine = engine(store);
     drop(typed(engine.resume_open_runs().await));
@@ -285,7 +285,7 @@ async fn use_engine(store: &Arc<RedbStore>) {
         typed(run.report_so_far().await);
         typed(run.send(Note(3)).await);
     }
-    // What waits for ever is left.
+    // Runs that wait for ever stay.
     for _ in 0..PAGES {
         tokio::task::yield_now().await;
         if engine.running().is_empty() {
@@ -299,7 +299,7 @@ async fn use_engine(store: &Arc<RedbStore>) {
     typed(engine.retain(&Retention::none()).await);
 }
 
-/// Does everything with a file; says whether all of it is sound.
+/// Performs every operation on a file; returns whether all of it is sound.
 fn survives(memory: &Memory) -> bool {
     let place = Place::new();
     std::fs::write(&place.file, memory.bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Files of redb with changed bytes, cut off and spliced: opened, listed, read, checked, written to and copied.
+//! Files of redb with changed bytes, truncated and spliced: opened, listed, read, checked, written to and copied.
 
 use std::error::Error;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::fixtures::{Place, batch, put, put_ended};
 use crate::watchdog::Watchdog;
 use crate::{Edit, INPUTS, TIME, few, pick};
 
-/// How many pages are read of a listing: more than there are in a file, and as many as a mistake may make of it.
+/// The maximum number of pages of a listing: more than a file has, and enough to detect an endless listing.
 const PAGES: usize = 1_000;
 
-/// A file of some runs and contexts, as it is once closed and while it is open, and where it is not zero.
+/// A file of some runs and contexts, closed and open, and the places where it is not zero.
 struct Valid {
     bytes: Vec<u8>,
     used: Vec<usize>,
@@ -43,7 +43,7 @@ fn valid() -> &'static [Valid; 2] {
 
 async fn fill(store: &RedbStore) {
     let names: Vec<String> = (0..6).map(|number| format!("run-{number}")).collect();
-    // Together, so that some batches are among the recent ones.
+    // Interleaved, so that some batches are among the recent ones.
     for round in 0..3 {
         let puts = names.iter().map(|run| put(store, run, 4 * round..4 * round + 4));
         futures::future::join_all(puts).await;
@@ -58,7 +58,7 @@ async fn fill(store: &RedbStore) {
     }
 }
 
-/// Most edits hit bytes that are used, some of them the header, where they do most.
+/// Most edits hit used bytes, some of them in the header, where they do most.
 fn edited(start: bool, edits: &[Edit]) -> Vec<u8> {
     let valid = &valid()[usize::from(start)];
     let mut bytes = valid.bytes.clone();
@@ -93,7 +93,7 @@ fn splice(bytes: &mut [u8], from: usize, to: usize, length: usize) {
     bytes.copy_within(from..from + length, to);
 }
 
-/// The store's thread is still there: it panics nowhere but where that is caught.
+/// The store's thread still runs: its only panics are caught ones.
 fn is_typed(error: &(dyn Error + 'static)) {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -159,7 +159,7 @@ pub(crate) async fn use_store(store: &RedbStore, copy: &Path) {
     typed(store.compact().await);
 }
 
-/// However damaged a table is, a list of its contexts comes to its end.
+/// A listing of contexts ends, for any damage of the table.
 async fn list_scopes(store: &RedbStore) {
     let mut after = None;
     for page in 0.. {
@@ -184,7 +184,7 @@ fn survives(start: bool, edits: &[Edit]) -> bool {
     survives_bytes(&edited(start, edits), &Place::new())
 }
 
-/// Does everything with the bytes; says whether a store could be opened.
+/// Performs every operation on the bytes; returns whether a store could be opened.
 fn survives_bytes(bytes: &[u8], place: &Place) -> bool {
     std::fs::write(&place.file, bytes).unwrap();
     look_at(&place.file);

@@ -1,4 +1,4 @@
-//! Journals with changed records: bytes of records decoded, runs made of records alone, and engines that resume them.
+//! Journals with changed records: decodes their bytes, builds runs from the records alone, and resumes them in engines.
 
 use std::cell::RefCell;
 use std::panic;
@@ -19,15 +19,15 @@ use crate::shapes::{Begin, Done, Fails, Lists, Nested, Note, Parents, Rounds, Sm
 use crate::watchdog::Watchdog;
 use crate::{Edit, INPUTS, TIME, mutate, pick};
 
-/// How long an engine has for a journal, by a clock that does not wait.
+/// The time limit of an engine for a journal, on virtual time.
 const LIFE: Duration = Duration::from_hours(24);
 
-/// How an engine is built, and what is done with it, each by a bit.
+/// The setup and use of an engine, one option per bit.
 #[derive(Clone, Copy)]
 struct Way(u8);
 
 impl Way {
-    /// By the system's clock, which does not go on while tokio's does: what is in the future stays there.
+    /// Uses the system's clock, which stands still while tokio's advances: future times stay in the future.
     const SYSTEM_CLOCK: Self = Self(1);
     const LEASE: Self = Self(2);
     const UNLOADS: Self = Self(4);
@@ -64,16 +64,16 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
-/// The journals of a run and of its children, by their ids, and how a run of its workflow is used.
+/// The journals of a run and its children, by id, and the use of a run of its workflow.
 struct Family {
     journals: Vec<(RunId, Vec<Value>)>,
     use_root: for<'a> fn(&'a Engine, Way) -> LocalBoxFuture<'a, ()>,
 }
 
-/// Of the journals that are changed, the run's own.
+/// The root run's id.
 const ROOT: &str = "a";
 
-/// Journals of each shape: of a run that waits, of one that was resumed, and of one that has ended.
+/// Journals of each shape: of a waiting run, a resumed one, and an ended one.
 fn valid() -> &'static [Family] {
     static VALID: OnceLock<Vec<Family>> = OnceLock::new();
     VALID.get_or_init(|| {
@@ -111,7 +111,7 @@ async fn family<W: Workflow<Output = Done>>(begin: u32) -> Vec<Family> {
     families
 }
 
-/// What the store has, as JSON.
+/// The store's content as JSON.
 async fn taken<W: Workflow<Output = Done>>(store: &MemoryStore) -> Family {
     let mut journals = Vec::new();
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
@@ -122,10 +122,10 @@ async fn taken<W: Workflow<Output = Done>>(store: &MemoryStore) -> Family {
     Family { journals, use_root: |engine, way| Box::pin(use_run::<W>(engine, way)) }
 }
 
-/// Those that are changed, and how.
+/// The journals to change, and the changes.
 type Input = (u8, u8, Vec<Edit>);
 
-/// The journals of a family, some of them changed, as the records that they are read as.
+/// The journals of a family with changes, decoded into records.
 fn edited((which, way, edits): &Input) -> (&'static Family, Vec<(RunId, Vec<Record>)>) {
     let families = valid();
     let family = &families[usize::from(*which) % families.len()];
@@ -133,7 +133,7 @@ fn edited((which, way, edits): &Input) -> (&'static Family, Vec<(RunId, Vec<Reco
     let mut journals = family.journals.clone();
     let count = journals.len();
     for (place, (_, records)) in journals.iter_mut().enumerate() {
-        // The first is the root. Mostly it alone is changed, or another alone.
+        // The first is the root. Usually only the root is changed, or only one other.
         let is_chosen = match way / 2 % 4 {
             0 | 1 => place == 0,
             2 => place == edits.len() % count,
@@ -161,7 +161,7 @@ thread_local! {
     static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What the work panicked with on this thread, in a task too, which would keep it to itself.
+/// The panics of the work on this thread, including those inside tasks.
 fn panics_of(work: impl FnOnce()) -> Vec<String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -176,7 +176,7 @@ fn panics_of(work: impl FnOnce()) -> Vec<String> {
     PANICS.take()
 }
 
-/// Makes a run of the records alone, and everything that can be made of that. Says whether they were read.
+/// Builds a run from the records alone, and computes everything from it. Returns whether the records were accepted.
 pub(crate) fn look(records: &[Record]) -> bool {
     let Ok(run) = RecordedRun::of(&ROOT.into(), records) else { return false };
     let report = run.report();
@@ -196,7 +196,7 @@ async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) 
         store.append(&id, Position(0), Batch { records, run }).await.unwrap();
     }
     let engine = engine(&store, way);
-    // Errors are typed. A run that still waits when the time is over is one that may.
+    // Errors are typed. A run may still wait when the time is over.
     drop(tokio::time::timeout(LIFE, use_engine(&engine, family, way)).await);
     let ends = async {
         if way.has(Way::LEAVES) {
@@ -205,14 +205,14 @@ async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) 
         engine.shut_down(LIFE).await;
     };
     let has_ended = tokio::time::timeout(2 * LIFE, ends).await.is_ok();
-    // The system's clock does not come to the end of its patience.
+    // On the system's clock, the engine's time limits never pass.
     assert!(has_ended || way.has(Way::SYSTEM_CLOCK), "the engine cannot be shut down");
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
         look(&store.read(&stored.id, Position(0), usize::MAX).await.unwrap());
     }
 }
 
-/// What a store would list of them.
+/// The summary that a store would list.
 fn summary(records: &[Record]) -> RunSummary {
     let run = match records.first() {
         Some(Record::RunStarted { workflow, at, .. }) => RunSummary::running(Arc::clone(workflow), *at),

@@ -1,5 +1,5 @@
-//! Files and journals that something else has changed: whatever reads them returns what it finds or a typed error. It
-//! neither panics nor runs for ever.
+//! Files and journals that were changed from outside: every reader returns a result or a typed error. It neither panics
+//! nor runs endlessly.
 //!
 //! A plain `cargo test` tries a few hundred inputs of each target. For a long run, with optimised code that still checks
 //! for overflow:
@@ -27,23 +27,23 @@ mod watchdog;
 
 use std::time::Duration;
 
-/// How many inputs each target tries, unless the environment says otherwise.
+/// The default number of inputs per target.
 const INPUTS: usize = 300;
 
-/// How long a target takes at most, unless the environment says otherwise.
+/// The default time limit of a target.
 const TIME: Duration = Duration::from_mins(5);
 
-/// A change of an input: what is done, where, and with what.
+/// A change of an input: the operation, the place, and the value.
 type Edit = (u8, u32, u32, u8);
 
-/// The edits that are made. Few of them leave more of what is valid, and lead further.
+/// Keeps only a few edits: they leave more of the input valid, and reach further.
 fn few(edits: &[Edit]) -> &[Edit] {
     let most =
         edits.first().map_or(0, |(_, _, _, with)| if with % 8 == 0 { 32 } else { 1 + usize::from(with % 4) });
     &edits[..edits.len().min(most)]
 }
 
-/// Places and values are numbers of which there are more than there are places and values.
+/// Reduces a large number to a valid place or value.
 fn pick(number: u32, count: usize) -> usize {
     usize::try_from(number).unwrap() % count.max(1)
 }

@@ -1,11 +1,11 @@
-//! Changes of journals and of other JSON: of records as a whole, and of what is in them.
+//! Mutations of journals and other JSON: of whole records, and of their parts.
 
 use serde_json::{Value, json};
 
 use crate::{Edit, few, pick};
 
-/// Changes a journal. Records of others may come in. What `fits` does not accept is taken back, mostly: one record that
-/// cannot be read hides all behind it.
+/// Mutates a journal, also with records of others. Usually undoes what `fits` rejects: one unreadable record hides all
+/// later ones.
 pub(crate) fn journal(
     records: &mut Vec<Value>,
     others: &[Value],
@@ -41,7 +41,7 @@ pub(crate) fn journal(
     }
 }
 
-/// Changes a value that is no journal.
+/// Mutates a value that is no journal.
 pub(crate) fn value(value: &mut Value, others: &[Value], edits: &[Edit]) {
     let mut values = vec![std::mem::take(value)];
     for edit in few(edits) {
@@ -50,7 +50,7 @@ pub(crate) fn value(value: &mut Value, others: &[Value], edits: &[Edit]) {
     *value = values.swap_remove(0);
 }
 
-/// Gives events the positions that they have by their order, so that what was left out or doubled is not found by that.
+/// Renumbers events by order, so that missing or repeated ones are not detected by their positions.
 fn renumber(records: &mut [Value]) {
     let mut next = 1_u64;
     for record in records {
@@ -63,7 +63,7 @@ fn renumber(records: &mut [Value]) {
     }
 }
 
-/// Lets some time pass before records, or a very long one, or sets their clock back.
+/// Adds a short or very long time before records, or sets their clock back.
 fn shift_times(records: &mut [Value], with: u8) {
     for record in records {
         let Some((_, body)) = record.as_object_mut().and_then(|kinds| kinds.iter_mut().next()) else {
@@ -86,16 +86,16 @@ fn shift_times(records: &mut [Value], with: u8) {
 /// The last second that the clock of the system can show.
 const LATEST: u64 = i64::MAX.unsigned_abs();
 
-/// Where a part is: in which value, by which path, and the name that it has there.
+/// The place of a part: its value, path and name.
 struct Part {
     value: usize,
     path: String,
     name: String,
 }
 
-/// Changes a part of one of the values; says of which.
+/// Mutates a part of one of the values; returns which.
 fn part_of_one(values: &mut [Value], others: &[Value], (kind, at, to, with): Edit) -> Option<usize> {
-    // Tables have many parts, and would be all that is changed.
+    // Tables have so many parts that they would get most mutations.
     let in_table = kind / 16 % 4 == 0;
     let mut parts = Vec::new();
     for (place, value) in values.iter().enumerate() {
@@ -105,7 +105,7 @@ fn part_of_one(values: &mut [Value], others: &[Value], (kind, at, to, with): Edi
             }
         });
     }
-    // As often by the name as by the place: what is there once counts as what is there in each record.
+    // Chooses by name as often as by place: a part that occurs once counts as much as one in each record.
     if kind & 64 == 0 {
         let mut names: Vec<&str> = parts.iter().map(|part| &*part.name).collect();
         names.sort_unstable();
@@ -128,10 +128,10 @@ fn has_table(value: &Value) -> bool {
     ["/run_started/table", "/run_resumed/table"].into_iter().any(|path| value.pointer(path).is_some())
 }
 
-/// Changes a value to one of its kind, to another like it, or to what it is not.
+/// Replaces a value by one of its kind, by a similar one, or by one of another kind.
 fn change(value: &mut Value, like: Option<Value>, to: u32, with: u8) {
     match (with, like, &mut *value) {
-        // One member more, or another one.
+        // Adds or replaces a member.
         (0..=39, Some(Value::Object(more)), Value::Object(members)) => {
             members.extend(more.into_iter().skip(usize::from(with / 8)).take(1));
             return;
@@ -168,7 +168,7 @@ fn change(value: &mut Value, like: Option<Value>, to: u32, with: u8) {
     };
 }
 
-/// Numbers that are hard to count with.
+/// Numbers near overflow.
 fn number(was: u64, which: u32) -> Value {
     let numbers = [
         0,
@@ -232,7 +232,7 @@ fn anything(values: &[Value], others: &[Value], which: u32) -> Option<Value> {
     other.pointer(paths.get(pick(which.rotate_left(16), paths.len()))?).cloned()
 }
 
-/// Every part of a value, the value itself among them, by its path and the name that it has.
+/// Every part of a value, including the value itself, by path and name.
 fn parts_of(value: &Value, path: &str, name: &str, found: &mut impl FnMut(&str, &str)) {
     found(path, name);
     match value {

@@ -1,4 +1,4 @@
-//! The workflows whose journals are changed, each of another shape. No step panics, whatever it is given.
+//! The workflows of the mutated journals, each of another shape. No step panics on any input.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn twice() -> RetryPolicy {
     RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(2, Duration::from_secs(10)))
 }
 
-/// Branches with retries and children, a timer, a request, a message from outside.
+/// Branches with retries and children, a timer, a request, an outside event.
 pub(crate) struct Whole;
 
 #[workflow]
@@ -106,7 +106,7 @@ impl Small {
     }
 }
 
-/// Branches in branches, some of which fail, wait for timers and ask.
+/// Nested branches; some fail, wait for timers or make requests.
 pub(crate) struct Nested;
 
 #[workflow]
@@ -143,7 +143,7 @@ impl Nested {
     }
 }
 
-/// Lists, of any length and of two, a precondition, and steps that are bounded.
+/// Lists, of any length and of two, a precondition, and limited steps.
 pub(crate) struct Lists;
 
 #[workflow]
@@ -175,7 +175,7 @@ impl Lists {
     }
 }
 
-/// Goes round, by timers.
+/// A loop over timers.
 pub(crate) struct Rounds;
 
 #[workflow]
@@ -199,7 +199,7 @@ impl Rounds {
     }
 }
 
-/// Failures that a step takes, that are passed over, and that end the run.
+/// Failures that a step takes, that are tolerated, and that end the run.
 pub(crate) struct Fails;
 
 #[workflow]
@@ -225,7 +225,7 @@ impl Fails {
     }
 }
 
-/// Children that it waits for, and that go on by themselves; they wait, and have children.
+/// Awaited and started children, which wait and have children.
 pub(crate) struct Parents;
 
 #[workflow]
@@ -242,7 +242,7 @@ impl Parents {
             children.run::<Small>(Begin(item.0)).await?;
             return Err(StepError::transient("busy"));
         }
-        // As deep as it says.
+        // To the given depth.
         match item.0.min(3).checked_sub(1) {
             Some(deeper) => Ok(Part(children.run::<Self>(Begin(deeper)).await?.0)),
             None => Ok(Part(children.run::<Small>(Begin(7)).await?.0)),

@@ -1,5 +1,5 @@
-//! Ends the process when one input takes too long: a loop without an end cannot be left otherwise. Says in the end how
-//! many inputs there were.
+//! Ends the process when one input takes too long, the only way out of an endless loop. Reports the number of inputs at
+//! the end.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// No input takes so much of a processor on any machine, unless it never ends.
+/// The limit of processor time per input: only an endless one reaches it, on any machine.
 const AT_MOST: Duration = Duration::from_mins(1);
 
-/// Nor does any take so long, however busy the machine is with other work.
+/// The limit of real time per input, on any busy machine.
 const LATE: Duration = Duration::from_mins(20);
 
-/// How often the time is looked at.
+/// The interval between checks.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Watches over the inputs of one target.
@@ -27,14 +27,14 @@ pub(crate) struct Watchdog {
     input: Arc<Mutex<Option<Watched>>>,
     tried: AtomicU64,
     read: AtomicU64,
-    /// Gone with the target.
+    /// Dropped with the target.
     _over: Sender<()>,
 }
 
-/// What is tried.
+/// The present input.
 struct Watched {
     since: Instant,
-    /// What the process had used of processors by then.
+    /// The processor time of the process at its start.
     used: Duration,
     input: Box<dyn Debug + Send>,
 }
@@ -52,7 +52,7 @@ impl Watchdog {
         Self { target, input, tried: AtomicU64::new(0), read: AtomicU64::new(0), _over: over }
     }
 
-    /// Does the work, and ends the process if it does not end. The work says whether the input was read, and not refused.
+    /// Does the work, and ends the process if the work does not end. The work returns whether the input was accepted.
     pub(crate) fn watch(&self, input: &(impl Debug + Clone + Send + 'static), work: impl FnOnce() -> bool) {
         let input = Box::new(input.clone());
         *lock(&self.input) = Some(Watched { since: Instant::now(), used: used(), input });
@@ -81,7 +81,7 @@ fn end_if_late(input: &Mutex<Option<Watched>>) {
     }
 }
 
-/// What this process has used of processors.
+/// The processor time of this process.
 fn used() -> Duration {
     let used = clock_gettime(ClockId::ProcessCPUTime);
     used.try_into().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! A disk in memory whose power can be cut: what no sync has covered is lost, all of it or any part. It can also be held,
-//! to decide what waits for a commit, and be full.
+//! An in-memory disk with simulated power cuts: they lose any part of what no sync has covered. The disk can also
+//! block, to decide what waits for a commit, and be full.
 
 use std::io;
 use std::mem;
@@ -9,36 +9,35 @@ use std::time::Duration;
 use fastrand::Rng;
 use redb::StorageBackend;
 
-/// What a disk writes at once; a write may be torn between two.
+/// The atomic unit of a disk; a write may be torn between two.
 const SECTOR: usize = 512;
 
-/// What the system keeps in memory of a file, or does not.
+/// The unit of the system's page cache.
 const PAGE: usize = 4096;
 
-/// How long a test waits for a write that has to come: only one that never comes, not a machine that is busy, takes so
-/// long.
+/// The time limit for an expected write: only a missing one takes so long, on any machine.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Clones are the same disk.
+/// Clones share one disk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Disk(Arc<(Mutex<Platter>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct Platter {
-    /// What is read.
+    /// The content that reads see.
     live: Vec<u8>,
-    /// What is there whatever happens.
+    /// The content that survives a power cut.
     synced: Vec<u8>,
-    /// What was written since the last sync, in its order.
+    /// The writes since the last sync, in order.
     unsynced: Vec<Change>,
     syncs: usize,
-    /// So many writes and syncs before the power goes; none if it does not.
+    /// The number of writes and syncs before the power goes; `None` if it does not.
     left: Option<usize>,
     fails: Option<io::ErrorKind>,
-    /// What the next sync loses, if it fails.
+    /// The randomness of the next sync's loss, if it fails.
     loses: Option<Rng>,
     held: bool,
-    /// Whether somebody waits for it to be let go.
+    /// Whether a write waits for the disk to be released.
     waits: bool,
 }
 
@@ -53,7 +52,7 @@ impl Change {
         match self {
             Self::Length(length) => image.resize(*length, 0),
             Self::Write { offset, data } => {
-                // Written behind an end that was never moved there: a disk has it, a file does not.
+                // A write beyond an end that was never extended: a disk keeps it, a file does not.
                 let end = image.len().min(offset + data.len());
                 if *offset < end {
                     image[*offset..end].copy_from_slice(&data[..end - offset]);
@@ -71,11 +70,11 @@ impl Change {
 }
 
 impl Platter {
-    /// Puts any part of what was not synced on disk, and counts the rest as if it were there.
+    /// Puts a random part of the unsynced writes on disk, and treats the rest as synced.
     fn lose(&mut self, mut rng: Rng) {
         let written = mem::take(&mut self.unsynced);
         self.synced = after(&self.synced, &written, &mut rng);
-        // What the system does not need in memory is read from the disk.
+        // Pages evicted from the cache are read from the disk.
         let evicted = [0.0, 0.0, 0.3, 1.0][rng.usize(..4)];
         let pages = self.live.chunks_mut(PAGE).zip((0..).step_by(PAGE));
         for (page, at) in pages.filter(|_| rng.f64() < evicted) {
@@ -87,10 +86,10 @@ impl Platter {
     }
 }
 
-/// An image with any part of what was written to it.
+/// An image with a random part of the writes to it.
 fn after(image: &[u8], written: &[Change], rng: &mut Rng) -> Vec<u8> {
     let mut image = image.to_vec();
-    // All, none, most, few: each kind of cut is met.
+    // All, none, most, few: covers each kind of cut.
     let chance = [0.0, 0.1, 0.5, 0.9, 1.0][rng.usize(..5)];
     for change in written {
         if rng.f64() < chance {
@@ -113,7 +112,7 @@ impl Disk {
         disk
     }
 
-    /// Cuts the power after so many writes and syncs.
+    /// Cuts the power after this many writes and syncs.
     pub(crate) fn cut_after(&self, changes: usize) {
         self.platter().left = Some(changes);
     }
@@ -127,8 +126,8 @@ impl Disk {
         self.platter().fails = kind.into();
     }
 
-    /// Lets the next sync fail as one of Linux does: what it was to put on disk is read as it was written, or not any
-    /// more, and no later sync puts it on disk.
+    /// Makes the next sync fail as on Linux: reads see its data as written, or not, and no later sync puts the data on
+    /// disk.
     pub(crate) fn lose_next_sync(&self, rng: Rng) {
         self.platter().loses = Some(rng);
     }
@@ -137,18 +136,18 @@ impl Disk {
         self.platter().syncs
     }
 
-    /// What is on the disk after the power was cut: what was synced, and any part of the rest.
+    /// The disk after a power cut: everything synced, and a random part of the rest.
     pub(crate) fn after_the_cut(&self, rng: &mut Rng) -> Vec<u8> {
         let platter = self.platter();
         after(&platter.synced, &platter.unsynced, rng)
     }
 
-    /// Lets the next write wait. Who waits for a commit then waits with it.
+    /// Blocks the next write, and with it all callers that wait for its commit.
     pub(crate) fn hold(&self) {
         self.platter().held = true;
     }
 
-    /// Returns when somebody waits to write. That nobody ever does fails the test.
+    /// Returns when a write waits; fails the test if none ever does.
     pub(crate) fn until_held(&self) {
         let (platter, wake) = &*self.0;
         let is_late = |platter: &mut Platter| !platter.waits;

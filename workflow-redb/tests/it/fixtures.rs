@@ -1,4 +1,4 @@
-//! Records to keep and files to keep them in.
+//! Sample records, and files for them.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use workflow_core::{
 };
 use workflow_redb::RedbStore;
 
-/// An event that tells where it belongs.
+/// An event that contains its position.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 pub(crate) struct Note(pub(crate) u64);
 
-/// A folder that is gone with the test, and a file in it.
+/// A folder that is deleted with the test, and a file in it.
 pub(crate) struct Place {
     pub(crate) folder: TempDir,
     pub(crate) file: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) fn moment() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)
 }
 
-/// The table of the workflow that the runs are of.
+/// The table of the runs' workflow.
 fn table() -> RecordedTable {
     let table = DependencyTable::builder("Orders")
         .event(EventDef::new("Order", Roles::NONE.start()))
@@ -83,7 +83,7 @@ pub(crate) fn summary() -> RunSummary {
     RunSummary::running("Orders", moment())
 }
 
-/// The records of these positions, of a run that goes on.
+/// The records of these positions, of an open run.
 pub(crate) fn batch(positions: Range<u64>) -> Batch {
     Batch { records: positions.map(record).collect(), run: summary() }
 }
@@ -115,7 +115,7 @@ pub(crate) async fn listed(store: &RedbStore) -> Vec<StoredRun> {
     store.runs(&workflow_core::RunQuery::new()).await.unwrap()
 }
 
-/// What makes two records equal.
+/// The text by which records are compared.
 pub(crate) fn text(records: &[Record]) -> String {
     serde_json::to_string(records).unwrap()
 }

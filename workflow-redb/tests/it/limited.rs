@@ -1,11 +1,11 @@
-//! Tests whose process is limited: it starts itself again, in a shell that sets the limit, and does there what the test
-//! is about. Limits of a process are what every Linux has, whoever runs the tests.
+//! Tests in a limited process: the test starts itself again in a shell that sets the limit, and runs its body there.
+//! Every Linux has process limits, for any user.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the limited process finds its folder.
+/// The variable with the folder of the limited process.
 const FOLDER: &str = "WORKFLOW_REDB_LIMITED_FOLDER";
 
 /// The folder, if this process is the limited one.
@@ -13,15 +13,15 @@ pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Files are no greater than so many blocks of 512 bytes, until that is changed from outside.
+/// Limits files to this many blocks of 512 bytes, until changed from outside.
 pub(crate) fn to_blocks(blocks: u32) -> Command {
     let mut shell = Command::new("sh");
-    // Without the trap the process is killed instead of told.
+    // Without the trap, the signal kills the process instead of failing the write.
     shell.args(["-c", &format!("ulimit -S -f {blocks}; trap '' XFSZ; exec \"$@\""), "sh"]);
     shell
 }
 
-/// What files and folders say of who may do what holds, for root too.
+/// Makes file permissions apply, for root too.
 pub(crate) fn to_permissions() -> Command {
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     let without = "--bounding-set=-dac_override,-dac_read_search";
@@ -30,7 +30,7 @@ pub(crate) fn to_permissions() -> Command {
     limited
 }
 
-/// Runs a test of this program in a limited process, and fails if it does.
+/// Runs a test of this program in a limited process, and fails if the test does.
 pub(crate) fn run(mut limited: Command, test: &str, folder: &Path) {
     let program = std::env::current_exe().unwrap();
     limited.arg(program).args(["--exact", test, "--nocapture"]).env(FOLDER, folder);

@@ -1,14 +1,14 @@
-//! The contexts of runs in the file: which there are, and of which runs.
+//! The contexts of runs in the file.
 
 use std::collections::BTreeSet;
 
 use workflow_core::{ContextScope, ContextStore, RunId};
 use workflow_redb::RedbStore;
 
-/// How many scopes are asked for at a time.
+/// The page size of scope listings.
 const PAGE: usize = 1_000;
 
-/// Every scope that has something.
+/// Every non-empty scope.
 pub(crate) async fn scopes(store: &RedbStore) -> Vec<ContextScope> {
     let (mut scopes, mut after) = (Vec::new(), None);
     loop {

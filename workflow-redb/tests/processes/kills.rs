@@ -1,5 +1,5 @@
-//! Who is killed and when: drawn from a seed, counted from when a worker has the file, or from when the one before it
-//! was killed.
+//! Chooses the process to kill and the time, from a seed. The time counts from when a worker gets the file, or from the
+//! previous kill.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use fastrand::Rng;
 use crate::ledger::latest_holder;
 use crate::worker::Worker;
 
-/// How long a worker has the file before it is killed, in milliseconds.
+/// The time that a worker has the file before it is killed, in milliseconds.
 const WORK: std::ops::Range<u64> = 5..150;
 
-/// How long after a kill another one follows that waits for nothing, in milliseconds.
+/// The time between a kill and an immediate second one, in milliseconds.
 const SOON: std::ops::Range<u64> = 0..60;
 
 pub(crate) struct Kills {
     folder: PathBuf,
     rng: Rng,
     until: Instant,
-    /// One has the file, or is about to, and the other waits for it.
+    /// One has the file, or is about to get it, and the other waits.
     workers: [Worker; 2],
 }
 
@@ -35,8 +35,8 @@ impl Kills {
         }
     }
 
-    /// Kills one of them and starts another. In one round of five it is any of the two, soon after the round before,
-    /// while the file is opened or runs are resumed; in the others it is who has the file.
+    /// Kills one of them and starts another. One round in five kills any of the two soon after the previous kill, while
+    /// the file is being opened or runs are resumed. The other rounds kill the holder of the file.
     pub(crate) fn round(&mut self) {
         let victim = if self.rng.u8(..5) == 0 {
             std::thread::sleep(Duration::from_millis(self.rng.u64(SOON)));
@@ -51,12 +51,12 @@ impl Kills {
         killed.kill();
     }
 
-    /// Waits until one of them has the file, and says which.
+    /// Waits until one of them has the file, and returns which.
     fn holder(&mut self) -> usize {
         loop {
-            assert!(Instant::now() < self.until, "nobody gets the file: {:?}", self.workers);
+            assert!(Instant::now() < self.until, "no worker gets the file: {:?}", self.workers);
             self.workers.iter_mut().for_each(Worker::still_works);
-            // The latest to have it may be one that was killed.
+            // The latest holder may already be killed.
             let latest = latest_holder(&self.folder);
             let holder = self.workers.iter().position(|worker| Some(worker.process()) == latest);
             if let Some(holder) = holder {

@@ -1,8 +1,8 @@
-//! What workers write down beside the store: lines of a file that each is appended to with one call, so that they stand
-//! in the order in which things happened, in whichever process.
+//! The workers' record beside the store: lines of a file, each appended with one call, so that they are in real order
+//! across processes.
 //!
-//! Linux cuts a call short where a page of the file ends if its process is killed meanwhile. So each line also begins
-//! with a line break: the part that such a process leaves stands on a line of its own.
+//! If a process is killed during a call, Linux may cut the call at a page boundary of the file. So each line also
+//! begins with a line break, which isolates the cut part on its own line.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -15,32 +15,32 @@ use workflow_core::RunInfo;
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Line {
-    /// Starting a run returned.
+    /// The start of a run has returned.
     Started { run: String },
-    /// A step has done something outside.
+    /// A step has performed a side effect.
     Did(Deed),
-    /// A process that was killed has left the contexts of so many runs that had ended.
+    /// A killed process has left the contexts of this many ended runs.
     Left { contexts: usize },
-    /// A worker has read this many journals, which a process that was killed has left.
+    /// A worker has read this many journals that a killed process left.
     Read { journals: usize },
-    /// The store has answered that an execution's success is kept.
+    /// The store has confirmed an execution's success.
     Kept { run: String, execution: u64 },
 }
 
-/// What a step has done outside.
+/// A step's side effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Deed {
     pub(crate) process: u32,
     pub(crate) run: String,
     pub(crate) step: String,
-    /// What it was done for: the steps of branches are told apart by it.
+    /// The subject of the effect, which distinguishes the steps of branches.
     pub(crate) what: u32,
     pub(crate) execution: u64,
     pub(crate) attempt: u32,
     pub(crate) key: String,
 }
 
-/// The file. Clones are the same one.
+/// The file. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger(Arc<File>);
 
@@ -56,7 +56,7 @@ impl Ledger {
         assert_eq!(written, text.len(), "the process lives, and a part of its line is missing");
     }
 
-    /// A step does something for this.
+    /// Records a side effect for this subject.
     pub(crate) fn did(&self, what: u32, info: &RunInfo) {
         self.add(&Line::Did(Deed {
             process: std::process::id(),
@@ -70,7 +70,7 @@ impl Ledger {
     }
 }
 
-/// The whole lines that are there.
+/// The complete lines so far.
 pub(crate) fn lines(folder: &Path) -> Vec<Line> {
     lines_of(&fs::read_to_string(path(folder)).unwrap_or_default())
 }
@@ -80,7 +80,7 @@ fn lines_of(text: &str) -> Vec<Line> {
     lines.filter_map(line).collect()
 }
 
-/// None for the beginning of a line whose process was killed while it wrote it: the process has done nothing after it.
+/// `None` for the beginning of a line whose process was killed while writing: the process has done nothing after it.
 fn line(text: &str) -> Option<Line> {
     match serde_json::from_str(text) {
         Ok(line) => Some(line),
@@ -92,11 +92,11 @@ fn line(text: &str) -> Option<Line> {
 /// This process has opened the store.
 pub(crate) fn hold(folder: &Path) {
     let mut holders = OpenOptions::new().create(true).append(true).open(holders(folder)).unwrap();
-    // Eight bytes each, so that none of these lines goes over the end of a page.
+    // Eight bytes each, so that none of these lines crosses a page boundary.
     holders.write_all(format!("{:>7}\n", std::process::id()).as_bytes()).unwrap();
 }
 
-/// The process that has opened the store last; none if nobody has.
+/// The last process that opened the store; `None` if none has.
 pub(crate) fn latest_holder(folder: &Path) -> Option<u32> {
     let text = fs::read_to_string(holders(folder)).unwrap_or_default();
     let whole = text.split_inclusive('\n').rfind(|line| line.ends_with('\n'))?;

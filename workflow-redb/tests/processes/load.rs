@@ -1,5 +1,5 @@
-//! What the workers work on: a workflow with everything that has to survive, and what comes of it for a number, worked
-//! out without an engine.
+//! The workers' load: a workflow with everything that must survive, and its expected results for a number, computed
+//! without an engine.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) struct Doubled(u32);
 #[event(stop)]
 pub(crate) struct Done(pub(crate) u32);
 
-/// Joins, a timer, branches of which some fail at first, a request, a child run, and contexts of runs and threads.
+/// Joins, a timer, branches with some initial failures, a request, a child run, and contexts of runs and threads.
 pub(crate) struct Load(pub(crate) Ledger);
 
 fn once_more() -> RetryPolicy {
@@ -152,18 +152,18 @@ fn fails_first(part: u32) -> bool {
     part % 3 == 1
 }
 
-/// What a request is answered with.
+/// The reply to a request.
 pub(crate) fn answer(ask: &Ask) -> u32 {
     ask.0 + 1
 }
 
-/// What a run comes to.
+/// The expected result of a run.
 pub(crate) struct Expected {
     pub(crate) workflow: &'static str,
     pub(crate) output: u32,
-    /// Each event of the log with its data, without an order, as often as it is logged. Replies are by their requests.
+    /// Each event of the log with its data, unordered, with repetitions. Replies are by their requests.
     pub(crate) events: Vec<(&'static str, Value)>,
-    /// How many attempts each execution takes, by step and by what its deed is for.
+    /// The number of attempts of each execution, by step and subject.
     pub(crate) executions: BTreeMap<(&'static str, u32), u32>,
     pub(crate) gathers: usize,
     pub(crate) timers: usize,
@@ -171,7 +171,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// What comes of a run of [`Load`].
+    /// The expected result of a run of [`Load`].
     pub(crate) fn of(number: u32) -> Self {
         let parts: Vec<u32> = parts(number).collect();
         let sum: u32 = parts.iter().map(|part| 3 * part).sum();
@@ -202,7 +202,7 @@ impl Expected {
         Self { workflow: "Load", output, events, executions, gathers: 1, timers: 1, children: 1 }
     }
 
-    /// What comes of the child of the run of that number.
+    /// The expected result of the child of this run.
     pub(crate) fn of_child(number: u32) -> Self {
         let given = Self::of(number).given_to_child();
         let events =

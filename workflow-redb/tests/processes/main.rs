@@ -1,8 +1,8 @@
-//! Processes that are killed under load (S38–S40): two share a file, which one of them holds at a time. Whoever holds it
-//! is killed at a random moment, the other takes over, and a new one waits. In the end every run has completed once.
+//! Processes killed under load (S38–S40): two share a file, which one of them holds at a time. The holder is killed at
+//! a random moment, the other takes over, and a new one waits. In the end every run has completed once.
 //!
-//! A worker is this program, started again with [`worker::FOLDER`] in its environment: the test does then what a worker
-//! does. What workers did is in a ledger beside the store, written past all buffers.
+//! A worker is this program, started again with [`worker::FOLDER`] in its environment: then the test acts as a worker.
+//! A ledger beside the store, written without buffers, has the workers' actions.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
@@ -20,12 +20,12 @@ mod load;
 mod verdict;
 mod worker;
 
-/// How often a process is killed: `KILLS=300` does it more often than a test needs each time.
+/// The number of kills: `KILLS=300` makes more than a test needs each time.
 fn rounds() -> u32 {
     std::env::var("KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(200)
 }
 
-/// How long all of it may take. It takes a small part of that.
+/// The time limit of the whole test, of which it takes a small part.
 const DEADLINE: Duration = Duration::from_mins(16);
 
 #[test]
@@ -45,11 +45,11 @@ fn runs_complete_once_however_often_their_processes_are_killed() {
     Worker::last(folder.path()).finishes(DEADLINE);
     let found = verdict::judge(folder.path());
     eprintln!("{rounds} kills: {found}");
-    // Else nothing was shown: nobody was killed while there was work.
+    // Otherwise the test proves nothing: no process was killed during work.
     assert!(found.runs >= u64::from(rounds), "too few runs to say anything: {found}");
-    assert!(found.resumed > 0 && found.repeated > 0, "nobody was killed while runs went on: {found}");
+    assert!(found.resumed > 0 && found.repeated > 0, "no process was killed while runs were active: {found}");
     assert!(
         found.left > 0,
-        "nobody was killed between the end of a run and the removal of its contexts: {found}"
+        "no process was killed between the end of a run and the removal of its contexts: {found}"
     );
 }

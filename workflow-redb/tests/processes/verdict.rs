@@ -1,4 +1,4 @@
-//! What has to hold when all is done: of the store, of each journal, and of what steps did outside.
+//! The final assertions: on the store, on each journal, and on the side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,18 +16,18 @@ use crate::ledger::{Deed, Ledger, Line, lines};
 use crate::load::{Done, Double, Expected, Load};
 use crate::worker::number_of;
 
-/// What was looked at.
+/// The numbers of checked items.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Runs that completed, without their children.
     pub(crate) runs: u64,
-    /// How often a run was gone on with.
+    /// The number of resumes.
     pub(crate) resumed: u64,
-    /// How many deeds were done again.
+    /// The number of repeated side effects.
     pub(crate) repeated: u64,
-    /// How many runs that had ended had contexts when their process was killed.
+    /// The number of ended runs with contexts when their process was killed.
     pub(crate) left: usize,
-    /// How many journals were read, by whoever came after a process that was killed.
+    /// The number of journals read by the processes after killed ones.
     pub(crate) read: usize,
 }
 
@@ -78,7 +78,7 @@ fn expected(run: &RunId) -> Expected {
     if is_child(run) { Expected::of_child(number) } else { Expected::of(number) }
 }
 
-/// Every run has ended, and what was left of the contexts of any is cleared by who resumed after that.
+/// Every run has ended, and the next resuming process has cleared all remaining contexts.
 async fn has_no_contexts(store: &RedbStore) {
     assert_eq!(contexts::scopes(store).await, [], "contexts without a run");
 }
@@ -99,7 +99,7 @@ pub(crate) async fn records_of(store: &RedbStore, stored: &StoredRun) -> Vec<Rec
     records
 }
 
-/// The engine's own judgement: it replays each journal, and what the workflow would not have led to is refused.
+/// The engine's own check: it replays each journal, and refuses records that the workflow would not have produced.
 async fn looks_back(store: &RedbStore, folder: &Path, runs: &[StoredRun]) {
     let ledger = Ledger::of(folder);
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger));
@@ -114,7 +114,7 @@ async fn looks_back(store: &RedbStore, folder: &Path, runs: &[StoredRun]) {
     }
 }
 
-/// A journal beside what an uninterrupted run could have had.
+/// Compares a journal with that of an uninterrupted run.
 struct Journal<'a> {
     run: &'a RunId,
     records: &'a [Record],
@@ -222,7 +222,7 @@ fn counted<T: fmt::Debug>(all: Vec<T>) -> BTreeMap<String, usize> {
     })
 }
 
-/// Looks at what was done outside (S39), and says how many deeds were repeated.
+/// Checks the side effects (S39), and returns the number of repetitions.
 fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
     let mut deeds: BTreeMap<(&str, u64), Vec<&Deed>> = BTreeMap::new();
     let mut kept = BTreeSet::new();
@@ -252,7 +252,7 @@ fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
     deeds.values().map(|of| repeated(of)).sum()
 }
 
-/// Each execution of a run did what it is for, and no other did anything.
+/// Each execution of a run performed its effect, and no other execution did.
 fn each_was_done<'a>(run: &str, executions: impl Iterator<Item = &'a [&'a Deed]>) {
     let expected = expected(&run.into()).executions;
     let mut done = BTreeMap::new();
@@ -266,7 +266,7 @@ fn each_was_done<'a>(run: &str, executions: impl Iterator<Item = &'a [&'a Deed]>
     assert_eq!(done, expected, "what {run} did, and in how many attempts");
 }
 
-/// An execution repeats a deed only under the same key, and only in another process.
+/// An execution repeats an effect only with the same key, and only in another process.
 fn repeated(deeds: &[&Deed]) -> u64 {
     let keys = deeds.iter().map(|deed| &deed.key).collect::<BTreeSet<_>>();
     assert_eq!(keys.len(), 1, "a deed was repeated under another key: {deeds:?}");

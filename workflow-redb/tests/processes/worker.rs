@@ -1,4 +1,4 @@
-//! A worker: it waits for the file, goes on with what it finds, and keeps so many runs going until it is killed.
+//! A worker: it waits for the file, resumes the open runs, and keeps a number of runs active until it is killed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -26,19 +26,19 @@ use crate::verdict::{all_runs, records_of};
 /// The folder that a worker works in.
 const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
 
-/// Set for the worker that begins nothing new.
+/// Set for the worker that starts nothing new.
 const LAST: &str = "WORKFLOW_REDB_WORKER_IS_LAST";
 
-/// How many runs go on at a time.
+/// The number of active runs.
 const AT_A_TIME: usize = 32;
 
-/// How long the contexts of a run that had ended may stay. It takes a small part of that.
+/// The time limit for clearing an ended run's contexts, of which it takes a small part.
 const CLEARING: Duration = Duration::from_mins(1);
 
-/// How long a process waits before it looks again.
+/// The interval between checks of a process.
 const BREATH: Duration = Duration::from_millis(1);
 
-/// A worker as the test sees it. It does not outlive this value.
+/// A worker from the test's side. Dropping this value ends the worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
     process: Child,
@@ -46,12 +46,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// One that works until it is killed.
+    /// A worker that works until it is killed.
     pub(crate) fn new(folder: &Path) -> Self {
         Self::start(folder, false)
     }
 
-    /// One that ends when every run has.
+    /// A worker that ends when every run has.
     pub(crate) fn last(folder: &Path) -> Self {
         Self::start(folder, true)
     }
@@ -70,7 +70,7 @@ impl Worker {
         if is_last {
             command.env(LAST, "1");
         }
-        // It ends when the other end of the pipe is gone: also when the test itself is killed.
+        // The worker ends when the pipe closes, so also when the test itself is killed.
         Self { process: command.stdin(Stdio::piped()).spawn().unwrap(), said }
     }
 
@@ -95,7 +95,7 @@ impl Worker {
         std::fs::remove_file(&self.said).unwrap();
     }
 
-    /// Waits until it has ended, so long at most.
+    /// Waits for the worker's end, up to a time limit.
     pub(crate) fn finishes(mut self, patience: Duration) {
         let until = Instant::now() + patience;
         let status = loop {
@@ -121,13 +121,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         drop(self.process.kill());
         drop(self.process.wait());
     }
 }
 
-/// What this process is to do, if it is a worker.
+/// The role of this process, if it is a worker.
 pub(crate) struct Role {
     folder: PathBuf,
     is_last: bool,
@@ -140,23 +140,23 @@ impl Role {
     }
 }
 
-/// Works, until this process is killed or, if it is the last, there is nothing left to do.
+/// Works until this process is killed or, for the last one, until there is nothing left to do.
 pub(crate) fn work(role: &Role) {
     std::thread::spawn(|| {
-        // Nothing is ever written to it: it ends with whoever started this process.
+        // The pipe never has data: it closes with the process that started this one.
         drop(std::io::stdin().read_to_end(&mut Vec::new()));
         std::process::exit(1);
     });
     let store = waits_for_the_store(&role.folder.join("runs.redb"));
     let ledger = Ledger::of(&role.folder);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    // Before it counts as the one that has the file: the time until it is killed is for its work.
+    // Done before this process counts as the holder: the time until its kill is for work.
     runtime.block_on(reads_every_journal(&store, &ledger));
     hold(&role.folder);
     runtime.block_on(keeps_runs_going(store, ledger, role.is_last));
 }
 
-/// One process holds the file, and any other is refused.
+/// One process holds the file, and all others are refused.
 fn waits_for_the_store(file: &Path) -> RedbStore {
     loop {
         match RedbStore::open(file) {
@@ -167,7 +167,7 @@ fn waits_for_the_store(file: &Path) -> RedbStore {
     }
 }
 
-/// Nothing that a process was killed at made a journal unreadable.
+/// No kill has made a journal unreadable.
 async fn reads_every_journal(store: &RedbStore, ledger: &Ledger) {
     let runs = all_runs(store).await;
     for run in &runs {
@@ -179,7 +179,7 @@ async fn reads_every_journal(store: &RedbStore, ledger: &Ledger) {
     ledger.add(&Line::Read { journals: runs.len() });
 }
 
-/// Resumes the runs that the process before left, and finds nothing any more of those that had ended.
+/// Resumes the runs of the previous process, and asserts that ended runs have no contexts left.
 async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<RunId> {
     let ended = all_runs(store).await.into_iter().filter(|run| run.run.status.is_ended());
     let ended: BTreeSet<RunId> = ended.map(|run| run.id).collect();
@@ -187,7 +187,7 @@ async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<Run
     ledger.add(&Line::Left { contexts: left.len() });
     let resumed = engine.resume_open_runs().await.unwrap();
     assert!(resumed.refused.is_empty(), "{:?}", resumed.refused);
-    // Of a child that its parent looks back at just then, the engine clears them behind that.
+    // For a child that its parent reads at that moment, the engine clears the contexts afterwards.
     let since = Instant::now();
     loop {
         let left = contexts::of_runs(store, &ended).await;
@@ -227,7 +227,7 @@ async fn begun(engine: Engine, number: u32, ledger: Ledger) {
     until_it_has_ended(run, number).await;
 }
 
-/// Answers what the run asks, until it has ended.
+/// Replies to the run's requests until it has ended.
 async fn until_it_has_ended(run: RunHandle<Load>, number: u32) {
     while !run.settled().await.is_ended() {
         let asked = match run.requests().await {
@@ -238,7 +238,7 @@ async fn until_it_has_ended(run: RunHandle<Load>, number: u32) {
             let (id, ask) = (request.id::<Ask>().unwrap(), request.downcast_ref::<Ask>().unwrap());
             run.reply(id, answer(ask)).await.unwrap();
         }
-        // It may wait for a timer, a retry or its child.
+        // The run may wait for a timer, a retry or its child.
         tokio::time::sleep(BREATH).await;
     }
     assert_eq!(run.outcome().await.unwrap(), Done(Expected::of(number).output));
@@ -258,7 +258,7 @@ pub(crate) fn number_of(id: &RunId) -> u32 {
         .unwrap()
 }
 
-/// Behind every run that the store has. The number of a start that was lost with its process is used again.
+/// The number after every run of the store. The number of a lost start is used again.
 async fn next_number(store: &RedbStore) -> u32 {
     let mut next = 0;
     let mut query = RunQuery::new();
@@ -270,7 +270,7 @@ async fn next_number(store: &RedbStore) -> u32 {
     }
 }
 
-/// A store whose answers are written down.
+/// A store that records its answers.
 struct Witnessed {
     store: RedbStore,
     ledger: Ledger,

@@ -28,6 +28,7 @@ const AFTERWARDS: Duration = Duration::from_hours(24);
 #[derive(Debug, Default)]
 pub(super) struct World {
     pub(super) store: CrashStore,
+    /// The contexts, which no crash loses.
     contexts: Arc<MemoryContexts>,
     /// The number of processes so far.
     lives: u32,
@@ -40,6 +41,7 @@ pub(super) struct World {
 /// How a life ended.
 #[derive(Debug)]
 pub(super) enum End<W: Workflow> {
+    /// The store went down.
     Crashed,
     /// The run has ended, or waits for an event outside the script.
     Settled(Box<TestRun<W>>),
@@ -106,8 +108,8 @@ impl World {
         let since = Instant::now();
         let store = self.store.clone();
         let planned = self.planned.clone();
-        let goes_on = pin!(go_on(prepared, since, patience, planned, &store));
-        let end = match select(pin!(store.gone_down()), goes_on).await {
+        let driving = pin!(drive(prepared, since, patience, planned, &store));
+        let end = match select(pin!(store.gone_down()), driving).await {
             Either::Left(_) => Ok(End::Crashed),
             Either::Right((settled, _)) => settled.map(|run| End::Settled(Box::new(run))),
         };
@@ -117,7 +119,7 @@ impl World {
 }
 
 /// Drives a run until it has settled.
-async fn go_on<W: Workflow>(
+async fn drive<W: Workflow>(
     prepared: Prepared<W>,
     since: Instant,
     patience: Arc<Patience>,

@@ -22,8 +22,9 @@ pub struct Crashes {
 }
 
 impl Crashes {
-    /// The number of writes of the uninterrupted run and its child runs that the store has answered, summed over all
-    /// tried ways of [confirming](crate::Confirms).
+    /// The number of answered writes of the uninterrupted runs, child runs included.
+    ///
+    /// Summed over all tried ways of [confirming](crate::Confirms).
     pub fn appends(&self) -> u64 {
         self.appends
     }

@@ -75,7 +75,9 @@ struct State {
 
 #[derive(Clone)]
 struct Kept {
+    /// Each record as JSON.
     records: Vec<Box<[u8]>>,
+    /// The summary of its latest batch.
     run: RunSummary,
     /// The time of its latest batch, by the machine's clock.
     written: SystemTime,
@@ -95,6 +97,7 @@ impl Kept {
 pub(super) struct Crash {
     /// The number of the append, from 1.
     pub(super) at: u64,
+    /// Whether the store keeps that append.
     pub(super) batch: Lot,
 }
 

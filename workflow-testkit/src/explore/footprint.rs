@@ -56,7 +56,7 @@ pub(super) struct Entry {
     scope: ScopeId,
     /// The steps that can see the order of the events: those that will be evaluated, or gather them.
     steps: Vec<usize>,
-    /// The steps with dependent executions of which the batch may start or end one.
+    /// The steps with dependent executions that the batch may start or end.
     bounded: Vec<usize>,
     /// In a branch: the steps that can see when its fan-out was gathered.
     gathers: Vec<usize>,
@@ -277,7 +277,7 @@ impl Interest {
         self.table.steps().iter().any(|step| step.precondition().is_some())
     }
 
-    /// Notes that an operation touches everything, whatever its footprint says.
+    /// Marks an operation as touching everything, overriding its footprint.
     pub(super) fn widen(&self, op: OpId) {
         self.wide.lock().unwrap_or_else(PoisonError::into_inner).insert(op);
     }

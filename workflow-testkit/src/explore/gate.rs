@@ -1,4 +1,12 @@
 //! The gate at which a run's operations wait for their turn.
+//!
+//! Invariant: an operation takes effect only after [`Gate::permit`], one at a time. The gate knows the waiting
+//! operations, and leaves the choice among them to `order` and `search`.
+//!
+//! ```text
+//! step returns ─▶ pass() ─▶ waits ─▶ permit(id) ─▶ its events are committed
+//! context call ─▶ pass() ─▶ waits ─▶ permit(id) ─▶ the store performs it
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -46,6 +54,7 @@ pub(super) struct Op {
     pub(super) id: OpId,
     /// Describes the operation.
     pub(super) words: Arc<str>,
+    /// The state it touches, which decides with which operations it commutes.
     pub(super) footprint: Arc<Footprint>,
 }
 
@@ -66,12 +75,15 @@ pub(super) struct Gate {
 struct State {
     /// The waiting operations, in order of arrival.
     held: Vec<(Op, oneshot::Sender<()>)>,
+    /// The number of operations per actor that have reached the gate; gives `OpId::nth`.
     came: HashMap<Actor, u32>,
     /// The number of polls of each active call.
     calling: BTreeMap<ExecutionId, u64>,
     /// How often each step was called.
     calls: HashMap<String, u32>,
+    /// Whether a fan-out of this run bounds its open branches; never reset.
     opens_branches_in_turn: bool,
+    /// Whether a fan-out of this run has the policy `wait_all`; never reset.
     waits_for_all_branches: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Distinguishes the outcomes of runs: how the run ended and with what, and which executions of which events there
-//! were. Events are identified by their origin and value, not by their positions in the log.
+//! Distinguishes the outcomes of runs: how the run ended and with what, and the executions with their events. Events
+//! are identified by their origin and value, not by their positions in the log.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -49,7 +49,7 @@ impl Outcome {
         self.output.as_deref()
     }
 
-    /// How often a step was executed, in all scopes; 0 if there is no such step.
+    /// The number of a step's executions in all scopes; 0 for an unknown step.
     pub fn executions(&self, step: &str) -> u64 {
         self.executions.get(step).copied().unwrap_or(0)
     }

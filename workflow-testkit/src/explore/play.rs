@@ -41,6 +41,7 @@ const STUCK: &str =
 pub(super) struct Moment {
     /// The possible operations, in order of arrival at the gate.
     pub(super) ops: Vec<Op>,
+    /// The index of the chosen operation in `ops`.
     pub(super) chosen: usize,
 }
 
@@ -53,6 +54,7 @@ impl Moment {
 /// A run that has been driven in some order.
 #[derive(Debug)]
 pub(super) struct Played<W: Workflow> {
+    /// Every choice of the run, in order.
     pub(super) moments: Vec<Moment>,
     /// The run, ended or waiting for something outside the script; `None` if it was abandoned. A broken run is shown as
     /// it stands, if possible.
@@ -63,6 +65,7 @@ pub(super) struct Played<W: Workflow> {
     pub(super) left: Vec<Op>,
     /// The arrivals from outside, in order.
     pub(super) arrived: Vec<Actor>,
+    /// Whether a fan-out of the run bounds its open branches, which rules out `Reduction::Races`.
     pub(super) opens_branches_in_turn: bool,
     pub(super) caveats: Caveats,
     /// The runtime of a waiting run.
@@ -246,14 +249,14 @@ impl<W: Workflow> Stage<'_, W> {
         let Some(chosen) = choose.choose(&ops) else { return Some(End::GivenUp(ops)) };
         let op = ops[chosen].clone();
         if matches!(op.id.actor, Actor::Time(_)) && !self.time_passes(ops.len() == 1).await {
-            return Some(self.in_vain(ops, choose).await);
+            return Some(self.after_no_effect(ops, choose).await);
         }
         self.moments.push(Moment { ops, chosen });
-        self.go_on(&op).await.err().map(End::Broken)
+        self.perform_operation(&op).await.err().map(End::Broken)
     }
 
     /// Handles passing time, the last of these operations, that had no effect.
-    async fn in_vain(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> End {
+    async fn after_no_effect(&mut self, mut ops: Vec<Op>, choose: &mut dyn Choose) -> End {
         ops.pop();
         if !ops.is_empty() {
             choose.retract();
@@ -307,7 +310,7 @@ impl<W: Workflow> Stage<'_, W> {
     ///
     /// # Errors
     /// The message of a reply's panic.
-    async fn go_on(&mut self, op: &Op) -> Result<(), String> {
+    async fn perform_operation(&mut self, op: &Op) -> Result<(), String> {
         if self.gate.permit(op.id) {
             return Ok(());
         }

@@ -1,5 +1,14 @@
 //! Finds the operations of a run that could have gone in another order, with a difference: the races of dynamic
 //! partial-order reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, 2014).
+//!
+//! Two operations race if they do not commute, the first does not enable the second, and no operation between them must
+//! come after the first and before the second. The search then tries an order in which the second comes first:
+//!
+//! ```text
+//! moment      0      1      2
+//! operation   a      b      c        `a` and `c` do not commute, `b` commutes with both
+//! reversal    at moment 0, begin with `c` or `b`
+//! ```
 
 use std::collections::HashMap;
 

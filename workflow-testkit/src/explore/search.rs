@@ -1,5 +1,14 @@
 //! The depth-first search through all orders: each run makes another choice at some point. The search skips
 //! alternatives that commute with what precedes them (sleep sets), and those without a known difference (races).
+//!
+//! The search knows operations and whether they commute, but nothing of workflows. Invariant: a run with the same first
+//! choices offers the same operations; `differs` records a run that breaks this.
+//!
+//! ```text
+//! run 1   a b c      way: a b c
+//! run 2   a c b      the last node with an untried operation takes it; later nodes start anew
+//! run 3   b a c      no alternative is left below `a`, so the first node takes its next operation
+//! ```
 
 use super::footprint::Interest;
 use super::gate::{Actor, Op, OpId};
@@ -24,11 +33,13 @@ pub(super) enum Reduction {
 #[derive(Debug)]
 struct Node {
     ops: Vec<Op>,
+    /// The index in `ops` that the latest run took.
     chosen: usize,
     /// The operations to skip here: tried here or before, and commuting with everything since.
     sleep: Vec<Op>,
     /// The operations to try here.
     wanted: Vec<OpId>,
+    /// The number of operations tried here so far.
     tried: usize,
 }
 
@@ -43,9 +54,11 @@ impl Node {
 pub(super) struct Search<'a> {
     interest: &'a Interest,
     reduction: Reduction,
+    /// The choices of the latest run, first to last. A next run repeats the first `given` of them.
     way: Vec<Node>,
     /// The number of given choices of the next run.
     given: usize,
+    /// The number of choices made in the present run.
     at: usize,
     /// The number of skipped alternatives.
     pub(super) left_out: u64,

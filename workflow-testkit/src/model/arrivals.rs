@@ -54,7 +54,7 @@ impl Model {
         let steps = (0..self.taken.len())
             .filter(|step| self.taken[*step].iter().any(|events| events.contains(arrival.event)));
         steps.into_iter().any(|step| {
-            !self.had_its_share(step, scope)
+            !self.limit_is_reached(step, scope)
                 && self.slots(step).all(|(input, events)| {
                     input.optional
                         || events.contains(arrival.event)
@@ -69,7 +69,7 @@ impl Model {
         self.plan.steps[step].inputs.iter().zip(self.taken[step].iter().copied())
     }
 
-    fn had_its_share(&self, step: usize, scope: u32) -> bool {
+    fn limit_is_reached(&self, step: usize, scope: u32) -> bool {
         let calls = self.executions.iter().map(|execution| &execution.call);
         let had = calls.filter(|call| call.step == step && call.scope == scope).count();
         self.plan.steps[step].max_executions.is_some_and(|most| had >= most as usize)
@@ -103,7 +103,8 @@ impl Model {
             return arrival.scope == scope || self.slots(step).any(keeps_own);
         }
         // Only full lists take the event, so the step would get nothing new.
-        let binding: Option<Vec<Vec<u64>>> = self.slots(step).map(|slot| self.handed(slot, scope)).collect();
+        let binding: Option<Vec<Vec<u64>>> =
+            self.slots(step).map(|slot| self.binding_without_trigger(slot, scope)).collect();
         binding.is_some_and(|binding| {
             let mut seqs = binding.iter().flatten();
             let has_own = scope == 0 || seqs.any(|seq| self.logged(*seq).scope == scope);
@@ -113,7 +114,11 @@ impl Model {
     }
 
     /// The binding of a parameter that does not take the trigger (S15–S17).
-    fn handed(&self, (input, events): (&PlannedInput, Events), scope: u32) -> Option<Vec<u64>> {
+    fn binding_without_trigger(
+        &self,
+        (input, events): (&PlannedInput, Events),
+        scope: u32,
+    ) -> Option<Vec<u64>> {
         let visible = self.visible(scope, events);
         let seqs = match input.take {
             Take::List => visible,

@@ -123,7 +123,7 @@ pub struct BranchLine {
     pub scope: u32,
     /// The position of its item.
     pub item: u64,
-    /// Type and position of each of its own events that a gather of the fan-out collects, in order.
+    /// Type and position of each own event that the gather collects, in order.
     pub events: Vec<(usize, u64)>,
     /// Its executions that failed.
     pub failures: Vec<u64>,

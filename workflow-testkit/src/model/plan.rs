@@ -32,8 +32,10 @@ use super::{failures, gathers};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The event types. In a table, in texts and in facts they are named `E0`, `E1` and so on, the reply to `E3` is
-    /// named `E3.reply`, and its expiry `E3.expired`.
+    /// The event types, by number.
+    ///
+    /// Tables, texts and facts name them `E0`, `E1` and so on, the reply to `E3` `E3.reply`, and its expiry
+    /// `E3.expired`.
     pub events: Vec<PlannedEvent>,
     /// The steps in declaration order, named `s0`, `s1` and so on.
     pub steps: Vec<PlannedStep>,
@@ -57,7 +59,9 @@ pub struct PlannedEvent {
     pub stop: bool,
     /// May be sent in from outside.
     pub external: bool,
-    /// Is a failure of a step: an input that names it takes the failures of the steps that its step catches.
+    /// Is a failure of a step.
+    ///
+    /// An input that names it takes the failures of the steps that its step catches.
     pub failure: bool,
     /// For a request: the event that replies to it.
     pub reply: Option<usize>,
@@ -95,7 +99,9 @@ pub struct PlannedInput {
     pub take: Take,
     /// Whether the input is optional.
     pub optional: bool,
-    /// The event types of the input: one, or several for an event set; for a gather, the collected types.
+    /// The event types of the input: one, or several for an event set.
+    ///
+    /// For a gather, the collected types.
     pub events: Vec<usize>,
 }
 
@@ -127,7 +133,9 @@ pub enum PlannedOutput {
     Expiring(usize),
 }
 
-/// A fan-out of a step. Fan-outs are numbered in the order of the steps and their outputs.
+/// A fan-out of a step.
+///
+/// Fan-outs are numbered in the order of the steps and their outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FanOutPlace {
     /// The step that fans out.
@@ -149,14 +157,16 @@ impl Plan {
         fan_outs.collect()
     }
 
-    /// The number of a fan-out's completion event. Completion events are numbered after all others, as in a
-    /// table.
+    /// The number of a fan-out's completion event.
+    ///
+    /// Completion events are numbered after all others, as in a table.
     pub fn gathered(&self, fan_out: usize) -> usize {
         self.events.len() + fan_out
     }
 
-    /// The number of a step's failure event, if another step catches it. Failure events are numbered after
-    /// completion events, as in a table.
+    /// The number of a step's failure event, if another step catches it.
+    ///
+    /// Failure events are numbered after completion events, as in a table.
     pub fn failed(&self, step: usize) -> Option<usize> {
         let caught = failures::caught(self);
         let place = caught.iter().position(|other| *other == step)?;

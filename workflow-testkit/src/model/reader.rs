@@ -8,7 +8,7 @@ use workflow_core::scheduler::{Action, Bound, Entry, GroupSummary, TimerEntry};
 
 use super::line::{BranchLine, Call, Line, Placed, TimerLine};
 
-/// Reads the actions of one scheduler, from the first on, and keeps the log they make.
+/// Reads all actions of one scheduler in order, and keeps their log.
 #[derive(Debug)]
 pub struct Reader {
     table: Arc<DependencyTable>,

@@ -87,7 +87,7 @@ impl Model {
         match take {
             // S16: all there is.
             Take::List => visible,
-            // S17: the first so many, or none at all.
+            // S17: the first N, or none at all.
             Take::Fixed(count) if visible.len() < count as usize => Vec::new(),
             Take::Fixed(count) => visible[..count as usize].to_vec(),
             // S15: the trigger where it matches, else the latest.

@@ -19,7 +19,9 @@ impl Plan {
         self.builder().build_unchecked().unwrap_or_else(|error| panic!("{error}\n{self}"))
     }
 
-    /// All graph problems that would prevent the table from being built; none for a workflow that the macros accept.
+    /// All graph problems that would prevent the table from being built.
+    ///
+    /// There are none for a workflow that the macros accept.
     pub fn problems(&self) -> Vec<TableProblem> {
         self.builder().build().err().map_or_else(Vec::new, |error| error.problems)
     }

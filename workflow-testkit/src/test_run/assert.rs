@@ -135,7 +135,9 @@ impl<W: Workflow> TestRun<W> {
         assert_eq!(self.report().quality, expected, "{}", self.evidence());
     }
 
-    /// Asserts that the run stalled, and that a line of its stall report contains this text.
+    /// Asserts that the run stalled, and that its report contains this text.
+    ///
+    /// The text must occur in one line.
     ///
     /// # Panics
     /// Panics if the run did not stall or has not ended, or if the report lacks the text.

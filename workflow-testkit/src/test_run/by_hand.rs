@@ -15,7 +15,7 @@ impl<W: Workflow> TestRun<W> {
         &self.settled.open
     }
 
-    /// Sends an event to a waiting run, and returns when the event is in the log.
+    /// Sends an event to a waiting run; returns once it is logged.
     ///
     /// Nothing else happens before the next such call or [`settled`](Self::settled). So consecutive sends arrive at the
     /// same virtual time.
@@ -91,8 +91,9 @@ impl<W: Workflow> TestRun<W> {
         self.act(Box::new(move |run| Box::pin(run.cancel(reason)))).await
     }
 
-    /// Lets this much virtual time pass for a waiting run, waits until it is [`settled`](Self::settled), and returns
-    /// its status.
+    /// Lets virtual time pass for a waiting run, and returns its status.
+    ///
+    /// Then waits until the run is [`settled`](Self::settled).
     ///
     /// Actions in that time happen when due, including the last moment: timers fire and requests expire in order, their
     /// steps run, and the script sends and replies. Earlier actions by hand come first. If a step is still active at

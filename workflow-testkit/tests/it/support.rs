@@ -1,4 +1,4 @@
-//! The workflow that most scenarios run, and what scenarios of failures need.
+//! The workflow of most scenarios, and tools for failing scenarios.
 
 use std::time::Duration;
 
@@ -56,18 +56,18 @@ pub(crate) fn question() -> Question {
     Question("why".into())
 }
 
-/// What a scenario fails with.
+/// The failure of a scenario.
 pub(crate) async fn failure<W: Workflow>(start: Start<W>) -> String {
     let ended = std::panic::AssertUnwindSafe(start.into_future()).catch_unwind().await;
     text(ended.err().expect("the scenario fails"))
 }
 
-/// What an assertion on a run fails with.
+/// The failure of an assertion on a run.
 pub(crate) fn failed<W: Workflow>(run: &TestRun<W>, assertion: impl FnOnce(&TestRun<W>)) -> String {
     panic_of(|| assertion(run))
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn panic_of<T>(panics: impl FnOnce() -> T) -> String {
     text(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).err().expect("it panics"))
 }

@@ -1,5 +1,5 @@
-//! Failures survive crashes: attempts with delays, compactions, what is caught and what is let go, and ends (S28–S31,
-//! S35, S36).
+//! Failures survive crashes: attempts with delays, compactions, caught and tolerated failures, and ends (S28–S31, S35,
+//! S36).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use workflow_testkit::Scenario;
 use crate::fixtures::{Begin, Done, Item, Note, Part, survive};
 use crate::shapes::Retries;
 
-/// Recorded, and the others go on.
+/// The failure is recorded, and the other steps continue.
 struct LetsGo;
 
 #[workflow]
@@ -31,7 +31,7 @@ impl LetsGo {
     }
 }
 
-/// What failed is made good, which fails too at first.
+/// A handler recovers from the failure, and fails too at first.
 struct Recovers;
 
 #[workflow]
@@ -58,7 +58,7 @@ impl Recovers {
     }
 }
 
-/// Compacts before each of its next attempts what is too long.
+/// Compacts its long input before each retry.
 struct Shortens;
 
 fn often() -> RetryPolicy {
@@ -125,7 +125,7 @@ impl AsksInVain {
     }
 }
 
-/// Two stops, of which the first in the log counts.
+/// Two stops; the first in the log counts.
 struct Races;
 
 #[workflow]

@@ -9,7 +9,7 @@ use workflow_testkit::Scenario;
 use crate::fixtures::{Begin, Done, Item, Note, Part, survive};
 use crate::shapes::{Asks, Branches, Fails, Joins, Loops, Retries};
 
-/// Waits for one that was started.
+/// Waits for a started child.
 struct Starts;
 
 #[workflow]
@@ -26,7 +26,7 @@ impl Starts {
     }
 }
 
-/// Ends before who it started does.
+/// Ends before its started child does.
 struct Leaves;
 
 #[workflow]
@@ -43,7 +43,7 @@ impl Leaves {
     }
 }
 
-/// As deep as it says.
+/// Nests to the given depth.
 struct Nests;
 
 #[workflow]
@@ -62,7 +62,7 @@ impl Nests {
     }
 }
 
-/// One in each branch, and two side by side of one execution.
+/// One child in each branch, and two concurrent ones of one execution.
 struct InBranches;
 
 #[workflow]
@@ -86,7 +86,7 @@ impl InBranches {
     }
 }
 
-/// Its child fails, and it makes something of that.
+/// Its child fails, and it uses the failure.
 struct Copes;
 
 #[workflow]
@@ -112,7 +112,7 @@ impl Copes {
     }
 }
 
-/// Fails after its child has ended, and is attempted again with another one.
+/// Fails after its child has ended, and is retried with another child.
 struct Again;
 
 #[workflow]
@@ -148,7 +148,7 @@ impl SecondTry {
     }
 }
 
-/// Asks before each of its steps, at once and later, and starts children behind that.
+/// Has a precondition on each step, sync and async, and starts children behind them.
 struct Careful;
 
 #[workflow]
@@ -169,7 +169,7 @@ impl Careful {
         Ok(Item(children.run::<Loops>(Begin(begin.0)).await?.0))
     }
 
-    /// Runs for the same event without being asked, so that executions are not numbered as questions are.
+    /// Runs for the same event without a precondition, so that executions and evaluations have different numbers.
     #[step]
     async fn beside(&self, begin: &Begin) -> Part {
         Part(begin.0)
@@ -199,7 +199,7 @@ impl Hurries {
     }
 }
 
-/// Its child waits for its own timer, it for a note.
+/// Its child waits for its own timer, and it waits for a note.
 struct WaitsLong;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -233,7 +233,7 @@ impl WaitsLong {
     }
 }
 
-/// Starts one that waits for its own timer, and waits for a note.
+/// Starts a child that waits for its own timer, and waits for a note.
 struct StartsOne;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! Branches survive crashes: with each policy, one in another, in turn, and gathered twice (S44–S51).
+//! Branches survive crashes: with each policy, nested, bounded, and gathered twice (S44–S51).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn later(seconds: u32) -> tokio::time::Sleep {
     tokio::time::sleep(Duration::from_secs(u64::from(seconds)))
 }
 
-/// All run to their ends, and then any failure is that of the group.
+/// All run to their ends, and then any failure fails the group.
 struct WaitsForAll;
 
 #[workflow]
@@ -33,7 +33,7 @@ impl WaitsForAll {
     }
 }
 
-/// Retries in branches, of which two are open at a time.
+/// Retries in branches, with two open at a time.
 struct Retried;
 
 #[workflow]
@@ -100,7 +100,7 @@ impl TwoLevels {
     }
 }
 
-/// One fan-out, gathered by what its branches made first and by what they made of that.
+/// One fan-out, gathered by the branches' first results and by the results of those.
 struct TwoGathers;
 
 #[workflow]
@@ -176,7 +176,7 @@ struct Sum(u32);
 #[event(request, reply = u32)]
 struct Ask(u32);
 
-/// Each branch asks somebody, and one comes from outside while it is open.
+/// Each branch makes a request, and an outside event arrives while it is open.
 struct AsksInBranches;
 
 #[workflow]

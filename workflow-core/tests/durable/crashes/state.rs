@@ -1,4 +1,4 @@
-//! What steps see beside events survives crashes: contexts, emitters, event sets, limits and questions (S3, S7, S18–S21,
+//! State besides events survives crashes: contexts, emitters, event sets, limits and preconditions (S3, S7, S18–S21,
 //! S26).
 
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Counts {
     }
 }
 
-/// Puts one after the other into the log before it ends.
+/// Emits several events before it ends.
 struct Streams;
 
 #[workflow]
@@ -119,7 +119,7 @@ impl Limited {
     }
 }
 
-/// An optional that comes late, and steps that make nothing.
+/// A late optional input, and steps without output.
 struct Optional;
 
 #[workflow]
@@ -148,7 +148,7 @@ impl Optional {
     }
 }
 
-/// Asks and asks, and never more than four times.
+/// Requests repeatedly, at most four times.
 struct Runaway;
 
 #[workflow]

@@ -1,5 +1,4 @@
-//! Waits survive crashes: timers, requests that expire, replies that take long, and what comes from outside at its time
-//! (S32, S36, S42).
+//! Waits survive crashes: timers, expiring requests, slow replies, and timed outside events (S32, S36, S42).
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ fn seconds(seconds: u64) -> Duration {
 #[event(request, reply = u32)]
 struct Ask(u32);
 
-/// Asks several, each for so long.
+/// Makes several requests with time limits.
 struct Deadlines;
 
 #[workflow]
@@ -43,7 +42,7 @@ impl Deadlines {
     }
 }
 
-/// Rings again and again.
+/// Sets its timer repeatedly.
 struct Ticks;
 
 #[workflow]
@@ -83,7 +82,7 @@ impl TimersInBranches {
     }
 }
 
-/// What comes from outside, one after the other and all at their times.
+/// Outside events, in sequence and at their times.
 struct Notes;
 
 #[workflow]
@@ -99,7 +98,7 @@ impl Notes {
     }
 }
 
-/// Runs for longer than it may.
+/// Runs longer than its timeout.
 struct Slow;
 
 #[workflow]
@@ -116,7 +115,7 @@ impl Slow {
     }
 }
 
-/// Asks again when it was told no.
+/// Repeats its request after a no.
 struct Insists;
 
 #[workflow]

@@ -1,5 +1,5 @@
-//! Runs whose workflow has changed since their journal was written: what stands in their way, and what does not (S41).
-//! Each pair of workflows has one name; what differs between them is what the test is about.
+//! Runs whose workflow has changed since their journal was written: which changes block them (S41). Each pair of
+//! workflows has one name; their difference is the subject of the test.
 
 use workflow_core::prelude::*;
 use workflow_core::{
@@ -12,7 +12,7 @@ use crate::fixtures::{Begin, Done, Item, Note};
 
 mod pairs;
 
-/// What is there now, so that nothing that is written later is.
+/// A copy of the store's present content, without later writes.
 async fn copied(store: &CrashStore) -> CrashStore {
     let copy = CrashStore::default();
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
@@ -28,7 +28,7 @@ async fn journal(store: &CrashStore) -> Vec<String> {
     records.iter().map(|record| serde_json::to_string(record).unwrap()).collect()
 }
 
-/// A run of the workflow that waits for its note, and whose process is gone.
+/// A run that waits for its note, whose process is gone.
 async fn left<W: Workflow<Output = Done>>(workflow: W) -> CrashStore {
     let store = CrashStore::default();
     let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
@@ -37,7 +37,7 @@ async fn left<W: Workflow<Output = Done>>(workflow: W) -> CrashStore {
     copied(&store).await
 }
 
-/// What stands in the run's way; if nothing does, it goes on until it is done.
+/// The differences that block the run; without any, the run continues to its end.
 async fn resumed<W: Workflow<Output = Done>>(workflow: W, store: &CrashStore) -> Result<(), Incompatibility> {
     let before = journal(store).await;
     let engine = Engine::builder().workflow(workflow).store(store.clone()).build().unwrap();
@@ -67,7 +67,7 @@ fn told(resumed: Result<(), Incompatibility>) -> Vec<String> {
     }
 }
 
-/// The same workflow twice, with more in the second, so that there is a way there and none back.
+/// The same workflow twice, the second with additions: runs can change to it, but not back.
 mod grows {
     use super::*;
 
@@ -132,7 +132,7 @@ async fn a_journal_says_by_which_table_each_part_of_it_was_written() {
         })
         .collect();
     assert_eq!(tables, [Some(first), None, Some(second), None]);
-    // What was added has run: there is no way back, and the latest table is what counts.
+    // The additions have run, so there is no way back, and the latest table counts.
     let refused = resumed(grows::first::Shop, &store).await.unwrap_err();
     let gone = TableDifference::StepRemoved { step: "count".into() };
     assert!(matches!(&refused, Incompatibility::Table(all) if all.contains(&gone)), "{refused}");
@@ -145,7 +145,7 @@ fn table<W: Workflow>() -> String {
 
 // S41
 #[tokio::test]
-async fn an_ended_run_is_not_looked_back_at_by_what_contradicts_it() {
+async fn an_ended_run_is_not_read_with_a_contradicting_table() {
     let store = left(grows::second::Shop).await;
     assert_eq!(told(resumed(grows::second::Shop, &store).await), ["it goes on"]);
     let engine = Engine::builder().workflow(grows::first::Shop).store(store.clone()).build().unwrap();
@@ -162,7 +162,7 @@ async fn an_ended_run_is_not_looked_back_at_by_what_contradicts_it() {
 #[event(stop)]
 struct Said(String);
 
-/// Says what keeps its child from going on.
+/// Reports what blocks its child.
 struct Calls<W>(std::marker::PhantomData<fn() -> W>);
 
 #[workflow(name = "Calls")]
@@ -182,7 +182,7 @@ fn calls<W>() -> Calls<W> {
 
 // S41
 #[tokio::test(start_paused = true)]
-async fn a_parent_is_left_whose_child_cannot_go_on_and_goes_on_with_the_right_program() {
+async fn a_parent_of_an_incompatible_child_is_detached_and_resumes_with_the_right_program() {
     use grows::{first, second};
 
     let store = CrashStore::default();
@@ -218,6 +218,6 @@ async fn a_parent_is_left_whose_child_cannot_go_on_and_goes_on_with_the_right_pr
     let engine = engine.store(store).build().unwrap();
     let run = engine.attach::<Calls<second::Shop>>("r").await.unwrap();
     assert_eq!(run.status(), workflow_core::RunStatus::Running);
-    // With the right program both go on.
+    // With the right program both continue.
     crate::fixtures::until(async || engine.running().len() == 2).await;
 }

@@ -1,5 +1,5 @@
-//! Journals with numbers and names that no engine has written: whoever reads one comes to a typed error, or goes on, and
-//! does not panic (S39).
+//! Journals with numbers and names that no engine has written: a reader returns a typed error or succeeds, and does not
+//! panic (S39).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ async fn journal<W: Workflow>(workflow: W, at: Duration) -> Vec<Value> {
     records.iter().map(|record| serde_json::to_value(record).unwrap()).collect()
 }
 
-/// What is of this kind.
+/// The records of this kind.
 fn of<'a>(journal: &'a mut [Value], kind: &'a str) -> impl Iterator<Item = &'a mut Value> {
     journal.iter_mut().filter_map(move |record| record.get_mut(kind))
 }
@@ -54,7 +54,7 @@ async fn store_of(journal: &[Value]) -> Arc<MemoryStore> {
     store
 }
 
-/// Sets timers, and has to be told when.
+/// Sets timers for the given times.
 struct Sets;
 
 #[workflow]
@@ -71,7 +71,7 @@ impl Sets {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_began_at_the_end_of_time_goes_on() {
+async fn a_run_that_began_at_the_end_of_time_continues() {
     let mut journal = journal(Sets, Duration::from_secs(1)).await;
     set_times(&mut journal, LAST);
     let by_virtual_clock = Engine::builder().clock(VirtualClock::new());
@@ -90,7 +90,7 @@ async fn a_run_that_began_at_the_end_of_time_goes_on() {
     }
 }
 
-/// Where a journal contradicts itself, by whoever reads it alone and by an engine.
+/// The contradiction in a journal, as found by a reader of records alone and by an engine.
 async fn contradicted<W: Workflow>(workflow: W, journal: &[Value]) -> Position {
     let alone = RecordedRun::of(&"r".into(), &decoded(journal)).unwrap_err();
     let engine = Engine::builder().workflow(workflow).store(store_of(journal).await).build().unwrap();
@@ -120,7 +120,7 @@ async fn items_of_another_type_than_their_fan_out_are_a_contradiction() {
 
 // S32, S43
 #[tokio::test(start_paused = true)]
-async fn what_enters_by_a_timer_and_is_of_another_type_is_a_contradiction() {
+async fn a_timer_event_of_another_type_is_a_contradiction() {
     let mut journal = journal(Waits, Duration::from_secs(15)).await;
     let logged = journal.len() - 2;
     let part = of(&mut journal, "event_logged").find(|logged| logged["event"]["type"] == "Part").unwrap();
@@ -128,7 +128,7 @@ async fn what_enters_by_a_timer_and_is_of_another_type_is_a_contradiction() {
     assert_eq!(contradicted(Waits, &journal).await, Position(logged as u64));
 }
 
-/// Of the first journal, which it makes that of a run of another table.
+/// Turns the first journal into that of a run with another table.
 async fn of_table(shape: Value) -> Vec<Record> {
     let mut journal = journal(Sets, Duration::ZERO).await;
     for started in of(&mut journal, "run_started") {
@@ -137,7 +137,7 @@ async fn of_table(shape: Value) -> Vec<Record> {
     decoded(&journal)
 }
 
-/// Everything that is made of a run whose table is this.
+/// Computes everything for a run with this table.
 async fn looked_at(shape: Value) -> RecordedRun {
     let run = RecordedRun::of(&"r".into(), &of_table(shape).await).unwrap();
     drop((run.report().to_string(), run.explain().to_string(), run.graph().to_mermaid()));
@@ -164,7 +164,7 @@ async fn a_table_with_an_event_that_is_the_reply_to_itself_is_refused() {
     assert_eq!(source.problems, [TableProblem::ReplyAsks { reply: "Ask".into() }]);
 }
 
-/// So many steps, each of which takes what the one before emits.
+/// This many steps, each of which takes the output of the one before.
 fn chained(steps: usize) -> Value {
     let event = |n: usize| if n == 0 { "Begin".to_owned() } else { format!("E{n}") };
     let roles = |n: usize| if n == 0 { json!(["start"]) } else { json!([]) };
@@ -185,7 +185,7 @@ async fn a_table_of_a_very_long_chain_of_steps_has_a_forecast() {
     );
 }
 
-/// Branches with so many floors, on each of which two steps emit what both of the next take, if anything.
+/// A graph with this many levels; on each, two steps emit the inputs of both next ones.
 fn laddered(floors: usize) -> Value {
     let mut events = vec![
         json!({ "name": "Begin", "roles": ["start"] }),
@@ -219,7 +219,7 @@ async fn a_table_with_very_many_ways_through_its_branches_has_a_forecast_soon() 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Counted(u32);
 
-/// Starts a child that waits, and does not wait for it.
+/// Starts a child that waits, without awaiting it.
 struct Starts;
 
 #[workflow]
@@ -246,7 +246,7 @@ fn hosts(store: &Arc<MemoryStore>) -> Engine {
     engine.store(Arc::clone(store)).build().unwrap()
 }
 
-/// What the store has, where the child says that it is of this execution.
+/// The store's content, with a child that claims to belong to this execution.
 async fn with_child_of(store: &MemoryStore, execution: u64) -> Arc<MemoryStore> {
     let copy = Arc::new(MemoryStore::default());
     for stored in store.runs(&RunQuery::new()).await.unwrap() {

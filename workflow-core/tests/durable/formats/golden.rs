@@ -1,9 +1,9 @@
-//! Journals of each released format, kept as files: today's code reads all of them, and writes the latest format exactly
-//! as it is there, so that no change of it goes unnoticed (S39, S41).
+//! Journals of each released format, stored as files. Today's code reads all of them, and writes exactly the latest
+//! format, so no change of it goes unnoticed (S39, S41).
 //!
-//! `journals/v1/NAME.jsonl` has a record per line, and `NAME.txt` beside it what comes of the run. `UPDATE_EXPECT=1`
-//! writes them anew, which changes the format: with a release in between, the number of the format has to be another,
-//! and its files stand in a folder of their own. Those of earlier formats are read for ever, and never written.
+//! `journals/v1/NAME.jsonl` has a record per line, and `NAME.txt` the result of the run. `UPDATE_EXPECT=1` rewrites
+//! them, which changes the format: after a release, the format needs a new number, and its files a new folder. Files of
+//! earlier formats stay readable for ever, and are never written.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::formats::recorded::same_by_its_records;
 
 mod workflows;
 
-/// A file of this format, which may not be there yet.
+/// A file of this format, which may not exist yet.
 fn file(name: &str) -> (ExpectFile, PathBuf) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/durable/journals/v1");
     let path = PathBuf::from(folder).join(name);
@@ -36,8 +36,7 @@ fn engine(store: &Arc<MemoryStore>, hosts: fn(EngineBuilder) -> EngineBuilder) -
     engine.build().unwrap()
 }
 
-/// Every journal of the store as lines, by the ids of the runs. A thread that was made for a run has one name in all of
-/// them.
+/// Every journal of the store as lines, by run id. A run's own thread has one name in all of them.
 async fn journals(store: &MemoryStore) -> Vec<(RunId, String)> {
     let mut journals = Vec::new();
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
@@ -69,7 +68,7 @@ async fn read(journals: &[(RunId, String)]) -> Arc<MemoryStore> {
     store
 }
 
-/// What a run did, and what came of it.
+/// The actions of a run, and its result.
 async fn seen<W: Workflow<Output: std::fmt::Debug>>(run: &RunHandle<W>) -> String {
     let mut text = match run.outcome().await {
         Ok(output) => format!("{}: {output:?}\n", run.status()),
@@ -86,28 +85,28 @@ async fn seen<W: Workflow<Output: std::fmt::Debug>>(run: &RunHandle<W>) -> Strin
     text
 }
 
-/// How a run is begun, and how it is gone on with until it ends.
+/// The start of a run, and its continuation to the end.
 struct Golden<W: Workflow> {
     name: &'static str,
     hosts: fn(EngineBuilder) -> EngineBuilder,
     options: RunOptions,
-    /// What is done before the journal is taken.
+    /// Actions before the journal is taken.
     before: Script<W>,
-    /// What is done with the run that goes on after it.
+    /// Actions on the resumed run.
     after: Script<W>,
 }
 
 type Script<W> = fn(RunHandle<W>) -> BoxFuture<'static, ()>;
 
 impl<W: Workflow<Output: std::fmt::Debug>> Golden<W> {
-    /// A run of the only workflow that there is, until it ends.
+    /// A run of a single workflow, until it ends.
     fn new(name: &'static str, hosts: fn(EngineBuilder) -> EngineBuilder) -> Self {
         let options = RunOptions::new().id(name).thread("golden");
         let ends: Script<W> = |run| Box::pin(async move { drop(run.outcome().await) });
         Self { name, hosts, options, before: ends, after: ends }
     }
 
-    /// Writes the journal, compares it with the file, reads the file, goes on, and compares what comes of it.
+    /// Writes the journal, compares it with the file, reads the file, resumes the run, and compares the result.
     async fn check(self, begin: u32) {
         let Self { name, hosts, options, before, after } = self;
         let store = Arc::new(MemoryStore::default());
@@ -119,7 +118,7 @@ impl<W: Workflow<Output: std::fmt::Debug>> Golden<W> {
     }
 }
 
-/// What is written is what the files have, and what is read of these comes to what stands beside them.
+/// Asserts that the written journals equal the files, and that reading them gives the stored result.
 async fn same_as_files<W: Workflow<Output: std::fmt::Debug>>(
     name: &str,
     written: Vec<(RunId, String)>,
@@ -133,7 +132,7 @@ async fn same_as_files<W: Workflow<Output: std::fmt::Debug>>(
         kept.push((id, std::fs::read_to_string(path).unwrap()));
     }
     let store = read(&kept).await;
-    // As it is read it is written again.
+    // Reading and writing gives the same journal.
     assert_eq!(journals(&store).await, kept);
     let run = engine(&store, hosts).attach::<W>(name).await.unwrap();
     after(run.clone()).await;
@@ -149,7 +148,7 @@ fn the_files_have_the_latest_format() {
     );
 }
 
-/// Every kind of record and every field that may be left out stands in some file.
+/// Every kind of record and every optional field occurs in some file.
 #[test]
 fn the_files_have_every_kind_of_record() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/durable/journals/v1");

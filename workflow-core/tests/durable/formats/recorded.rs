@@ -1,4 +1,4 @@
-//! Runs of which there are only the records: what is made of them is what whoever drives the run says of it.
+//! Runs known only by their records: the results equal those of the engine that drives them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item};
 
-/// A run is reported, explained and drawn by its records alone as by its handle. Called while nothing happens.
+/// Asserts that report, explanation and drawing from the records equal those of the handle. Called while the run is
+/// idle.
 pub(crate) async fn same_by_its_records<W: Workflow>(run: &RunHandle<W>, store: &MemoryStore) {
     let report = run.report_so_far().await.unwrap();
     let explanation = run.explain().await.unwrap();
@@ -31,12 +32,12 @@ pub(crate) async fn same_by_its_records<W: Workflow>(run: &RunHandle<W>, store: 
     assert_eq!(recorded.graph().to_json(), drawn.to_json());
 }
 
-/// As a store on disk hands them out: nothing of them is a value any more.
+/// The records as a store on disk returns them, without values in memory.
 fn as_read(records: &[Record]) -> Vec<Record> {
     serde_json::from_slice(&serde_json::to_vec(records).unwrap()).unwrap()
 }
 
-/// A report but for what only other journals tell, and when exactly executions began.
+/// A report without the facts of other journals and the exact start times of executions.
 fn facts(report: &RunReport) -> Value {
     let mut facts = told(report);
     for child in facts.get_mut("children").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -52,7 +53,7 @@ fn facts(report: &RunReport) -> Value {
     facts
 }
 
-/// As JSON, without the parameters that no event fills.
+/// As JSON, without parameters that have no event.
 fn told(what: &impl serde::Serialize) -> Value {
     let mut told = serde_json::to_value(what).unwrap();
     without_injected(&mut told);
@@ -91,7 +92,7 @@ fn journals() -> Vec<(String, Vec<Record>)> {
     journals
 }
 
-/// Everything that can be asked of what the records tell; its status, if they can be followed.
+/// Computes everything from the records; returns the status, if they can be replayed.
 fn looked_at(name: &str, records: &[Record]) -> Result<RunStatus, RecordedRunError> {
     let recorded = RecordedRun::of(&name.into(), records)?;
     let report = recorded.report();
@@ -104,7 +105,7 @@ fn looked_at(name: &str, records: &[Record]) -> Result<RunStatus, RecordedRunErr
 }
 
 #[test]
-fn every_beginning_of_a_journal_can_be_looked_at() {
+fn every_prefix_of_a_journal_can_be_read() {
     for (name, records) in journals() {
         for end in 0..=records.len() {
             let looked_at = looked_at(&name, &records[..end]);
@@ -119,7 +120,7 @@ fn every_beginning_of_a_journal_can_be_looked_at() {
     }
 }
 
-/// Whether an execution's batch goes on behind the end.
+/// Whether an execution's batch continues after the end.
 fn is_within_a_batch(records: &[Record], end: usize) -> bool {
     let is_of_batch = |record: &Record| match record {
         Record::TimerSet { .. } => true,
@@ -163,7 +164,7 @@ fn journals_that_tell_what_cannot_be_are_refused_or_followed_and_never_panic() {
     assert!(refused > 1_000 && followed > 1_000, "{refused} were refused, {followed} were followed");
 }
 
-/// A record with each of its numbers, one after the other, as another number.
+/// Variants of a record, each with one changed number.
 fn changed(line: &str) -> Vec<String> {
     let mut changed = Vec::new();
     let mut rest = 0;
@@ -257,7 +258,7 @@ fn a_run_is_read_by_the_last_table_and_what_does_not_fit_it_is_a_contradiction()
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_step_waits_and_what_waits_for_the_engine_is_shown_as_running() {
+async fn recorded_runs_show_step_limits_as_waiting_and_engine_limits_as_running() {
     struct Prints;
 
     #[workflow]

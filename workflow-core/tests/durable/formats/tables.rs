@@ -1,4 +1,4 @@
-//! The table that a journal has, and what it is good for without the program that wrote it (S41).
+//! The table in a journal, and its use without the program that wrote it (S41).
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn table_of<W: Workflow>() -> DependencyTable {
     DependencyTable::from_spec(W::TABLE).unwrap()
 }
 
-/// Every workflow that the tests cut.
+/// Every workflow of the crash tests.
 fn tables() -> Vec<DependencyTable> {
     vec![
         table_of::<Joins>(),
@@ -50,7 +50,7 @@ fn a_table_can_be_made_again_of_its_shape_as_json_has_it() {
             table.events().iter().map(|event| format!("{} ({})", event.name(), event.roles())).collect()
         };
         assert_eq!(names(&again), names(&table));
-        // What the scheduler goes by is drawn and forecast alike.
+        // Both tables give the same drawings and forecasts.
         let graph = |table: &DependencyTable| {
             let mut graph = table.graph();
             graph.nodes.iter_mut().for_each(|node| node.description = "".into());

@@ -1,4 +1,4 @@
-//! Types whose `Deserialize` panics: the run whose journal has such a value is refused, and no other notices (S43).
+//! Types whose `Deserialize` panics: the run whose journal has such a value is refused, and no other is affected (S43).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,7 +37,7 @@ struct Rang;
 #[event(request, reply = Touchy)]
 struct Ask;
 
-/// Ends when its timer has rung and somebody has replied.
+/// Ends when its timer has fired and its request has a reply.
 struct Wakes;
 
 #[workflow]
@@ -59,11 +59,11 @@ impl Wakes {
 }
 
 fn engine(store: &CrashStore) -> EngineBuilder {
-    // What is written on purpose here cannot be read.
+    // This test writes unreadable values on purpose.
     Engine::builder().replay_check(false).workflow(Wakes).store(store.clone()).clock(VirtualClock::new())
 }
 
-/// Three runs, of which the one in the middle cannot be read.
+/// Three runs; the middle one cannot be read.
 async fn started(engine: &Engine) -> Vec<workflow_core::RunHandle<Wakes>> {
     let mut runs = Vec::new();
     for (id, number) in [("a", 1), ("b", 13), ("c", 3)] {
@@ -84,7 +84,7 @@ fn is_told(difference: &Incompatibility) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_cannot_be_read_is_refused_and_all_others_go_on() {
+async fn an_unreadable_run_is_refused_and_all_others_continue() {
     let store = CrashStore::default();
     let first = engine(&store).build().unwrap();
     drop((started(&first).await, first));
@@ -102,7 +102,7 @@ async fn a_run_that_cannot_be_read_is_refused_and_all_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_cannot_be_loaded_again_stops_no_timer_of_another() {
+async fn a_run_that_cannot_be_reloaded_stops_no_timer_of_another() {
     let store = CrashStore::default();
     let engine = engine(&store).release_waiting_after(Duration::ZERO).build().unwrap();
     let runs = started(&engine).await;
@@ -150,7 +150,7 @@ impl Priced {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_configuration_cannot_be_read_is_refused_and_all_others_go_on() {
+async fn a_run_with_an_unreadable_configuration_is_refused_and_all_others_continue() {
     let store = CrashStore::default();
     let engine =
         || engine(&store).workflow(Priced).config(ConfigLayers::<Tariff>::defaults(2)).build().unwrap();
@@ -186,7 +186,7 @@ impl Raises {
 
 // S27, S39, S43
 #[tokio::test(start_paused = true)]
-async fn a_parent_whose_child_cannot_be_read_is_left_as_it_is_and_all_others_go_on() {
+async fn a_parent_of_an_unreadable_child_is_detached_and_other_runs_continue() {
     let store = CrashStore::default();
     let first = engine(&store).workflow(Raises).build().unwrap();
     let parent = first.start_with::<Raises>(Begin(1), RunOptions::new().id("p")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Events of an older shape, of a newer one, and of types that nobody knows (S43).
+//! Events of an older shape, of a newer one, and of unknown types (S43).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ mod old {
     }
 }
 
-/// Events as they are, with what `upgrade` makes of older ones.
+/// The present events, with `upgrade` for older ones.
 macro_rules! later {
     ($name:ident, $($upgrade:tt)*) => {
         mod $name {
@@ -126,7 +126,7 @@ fn engine<W: Workflow>(workflow: W, store: &Arc<MemoryStore>, clock: &VirtualClo
     engine.clock(clock.clone()).build().unwrap()
 }
 
-/// A run that waits, as bytes have it, once it has gone through a function.
+/// A waiting run, with its bytes changed by a function.
 async fn left<W: Workflow>(workflow: W, alter: fn(String) -> String) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::default());
     let clock = VirtualClock::new();
@@ -146,10 +146,10 @@ fn as_it_is(text: String) -> String {
     text
 }
 
-/// Why the workflow does not go on with the run.
+/// The reason why the workflow cannot resume the run.
 async fn refused<W: Workflow>(workflow: W, store: &Arc<MemoryStore>) -> String {
     let attached = engine(workflow, store, &VirtualClock::new()).attach::<W>("r").await;
-    let Err(ResumeError::Incompatible { difference, .. }) = attached else { panic!("it goes on") };
+    let Err(ResumeError::Incompatible { difference, .. }) = attached else { panic!("the run continues") };
     difference.to_string()
 }
 
@@ -166,11 +166,11 @@ async fn events_in_a_log_in_timers_and_of_requests_are_upgraded() {
     run.send(Note(20)).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Waiting);
     assert_eq!(run.outcome().await.unwrap(), Done(125));
-    // What was written stays as it is, and what is written has its version.
+    // Old records stay unchanged, and new records have the new version.
     let written = serde_json::to_string(&engine.history(run.id()).await.unwrap()).unwrap();
     assert!(written.contains(r#"{"type":"Line","data":"pens"}"#), "{written}");
     assert!(written.contains(r#"{"type":"Rang","version":3,"data":{"times":5}}"#), "{written}");
-    // It is read back like this too.
+    // It can be read back in this form too.
     let bytes: Vec<Record> = serde_json::from_str(&written).unwrap();
     assert_eq!(serde_json::to_string(&bytes).unwrap(), written);
 }
@@ -208,7 +208,7 @@ async fn a_later_version_than_the_workflow_knows_is_refused() {
     let attached = engine(old::Shop, &store, &VirtualClock::new()).attach::<old::Shop>("r").await;
     let Err(ResumeError::Incompatible { difference: Incompatibility::Table(differences), .. }) = attached
     else {
-        panic!("it goes on")
+        panic!("the run continues")
     };
     let told: Vec<String> = differences.iter().map(ToString::to_string).collect();
     let expected = [
@@ -217,7 +217,7 @@ async fn a_later_version_than_the_workflow_knows_is_refused() {
         "event `HowMany` has version 1 now, and had 2",
     ];
     assert_eq!(told, expected);
-    // Whatever the table says.
+    // Independent of the table.
     let store =
         left(old::Shop, |text| text.replace(r#""type":"Line","#, r#""type":"Line","version":7,"#)).await;
     let told = refused(old::Shop, &store).await;
@@ -249,7 +249,7 @@ async fn an_unknown_name_is_reported_and_kept_as_it_was_written() {
     assert_eq!(serde_json::to_string(ghost).unwrap(), raw);
 }
 
-/// The journal of a run that nobody writes, as lines.
+/// The journal of a run without a writer, as lines.
 #[derive(Debug)]
 struct Lines(Vec<String>);
 
@@ -284,7 +284,7 @@ impl EventStore for Lines {
     }
 }
 
-/// Why a journal of these lines is not read.
+/// The error of reading a journal with these lines.
 async fn unread(lines: Vec<String>) -> StoreError {
     let engine = Engine::builder().workflow(old::Shop).store(Lines(lines)).build().unwrap();
     let Err(ResumeError::Store(error)) = engine.attach::<old::Shop>("r").await else { panic!("it was read") };
@@ -305,12 +305,12 @@ async fn a_journal_of_a_later_format_is_refused_as_such() {
     let error = unread(begun_later.clone()).await;
     let StoreError::NewerFormat { position, format, known, .. } = error else { panic!("{error}") };
     assert_eq!((position, format, known), (Position(0), 2, JOURNAL_FORMAT));
-    // Also if it has records that there are none of here.
+    // Also with records that this version does not know.
     begun_later.push(r#"{"run_slept":{"for":"ever"}}"#.to_owned());
     let error = unread(begun_later).await;
     assert!(matches!(error, StoreError::NewerFormat { position: Position(0), .. }), "{error}");
 
-    // A later program went on with a run of an earlier one.
+    // A later program resumed a run of an earlier one.
     let mut resumed_later = lines.clone();
     let resumed = r#"{"run_resumed":{"format":2,"at":{"secs_since_epoch":946684900,"nanos_since_epoch":0}}}"#;
     resumed_later.extend([resumed.to_owned(), r#"{"run_slept":{"for":"ever"}}"#.to_owned()]);
@@ -324,7 +324,7 @@ async fn a_journal_of_a_later_format_is_refused_as_such() {
         )
     );
 
-    // What is merely broken is said to be.
+    // A merely broken journal is reported as such.
     let mut broken = lines;
     broken.push(r#"{"run_slept":{"for":"ever"}}"#.to_owned());
     assert!(matches!(unread(broken).await, StoreError::Corrupt { .. }));

@@ -1,4 +1,4 @@
-//! Children that other engines go on with.
+//! Children that other engines resume.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use super::*;
 /// The child that the parent waits for.
 const CHILD: &str = "p/delegate-x1.2";
 
-/// The engine of a process that was killed when a parent and its two children were under way, an hour ago.
+/// The engine of a process that was killed an hour ago, with a parent and its two children active.
 fn killed(engines: &Engines) -> Engine {
     let dead = engines.killed(engines.works("dead"), |engine| async move {
         start::<Delegates>(&engine, "p").await;
@@ -22,7 +22,7 @@ fn has_failed(journal: &[Record]) -> bool {
     journal.iter().any(|record| matches!(record, Record::ExecutionFailed { .. } | Record::RunEnded { .. }))
 }
 
-/// Whether an error is caused by a child that goes on in that engine.
+/// Whether an error is caused by a child that this engine drives.
 fn names(error: &RunError, engine: &Engine) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -36,7 +36,7 @@ fn names(error: &RunError, engine: &Engine) -> bool {
 
 // S40
 #[test]
-fn a_child_that_another_engine_drives_is_not_taken_and_its_parent_is_left() {
+fn a_child_that_another_engine_drives_is_not_claimed_and_its_parent_is_detached() {
     let engines = Engines::new();
     let dead = killed(&engines);
     runtime().block_on(async {

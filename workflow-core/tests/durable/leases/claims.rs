@@ -4,7 +4,7 @@ use workflow_core::{Observation, Observed, Observer};
 
 use super::*;
 
-/// What an engine's observers are told of how runs begin.
+/// The observed beginnings of an engine's runs.
 #[derive(Debug, Clone, Default)]
 struct Told(Arc<Mutex<Vec<String>>>);
 
@@ -63,7 +63,7 @@ fn runs_of_an_engine_that_is_gone_are_claimed_when_its_lease_has_run_out_and_not
 
 // S40
 #[test]
-fn of_two_engines_that_find_the_same_orphans_each_goes_on_with_its_own() {
+fn two_engines_that_find_the_same_orphans_claim_each_once() {
     const RUNS: usize = 40;
     let engines = Engines::new();
     let dead = engines.killed(engines.works("dead"), |engine| async move {
@@ -126,7 +126,7 @@ fn children_are_claimed_with_their_parents() {
 
 // S40
 #[test]
-fn who_comes_back_while_its_run_is_being_claimed_keeps_it() {
+fn an_engine_that_returns_while_its_run_is_being_claimed_keeps_the_run() {
     let engines = Engines::new();
     let back = engines.killed(engines.works("back"), |engine| async move {
         start::<Works>(&engine, "r").await.settled().await;
@@ -154,7 +154,7 @@ fn who_comes_back_while_its_run_is_being_claimed_keeps_it() {
 
 // S40
 #[test]
-fn a_run_that_somebody_writes_to_whenever_it_is_looked_at_is_not_taken() {
+fn a_run_under_constant_writes_is_not_claimed() {
     let engines = Engines::new();
     let back = engines.killed(engines.works("back"), |engine| async move {
         start::<Works>(&engine, "r").await.settled().await;
@@ -166,7 +166,7 @@ fn a_run_that_somebody_writes_to_whenever_it_is_looked_at_is_not_taken() {
         writes(usize::MAX);
         let error = engine.attach::<Works>("r").await.unwrap_err();
         assert!(matches!(error, ResumeError::Contended { .. }), "{error}");
-        // It takes its lease with what it writes when the run is looked at for the last time.
+        // The engine takes its lease with its write at the last read of the run.
         writes(3);
         let error = engine.attach::<Works>("r").await.unwrap_err();
         assert!(matches!(&error, ResumeError::Elsewhere { engine, .. } if engine == back.id()), "{error}");
@@ -176,7 +176,7 @@ fn a_run_that_somebody_writes_to_whenever_it_is_looked_at_is_not_taken() {
 }
 
 #[test]
-fn an_orphan_that_nobody_hosts_is_left_as_it_is() {
+fn an_orphan_of_an_unhosted_workflow_stays_unchanged() {
     let engines = Engines::new();
     let dead = engines.killed(engines.works("dead"), |engine| async move {
         start::<Works>(&engine, "r").await.settled().await;
@@ -195,7 +195,7 @@ fn an_orphan_that_nobody_hosts_is_left_as_it_is() {
 
 // S40
 #[test]
-fn a_run_that_is_named_like_a_child_and_is_none_is_claimed_wherever_the_run_above_goes_on() {
+fn a_root_run_named_like_a_child_is_claimed_independent_of_the_run_above() {
     let engines = Engines::new();
     let _dead = engines.killed(engines.works("dead"), |engine| async move {
         start::<Works>(&engine, "r/17").await.settled().await;

@@ -1,4 +1,4 @@
-//! Engines that leave their runs to others at once.
+//! Engines that detach their runs, so that others resume them at once.
 
 use std::pin::pin;
 
@@ -6,7 +6,7 @@ use workflow_core::SendError;
 
 use super::*;
 
-/// Works on something until it is dropped, unless it is the second who does.
+/// Works until it is dropped; the second attempt completes.
 struct Toils {
     is_second: bool,
     seen: Seen,
@@ -24,14 +24,14 @@ impl Toils {
     }
 }
 
-/// Engines that host it too, one after the other.
+/// Engines that also host it, one after the other.
 fn engine(engines: &Engines, who: &'static str, released_after: Duration) -> Engine {
     let toils = Toils { is_second: who == "other", seen: engines.seen.clone() };
     let builder = engines.builder(engines.works(who)).workflow(toils).release_waiting_after(released_after);
     builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap()
 }
 
-/// Whether the journal says nothing of an end, or of a failure that was none before.
+/// Whether the journal has neither an end nor an additional failure.
 async fn is_open(store: &Shared, run: &str) -> bool {
     let journal = store.journal(run).await;
     !journal.is_empty()
@@ -42,7 +42,7 @@ async fn is_open(store: &Shared, run: &str) -> bool {
 
 // S39, S40
 #[tokio::test(start_paused = true)]
-async fn runs_that_are_handed_over_go_on_elsewhere_at_once_and_do_everything_once() {
+async fn detached_runs_resume_elsewhere_at_once_and_do_everything_once() {
     let engines = Engines::new();
     let one = engine(&engines, "one", Duration::MAX);
     let waits = start::<Works>(&one, "waits").await;
@@ -92,7 +92,7 @@ async fn runs_that_are_handed_over_go_on_elsewhere_at_once_and_do_everything_onc
 
 // S40, S42
 #[tokio::test(start_paused = true)]
-async fn runs_that_were_let_go_of_are_handed_over_too() {
+async fn unloaded_runs_are_detached_too() {
     let engines = Engines::new();
     let one = engine(&engines, "one", Duration::ZERO);
     let run = start::<Works>(&one, "waits").await;
@@ -108,9 +108,9 @@ async fn runs_that_were_let_go_of_are_handed_over_too() {
     assert_eq!(run.outcome().await.unwrap(), Done(2));
 }
 
-// S38: what executions have returned is written, whenever it is that the engine hands over.
+// S38: results of executions are written, at any time of the hand-over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_done_by_then_is_not_repeated() {
+async fn work_done_before_the_hand_over_is_not_repeated() {
     for round in 0..50 {
         let engines = Engines::new();
         let build = |who| engines.builder(engines.works(who)).lease(LEASE).build().unwrap();
@@ -130,14 +130,14 @@ async fn what_was_done_by_then_is_not_repeated() {
         for run in 0..4 {
             let run = other.attach::<Works>(format!("w-{run}")).await.unwrap();
             let outcome = tokio::time::timeout(Duration::from_mins(1), run.outcome()).await;
-            assert_eq!(outcome.expect("it goes on").unwrap(), Done(2));
+            assert_eq!(outcome.expect("the run continues").unwrap(), Done(2));
         }
         other.hand_over(Duration::ZERO).await;
     }
 }
 
 #[tokio::test]
-async fn runs_in_memory_have_nowhere_to_go_on_and_are_cancelled() {
+async fn runs_in_memory_cannot_be_resumed_and_are_cancelled() {
     let seen = Seen::default();
     let engine = Engine::builder().workflow(Toils { is_second: false, seen }).build().unwrap();
     let run = engine.start::<Toils>(Begin(1)).await.unwrap();
@@ -145,7 +145,7 @@ async fn runs_in_memory_have_nowhere_to_go_on_and_are_cancelled() {
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
 }
 
-/// How the run ended, if it was cancelled.
+/// The reason of the run's cancel, if it was cancelled.
 async fn cancelled_for(store: &Shared, run: &str) -> Option<String> {
     match store.journal(run).await.pop() {
         Some(Record::RunEnded { status: RunStatus::Cancelled, error, .. }) => error,
@@ -171,7 +171,7 @@ async fn a_run_that_is_cancelled_meanwhile_ends_with_all_its_children() {
 
 // S31
 #[tokio::test(start_paused = true)]
-async fn a_handle_cancels_a_run_that_is_about_to_be_left() {
+async fn a_handle_cancels_a_run_that_is_about_to_be_detached() {
     let engines = Engines::new();
     let one = engine(&engines, "one", Duration::MAX);
     let run = start::<Works>(&one, "waits").await;

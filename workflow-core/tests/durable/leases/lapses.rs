@@ -1,4 +1,4 @@
-//! Engines that are there and could not renew their leases in time.
+//! Live engines that could not renew their leases in time.
 
 use std::pin::pin;
 
@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// How often it was written that the run is still its engine's.
+/// The number of records that the engine keeps the run.
 async fn kept(store: &Shared, run: &str) -> usize {
     let journal = store.journal(run).await;
     journal.iter().filter(|record| matches!(record, Record::RunKept { .. })).count()
@@ -14,7 +14,7 @@ async fn kept(store: &Shared, run: &str) -> usize {
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn who_has_lost_its_lease_begins_nothing_until_it_has_it_again() {
+async fn an_engine_without_its_lease_begins_nothing_until_it_has_the_lease_again() {
     let engines = Engines::new();
     let engine = engines.engine("one");
     let run = start::<Works>(&engine, "r").await;
@@ -40,7 +40,7 @@ async fn a_renewal_that_fails_and_succeeds_in_time_makes_no_difference() {
     let run = start::<Works>(&engine, "r").await;
     run.settled().await;
     for _ in 0..10 {
-        // Never longer than from one renewal to the next, and at another time in each round.
+        // At most the time between two renewals, and different in each round.
         engines.store.refuse(Some(&engine));
         sleep(Duration::from_secs(9)).await;
         engines.store.refuse(None);
@@ -59,7 +59,7 @@ async fn runs_that_were_claimed_meanwhile_end_before_they_begin_anything() {
     let (works, tries) = (start::<Works>(&one, "w").await, start::<TriesAgain>(&one, "t").await);
     works.settled().await;
     assert_eq!(other.resume_open_runs().await.unwrap().elsewhere.len(), 2);
-    // It does not know that it has lost them: to the store more time has passed than to itself.
+    // The engine does not know that it has lost them: more time has passed for the store than for itself.
     engines.store.refuse(Some(&one));
     engines.store.pass(LEASE);
     sleep(LEASE).await;

@@ -1,4 +1,4 @@
-//! Handles on runs that go on, wait in a store, or have ended; and who may drive a run (S33, S40, S42).
+//! Handles on runs that are active, wait in a store, or have ended; and run ownership (S33, S40, S42).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use workflow_testkit::VirtualClock;
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
 
-/// A store that knows the batches that it was given. Clones are one store.
+/// A store that records its batches. Clones are one store.
 #[derive(Debug, Clone, Default)]
 struct Batches {
     kept: Arc<MemoryStore>,
     given: Arc<Mutex<Vec<(RunId, Position, Batch)>>>,
     /// The run whose next batch it refuses.
     refuses: Arc<Mutex<Option<RunId>>>,
-    /// Whoever has it for themselves keeps batches from being taken.
+    /// An exclusive lock delays batches.
     taking: Arc<RwLock<()>>,
 }
 
@@ -30,7 +30,7 @@ impl Batches {
         self.given.lock().unwrap().len()
     }
 
-    /// What is there after so many batches, as bytes have it.
+    /// A store with the first batches, read back from bytes.
     async fn first(&self, batches: usize) -> Self {
         let given: Vec<_> = self.given.lock().unwrap().iter().take(batches).cloned().collect();
         let store = Self::default();
@@ -41,7 +41,7 @@ impl Batches {
         store
     }
 
-    /// What was written before the first such record: a store may have been given batches one by one.
+    /// A store with the batches before the first such record.
     async fn before(&self, is_it: fn(&Record) -> bool) -> Self {
         let given: Vec<_> = self.given.lock().unwrap().clone();
         let store = Self::default();
@@ -106,7 +106,7 @@ impl EventStore for Batches {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_is_found_by_its_id() {
+async fn an_active_run_is_found_by_its_id() {
     let engine = Engine::builder().workflow(Asks).workflow(Joins).build().unwrap();
     let run = engine.start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap();
     run.settled().await;
@@ -137,7 +137,7 @@ async fn what_is_not_there_or_is_of_another_workflow_is_refused() {
     );
 }
 
-/// Asks by way of a child.
+/// Makes its request in a child.
 struct Delegates;
 
 #[workflow]
@@ -150,7 +150,7 @@ impl Delegates {
 
 // S33
 #[tokio::test]
-async fn the_request_of_a_child_is_answered_by_whoever_attaches_to_it() {
+async fn a_caller_that_attaches_to_a_child_can_answer_its_request() {
     let engine = Engine::builder().workflow(Delegates).workflow(Asks).build().unwrap();
     let run = engine.start_with::<Delegates>(Begin(2), RunOptions::new().id("r")).await.unwrap();
     until(async || engine.running().len() == 2).await;
@@ -164,7 +164,7 @@ async fn the_request_of_a_child_is_answered_by_whoever_attaches_to_it() {
 
 // S40
 #[tokio::test]
-async fn whoever_goes_on_with_a_run_fences_off_whoever_drove_it() {
+async fn resuming_a_run_fences_off_its_previous_owner() {
     let store = Batches::default();
     let engine = || Engine::builder().workflow(Asks).store(store.clone()).build().unwrap();
     let (first, second) = (engine(), engine());
@@ -180,12 +180,12 @@ async fn whoever_goes_on_with_a_run_fences_off_whoever_drove_it() {
     assert_eq!(after.outcome().await.unwrap(), Done(0));
 }
 
-/// Two find a run before either has written that it goes on with it.
+/// Two engines read a run before either has written that it resumes it.
 async fn two_go_on_with_a_run() {
     let store = Batches::default();
     let engine = || Engine::builder().workflow(Asks).store(store.clone()).build().unwrap();
     engine().start_with::<Asks>(Begin(1), RunOptions::new().id("r")).await.unwrap().settled().await;
-    // Whoever began it has written all that it had to.
+    // The first owner has written everything.
     until(async || store.runs(&RunQuery::new()).await.unwrap()[0].run.status == RunStatus::Waiting).await;
     let engines = [engine(), engine()];
     let held = store.taking.write().await;
@@ -205,19 +205,19 @@ async fn two_go_on_with_a_run() {
 
 // S40
 #[tokio::test]
-async fn of_two_who_go_on_with_a_run_one_does() {
+async fn only_one_of_two_engines_resumes_a_run() {
     two_go_on_with_a_run().await;
 }
 
 // S40
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_who_go_on_with_a_run_on_two_threads_one_does() {
+async fn only_one_of_two_engines_on_two_threads_resumes_a_run() {
     for _ in 0..50 {
         two_go_on_with_a_run().await;
     }
 }
 
-/// Asks by way of a child, beside something that comes from outside.
+/// Makes a request in a child, beside an outside event.
 struct Interrupted;
 
 #[workflow]
@@ -235,7 +235,7 @@ impl Interrupted {
 
 // S38, S40
 #[tokio::test]
-async fn the_children_of_a_run_that_cannot_be_written_are_left_as_they_are_too() {
+async fn the_children_of_a_run_whose_write_fails_stay_unchanged_too() {
     let store = Batches::default();
     let engine = || {
         let engine = Engine::builder().workflow(Interrupted).workflow(Asks).store(store.clone());
@@ -265,7 +265,7 @@ async fn the_children_of_a_run_that_cannot_be_written_are_left_as_they_are_too()
     assert!(claimed.iter().any(|record| matches!(record, Record::RunResumed { .. })), "{claimed:?}");
 }
 
-/// Gathers, and then needs something from outside.
+/// Gathers, and then needs an outside event.
 struct Gathers;
 
 #[workflow]
@@ -286,7 +286,7 @@ impl Gathers {
     }
 }
 
-/// Takes the only place and keeps it.
+/// Takes the only permit and keeps it.
 struct Blocks;
 
 #[workflow]
@@ -297,9 +297,9 @@ impl Blocks {
     }
 }
 
-// S39: the gather was due before anything else came.
+// S39: the gather was due before any other event.
 #[tokio::test]
-async fn a_run_that_goes_on_without_a_place_keeps_the_order_of_its_log() {
+async fn a_run_resumed_without_a_permit_keeps_the_order_of_its_log() {
     let whole = Batches::default();
     let engine = Engine::builder().workflow(Gathers).store(whole.clone()).build().unwrap();
     let run = engine.start_with::<Gathers>(Begin(3), RunOptions::new().id("r")).await.unwrap();
@@ -322,7 +322,7 @@ async fn a_run_that_goes_on_without_a_place_keeps_the_order_of_its_log() {
 
 // S36, S42
 #[tokio::test(start_paused = true)]
-async fn what_was_due_while_nobody_looked_comes_at_once_and_in_order() {
+async fn timers_due_without_an_owner_fire_at_once_and_in_order() {
     let store = Batches::default();
     let clock = VirtualClock::new();
     let engine = Engine::builder().workflow(Waits).store(store.clone()).clock(clock.clone()).build().unwrap();
@@ -341,7 +341,7 @@ async fn what_was_due_while_nobody_looked_comes_at_once_and_in_order() {
 
 // S36, S37
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_was_chosen_goes_on_and_attempts_are_counted_on() {
+async fn a_chosen_delay_continues_and_attempts_stay_counted() {
     let (store, clock) = (Batches::default(), VirtualClock::new());
     let host = |store: &Batches| {
         Engine::builder().workflow(Retries).store(store.clone()).clock(clock.clone()).build().unwrap()
@@ -406,7 +406,7 @@ mod earlier {
     }
 }
 
-/// The same with a step and an optional input more.
+/// The same with an additional step and optional input.
 mod later {
     use super::*;
 
@@ -439,7 +439,7 @@ mod later {
     }
 }
 
-/// The same, and its first step has another name.
+/// The same, with another name of its first step.
 mod renamed {
     use super::*;
 
@@ -459,7 +459,7 @@ mod renamed {
     }
 }
 
-/// The same, and its first step needs something that was not there.
+/// The same, with another required input of its first step.
 mod narrower {
     use super::*;
 
@@ -500,7 +500,7 @@ async fn steps_and_optional_inputs_may_be_added() {
 
 // S41
 #[tokio::test]
-async fn what_does_not_lead_to_the_journal_any_more_is_refused_and_leaves_the_run_as_it_was() {
+async fn a_workflow_that_contradicts_the_journal_is_refused_and_the_run_stays_unchanged() {
     let store = begun().await;
     let before = store.journal(&RunId::new("r")).await.len();
     let engine = Engine::builder().workflow(renamed::Shop).store(store.clone()).build().unwrap();

@@ -1,4 +1,4 @@
-//! Runs that nest 10,000 deep do not need a deep stack: reports, ends, resumes and drops go from run to run (S31, S39).
+//! Runs nested 10,000 deep need no deep stack: reports, ends, resumes and drops iterate over the runs (S31, S39).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use workflow_core::{ChildReport, EngineBuilder, MemoryStore, RunOptions, RunRepo
 
 use crate::fixtures::{Begin, Done, Note, until};
 
-/// How deep runs nest.
+/// The depth of nested runs.
 const DEPTH: u32 = 10_000;
 
-/// What a thread has for its stack.
+/// The stack size of a thread.
 const STACK: usize = 2 << 20;
 
-/// How deep runs nest that are resumed, on a stack that is smaller by as much: their ids are long, and a journal is found
-/// by its id.
+/// The depth of resumed runs, on a stack that is smaller in proportion: their ids are long, and journals are found by
+/// id.
 const RESUMED: (u32, usize) = (2_000, STACK / 5);
 
-/// Nests as deep as it is told, and shows the depth.
+/// Nests to the given depth, and displays the depth.
 struct S;
 
 #[workflow]
@@ -38,7 +38,7 @@ impl S {
     }
 }
 
-/// On a thread with so small a stack, on which everything is polled and dropped.
+/// Runs the work on a thread with this stack size, including all polls and drops.
 fn on_a_stack_of(bytes: usize, work: impl AsyncFnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(bytes).spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -60,7 +60,7 @@ async fn start(engine: &Engine, depth: u32) -> workflow_core::RunHandle<S> {
     engine.start_with::<S>(Begin(depth), RunOptions::new().id("r")).await.unwrap()
 }
 
-/// Waits until all are there, and answers the lowest.
+/// Waits until all runs exist, and replies to the lowest.
 async fn lowest(engine: &Engine, depth: u32) -> workflow_core::RunHandle<S> {
     until(async || engine.running().len() == depth as usize + 1).await;
     let ids = engine.running();
@@ -101,7 +101,7 @@ fn runs_that_nest_deeply_are_cancelled_and_dropped() {
         run.cancel("enough").await.unwrap();
         assert_eq!((run.status(), lowest.status()), (RunStatus::Cancelled, RunStatus::Cancelled));
         drop(run);
-        // The last that knows those above it.
+        // The last reference to those above it.
         drop((engine, lowest));
     });
 }
@@ -134,7 +134,7 @@ fn runs_that_nest_deeply_are_resumed() {
         lowest(&other, depth).await.send(Note(0)).await.unwrap();
         assert_eq!(run.outcome().await.unwrap(), Done(depth));
         assert_eq!(depth_of(&run.report().await.unwrap()), depth);
-        // Each belongs to the one before it.
+        // Each run is the child of the one before.
         assert!(other.remove_run(run.id()).await.unwrap());
     });
 }

@@ -1,5 +1,5 @@
-//! Children that an earlier process has begun, and that their parents find again: what their journals say counts, whoever
-//! goes on with them first, and their parents show what they show (S25, S31, S39).
+//! Children of an earlier process that their parents find again. Their journals count, independent of which engine
+//! resumes them first, and their parents display their items (S25, S31, S39).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::shapes::Asks;
 /// The id of the only child.
 const CHILD: &str = "r/first-x1.1";
 
-/// How a child is set up.
+/// The configuration of a child.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Setting {
     factor: u32,
@@ -33,7 +33,7 @@ struct Heard(u32);
 #[event(external)]
 struct Word(u32);
 
-/// Shows every word, and the note that it waits for.
+/// Displays every word, and the note that it waits for.
 struct Listens;
 
 #[workflow]
@@ -55,7 +55,7 @@ impl Listens {
     }
 }
 
-/// Takes longer than any time that it is given.
+/// Takes longer than any timeout.
 struct Sleeps;
 
 #[workflow]
@@ -67,7 +67,7 @@ impl Sleeps {
     }
 }
 
-/// What a parent does in one process.
+/// The behaviour of a parent in one process.
 #[derive(Debug, Clone)]
 enum Does {
     /// Nothing at all.
@@ -83,14 +83,14 @@ enum Does {
     StartsAndFails,
 }
 
-/// A parent that does in this process what it may not have done in the one before, once it may go on.
+/// A parent with the given behaviour in this process, once its gate opens.
 #[derive(Debug, Clone)]
 struct Parent {
     does: Does,
     gates: Gates,
 }
 
-/// When a parent may go on, and whether it has its started child.
+/// Gates for the parent, and whether it has its started child.
 #[derive(Debug, Clone)]
 struct Gates {
     goes: Arc<Semaphore>,
@@ -102,7 +102,7 @@ impl Gates {
         Self { goes: Arc::new(Semaphore::new(goes)), has_child: Arc::new(Semaphore::new(0)) }
     }
 
-    /// The parent goes on until it has its child.
+    /// Lets the parent continue until it has its child.
     async fn open(&self) {
         self.goes.add_permits(1);
         until(async || self.has_child.available_permits() > 0).await;
@@ -150,14 +150,14 @@ fn engine(does: Does, store: impl EventStore) -> Engine {
     gated(does, store, &Gates::new(1))
 }
 
-/// An engine whose parent may go on when its gate is open.
+/// An engine whose parent continues when its gate opens.
 fn gated(does: Does, store: impl EventStore, gates: &Gates) -> Engine {
     let parent = Parent { does, gates: gates.clone() };
     let engine = Engine::builder().workflow(parent).workflow(Listens).workflow(Sleeps).workflow(Asks);
     engine.config(Setting { factor: 1 }).store(store).build().unwrap()
 }
 
-/// What a store has at this moment, as bytes have it, in a store that nobody uses yet.
+/// A copy of a store's present content, read back from bytes.
 pub(crate) async fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
     let copy = MemoryStore::default();
     for stored in store.runs(&RunQuery::new().at_most(10_000)).await.unwrap() {
@@ -169,7 +169,7 @@ pub(crate) async fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
     Arc::new(copy)
 }
 
-/// What is left of a process that died when the parent and its child were waiting, if it had a child.
+/// The store of a process that died when the parent and its child, if any, were waiting.
 async fn left_by(does: Does) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::default());
     let has_child = !matches!(does, Does::Hangs);
@@ -254,7 +254,7 @@ async fn a_child_of_another_workflow_than_is_asked_for_is_refused() {
 
 // S39
 #[tokio::test]
-async fn a_run_that_is_nobodys_child_or_another_kind_of_child_is_refused() {
+async fn a_root_run_or_another_kind_of_child_is_refused() {
     let store = left_by(Does::Hangs).await;
     let other = engine(Does::Hangs, Arc::clone(&store));
     other.start_with::<Listens>(Begin(1), RunOptions::new().id(CHILD)).await.unwrap();
@@ -286,7 +286,7 @@ async fn a_parent_stops_whose_child_has_no_beginning() {
     assert!(text.starts_with("the store kept the run from going on: "), "{text}");
 }
 
-/// What a parent's viewer sees of its child until the parent has ended, and what is taken back.
+/// The child's items that the parent's viewer receives until the parent has ended, with retractions.
 async fn seen(mut shown: DisplayStream) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(item) = shown.next().await {
@@ -304,7 +304,7 @@ async fn seen(mut shown: DisplayStream) -> Vec<String> {
 
 // S25
 #[tokio::test]
-async fn what_a_started_child_shows_is_shown_by_its_parent_when_both_go_on() {
+async fn items_of_a_started_child_appear_at_its_parent_when_both_resume() {
     for does in [Does::Starts, Does::StartsAndWaits] {
         let engine = engine(does.clone(), left_by(does).await);
         let resumed = engine.resume_open_runs().await.unwrap();
@@ -322,7 +322,7 @@ async fn what_a_started_child_shows_is_shown_by_its_parent_when_both_go_on() {
 
 // S25
 #[tokio::test]
-async fn what_a_child_shows_before_its_parent_asks_for_it_is_shown_once_and_taken_back_with_its_attempt() {
+async fn items_of_a_child_before_its_parent_asks_for_it_appear_once_and_are_retracted_with_its_attempt() {
     let store = left_by(Does::StartsAndFails).await;
     let gates = Gates::new(0);
     let engine = gated(Does::StartsAndFails, store, &gates);
@@ -341,7 +341,7 @@ async fn what_a_child_shows_before_its_parent_asks_for_it_is_shown_once_and_take
 
 // S31, S40
 #[tokio::test]
-async fn a_child_that_went_on_before_its_parent_asked_for_it_is_left_with_its_parent() {
+async fn a_child_resumed_before_its_parent_asked_for_it_is_detached_with_its_parent() {
     let store = left_by(Does::Runs(Begin(3), RunOptions::new())).await;
     let engine = engine(Does::Runs(Begin(3), RunOptions::new()), Arc::clone(&store));
     let child = engine.attach::<Listens>(CHILD).await.unwrap();
@@ -352,7 +352,7 @@ async fn a_child_that_went_on_before_its_parent_asked_for_it_is_left_with_its_pa
         children.iter().any(|child| child.status == RunStatus::Waiting)
     })
     .await;
-    // Somebody else writes to the parent, which finds out when it writes again.
+    // Another writer appends to the parent, which notices at its next write.
     let listed = store.runs(&RunQuery::new()).await.unwrap();
     let stored = listed.into_iter().find(|stored| stored.id.as_str() == "r").unwrap();
     let kept = Record::RunKept { at: std::time::SystemTime::now() };
@@ -366,7 +366,7 @@ async fn a_child_that_went_on_before_its_parent_asked_for_it_is_left_with_its_pa
 
 // S25
 #[tokio::test]
-async fn what_a_child_shows_before_its_parent_goes_on_is_shown_when_that_asks_for_it() {
+async fn items_of_a_child_resumed_before_its_parent_appear_when_the_parent_asks_for_it() {
     let store = left_by(Does::StartsAndWaits).await;
     let gates = Gates::new(0);
     let engine = gated(Does::StartsAndWaits, store, &gates);
@@ -383,7 +383,7 @@ async fn what_a_child_shows_before_its_parent_goes_on_is_shown_when_that_asks_fo
     assert_eq!(seen(shown).await, ["r/first-x1.1 heard 1", "r/first-x1.1 heard 5"]);
 }
 
-/// Goes on with a parent and its started child, and says how it came out.
+/// Resumes a parent and its started child, and returns their outcome.
 async fn goes_on(engine: &Engine) {
     let resumed = engine.resume_open_runs().await.unwrap();
     assert!(resumed.refused.is_empty() && resumed.error.is_none(), "{resumed:?}");
@@ -395,9 +395,9 @@ async fn goes_on(engine: &Engine) {
     assert_eq!(parent.report().await.unwrap().children[0].status, RunStatus::Completed);
 }
 
-// S31, S39: one goes on with the child because it is open, the other because it asks for it.
+// S31, S39: one caller resumes the child because it is open, the other because it asks for it.
 #[tokio::test]
-async fn of_two_who_find_a_child_at_the_same_time_both_have_it() {
+async fn two_callers_that_find_a_child_at_the_same_time_both_get_it() {
     let left = left_by(Does::StartsAndWaits).await;
     for read in 1..=12 {
         for polls in [0, 1, 2, 3, 5, 8, 13, 21, 34] {
@@ -410,7 +410,7 @@ async fn of_two_who_find_a_child_at_the_same_time_both_have_it() {
 
 // S31, S39
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_who_find_a_child_on_two_threads_both_have_it() {
+async fn two_callers_that_find_a_child_on_two_threads_both_get_it() {
     let left = left_by(Does::StartsAndWaits).await;
     for _ in 0..100 {
         goes_on(&engine(Does::StartsAndWaits, copy(&left).await)).await;
@@ -419,7 +419,7 @@ async fn of_two_who_find_a_child_on_two_threads_both_have_it() {
 
 // S39
 #[tokio::test]
-async fn what_goes_on_is_told_although_the_list_of_runs_breaks_off() {
+async fn resumed_runs_are_reported_although_the_list_of_runs_breaks_off() {
     const RUNS: usize = 1_001;
     let store = Arc::new(MemoryStore::default());
     let before = engine(Does::Hangs, Arc::clone(&store));

@@ -1,4 +1,4 @@
-//! Runs that are let go of while they wait, and loaded again (S30, S42).
+//! Runs that are unloaded while they wait, and reloaded (S30, S42).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::shapes::{Ask, Asks, Waits};
 
 mod held_up;
 
-/// How many runs were let go of, and how many were loaded again.
+/// The numbers of unloaded and of reloaded runs.
 #[derive(Debug, Clone, Default)]
 struct Told(Arc<(AtomicUsize, AtomicUsize)>);
 
@@ -35,14 +35,14 @@ impl Told {
         self.0.1.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many were let go of and not loaded again.
+    /// Waits until this many runs are unloaded.
     async fn are_away(&self, runs: usize) {
         let away = async {
             while self.released() - self.loaded() != runs {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(Duration::from_mins(1), away).await.expect("runs that wait are let go of");
+        timeout(Duration::from_mins(1), away).await.expect("waiting runs are unloaded");
     }
 }
 
@@ -60,7 +60,7 @@ impl Observer for Told {
     }
 }
 
-/// An engine that lets go of what waits at once, and who is told of it.
+/// An engine that unloads waiting runs at once, and the observed numbers.
 fn forgetful(store: impl EventStore) -> (EngineBuilder, Told) {
     let told = Told::default();
     let engine = Engine::builder().workflow(Asks).workflow(Waits).workflow(Shows).store(store);
@@ -81,7 +81,7 @@ fn has_ended(journal: &[Record]) -> bool {
 }
 
 #[tokio::test]
-async fn a_run_that_was_let_go_of_does_what_its_handles_want() {
+async fn an_unloaded_run_serves_its_handles() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.build().unwrap();
     let run = start(&engine, "r").await;
@@ -107,7 +107,7 @@ async fn a_run_that_was_let_go_of_does_what_its_handles_want() {
 }
 
 #[tokio::test]
-async fn no_task_is_left_of_runs_that_wait_for_people_and_one_of_all_that_wait_for_timers() {
+async fn runs_that_wait_for_replies_have_no_task_and_all_that_wait_for_timers_share_one() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.build().unwrap();
     let tasks = || Handle::current().metrics().num_alive_tasks();
@@ -130,7 +130,7 @@ async fn no_task_is_left_of_runs_that_wait_for_people_and_one_of_all_that_wait_f
 }
 
 #[test]
-fn at_most_two_hundred_bytes_are_left_of_a_run_that_nobody_has_a_handle_on() {
+fn an_unloaded_run_without_handles_takes_at_most_two_hundred_bytes() {
     const RUNS: usize = 4_000;
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let store = Arc::new(MemoryStore::default());
@@ -169,7 +169,7 @@ async fn timers_come_when_they_are_due() {
     assert_eq!(since.elapsed().as_secs(), 60);
 }
 
-/// Shows what it is sent.
+/// Displays received events.
 struct Shows;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -187,7 +187,7 @@ impl Shows {
 
 // S25
 #[tokio::test]
-async fn a_viewer_goes_on_seeing_what_is_shown() {
+async fn a_viewer_continues_across_an_unload() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.build().unwrap();
     let run = engine.start_with::<Shows>(Begin(1), RunOptions::new().id("r")).await.unwrap();
@@ -205,7 +205,7 @@ async fn a_viewer_goes_on_seeing_what_is_shown() {
 
 // S31
 #[tokio::test]
-async fn it_is_cancelled_by_a_handle_by_a_guard_and_with_its_engine() {
+async fn an_unloaded_run_is_cancelled_by_a_handle_by_a_guard_and_with_its_engine() {
     let store = Arc::new(MemoryStore::default());
     let (engine, told) = forgetful(Arc::clone(&store));
     let engine = engine.build().unwrap();
@@ -231,7 +231,7 @@ async fn it_is_cancelled_by_a_handle_by_a_guard_and_with_its_engine() {
 
 // S31
 #[tokio::test]
-async fn a_guard_is_enough_to_cancel_it() {
+async fn a_guard_alone_cancels_an_unloaded_run() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.build().unwrap();
     let guard = start(&engine, "r").await.cancel_on_drop("nobody looks");
@@ -272,7 +272,7 @@ async fn an_engine_whose_timers_have_fired_goes_with_its_last_handle() {
     crate::fixtures::until(async || Arc::strong_count(&store) == 1).await;
 }
 
-/// A store that cannot be read now and then.
+/// A store whose reads fail while the test says so.
 #[derive(Debug, Clone, Default)]
 struct Unread(Arc<MemoryStore>, Arc<Mutex<bool>>);
 
@@ -350,7 +350,7 @@ async fn a_timer_that_is_due_while_the_store_cannot_be_read_comes_when_it_can() 
 
 // S40
 #[tokio::test]
-async fn a_run_that_another_engine_went_on_with_is_lost_without_effect() {
+async fn a_run_that_another_engine_resumed_is_lost_without_effect() {
     let store = Arc::new(MemoryStore::default());
     let (engine, told) = forgetful(Arc::clone(&store));
     let engine = engine.build().unwrap();
@@ -369,7 +369,7 @@ async fn a_run_that_another_engine_went_on_with_is_lost_without_effect() {
 
 // S42
 #[tokio::test]
-async fn it_is_the_engines_all_the_while() {
+async fn an_unloaded_run_stays_owned_by_its_engine() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.build().unwrap();
     drop(start(&engine, "r").await);
@@ -387,7 +387,7 @@ async fn it_is_the_engines_all_the_while() {
 
 // S33
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_that_come_and_go_each_gets_its_own_reply_once() {
+async fn each_of_many_unloading_runs_gets_its_own_reply_once() {
     const RUNS: u32 = 100;
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.build().unwrap();
@@ -400,7 +400,7 @@ async fn of_many_that_come_and_go_each_gets_its_own_reply_once() {
             loop {
                 let Ok(open) = run.requests().await else { return refused };
                 for request in open {
-                    // Others answer too.
+                    // Other tasks reply too.
                     refused += u32::from(run.reply(request.id::<Ask>().unwrap(), 1).await.is_err());
                 }
                 tokio::task::yield_now().await;
@@ -436,7 +436,7 @@ survive! {
 
 // S30
 #[tokio::test(start_paused = true)]
-async fn what_a_run_waits_for_is_listed_until_it_goes_on() {
+async fn the_waits_of_a_run_are_listed_until_it_continues() {
     let store = Arc::new(MemoryStore::default());
     let clock = VirtualClock::new();
     let engine = Engine::builder().workflow(Asks).workflow(Waits).workflow(Shows);

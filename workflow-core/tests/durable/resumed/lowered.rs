@@ -1,5 +1,5 @@
-//! Limits of an engine decide what may begin, and not what a journal means (S39): runs that were written under high ones
-//! are reported, looked back at and resumed under low ones, and end with a typed error where something new is too much.
+//! Limits of an engine decide what may begin, not what a journal means (S39). Runs written under high limits are
+//! reported, read and resumed under low ones, and end with a typed error where new work exceeds a limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 use crate::formats::recorded::same_by_its_records;
 use crate::resumed::found::copy;
 
-/// How many executions are at work in one process, and how many were at most; they end when they may.
+/// The number of active executions in one process, and its maximum; they end when allowed.
 #[derive(Debug, Default)]
 struct Busy {
     now: AtomicU32,
@@ -43,7 +43,7 @@ impl Busy {
     }
 }
 
-/// Works on four items, and waits for a note: five executions and nine events, and one of each behind the note.
+/// Works on four items, and waits for a note: five executions and nine events, and one more of each after the note.
 struct Grows(Arc<Busy>);
 
 #[workflow]
@@ -69,7 +69,7 @@ fn grows(busy: &Arc<Busy>, store: &Arc<MemoryStore>) -> EngineBuilder {
     Engine::builder().workflow(Grows(Arc::clone(busy))).store(Arc::clone(store))
 }
 
-/// What a process leaves of a run that waits, and of one that has ended.
+/// The store of a process with a waiting run and an ended one.
 async fn waiting_and_ended() -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::default());
     let engine = grows(&Arc::default(), &store).build().unwrap();
@@ -84,7 +84,7 @@ async fn waiting_and_ended() -> Arc<MemoryStore> {
     copy(&store).await
 }
 
-/// Both runs are what they were, under a limit below what they have; then the one that waits is sent a note. How it ends.
+/// Both runs are unchanged under a limit below what they have. Then the waiting one gets a note; returns how it ends.
 async fn under(lower: impl FnOnce(EngineBuilder) -> EngineBuilder) -> RunError {
     let store = waiting_and_ended().await;
     let engine = lower(grows(&Arc::default(), &store)).build().unwrap();
@@ -99,7 +99,7 @@ async fn under(lower: impl FnOnce(EngineBuilder) -> EngineBuilder) -> RunError {
     same_by_its_records(&waits, &store).await;
     let _ = waits.send(Note(1)).await;
     let error = waits.outcome().await.unwrap_err();
-    // Under the old limits it stays what it came to.
+    // Under the old limits its outcome stays the same.
     let engine = grows(&Arc::default(), &copy(&store).await).build().unwrap();
     assert_eq!(engine.attach::<Grows>("waits").await.unwrap().status(), RunStatus::Failed);
     error
@@ -144,7 +144,7 @@ async fn executions_that_an_earlier_process_was_at_run_one_by_one_as_well() {
     let engine = grows(&busy, &store).max_concurrent_executions(4).build().unwrap();
     let run = engine.start_with::<Grows>(Begin(4), RunOptions::new().id("r")).await.unwrap();
     until(async || busy.most() == 4).await;
-    // Behind the batch that they follow from the journal has another, and then the notes of those who resumed it.
+    // After the batch that they follow from, the journal has another batch and the records of two resumes.
     run.send(Note(1)).await.unwrap();
     drop(run);
     for _ in 0..2 {
@@ -170,7 +170,7 @@ struct Word(String);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Said(String);
 
-/// Says what it hears at great length.
+/// Emits large texts about its notes.
 struct Talks(Arc<Busy>);
 
 #[workflow]
@@ -217,7 +217,7 @@ async fn events_that_are_larger_than_they_may_be_now_stay_and_new_ones_are_refus
     waits.send(Note(1)).await.unwrap();
     assert_eq!(waits.outcome().await.unwrap(), Done(500));
 
-    // Here the large event is taken again, and makes another one, which is new.
+    // Here a step takes the large event again, and emits another, which is new.
     let works = engine.attach::<Talks>("works").await.unwrap();
     let error = works.outcome().await.unwrap_err();
     let RunError::StepFailed { step, source, .. } = &error else { panic!("{error:?}") };
@@ -227,7 +227,7 @@ async fn events_that_are_larger_than_they_may_be_now_stay_and_new_ones_are_refus
     same_by_its_records(&works, &store).await;
 }
 
-/// A child of the given depth, which works where it is deepest.
+/// A child of the given depth; the deepest one works.
 struct Nests(Arc<Busy>);
 
 #[workflow]
@@ -248,7 +248,7 @@ fn nests(busy: &Arc<Busy>, store: &Arc<MemoryStore>) -> EngineBuilder {
 
 // S39
 #[tokio::test]
-async fn children_that_nest_deeper_than_they_may_now_go_on_and_no_others_begin() {
+async fn children_beyond_a_lowered_depth_continue_and_no_others_begin() {
     let (store, busy) = (Arc::new(MemoryStore::default()), Busy::hanging());
     let engine = nests(&busy, &store).max_child_depth(4).build().unwrap();
     let run = engine.start_with::<Nests>(Begin(4), RunOptions::new().id("r")).await.unwrap();
@@ -261,10 +261,10 @@ async fn children_that_nest_deeper_than_they_may_now_go_on_and_no_others_begin()
         assert_eq!(run.outcome().await.unwrap(), Done(5), "children nest {limit} deep at most");
         assert_eq!(run.report().await.unwrap().children.len(), 1);
         let error = engine.start::<Nests>(Begin(limit + 1)).await.unwrap().outcome().await.unwrap_err();
-        // Of the deepest, in the errors of those above.
+        // The deepest error, inside the errors of those above.
         let text = error.to_string();
         assert!(text.contains(&format!("children nest {limit} deep at most")), "{text}");
-        // What has ended is looked back at as ever.
+        // Ended runs can be read as before.
         let engine = nests(&Arc::default(), &copy(&store).await).max_child_depth(0).build().unwrap();
         let again = engine.attach::<Nests>("r").await.unwrap();
         assert_eq!(again.outcome().await.unwrap(), Done(5));

@@ -1,5 +1,5 @@
-//! Runs that are removed leave nothing: no journals of children, no contexts, and no handles that answer for the next run
-//! of the id. Nor do runs whose process was killed between their end and the removal of their contexts (S26, S31).
+//! Removed runs leave nothing: no journals of children, no contexts, and no handles that answer for the next run of the
+//! id. The same holds for runs whose process was killed between their end and the removal of their contexts (S26, S31).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,7 @@ use workflow_core::{
 
 use crate::fixtures::{Begin, Done, Item, Note, until};
 
-/// A store of contexts from which nothing is cleared for as long as the test says so: the process is killed before.
-/// Clones are one store.
+/// A store of contexts whose clearing the test can block, as if the process were killed before. Clones are one store.
 #[derive(Clone, Default)]
 struct Kept {
     contexts: Arc<MemoryContexts>,
@@ -29,7 +28,7 @@ impl Kept {
         self.keeps.store(keeps, Ordering::SeqCst);
     }
 
-    /// The scopes that have something, as text.
+    /// The non-empty scopes, as text.
     async fn scopes(&self) -> Vec<String> {
         let scopes = self.contexts.scopes(None, usize::MAX).await.unwrap();
         scopes.iter().map(ToString::to_string).collect()
@@ -84,7 +83,7 @@ impl ContextStore for Kept {
         after: Option<&'a ContextScope>,
         at_most: usize,
     ) -> BoxFuture<'a, Result<Vec<ContextScope>, ContextError>> {
-        // Page by page, whatever is asked for.
+        // Page by page, for any requested size.
         self.contexts.scopes(after, at_most.min(1))
     }
 
@@ -93,13 +92,13 @@ impl ContextStore for Kept {
     }
 }
 
-/// Counts in both of its contexts, and says whether it was the first to: 11 if it was.
+/// Counts in both contexts, and returns 11 if it was the first in both.
 async fn count(run: &RunContext, thread: &ThreadContext) -> Result<u32, ContextError> {
     let counted = 10 * run.increment("count", 1).await? + thread.increment("count", 1).await?;
     Ok(u32::try_from(counted).unwrap())
 }
 
-/// Runs a child, which runs one, down to 0, and starts one that waits for a note if it is to.
+/// Runs nested children down to 0, and optionally starts one that waits for a note.
 struct Nests {
     starts: bool,
 }
@@ -187,7 +186,7 @@ async fn stored(store: &MemoryStore) -> Vec<String> {
     runs.into_iter().map(|stored| stored.id.to_string()).collect()
 }
 
-/// In a process of its own, which is killed once every run has ended and before any context is cleared.
+/// Runs the work in a process that is killed once every run has ended and before any context is cleared.
 fn killed(store: &Arc<MemoryStore>, contexts: &Kept, work: impl AsyncFnOnce(&Engine)) {
     contexts.keep(true);
     let process = Builder::new_current_thread().enable_all().build().unwrap();
@@ -211,7 +210,7 @@ async fn a_run_is_removed_with_its_children_and_all_contexts_and_its_id_is_as_ne
     // Its id begins like that of a child.
     start::<Waits>(&engine, "r/other", 0).await.cancel("enough").await.unwrap();
     for _ in 0..3 {
-        // The same children, which find nothing of those before them.
+        // The same children, which find nothing of the earlier ones.
         let run = start::<Nests>(&engine, "r", 3).await;
         assert_eq!(run.outcome().await.unwrap(), Done(11));
         assert_eq!(stored(&store).await.len(), 5);
@@ -278,9 +277,9 @@ async fn children_go_with_the_runs_that_no_rule_keeps() {
     kept.outcome().await.unwrap();
     let run = start::<Copes>(&engine, "r", 0).await;
     assert_eq!(run.outcome().await.unwrap(), Done(1));
-    // The thread was its alone, and its child wrote to it.
+    // The thread belonged to this run alone, and its child wrote to it.
     assert!(contexts.scopes().await.is_empty(), "{:?}", contexts.scopes().await);
-    // The child failed, and is not kept for that.
+    // The child failed, but the rule does not keep it.
     let rules = Retention::none().failed();
     assert_eq!(engine.retain(&rules.clone().workflow("Copes")).await.unwrap(), 2);
     assert_eq!(stored(&store).await, ["kept", "kept/first-x1.1", "kept/first-x1.1/first-x1.1"]);
@@ -289,7 +288,7 @@ async fn children_go_with_the_runs_that_no_rule_keeps() {
     assert_eq!(again.outcome().await.unwrap(), Done(1));
 }
 
-/// What is left by a process that was killed when its runs had ended and had not cleared their contexts.
+/// The store of a process that was killed when its runs had ended, with their contexts.
 fn left() -> (Arc<MemoryStore>, Kept) {
     let (store, contexts) = (Arc::default(), Kept::default());
     killed(&store, &contexts, async |engine| {
@@ -313,7 +312,7 @@ fn nothing_is_left_of_runs_that_have_ended_once_runs_are_resumed() {
     let next = Builder::new_current_thread().enable_all().build().unwrap();
     next.block_on(async {
         let engine = engine(&store, &contexts, false);
-        // One that goes on, and one that the store does not know.
+        // An open run, and one that the store does not know.
         let open = start::<Waits>(&engine, "open", 0).await;
         until(async || open.status() == RunStatus::Waiting).await;
         let unknown = ContextScope::Run("unknown".into());

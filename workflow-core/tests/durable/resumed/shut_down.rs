@@ -1,5 +1,5 @@
-//! An engine that has shut down, or handed its runs over, has let go of everything, also of a store that never answers;
-//! and a store that panics harms no run but the one that asked (S31, S38).
+//! An engine that has shut down, or detached its runs, holds nothing more, even with a store that never answers; and a
+//! panicking store harms only the run that called it (S31, S38).
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,11 +20,11 @@ use workflow_testkit::VirtualClock;
 use crate::fixtures::{Begin, Done, Item, Note};
 use crate::shapes::{Asks, Waits};
 
-/// What becomes of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Mood {
-    /// It is answered once others had their turn.
+    /// The store answers after other tasks' turns.
     Answers,
     /// It is never answered.
     Hangs,
@@ -34,7 +34,7 @@ enum Mood {
     PanicsLater,
 }
 
-/// A store that goes wrong when the test says so.
+/// A store that misbehaves on the test's command.
 #[derive(Debug, Default)]
 struct Moody {
     kept: MemoryStore,
@@ -88,7 +88,7 @@ impl EventStore for Moody {
     }
 }
 
-/// Works until a note comes, and longer if it is to.
+/// Works until a note arrives, and optionally longer.
 struct Works;
 
 #[workflow]
@@ -134,8 +134,8 @@ async fn end(engine: &Engine, hands_over: bool, at_most: Duration) {
     if hands_over { engine.hand_over(at_most).await } else { engine.shut_down(at_most).await }
 }
 
-/// One engine with runs of every kind, which ends while some of them begin, end, are let go of and are loaded. Says who
-/// still has its store and its contexts.
+/// Ends an engine with runs of every kind, while some of them begin, end, unload and reload. Returns the remaining
+/// references to its store and contexts.
 async fn ends(round: usize) {
     let (store, contexts) = (Arc::<Moody>::default(), Arc::<MemoryContexts>::default());
     let gone: (Weak<Moody>, Weak<MemoryContexts>) = (Arc::downgrade(&store), Arc::downgrade(&contexts));
@@ -152,14 +152,14 @@ async fn ends(round: usize) {
     for _ in 0..round % 40 {
         tokio::task::yield_now().await;
     }
-    // It is about to end, or to be loaded.
+    // The run is about to end, or to be reloaded.
     let mut sent = Box::pin(maybe_done(works[1].send(Note(1))));
     let mut asked = Box::pin(maybe_done(asks.requests()));
     let (_, _) = (futures::poll!(&mut sent), futures::poll!(&mut asked));
     for _ in 0..round % 3 {
         tokio::task::yield_now().await;
     }
-    // Nobody waits for that long. Who loads a run is polled: it has the run's lock.
+    // No call waits that long. The task that loads a run is polled: it has the run's lock.
     let ended = end(&engine, round.is_multiple_of(2), Duration::MAX);
     let ((), (), ()) = futures::join!(ended, &mut sent, &mut asked);
     for status in [works[0].status(), works[1].status(), parent.status(), asks.status(), timed.status()] {
@@ -174,19 +174,19 @@ async fn ends(round: usize) {
     drop(engine);
     let left = (gone.0.upgrade().is_some(), gone.1.upgrade().is_some());
     assert_eq!(left, (false, false), "round {round}: the store, the contexts");
-    // For the handles, which are there until here.
+    // Drops the handles, which have lived until here.
     drop((works, parent, asks, timed));
 }
 
 // S31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_of_an_engine_that_has_ended_has_its_store_and_no_handle_says_that_its_run_goes_on() {
+async fn an_ended_engine_holds_no_store_and_all_its_handles_report_an_end() {
     for round in 0..500 {
         ends(round).await;
     }
 }
 
-/// An engine whose store stops to answer while runs wait for it in every way. Says how all calls ended that waited.
+/// An engine whose store stops answering while runs wait for it in every way. Returns how all waiting calls ended.
 async fn hangs(hands_over: bool) {
     let store = Arc::<Moody>::default();
     let engine = builder(&store).clock(VirtualClock::new()).max_concurrent_runs_of::<Works>(2);
@@ -197,7 +197,7 @@ async fn hangs(hands_over: bool) {
     let parent = start::<Delegates>(&engine, "parent", 1).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(released.status(), RunStatus::Waiting);
-    // Of the two permits one is left: nobody polls who waits for the second.
+    // One of the two permits is free: the waiter for the second is not polled.
     let blocks = start::<Works>(&engine, "blocks", 1).await;
     let mut queued = pin!(engine.start::<Works>(Begin(0)));
     assert!(futures::poll!(queued.as_mut()).is_pending());
@@ -244,7 +244,7 @@ async fn hangs(hands_over: bool) {
         assert!(status.is_ended(), "{status}");
     }
     let late = timeout(Duration::from_hours(1), futures::future::join3(queued, forgotten, same)).await;
-    let (queued, forgotten, same) = late.expect("who was not polled is told too");
+    let (queued, forgotten, same) = late.expect("an unpolled caller gets its answer too");
     assert!(matches!(queued, Err(StartError::ShutDown)), "{queued:?}");
     assert!(
         matches!(forgotten, Err(StartError::Store(StoreError::ShutDown) | StartError::ShutDown)),
@@ -268,7 +268,7 @@ async fn an_engine_hands_over_in_time_although_its_store_never_answers() {
 
 // S38
 #[tokio::test]
-async fn a_store_that_panics_is_an_error_of_who_asked_it() {
+async fn a_panic_in_a_store_is_an_error_of_its_caller() {
     for mood in [Mood::Panics, Mood::PanicsLater] {
         let store = Arc::<Moody>::default();
         let engine = builder(&store).build().unwrap();

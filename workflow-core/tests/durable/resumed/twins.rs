@@ -1,5 +1,5 @@
-//! A child is found again by its id in every process (S39): of each journal that a process leaves, the next one makes the
-//! runs that the first would have made, and none beside them.
+//! Every process finds a child again by its id (S39): from each journal that a process leaves, the next one makes the
+//! same runs as the first, and no others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use workflow_core::{ErrorClass, EventStore, MemoryStore, Retries, RetryPolicy, R
 use crate::fixtures::{Begin, Done, Item, Part};
 use crate::resumed::found::copy;
 
-/// A store that is copied after every append: what a process leaves that is killed there.
+/// A store that is copied after every append: the content if the process is killed there.
 #[derive(Clone, Default)]
 struct Photographed {
     kept: Arc<MemoryStore>,
@@ -23,7 +23,7 @@ impl EventStore for Photographed {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         let (all, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
-            // One after the other, so that each copy is of one append more.
+            // Serialised, so that each copy has one append more.
             let mut left = all.left.lock().await;
             all.kept.append(&run, expected, batch).await?;
             left.push(copy(&all.kept).await);
@@ -52,7 +52,7 @@ impl EventStore for Photographed {
     }
 }
 
-/// How often children were begun and ended, in all processes.
+/// The numbers of begun and ended children, over all processes.
 #[derive(Debug, Clone, Default)]
 struct Counts {
     ended: Arc<AtomicU32>,
@@ -75,7 +75,7 @@ impl Child {
     }
 }
 
-/// Its child is started behind a precondition, by a second attempt, beside executions that no precondition stands before.
+/// Starts its child behind a precondition, in a second attempt, beside executions without preconditions.
 struct Parent;
 
 fn at_once() -> RetryPolicy {

@@ -1,5 +1,5 @@
-//! Runs over a store that goes wrong now and then (S38–S40): whichever calls do, every run ends here, those that the store
-//! let down are left open, and go on to where they would have come when the store is well again.
+//! Runs over a store that fails occasionally (S38–S40). For any failing calls, every run ends here. Runs stopped by the
+//! store stay open, and resume to the same end when the store works again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::shapes::{
     Ask, Asks, Branches, Catches, Fails, FailsAll, Joins, Lists, Loops, Pairs, Parents, Retries, Stalls,
 };
 
-/// How many seeds each workflow is tried with.
+/// The number of seeds per workflow.
 const SEEDS: u64 = 60;
 
-/// How long a run may take, in virtual time: much longer than any does.
+/// The time limit of a run, in virtual time: much longer than any takes.
 const PATIENCE: Duration = Duration::from_hours(24);
 
 const ALL: [Fault; 5] = [Fault::Refused, Fault::AnswerLost, Fault::Conflict, Fault::Late(1), Fault::Late(20)];
 
-/// A conflict at the beginning of a child says that its id is another's, which is for the step to deal with.
+/// A conflict at the beginning of a child means that its id is taken, which the step has to handle.
 const BUT_FOR_CONFLICTS: [Fault; 4] = [Fault::Refused, Fault::AnswerLost, Fault::Late(1), Fault::Late(20)];
 
-/// What outlives an engine.
+/// The state that survives an engine.
 struct World {
     kept: CrashStore,
     contexts: Arc<MemoryContexts>,
@@ -48,7 +48,7 @@ impl World {
     }
 }
 
-/// What a run comes to, in a form that can be compared. What it asks is answered.
+/// The outcome of a run, in a comparable form. Replies to its requests.
 async fn outcome<W: Workflow<Output = Done>>(run: &RunHandle<W>) -> Result<Done, RunError> {
     let driven = async {
         while !run.settled().await.is_ended() {
@@ -58,7 +58,7 @@ async fn outcome<W: Workflow<Output = Done>>(run: &RunHandle<W>) -> Result<Done,
                     drop(run.reply(RequestId::<Ask>::new(request.seq()), number + 1).await);
                 }
             }
-            // It may wait for a timer or a retry.
+            // The run may wait for a timer or a retry.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         run.outcome().await
@@ -73,7 +73,7 @@ fn text(outcome: &Result<Done, RunError>) -> String {
     }
 }
 
-/// Whether the store has let a run down.
+/// Whether the store stopped the run.
 fn was_let_down(outcome: &Result<Done, RunError>) -> bool {
     matches!(outcome, Err(RunError::Store { .. } | RunError::Conflict { .. }))
 }
@@ -82,8 +82,8 @@ async fn start<W: Workflow>(engine: &Engine, id: &str, number: u32) -> Result<Ru
     engine.start_with::<W>(Begin(number), RunOptions::new().id(id)).await
 }
 
-/// Runs with faults, goes on without them, and comes to what an uninterrupted run comes to. Says whether the store let
-/// it down.
+/// Runs with faults, resumes without them, and compares the outcome with an uninterrupted run. Returns whether the
+/// store stopped the run.
 async fn goes_on<W: Workflow<Output = Done>>(
     number: u32,
     faulty: impl FnOnce(CrashStore) -> FaultyStore<CrashStore>,
@@ -102,7 +102,7 @@ async fn goes_on<W: Workflow<Output = Done>>(
     if let Some(first) = first.filter(|_| !is_let_down) {
         assert_eq!(text(&first), whole, "{faulty:?}");
     }
-    // Nobody wrote how it ended but for the run itself, whose answer may be lost.
+    // Only the run itself wrote its end, and the store's answer may be lost.
     let stored = world.kept.runs(&RunQuery::new()).await.unwrap();
     let left = stored.iter().find(|stored| stored.id.as_str() == "r").map(|stored| stored.run.status);
     assert!(
@@ -114,7 +114,7 @@ async fn goes_on<W: Workflow<Output = Done>>(
     let resumed = well.resume_open_runs().await.unwrap();
     assert!(resumed.refused.is_empty(), "{:?}, {faulty:?}", resumed.refused);
     let run = match well.attach::<W>("r").await {
-        // Not even its beginning was kept.
+        // The store has not even kept the beginning.
         Err(ResumeError::UnknownRun { .. }) => start::<W>(&well, "r", number).await.unwrap(),
         found => found.unwrap(),
     };
@@ -122,7 +122,7 @@ async fn goes_on<W: Workflow<Output = Done>>(
     (is_let_down, faulty)
 }
 
-/// With one fault at each append in turn, of the run and its children, until there is none left.
+/// Injects one fault at each append of the run and its children in turn, until there is none left.
 async fn goes_on_from_each_append<W: Workflow<Output = Done>>(number: u32, fault: Fault) -> u64 {
     let mut append = 1;
     loop {
@@ -168,7 +168,7 @@ goes_on! {
     children: Parents, 3, BUT_FOR_CONFLICTS;
 }
 
-/// Makes do without its child.
+/// Continues without its child.
 struct Copes;
 
 #[workflow]
@@ -184,9 +184,9 @@ impl Copes {
     }
 }
 
-// S39: that the store is away says nothing of how a child ends.
+// S39: a store outage says nothing about how a child ends.
 #[tokio::test(start_paused = true)]
-async fn no_step_is_told_that_the_store_has_let_down_its_child() {
+async fn no_step_sees_the_store_failure_of_its_child() {
     for fault in [Fault::Refused, Fault::AnswerLost] {
         let appends = goes_on_from_each_append::<Copes>(4, fault).await;
         assert!(appends > 6, "{appends} appends");
@@ -196,7 +196,7 @@ async fn no_step_is_told_that_the_store_has_let_down_its_child() {
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_child_is_written_by_somebody_else_stops() {
+async fn a_run_whose_child_is_written_by_another_engine_stops() {
     let world = World::new();
     let store = FaultyStore::new(world.kept.clone()).fail(StoreCall::Append, 4, Fault::Conflict);
     let run = start::<Copes>(&world.engine(store.clone()), "r", 4).await.unwrap();
@@ -236,10 +236,10 @@ async fn some_end<W: Workflow>(run: &RunHandle<W>) -> Result<(), RunError> {
     run.outcome().await.map(drop)
 }
 
-/// A store that keeps parts of batches breaks its contract. What becomes of such a run is nobody's promise; but it ends,
-/// waits, or is refused, and others know nothing of it.
+/// A store that keeps parts of batches breaks its contract, so nothing is promised for such a run. But it ends, waits,
+/// or is refused, and does not affect others.
 #[tokio::test(start_paused = true)]
-async fn what_a_torn_batch_leaves_is_refused_or_comes_to_some_end() {
+async fn a_run_with_a_torn_batch_is_refused_or_ends() {
     for append in 1..=12 {
         for kept in 0..4 {
             let world = World::new();
@@ -263,7 +263,7 @@ async fn what_a_torn_batch_leaves_is_refused_or_comes_to_some_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_journal_that_cannot_be_read_is_refused_and_the_others_go_on() {
+async fn an_unreadable_journal_is_refused_and_other_runs_continue() {
     let world = World::new();
     let engine = world.engine(world.kept.clone());
     for id in ["a", "b", "c"] {

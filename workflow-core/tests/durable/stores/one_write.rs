@@ -1,4 +1,4 @@
-//! What a store keeps in one write takes effect batch by batch all the same (S38, S39, S47).
+//! Batches that share one write still take effect batch by batch (S38, S39, S47).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,17 +15,17 @@ use workflow_core::{
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 use crate::resumed::found::copy;
 
-/// A store that confirms late: from some time on, no append is kept before it may be.
+/// A store that confirms late: from some point on, it keeps appends only when allowed.
 #[derive(Clone)]
 struct LateStore(Arc<Late>);
 
 struct Late {
     kept: Arc<MemoryStore>,
     waits: AtomicBool,
-    /// What waits to be kept, oldest first.
+    /// The waiting appends, oldest first.
     appends: Mutex<Vec<Vec<Record>>>,
     may_keep: Semaphore,
-    /// Confirms nothing any more.
+    /// Whether the store no longer confirms anything.
     is_silent: AtomicBool,
 }
 
@@ -85,7 +85,7 @@ impl EventStore for LateStore {
 #[event(external)]
 struct Ping;
 
-/// What the steps of one process did, and which of them may end.
+/// The actions of one process's steps, and which of them may end.
 struct Seen {
     read: Mutex<Vec<u32>>,
     annotated: Mutex<Vec<u32>>,
@@ -100,7 +100,7 @@ impl Seen {
     }
 }
 
-/// Each page is read, and annotated with the note that comes while its branch is open.
+/// Each page is read, and annotated with the note that arrives while its branch is open.
 struct Pages(Arc<Seen>);
 
 #[workflow]
@@ -135,7 +135,7 @@ fn engine(seen: &Arc<Seen>, store: impl EventStore) -> Engine {
     Engine::builder().workflow(Pages(Arc::clone(seen))).store(store).build().unwrap()
 }
 
-/// Lets the run and whoever sends to it come to where they wait for the store.
+/// Lets the run and its senders proceed until they wait for the store.
 async fn others() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -150,7 +150,7 @@ fn is_note(record: &Record) -> bool {
     matches!(record, Record::EventLogged { cause: Cause::Outside, event, .. } if event.name() == "Note")
 }
 
-/// What is left of a process in which the last work of the first page and then a note came to the store in one write.
+/// The store of a process in which the last work of the first page and then a note shared one write.
 async fn left() -> Arc<MemoryStore> {
     let (store, seen) = (LateStore::new(), Seen::new());
     let engine = engine(&seen, store.clone());
@@ -158,7 +158,7 @@ async fn left() -> Arc<MemoryStore> {
     let run = engine.start_with::<Pages>(Begin(2), RunOptions::new().id("r")).await.unwrap();
     until(async || seen.read.lock().unwrap().len() == 2).await;
     store.waits.store(true, Ordering::SeqCst);
-    // While this is not kept, what follows gathers behind it.
+    // While the store has not kept this, later batches queue behind it.
     let pinged = tokio::spawn({
         let run = run.clone();
         async move { run.send(Ping).await }
@@ -195,7 +195,7 @@ async fn a_note_behind_the_last_work_of_a_branch_in_one_write_is_only_for_the_br
     let (store, seen) = (left().await, Seen::new());
     let engine = engine(&seen, Arc::clone(&store));
     let run = engine.attach::<Pages>("r").await.unwrap();
-    // What had not ended runs again, and what had not begun runs.
+    // Unfinished executions run again, and pending ones run.
     until(async || !seen.annotated.lock().unwrap().is_empty()).await;
     assert_eq!(*seen.read.lock().unwrap(), [1]);
     seen.may_end[1].add_permits(1);

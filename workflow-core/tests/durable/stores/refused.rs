@@ -23,7 +23,7 @@ mod same;
 /// The store refuses records with this text.
 const UNWANTED: &str = "unwanted";
 
-/// Why the store refuses something.
+/// The reason for a refusal.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     #[error("nobody wants that")]
@@ -32,18 +32,18 @@ enum Refusal {
     TooMany(usize),
 }
 
-/// A store of bytes that refuses what it does not want, and that a test can hold up. Clones are one store.
+/// A store of bytes that refuses unwanted records, and that a test can block. Clones are one store.
 #[derive(Clone)]
 struct Picky {
     kept: CrashStore,
-    /// The most records that it takes at once.
+    /// The maximum number of records per write.
     most: usize,
     /// Whether it refuses the record.
     refuses: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
     /// Each write takes a permit.
     gate: Arc<Semaphore>,
     writes: Arc<Mutex<Vec<Write>>>,
-    /// Whether it asks for events that have their JSON.
+    /// Whether it declares that it serialises.
     serialises: bool,
 }
 
@@ -73,7 +73,7 @@ impl Picky {
         Self { most: records, ..Self::default() }
     }
 
-    /// Takes so many writes at once, and no more before it is [opened](Self::open).
+    /// Accepts this many writes at once, and no more before it is [opened](Self::open).
     fn held_after(self, writes: usize) -> Self {
         Self { gate: Arc::new(Semaphore::new(writes)), ..self }
     }
@@ -82,7 +82,7 @@ impl Picky {
         self.gate.add_permits(Semaphore::MAX_PERMITS / 2);
     }
 
-    /// Holds up every write from here on.
+    /// Blocks every write from now on.
     fn hold(&self) {
         self.gate.forget_permits(usize::MAX);
     }
@@ -159,14 +159,14 @@ async fn start<W: Workflow>(engine: &Engine, number: u32) -> RunHandle<W> {
     engine.start_with::<W>(Begin(number), RunOptions::new().id("r")).await.unwrap()
 }
 
-/// That the store did not want something is all that is wrong.
+/// Asserts that the only problem is the unwanted text.
 fn assert_unwanted(error: &StoreError) {
     let StoreError::Unserialisable { source } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref(), Some(&Refusal::Unwanted));
     assert_eq!(error.to_string(), "the store refuses what it was given: nobody wants that");
 }
 
-/// The journal can be read without the workflow, and says this.
+/// Reads the journal without the workflow, and returns the run.
 async fn recorded(store: &Picky) -> RecordedRun {
     RecordedRun::of(&"r".into(), &store.records(&"r".into()).await).unwrap()
 }
@@ -181,7 +181,7 @@ struct Text(String);
 #[event(external)]
 struct Said(String);
 
-/// Leaves much at the same time.
+/// Emits much at the same time.
 struct Wide {
     leaves: u32,
     returned: Arc<AtomicUsize>,
@@ -218,13 +218,13 @@ async fn branches_that_end_while_one_write_is_pending_complete_over_a_store_of_a
     assert_eq!(run.outcome().await.unwrap(), Done(18_000));
     let (writes, report) = (store.writes(), run.report().await.unwrap());
     assert!(writes.iter().all(|write| write.is_taken), "{writes:?}");
-    // More than 900 events were on their way at once.
+    // More than 900 events were pending at once.
     assert!(writes[2..].iter().any(|write| write.records > 900), "{writes:?}");
     assert!(report.violations.is_empty() && report.quality == Quality::Clean, "{report}");
     assert_eq!(recorded(&store).await.report().log.len(), report.log.len());
 }
 
-/// Takes less at once than a write may hold, and still all of it.
+/// The store accepts less at once than a write may contain, but still gets everything.
 #[tokio::test]
 async fn a_write_that_is_too_large_for_the_store_is_repeated_batch_by_batch() {
     let store = Picky::of_at_most(101).held_after(2);
@@ -239,9 +239,9 @@ async fn a_write_that_is_too_large_for_the_store_is_repeated_batch_by_batch() {
     assert_eq!(run.report().await.unwrap().quality, Quality::Clean);
 }
 
-/// Makes texts of items, of which the store does not want some.
+/// Makes texts of items; the store does not want some of them.
 struct Texts {
-    /// Which.
+    /// The unwanted items.
     unwanted: &'static [u32],
     returned: Arc<AtomicUsize>,
 }
@@ -270,7 +270,7 @@ impl Texts {
     }
 }
 
-/// The same, and makes do without.
+/// The same, but continues without them.
 struct Copes(Texts);
 
 #[workflow]
@@ -329,7 +329,7 @@ async fn a_batch_that_the_store_refuses_fails_its_execution_with_the_stores_reas
         _ => None,
     });
     assert_eq!(failed.as_deref(), Some("the store refuses what it was given: nobody wants that"));
-    // Refused with the others, refused alone, and none after that.
+    // Refused with the others, then alone, and never tried again.
     let refused = store.writes().iter().filter(|write| !write.is_taken).count();
     assert_eq!(refused, 2, "{:?}", store.writes());
 }
@@ -365,7 +365,7 @@ async fn a_refused_batch_is_a_failure_that_can_be_caught_and_the_run_is_resumed(
     }
 }
 
-/// Takes texts from outside until there are two, and asks for one.
+/// Takes texts from outside until there are two, and requests one.
 struct Listens;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -407,7 +407,7 @@ async fn a_refused_send_is_an_error_of_its_caller_and_later_sends_work() {
     let before = store.records(run.id()).await.len();
     assert_refused(run.send(said(UNWANTED)).await, "Said");
     assert_refused(run.reply(request, UNWANTED.into()).await, "Ask.reply");
-    // The run waits as before, and its journal has nothing of it but that.
+    // The run waits as before, and its journal has nothing else.
     assert_eq!(run.settled().await, RunStatus::Waiting);
     let after = store.records(run.id()).await;
     assert!(after[before..].iter().all(|record| matches!(record, Record::RunWaiting { .. })), "{after:?}");
@@ -495,7 +495,7 @@ async fn the_event_of_a_timer_that_the_store_refuses_ends_the_run_with_the_reaso
     let error = run.outcome().await.unwrap_err();
     let RunError::Store { source } = &error else { panic!("{error:?}") };
     assert_unwanted(source);
-    // Its journal is left as it is: a store that takes it goes on with the run.
+    // Its journal is unchanged: with a store that accepts the record the run continues.
     let well = Engine::builder().workflow(Rings).store(store.kept.clone()).clock(VirtualClock::new());
     let well = well.build().unwrap();
     well.resume_open_runs().await.unwrap();
@@ -514,7 +514,7 @@ struct Told(String);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Alarm(u32);
 
-/// Two steps set a timer each; the store does not want what the first one says besides.
+/// Two steps set a timer each; the store does not want the first one's other event.
 struct Alarms;
 
 #[workflow]
@@ -557,7 +557,7 @@ async fn a_timer_of_a_refused_batch_never_was_though_it_fired_before_the_refusal
     assert_eq!(recorded(&store).await.status(), RunStatus::Completed);
 }
 
-/// Ends with what the store does not want, while other things go on.
+/// Ends with an unwanted event, while other work is active.
 struct Ends {
     slow: Arc<Semaphore>,
     slow_began: Arc<AtomicUsize>,
@@ -638,7 +638,7 @@ impl Ends {
 
 // S28: nothing has ended before the store has it.
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_end_the_store_refuses_goes_on_with_all_that_is_in_flight() {
+async fn a_run_whose_end_the_store_refuses_continues_with_all_executions_in_flight() {
     let store = Picky::default();
     let (slow, slow_began, asked, attempts) =
         (Arc::new(Semaphore::new(0)), Arc::default(), Arc::default(), Arc::default());
@@ -681,9 +681,9 @@ async fn a_run_that_is_cancelled_while_a_batch_is_refused_is_cancelled() {
     assert_eq!((recorded.status(), recorded.report().log.len()), (RunStatus::Cancelled, report.log.len()));
 }
 
-/// The store is away when the run wants to know what it has.
+/// The store fails when the run wants to read its journal.
 #[tokio::test]
-async fn a_store_that_is_away_when_a_refused_run_reads_its_journal_ends_the_run() {
+async fn an_outage_while_a_refused_run_reads_its_journal_ends_the_run() {
     let store = Picky::default();
     let faulty = workflow_testkit::FaultyStore::new(store.clone());
     let faulty = faulty.fail(workflow_testkit::StoreCall::Read, 2, workflow_testkit::Fault::Refused);

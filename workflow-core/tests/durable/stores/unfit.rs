@@ -1,4 +1,4 @@
-//! Events that a store could not give back are refused before they enter a run, and take nothing else with them.
+//! Events that a store could not read back are refused before they enter a run, and nothing else is affected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use workflow_testkit::{CrashStore, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Item};
 
-/// A value of which some kinds are unfit.
+/// A value; some of its kinds are unfit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Data {
     Prices(Vec<Option<f64>>),
@@ -30,7 +30,7 @@ enum Data {
     Trap(Trap),
 }
 
-/// Does not let itself be serialised.
+/// Fails to serialise.
 #[derive(Debug, Clone, Deserialize)]
 enum Trap {
     Fails,
@@ -46,7 +46,7 @@ impl Serialize for Trap {
     }
 }
 
-/// JSON of so many levels. An event that holds it as a variant of [`Data`] has one more.
+/// JSON with this many levels. An event with it as a variant of [`Data`] has one more.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
@@ -55,7 +55,7 @@ fn fine() -> Data {
     Data::Prices(vec![Some(1.5), None])
 }
 
-/// Every kind of unfit value, and what is said of it.
+/// Every kind of unfit value, and its error.
 fn unfit() -> Vec<(Data, &'static str, &'static str)> {
     vec![
         (Data::Prices(vec![None, Some(f64::NAN)]), "Prices[1]", "the number is NaN or infinite"),
@@ -81,11 +81,11 @@ struct Told(Data);
 #[event(request, reply = Data)]
 struct Ask;
 
-/// What a step makes of an order to emit something.
+/// A step's event with the given data.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Made(Data);
 
-/// Takes from outside whatever there is.
+/// Takes every kind of outside event.
 struct Takes;
 
 #[workflow]
@@ -109,7 +109,7 @@ fn named(id: &str) -> RunOptions {
     RunOptions::new().id(id)
 }
 
-/// Whether an error says which event is unfit, where, and why.
+/// Asserts that an error names the unfit event, the path, and the problem.
 fn says(event: &str, path: &str, problem: &str, found: (&str, &str, &UnfitValue), text: &str) {
     assert_eq!(found.0, event);
     assert!(found.1.starts_with(path), "{} is not at {path}", found.1);
@@ -141,7 +141,7 @@ async fn asked(engine: &Engine) -> (RunHandle<Takes>, RequestId<Ask>) {
 }
 
 #[tokio::test]
-async fn what_is_sent_and_cannot_be_read_back_is_refused_and_the_run_goes_on() {
+async fn an_event_that_cannot_be_read_back_is_refused_and_the_run_continues() {
     let store = CrashStore::default();
     let engine = engine(Takes, store.clone());
     let (run, request) = asked(&engine).await;
@@ -157,7 +157,7 @@ async fn what_is_sent_and_cannot_be_read_back_is_refused_and_the_run_goes_on() {
     let deep = run.reply_json(request.seq(), json!({"Json": nested(MAX_JSON_DEPTH)})).await.unwrap_err();
     assert!(matches!(&deep, SendError::Unfit { problem: UnfitValue::TooDeep { limit: 120 }, .. }), "{deep}");
     assert_eq!(run.report_so_far().await.unwrap().log.len(), before);
-    // The request is open, and everything that was taken can be read back.
+    // The request is open, and everything that was accepted can be read back.
     run.reply_json(request.seq(), json!({"Json": nested(MAX_JSON_DEPTH - 1)})).await.unwrap();
     drop((run, engine));
     let engine = self::engine(Takes, store);
@@ -166,7 +166,7 @@ async fn what_is_sent_and_cannot_be_read_back_is_refused_and_the_run_goes_on() {
     assert_eq!(run.outcome().await.unwrap(), Done(1));
 }
 
-/// Emits what it is told to, beside a step that always emits something fine.
+/// Emits the given data, beside a step that always emits fit data.
 struct Emits(fn(&Data) -> Data);
 
 #[workflow]
@@ -217,7 +217,7 @@ async fn an_execution_that_emits_what_cannot_be_read_back_fails_alone() {
         assert_eq!((&**step, *class, *attempts), ("make", ErrorClass::Permanent, 1));
         let UnfitEvent { event, path: at, problem: why, .. } = source.downcast_ref().unwrap();
         says("Made", path, problem, (event, at, why), &source.to_string());
-        // S23: all of its batch or nothing.
+        // S23: the whole batch or nothing.
         let kept = logged(&store).await;
         assert!(!kept.contains(&"Made".into()) && !kept.contains(&"Part".into()), "{kept:?}");
         let again = self::engine(Emits(pick), store).attach::<Emits>("r").await.unwrap().outcome().await;
@@ -225,7 +225,7 @@ async fn an_execution_that_emits_what_cannot_be_read_back_fails_alone() {
     }
 }
 
-/// The same with somebody who takes the failure.
+/// The same with a step that takes the failure.
 struct Catches;
 
 #[workflow]
@@ -267,7 +267,7 @@ async fn the_failure_can_be_caught_and_the_siblings_event_of_the_same_moment_sta
         assert_eq!(run.settled().await, RunStatus::Waiting);
         let kept = logged(&store).await;
         assert!(kept.contains(&"Item".into()) && kept.contains(&"Part".into()), "{kept:?}");
-        // As it is after a crash.
+        // The state after a crash.
         drop((run, engine));
         let engine = self::engine(Catches, store);
         let resumed = engine.resume_open_runs().await.unwrap();
@@ -338,7 +338,7 @@ async fn events_of_timers_requests_and_branches_are_checked_when_they_are_emitte
     }
 }
 
-/// Starts a child with what no child can be started with.
+/// Starts a child with an unfit start event.
 struct Parent;
 
 #[workflow]
@@ -362,7 +362,7 @@ async fn a_child_whose_start_event_cannot_be_read_back_is_not_started() {
     assert_eq!(store.runs(&RunQuery::new()).await.unwrap().len(), 1);
 }
 
-/// Counts how often it is serialised.
+/// Counts its serialisations.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Counted {
     #[serde(skip)]
@@ -394,7 +394,7 @@ struct AskCount(Counted);
 #[event(external)]
 struct SendCount(Counted);
 
-/// Lets a counter come in by each way there is.
+/// Lets a counter enter in every way.
 struct Counts;
 
 #[workflow]
@@ -417,8 +417,7 @@ impl Counts {
     }
 }
 
-/// How often a counter is serialised that comes in by six ways, of which timers and requests that expire are recorded
-/// twice.
+/// The serialisations of a counter that enters in six ways; timers and expiring requests are recorded twice.
 async fn counted(builder: workflow_core::EngineBuilder, rate: f64) -> usize {
     let engine = builder.replay_check(false).workflow(Counts).clock(VirtualClock::new()).build().unwrap();
     let counter = Counted::default();
@@ -435,7 +434,7 @@ async fn counted(builder: workflow_core::EngineBuilder, rate: f64) -> usize {
 async fn nothing_is_serialised_twice_for_a_store_and_nothing_at_all_in_memory() {
     assert_eq!(counted(Engine::builder().store(CrashStore::default()), 1.0).await, 6);
     assert_eq!(counted(Engine::builder().store(CrashStore::default()).max_event_bytes(1_000), 1.0).await, 6);
-    // What is kept as the value that it is may be any.
+    // Values kept in memory may be of any kind.
     assert_eq!(counted(Engine::builder().store(MemoryStore::default()), f64::NAN).await, 0);
     assert_eq!(counted(Engine::builder().store(Arc::new(MemoryStore::default())), f64::NAN).await, 0);
     assert_eq!(counted(Engine::builder(), f64::NAN).await, 0);
@@ -457,7 +456,7 @@ async fn an_event_that_is_too_large_and_one_whose_serialize_panics_are_told_apar
     let error = run.send(Told(Data::Prices(vec![None; 40]))).await.unwrap_err();
     assert!(matches!(error, SendError::TooLarge(_)), "{error}");
 
-    // Nobody but the one who counts serialises it here, and that is nobody's harm.
+    // Only the size check serialises here, which is harmless.
     let engine = Engine::builder().workflow(Takes).max_event_bytes(200).replay_check(false).build().unwrap();
     let (run, request) = asked(&engine).await;
     run.reply(request, Data::Trap(Trap::Panics)).await.unwrap();
@@ -517,7 +516,7 @@ fn an_event_without_a_store_is_json_as_ever() {
     assert_eq!(event.to_json().unwrap(), json!({"Small": null}));
 }
 
-/// What is wanted, if it is known, and nobody may know.
+/// A preference, which may be unknown or withheld.
 #[expect(clippy::option_option, reason = "JSON does not tell its parts apart")]
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Surveyed {
@@ -540,7 +539,7 @@ impl Surveys {
     }
 }
 
-/// What fails a test whose run has this answer.
+/// The failure of a test whose run has this answer.
 #[expect(clippy::option_option, reason = "JSON does not tell its parts apart")]
 fn survey_fails_with(answer: Option<Option<u8>>, has_store: bool) -> Option<String> {
     let test = move || {

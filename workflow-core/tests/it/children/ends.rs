@@ -83,7 +83,7 @@ async fn wherever_a_parent_is_cancelled_no_child_is_alive_after_its_end() {
 
 // S31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_several_threads_too_no_child_goes_on_after_the_end_of_its_parent() {
+async fn on_several_threads_too_no_child_continues_after_the_end_of_its_parent() {
     for point in 0..200 {
         let alive = Alive::default();
         let (engine, run) = bearing(&alive).await;
@@ -98,7 +98,7 @@ async fn on_several_threads_too_no_child_goes_on_after_the_end_of_its_parent() {
 
 // S28
 #[tokio::test(start_paused = true)]
-async fn when_a_parent_completes_who_it_waits_for_ends_and_who_it_started_goes_on() {
+async fn when_a_parent_completes_awaited_children_end_and_started_ones_continue() {
     let alive = Alive::default();
     let (engine, run) = bearing(&alive).await;
     everyone_else().await;
@@ -155,7 +155,7 @@ impl Impatient {
 
 // S31
 #[tokio::test]
-async fn a_child_that_is_given_up_is_cancelled_while_its_parent_goes_on() {
+async fn a_child_whose_future_is_dropped_is_cancelled_while_its_parent_continues() {
     let alive = Alive::default();
     let run = Scenario::new(Impatient(alive.clone())).host(Living(alive)).start(Begin(3)).await;
     let expected = "\
@@ -259,7 +259,7 @@ impl Bereaved {
 
 // S31
 #[tokio::test]
-async fn a_child_whose_task_is_gone_keeps_nobody_waiting() {
+async fn a_child_whose_task_is_gone_blocks_no_run() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let bereaved = Bereaved(Mutex::new(Some(runtime)));
     let run = Scenario::new(bereaved).host(Living(Alive::default())).start(Begin(3)).await;

@@ -79,7 +79,7 @@ async fn never_more_than_eight_children_of_an_engine_execute_steps_at_a_time() {
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn a_parent_keeps_its_place_among_the_runs_and_its_children_need_none() {
+async fn a_parent_keeps_its_run_permit_and_its_children_need_none() {
     let busy = Busy::default();
     let engine = engine().workflow(Spreading).workflow(Working(busy.clone())).max_concurrent_runs(1);
     let engine = engine.max_concurrent_children(2).build().unwrap();
@@ -114,7 +114,7 @@ fn nesting(width: usize, busy: &Busy) -> EngineBuilder {
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn nested_children_do_not_wait_for_each_other_when_there_is_one_place() {
+async fn nested_children_do_not_wait_for_each_other_with_one_permit() {
     let busy = Busy::default();
     let engine = nesting(3, &busy).max_concurrent_children(1).build().unwrap();
     let run = engine.start::<Nesting>(Begin(3)).await.unwrap();
@@ -125,7 +125,7 @@ async fn nested_children_do_not_wait_for_each_other_when_there_is_one_place() {
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn nested_children_of_many_parents_share_the_places() {
+async fn nested_children_of_many_parents_share_the_permits() {
     let busy = Busy::default();
     let engine = nesting(2, &busy).max_concurrent_children(2).max_concurrent_runs(4).build().unwrap();
     let runs = (0..20).map(|_| async { engine.start::<Nesting>(Begin(2)).await.unwrap().outcome().await });
@@ -199,7 +199,7 @@ impl Starting {
 
 // S30
 #[tokio::test(start_paused = true)]
-async fn a_child_that_waits_takes_no_place_and_queues_for_one_when_it_is_told_something() {
+async fn a_waiting_child_holds_no_permit_and_queues_for_one_when_a_message_arrives() {
     let (busy, (sender, mut started)) = (Busy::default(), tokio::sync::mpsc::unbounded_channel());
     let engine = engine().workflow(Starting(sender)).workflow(Waiting(busy.clone()));
     let engine = engine.max_concurrent_children(1).build().unwrap();

@@ -81,7 +81,7 @@ async fn shown<W: Workflow>(workflow: W, below: Option<Showing>, begin: u32) -> 
 
 // S25
 #[tokio::test(start_paused = true)]
-async fn what_children_show_is_shown_by_their_parents_with_its_path() {
+async fn items_of_children_appear_at_their_parents_with_paths() {
     expect![[r"
         show x1: Progress(2)
         [show r/show-x1.1] show x1: Progress(1)
@@ -93,7 +93,7 @@ async fn what_children_show_is_shown_by_their_parents_with_its_path() {
 
 // S25
 #[tokio::test(start_paused = true)]
-async fn what_an_attempt_of_a_child_showed_is_taken_back_at_every_level() {
+async fn items_of_a_childs_failed_attempt_are_retracted_at_every_level() {
     expect![[r"
         show x1: Progress(1)
         [show r/show-x1.1] show x1: Progress(0)
@@ -106,7 +106,7 @@ async fn what_an_attempt_of_a_child_showed_is_taken_back_at_every_level() {
 
 // S25
 #[tokio::test(start_paused = true)]
-async fn what_children_showed_is_taken_back_with_the_attempt_that_ran_them() {
+async fn items_of_children_are_retracted_with_the_attempt_that_ran_them() {
     let below = Some(Showing { fails: false });
     expect![[r"
         [watch r/watch-x1.1] show x1: Progress(0)
@@ -118,7 +118,7 @@ async fn what_children_showed_is_taken_back_with_the_attempt_that_ran_them() {
 
 // S25
 #[tokio::test]
-async fn what_children_showed_counts_as_displayed_unless_it_was_taken_back() {
+async fn items_of_children_count_as_displayed_unless_retracted() {
     let run = Scenario::new(Showing { fails: false }).start(Begin(2)).await;
     assert_eq!(run.displayed::<Progress>(), [&Progress(2), &Progress(1), &Progress(0)]);
     let watching = Scenario::new(Watching { fails: false }).host(Showing { fails: true });
@@ -187,7 +187,7 @@ impl Observer for Scribe {
 }
 
 #[tokio::test(start_paused = true)]
-async fn observers_see_who_runs_whom_and_what_is_shown_once() {
+async fn observers_see_parents_and_children_and_each_item_once() {
     let scribe = Scribe::default();
     let engine =
         Engine::builder().workflow(Showing { fails: false }).observer(scribe.clone()).build().unwrap();
@@ -238,7 +238,7 @@ async fn the_span_of_a_child_lies_in_that_of_the_execution_that_started_it() {
 
 // S38
 #[tokio::test]
-async fn journals_say_who_ran_whom() {
+async fn journals_name_parents_and_children() {
     let engine = Engine::builder().workflow(Showing { fails: false }).store(MemoryStore::default());
     let engine = engine.build().unwrap();
     let run = engine.start_with::<Showing>(Begin(1), RunOptions::new().id("r")).await.unwrap();

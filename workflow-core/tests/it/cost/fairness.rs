@@ -168,7 +168,7 @@ const AT_A_TIME: u64 = 1_024;
 
 // S11, S21
 #[tokio::test]
-async fn branches_are_evaluated_in_slices_as_well_though_nothing_comes_of_it() {
+async fn branches_are_evaluated_in_slices_as_well_without_any_effect() {
     let progress = Progress::default();
     let (hops, seen) = hops(&progress);
     let engine = Engine::builder().workflow(Executes(progress.clone())).workflow(hops).build().unwrap();
@@ -183,7 +183,7 @@ async fn branches_are_evaluated_in_slices_as_well_though_nothing_comes_of_it() {
 
 // S21
 #[tokio::test]
-async fn branches_that_go_on_are_polled_twice_at_most_for_each_hop_of_another_run() {
+async fn active_branches_are_polled_twice_at_most_for_each_hop_of_another_run() {
     let progress = Progress::default();
     let (hops, seen) = hops(&progress);
     let engine = Engine::builder().workflow(Polls(progress.clone())).workflow(hops).build().unwrap();

@@ -42,7 +42,7 @@ fn of_two_stops_the_first_in_the_log_wins() {
 
 // S28
 #[tokio::test]
-async fn what_a_sibling_wants_to_commit_after_the_stop_is_refused_and_reported() {
+async fn the_commit_of_a_sibling_after_the_stop_is_refused_and_reported() {
     let run = Scenario::new(Race).start(Begin(1)).await;
     let expected = "\
 #1 Begin from outside: 1

@@ -26,7 +26,7 @@ impl Sleeper {
 
 // S31
 #[tokio::test]
-async fn shutting_down_cancels_a_run_that_nobody_holds_a_handle_on() {
+async fn shutting_down_cancels_a_run_without_handles() {
     let alive = Alive::default();
     let engine = Engine::builder().workflow(Sleeper(alive.clone())).build().unwrap();
     drop(engine.start::<Sleeper>(Begin(1)).await.unwrap());
@@ -57,7 +57,7 @@ async fn an_id_is_free_as_soon_as_the_outcome_is_known() {
 }
 
 #[tokio::test]
-async fn shutting_down_ends_starts_that_wait_for_a_place() {
+async fn shutting_down_ends_starts_that_wait_for_a_permit() {
     let alive = Alive::default();
     let engine = Engine::builder().workflow(Sleeper(alive.clone())).max_concurrent_runs(1).build().unwrap();
     let first = engine.start::<Sleeper>(Begin(1)).await.unwrap();
@@ -174,7 +174,7 @@ impl Relay {
 
 // S21
 #[tokio::test]
-async fn sending_to_a_waiting_run_needs_no_place() {
+async fn sending_to_a_waiting_run_needs_no_permit() {
     let passes = Gate::closed();
     let engine =
         Engine::builder().workflow(Relay { passes: passes.clone() }).max_concurrent_runs(1).build().unwrap();

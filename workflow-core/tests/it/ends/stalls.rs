@@ -255,7 +255,7 @@ impl FailedOnTheWay {
 
 // S29, S30
 #[tokio::test]
-async fn a_failed_producer_that_lets_the_run_go_on() {
+async fn a_failed_producer_that_does_not_fail_the_run() {
     expect![[r#"
         the run of `FailedOnTheWay` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
@@ -491,7 +491,7 @@ impl LongChain {
 
 // S30
 #[tokio::test]
-async fn a_chain_is_told_from_the_stop_back_to_what_is_at_fault() {
+async fn a_report_follows_a_chain_from_the_stop_back_to_the_cause() {
     expect![[r#"
         the run of `LongChain` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run

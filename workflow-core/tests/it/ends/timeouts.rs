@@ -72,7 +72,7 @@ async fn time_spent_waiting_does_not_count() {
 
 // S32
 #[tokio::test(start_paused = true)]
-async fn time_in_a_queue_for_a_place_does_not_count() {
+async fn time_in_a_queue_for_a_permit_does_not_count() {
     let engine = Engine::builder().workflow(Works(Alive::default())).clock(VirtualClock::new());
     let engine = engine.max_concurrent_runs(1).build().unwrap();
     let queued = engine.start_with::<Works>(Begin(0), at_most(2)).await.unwrap();
@@ -121,7 +121,7 @@ async fn neither_does_that_of_children_in_the_queue_for_theirs() {
 
 // S32, S34
 #[tokio::test]
-async fn a_parent_that_goes_on_without_a_child_that_ran_out_of_time_is_degraded() {
+async fn a_parent_that_completes_without_a_timed_out_child_is_degraded() {
     let run = Scenario::new(Lenient).host(Hourly).start(Begin(3)).await;
     run.assert_output(&Done(0));
     run.assert_quality(Quality::Degraded);
@@ -222,7 +222,7 @@ async fn a_run_without_time_ends_before_a_step_that_returns_at_once_has_ended_it
 
 // S31
 #[tokio::test]
-async fn what_is_told_to_a_run_before_it_got_anywhere_comes_before_its_steps() {
+async fn messages_before_the_first_step_are_handled_before_it() {
     let engine = Engine::builder().workflow(Hurries).build().unwrap();
     let run = engine.start::<Hurries>(Begin(1)).await.unwrap();
     let (cancelled, outcome) = tokio::join!(run.cancel("early"), run.outcome());
@@ -238,7 +238,7 @@ async fn what_is_told_to_a_run_before_it_got_anywhere_comes_before_its_steps() {
 
 // S32, S33
 #[tokio::test(start_paused = true)]
-async fn the_engine_says_it_for_every_run_and_a_run_for_itself() {
+async fn the_engine_sets_a_timeout_for_every_run_and_a_run_for_itself() {
     let engine = Engine::builder().workflow(Works(Alive::default())).clock(VirtualClock::new());
     let engine = engine.run_timeout(2 * HOUR).build().unwrap();
     let short = engine.start::<Works>(Begin(5)).await.unwrap();
@@ -252,7 +252,7 @@ async fn the_engine_says_it_for_every_run_and_a_run_for_itself() {
 
 // S32, S38
 #[tokio::test(start_paused = true)]
-async fn the_journal_ends_with_it() {
+async fn the_journal_ends_with_the_timeout() {
     let store = std::sync::Arc::new(MemoryStore::default());
     let engine = Engine::builder().workflow(Works(Alive::default())).clock(VirtualClock::new());
     let engine = engine.store(std::sync::Arc::clone(&store)).build().unwrap();

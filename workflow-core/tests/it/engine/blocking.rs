@@ -31,7 +31,7 @@ impl Adding {
 }
 
 #[tokio::test]
-async fn a_step_awaits_what_comes_of_it() {
+async fn a_step_awaits_its_result() {
     assert_eq!(Adding.run(Begin(4)).await.unwrap(), Done(10));
     let Err(RunError::StepFailed { class, .. }) = Adding.run(Begin(0)).await else { panic!() };
     assert_eq!(class, ErrorClass::Rejected);
@@ -39,7 +39,7 @@ async fn a_step_awaits_what_comes_of_it() {
 
 // S27
 #[tokio::test]
-async fn a_panic_in_it_is_the_failure_of_the_step() {
+async fn a_panic_in_blocking_work_is_the_failure_of_the_step() {
     let error = Adding.run(Begin(13)).await.unwrap_err().to_string();
     assert!(error.contains("it panicked: not thirteen"), "{error}");
 }
@@ -65,7 +65,7 @@ impl Spans {
 }
 
 #[tokio::test]
-async fn it_lies_in_the_span_of_its_step() {
+async fn middleware_is_in_the_span_of_its_step() {
     let _subscribed = tracing::subscriber::set_default(
         tracing_subscriber::registry().with(tracing_subscriber::filter::LevelFilter::TRACE),
     );
@@ -97,7 +97,7 @@ impl Listening {
 
 // S31
 #[tokio::test]
-async fn work_that_asks_is_told_when_its_execution_is_dropped() {
+async fn work_that_checks_learns_that_its_execution_was_dropped() {
     let alive = Alive::default();
     let run = started(Listening(alive.clone()), 1).await;
     until(|| alive.count() == 1).await;
@@ -142,7 +142,7 @@ fn deaf() -> (Sender<()>, Receiver<()>, Alive, Deaf) {
 
 // S31
 #[tokio::test]
-async fn work_that_does_not_ask_goes_on_and_what_comes_of_it_is_dropped() {
+async fn work_that_never_checks_continues_and_its_result_is_dropped() {
     let (release, begins, alive, workflow) = deaf();
     let run = started(workflow, 1).await;
     until(|| begins.try_recv().is_ok()).await;
@@ -154,7 +154,7 @@ async fn work_that_does_not_ask_goes_on_and_what_comes_of_it_is_dropped() {
 }
 
 #[test]
-fn work_that_has_not_begun_when_nobody_waits_any_more_never_begins() {
+fn queued_work_without_a_waiter_never_begins() {
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         let (release, begins, _alive, workflow) = deaf();

@@ -195,7 +195,7 @@ async fn dropping_an_outcome_leaves_the_run_alone() {
 
 // S21
 #[tokio::test]
-async fn dropping_a_start_that_waits_for_a_place_takes_none() {
+async fn dropping_a_start_that_waits_for_a_permit_takes_none() {
     let (_alive, gate, workflow) = asleep();
     let engine = Engine::builder().workflow(workflow).max_concurrent_runs(1).build().unwrap();
     let first = engine.start::<Asleep>(Begin(1)).await.unwrap();

@@ -140,7 +140,7 @@ fn one_place(gate: &Gate) -> Engine {
 
 // S21, S30
 #[tokio::test]
-async fn a_run_that_waits_for_the_outside_takes_no_place() {
+async fn a_run_that_waits_for_an_outside_event_holds_no_permit() {
     let gate = Gate::closed();
     let (waiting, working) = displaced(&one_place(&gate)).await;
     assert_eq!((waiting.status(), working.status()), (RunStatus::Waiting, RunStatus::Running));
@@ -152,7 +152,7 @@ async fn a_run_that_waits_for_the_outside_takes_no_place() {
 
 // S21
 #[tokio::test]
-async fn a_run_that_is_sent_something_takes_a_place_again_before_it_goes_on() {
+async fn a_waiting_run_takes_a_permit_again_before_it_handles_a_message() {
     let gate = Gate::closed();
     let (waiting, working) = displaced(&one_place(&gate)).await;
     let sender = waiting.clone();
@@ -167,7 +167,7 @@ async fn a_run_that_is_sent_something_takes_a_place_again_before_it_goes_on() {
 
 // S21, S31
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_for_a_place_can_be_cancelled() {
+async fn a_run_that_waits_for_a_permit_can_be_cancelled() {
     let gate = Gate::closed();
     let (waiting, working) = displaced(&one_place(&gate)).await;
     let sender = waiting.clone();
@@ -182,7 +182,7 @@ async fn a_run_that_waits_for_a_place_can_be_cancelled() {
 
 // S31
 #[tokio::test]
-async fn a_run_that_is_cancelled_begins_nothing_when_its_place_comes_with_the_cancel() {
+async fn a_cancelled_run_begins_nothing_when_its_permit_comes_with_the_cancel() {
     let gate = Gate::closed();
     let (waiting, working) = displaced(&one_place(&gate)).await;
     let sender = waiting.clone();
@@ -200,7 +200,7 @@ async fn a_run_that_is_cancelled_begins_nothing_when_its_place_comes_with_the_ca
 
 // S31
 #[tokio::test(start_paused = true)]
-async fn an_engine_shuts_down_though_a_run_waits_for_a_place() {
+async fn an_engine_shuts_down_though_a_run_waits_for_a_permit() {
     let engine = one_place(&Gate::closed());
     let (waiting, working) = displaced(&engine).await;
     let sender = waiting.clone();
@@ -512,7 +512,7 @@ async fn an_engine_that_is_shut_down_has_cancelled_its_runs_and_starts_no_more()
 
 // S21, S31
 #[tokio::test]
-async fn a_start_that_waits_for_a_place_is_refused_by_a_shut_down() {
+async fn a_start_that_waits_for_a_permit_is_refused_by_a_shut_down() {
     let engine = one_place(&Gate::closed());
     let working = engine.start::<Patient>(Begin(1)).await.unwrap();
     let starting = engine.clone();

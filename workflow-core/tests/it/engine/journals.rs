@@ -214,7 +214,7 @@ impl Together {
 
 // S38
 #[tokio::test]
-async fn what_falls_due_together_is_one_batch() {
+async fn batches_due_together_share_one_write() {
     let (store, gate) = (Shelf::default(), Gate::closed());
     let engine = engine(Together(gate.clone()), store.clone());
     let run = engine.start::<Together>(Begin(0)).await.unwrap();
@@ -242,7 +242,7 @@ impl Patient {
 }
 
 #[tokio::test]
-async fn what_is_sent_is_in_the_store_when_the_sender_is_told() {
+async fn a_sent_event_is_in_the_store_when_the_sender_gets_its_answer() {
     let store = Shelf::gated();
     store.let_pass(1);
     let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
@@ -259,7 +259,7 @@ async fn what_is_sent_is_in_the_store_when_the_sender_is_told() {
 
 // S40
 #[tokio::test]
-async fn a_run_that_somebody_else_writes_stops_without_effect() {
+async fn a_run_that_another_engine_writes_stops_without_effect() {
     let store = Shelf::default();
     let run = engine(Patient, store.clone()).start::<Patient>(Begin(0)).await.unwrap();
     let stored = || async { store.runs(&RunQuery::new()).await.unwrap().remove(0) };
@@ -303,7 +303,7 @@ async fn a_store_that_fails_ends_the_run_that_it_fails_and_no_other() {
 }
 
 #[tokio::test]
-async fn runs_that_ended_are_removed_and_those_that_go_on_stay() {
+async fn ended_runs_are_removed_and_open_runs_stay() {
     let engine = engine(Patient, Shelf::default());
     let start = |id| engine.start_with::<Patient>(Begin(0), named(id));
     let (ended, open) = (start("ended").await.unwrap(), start("open").await.unwrap());
@@ -483,7 +483,7 @@ impl Holds {
 
 // S31
 #[tokio::test]
-async fn what_runs_is_dropped_before_the_end_is_written() {
+async fn running_executions_are_dropped_before_the_end_is_written() {
     let (store, alive) = (Shelf::gated(), Alive::default());
     store.let_pass(1);
     let run = engine(Holds(alive.clone()), store.clone()).start::<Holds>(Begin(0)).await.unwrap();
@@ -565,7 +565,7 @@ impl workflow_core::Observer for Hears {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_its_place_takes_what_it_is_sent() {
+async fn a_run_that_waits_for_its_permit_accepts_events() {
     let engine = Engine::builder()
         .workflow(Patient)
         .workflow(Holds(Alive::default()))

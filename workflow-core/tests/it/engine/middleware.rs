@@ -87,7 +87,7 @@ async fn an_answer_can_be_given_for_a_step_out_of_what_it_was_bound_to() {
 
 // S27
 #[tokio::test]
-async fn a_failure_and_a_panic_of_it_are_failures_of_the_execution() {
+async fn a_failure_and_a_panic_of_middleware_are_failures_of_the_execution() {
     let failing = Instead("second", |_| Box::pin(async { Err(StepError::rejected("not today")) }));
     let panicking = Instead("second", |_| panic!("not today"));
     for instead in [failing, panicking] {
@@ -121,7 +121,7 @@ impl Middleware for Holding {
 
 // S31
 #[tokio::test]
-async fn it_is_dropped_with_its_execution() {
+async fn middleware_is_dropped_with_its_execution() {
     let asked = Arc::new(Semaphore::new(0));
     let engine = Engine::builder().workflow(Two).middleware(Holding(Arc::clone(&asked))).build().unwrap();
     let run = engine.start::<Two>(Begin(4)).await.unwrap();

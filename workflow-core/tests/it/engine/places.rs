@@ -71,7 +71,7 @@ fn ids(ids: &[&str]) -> Vec<RunId> {
 
 // S21
 #[tokio::test]
-async fn starts_wait_in_order_for_a_place_of_their_workflow_and_can_be_seen_to() {
+async fn starts_wait_visibly_in_order_for_a_permit_of_their_workflow() {
     let gates = Both::closed();
     let engine = gates.engine().max_concurrent_runs_of::<Left>(2).build().unwrap();
     let runs = ["a", "b", "c", "d"].map(|id| starting::<Left>(&engine, id, 1));
@@ -90,7 +90,7 @@ async fn starts_wait_in_order_for_a_place_of_their_workflow_and_can_be_seen_to()
 
 // S21
 #[tokio::test]
-async fn the_runs_of_a_full_workflow_hold_no_place_that_others_need() {
+async fn the_runs_of_a_full_workflow_hold_no_permit_that_others_need() {
     let gates = Both::closed();
     let engine = gates.engine().max_concurrent_runs(2).max_concurrent_runs_of::<Left>(1).build().unwrap();
     let _lefts: Vec<_> = (1..50).map(|n| starting::<Left>(&engine, &format!("left {n}"), n)).collect();
@@ -130,7 +130,7 @@ async fn two_limits_hold_together_and_everyone_gets_to_the_end() {
 
 // S21, S30
 #[tokio::test]
-async fn a_run_that_waits_for_the_outside_gives_up_both_places_and_queues_for_them_again() {
+async fn a_run_that_waits_for_an_outside_event_gives_up_both_permits_and_queues_again() {
     let gates = Both::closed();
     let limited = gates.engine().max_concurrent_runs(2).when_full(WhenFull::Refuse);
     let engine = limited.max_concurrent_runs_of::<Left>(1).build().unwrap();
@@ -155,7 +155,7 @@ async fn a_run_that_waits_for_the_outside_gives_up_both_places_and_queues_for_th
 
 // S21, S31
 #[tokio::test]
-async fn a_run_that_is_cancelled_in_the_queue_is_in_it_no_longer() {
+async fn a_run_cancelled_in_the_queue_leaves_the_queue() {
     let gates = Both::closed();
     let engine = gates.engine().max_concurrent_runs(1).build().unwrap();
     let waiting = started::<Left>(&engine, "waiting", 0).await;
@@ -170,7 +170,7 @@ async fn a_run_that_is_cancelled_in_the_queue_is_in_it_no_longer() {
 
 // S21
 #[tokio::test]
-async fn a_start_that_is_given_up_leaves_the_queue_and_no_place_behind() {
+async fn a_dropped_start_leaves_the_queue_and_holds_no_permit() {
     let gates = Both::closed();
     let engine = gates.engine().max_concurrent_runs(1).max_concurrent_runs_of::<Right>(1).build().unwrap();
     let working = started::<Left>(&engine, "working", 1).await;
@@ -188,7 +188,7 @@ async fn a_start_that_is_given_up_leaves_the_queue_and_no_place_behind() {
 }
 
 #[tokio::test]
-async fn a_full_engine_refuses_if_it_is_told_to() {
+async fn a_full_engine_refuses_starts_if_configured_so() {
     let gates = Both::closed();
     let engine = gates.engine().max_concurrent_runs(1).when_full(WhenFull::Refuse).build().unwrap();
     let working = started::<Left>(&engine, "working", 1).await;
@@ -203,7 +203,7 @@ async fn a_full_engine_refuses_if_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn a_full_workflow_refuses_and_keeps_nothing_of_the_engines_places() {
+async fn a_full_workflow_refuses_starts_and_holds_no_permit_of_the_engine() {
     let gates = Both::closed();
     let limited = gates.engine().max_concurrent_runs(2).max_concurrent_runs_of::<Left>(1);
     let engine = limited.when_full(WhenFull::Refuse).build().unwrap();

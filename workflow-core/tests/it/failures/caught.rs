@@ -43,7 +43,7 @@ impl Research {
 
 // S29, S34
 #[test]
-fn a_failure_that_is_caught_is_an_event_and_the_run_goes_on_degraded() {
+fn a_caught_failure_is_an_event_and_the_run_continues_degraded() {
     let explored = explore(|| Scenario::new(Research { fails: true }).start(Begin(1))).assert(|run| {
         run.assert_output(&Done(100));
         run.assert_quality(Quality::Degraded);
@@ -240,7 +240,7 @@ async fn steps_that_take_failures_catch_each_other_only_by_name() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn the_failure_of_a_handler_that_nobody_names_fails_the_run() {
+async fn the_failure_of_an_unnamed_handler_fails_the_run() {
     let run = Scenario::new(Handlers { last_fails: true }).start(Begin(0)).await;
     let Err(RunError::StepFailed { step, source, .. }) = run.outcome() else { panic!("it went well") };
     assert_eq!((&**step, source.to_string().as_str()), ("give_up", "not even that"));

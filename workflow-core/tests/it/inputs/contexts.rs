@@ -226,7 +226,7 @@ async fn a_store_that_fails_fails_the_step_that_asked_it() {
 
 // S26
 #[tokio::test]
-async fn what_belongs_to_a_run_alone_is_forgotten_with_it() {
+async fn data_of_one_run_alone_is_removed_with_it() {
     let store = Watched::default();
     let engine = Engine::builder().workflow(Visits).contexts(store.clone()).build().unwrap();
     let options = RunOptions::new().id("r").thread("t");

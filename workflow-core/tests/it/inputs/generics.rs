@@ -80,7 +80,7 @@ async fn a_workflow_may_be_generic_over_what_it_depends_on() {
 
 // S22
 #[tokio::test]
-async fn what_a_workflow_holds_is_dropped_when_its_run_is_over() {
+async fn the_fields_of_a_workflow_are_dropped_when_its_run_is_over() {
     let offset = Arc::new(1);
     let workflow = Agent { model: Arc::new(Doubles), offset: Arc::clone(&offset) };
     workflow.run(Begin(1)).await.unwrap();

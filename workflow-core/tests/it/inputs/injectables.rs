@@ -113,7 +113,7 @@ impl OwnInjectables {
 
 // S6
 #[tokio::test]
-async fn a_users_own_injectable_is_handed_over_by_value_and_by_reference() {
+async fn a_users_own_injectable_is_passed_by_value_and_by_reference() {
     let run = Scenario::new(OwnInjectables).options(RunOptions::new().id("r")).start(Begin(3)).await;
     run.assert_output(&Done(3));
     assert_eq!(saw(&run), ["r/call"]);

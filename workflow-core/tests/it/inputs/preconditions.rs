@@ -89,7 +89,7 @@ impl Complete {
 
 // S18, S12
 #[tokio::test]
-async fn a_precondition_reads_the_list_that_its_step_would_be_handed() {
+async fn a_precondition_reads_the_list_that_its_step_would_get() {
     assert_eq!(Complete.run(Begin(2)).await.unwrap(), Done(2));
     Scenario::new(Complete).start(Begin(1)).await.assert_stalled("its precondition `enough` said no");
 }

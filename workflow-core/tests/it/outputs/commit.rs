@@ -67,7 +67,7 @@ impl GoesOn {
 
 // S29, S34
 #[tokio::test]
-async fn a_failure_that_may_continue_is_recorded_and_its_siblings_go_on() {
+async fn a_tolerated_failure_is_recorded_and_its_siblings_continue() {
     let run = Scenario::new(GoesOn).start(Begin(1)).await;
     run.assert_output(&Done(101));
     assert_eq!(

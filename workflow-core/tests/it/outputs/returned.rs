@@ -244,7 +244,7 @@ impl EmittingTooMuch {
 
 // S7
 #[tokio::test]
-async fn an_execution_emits_65_536_events_and_is_told_when_it_wants_more() {
+async fn an_execution_emits_65_536_events_and_gets_an_error_for_more() {
     assert_eq!(EmittingTooMuch.run(Begin(0)).await.unwrap(), Done(65_536));
 }
 

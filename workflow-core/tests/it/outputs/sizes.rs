@@ -70,7 +70,7 @@ fn post() -> Engine {
 }
 
 #[tokio::test]
-async fn what_is_just_small_enough_passes_and_one_byte_more_is_refused() {
+async fn an_event_at_the_size_limit_passes_and_one_byte_more_is_refused() {
     let engine = post();
     let refused = engine.start::<Post>(Open(text(101))).await.unwrap_err();
     let StartError::TooLarge(EventTooLarge { event: "Open", bytes: 101, limit: 100, .. }) = refused else {
@@ -157,7 +157,7 @@ async fn an_execution_that_emits_too_much_fails_for_good_and_leaves_nothing_behi
 
 // S29
 #[tokio::test]
-async fn the_items_of_a_fan_out_are_bounded_as_well_and_the_error_can_be_told_from_others() {
+async fn the_items_of_a_fan_out_are_bounded_as_well_with_a_distinct_error() {
     let (outcome, _) = pages(99).await;
     let Err(RunError::StepFailed { step, source, .. }) = outcome else { panic!("{outcome:?}") };
     let too_large: &EventTooLarge = source.downcast_ref().unwrap();
@@ -201,7 +201,7 @@ async fn a_mailbox_takes_as_many_commands_as_it_has_room_for() {
 }
 
 #[tokio::test]
-async fn whoever_finds_the_mailbox_full_waits_and_is_served() {
+async fn a_sender_to_a_full_mailbox_waits_and_is_served() {
     let engine = Engine::builder().workflow(Collects).mailbox_capacity(1).build().unwrap();
     let run = engine.start::<Collects>(Begin(0)).await.unwrap();
     let sent = (0..100).map(|number| run.send(Alpha(number)));

@@ -69,7 +69,7 @@ fn showing() -> (Gate, Showing) {
 
 // S25
 #[tokio::test]
-async fn what_is_shown_leaves_at_once_and_is_tagged_with_step_execution_and_attempt() {
+async fn items_are_delivered_at_once_with_step_execution_and_attempt() {
     let (gate, workflow) = showing();
     let run = started(workflow, 2).await;
     let mut viewer = run.display();
@@ -102,7 +102,7 @@ async fn a_viewer_that_comes_after_the_end_sees_what_is_kept() {
 
 // S25
 #[tokio::test]
-async fn a_viewer_that_is_too_slow_is_told_how_many_it_missed() {
+async fn a_slow_viewer_receives_the_number_of_items_it_missed() {
     let (gate, workflow) = showing();
     let engine = Engine::builder().workflow(workflow).display_capacity(3).build().unwrap();
     let run = engine.start::<Showing>(Begin(10)).await.unwrap();
@@ -256,7 +256,7 @@ impl Dropped {
 
 // S28
 #[tokio::test]
-async fn what_a_dropped_execution_had_shown_before_the_stop_stands() {
+async fn items_of_a_dropped_execution_before_the_stop_remain() {
     let run = started(Dropped, 1).await;
     run.send(Close).await.unwrap();
     assert_eq!(lines(run.display()).await, ["sleep x1 1: 1", "ended completed"]);
@@ -343,7 +343,7 @@ impl Keeps {
 
 // S28
 #[tokio::test]
-async fn what_is_shown_after_the_end_is_dropped() {
+async fn items_displayed_after_the_end_are_dropped() {
     let kept = std::sync::Arc::default();
     let run = started(Keeps(std::sync::Arc::clone(&kept)), 1).await;
     run.outcome().await.unwrap();

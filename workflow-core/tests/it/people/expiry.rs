@@ -45,7 +45,7 @@ async fn asking() -> (RunHandle<Asking>, RequestId<Ask>) {
 
 // S32
 #[tokio::test]
-async fn a_request_that_nobody_answers_in_time_becomes_an_event() {
+async fn a_request_without_a_timely_reply_becomes_an_expiry_event() {
     let run = Scenario::new(Asking).start(Begin(7)).await;
     run.assert_output(&Done(107));
     assert_eq!(log_of(run.report()), ["Begin", "Ask", "Ask.expired", "Done"]);
@@ -64,7 +64,7 @@ async fn a_request_that_is_answered_in_time_does_not_expire() {
 
 // S33
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_comes_too_late_is_told_that_the_request_has_expired() {
+async fn a_late_reply_is_refused_because_the_request_has_expired() {
     struct Waiting;
 
     #[workflow]
@@ -147,7 +147,7 @@ impl Careless {
 
 // S30, S32
 #[tokio::test]
-async fn an_expiry_that_nobody_takes_closes_the_request_and_the_report_says_so() {
+async fn an_expiry_without_a_taker_closes_the_request_and_the_report_says_so() {
     let run = Scenario::new(Careless).start(Begin(7)).await;
     run.assert_stalled("`Ask` was asked and expired before anybody answered");
     assert_eq!(run.elapsed(), HOUR);
@@ -238,7 +238,7 @@ impl Persistent {
 
 // S32, S33
 #[tokio::test(start_paused = true)]
-async fn what_expired_may_be_asked_again() {
+async fn an_expired_request_may_be_repeated() {
     let engine = Engine::builder().workflow(Persistent).clock(VirtualClock::new()).build().unwrap();
     let run = engine.start::<Persistent>(Begin(0)).await.unwrap();
     tokio::time::sleep(HOUR * 7 / 2).await;

@@ -340,7 +340,7 @@ async fn a_reply_without_a_schema_is_replied_to_all_the_same() {
 
 // S33
 #[tokio::test(start_paused = true)]
-async fn json_that_is_no_reply_is_refused_with_its_place_and_changes_nothing() {
+async fn json_that_is_no_reply_is_refused_with_its_path_and_changes_nothing() {
     let seen = Seen::default();
     let run = ratings(&seen).await;
     let [tea, _, name] = run.requests().await.unwrap().try_into().unwrap();
@@ -361,7 +361,7 @@ async fn json_that_is_no_reply_is_refused_with_its_place_and_changes_nothing() {
 
 // S5, S32
 #[tokio::test(start_paused = true)]
-async fn json_for_a_request_that_has_expired_is_told_so() {
+async fn json_for_an_expired_request_is_refused_as_expired() {
     let run = ratings(&Seen::default()).await;
     tokio::time::sleep(Duration::from_hours(3)).await;
     let late = run.reply_json(Seq(3), serde_json::json!({"stars": 1})).await.unwrap_err();

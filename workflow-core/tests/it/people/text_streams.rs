@@ -51,7 +51,7 @@ async fn tags_that_are_cut_over_pieces_split_text_and_thoughts() {
 }
 
 #[tokio::test]
-async fn a_thought_that_is_not_closed_goes_on_to_the_end() {
+async fn an_unclosed_thought_extends_to_the_end() {
     let (shown, whole) = streamed(&["<think>", "a", "b</thin"]).await;
     assert_eq!(shown, ["t a", "t b", "t </thin"]);
     assert_eq!((&*whole.text, whole.thoughts), ("", vec!["ab</thin".to_owned()]));
@@ -121,7 +121,7 @@ async fn each_piece_is_shown_when_it_comes() {
 
 // S25
 #[tokio::test]
-async fn an_error_of_the_stream_goes_through_and_what_was_shown_is_taken_back() {
+async fn an_error_of_the_stream_is_returned_and_displayed_pieces_are_retracted() {
     let (tokens, _gate, workflow) = oracle();
     let run = started(workflow, 1).await;
     let mut viewer = run.display();
@@ -174,7 +174,7 @@ impl Endless {
 
 // S31
 #[tokio::test]
-async fn a_stream_that_always_has_a_next_piece_keeps_nobody_waiting() {
+async fn a_stream_that_always_has_a_next_piece_delays_no_other_run() {
     let run = started(Endless, 1).await;
     everyone_else().await;
     run.cancel("it talks for ever").await.unwrap();

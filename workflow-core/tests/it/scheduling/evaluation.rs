@@ -183,7 +183,7 @@ struct Worked;
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Joined;
 
-/// Opens inner branches, of which the first fails; the others wait for their turn behind it.
+/// Opens inner branches. The first fails; the others wait for their turn behind it.
 struct Within(Seen);
 
 #[workflow]
@@ -218,7 +218,7 @@ impl Within {
 
 // S21, S49
 #[tokio::test]
-async fn what_waits_for_its_turn_does_not_begin_once_its_branch_is_dropped() {
+async fn a_waiting_execution_does_not_begin_once_its_branch_is_dropped() {
     let seen = Seen::default();
     let engine = Engine::builder().workflow(Within(seen.clone())).max_concurrent_executions(1);
     let run = engine.build().unwrap().start::<Within>(Begin(1)).await.unwrap();

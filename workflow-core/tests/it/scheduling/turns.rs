@@ -76,7 +76,7 @@ async fn reported<W: Workflow>(run: &RunHandle<W>, expected: &Expect) {
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_step_is_told_from_what_runs() {
+async fn waiting_executions_are_distinguished_from_running_ones() {
     let gate = Gate::closed();
     let engine = engine().workflow(Queueing(gate.clone())).build().unwrap();
     let run = started::<Queueing>(&engine, "r", 3).await;
@@ -154,7 +154,7 @@ async fn what_waits_for_its_step_is_told_from_what_runs() {
 
 // S21, S31
 #[tokio::test(start_paused = true)]
-async fn what_never_had_its_turn_did_not_run() {
+async fn an_execution_without_a_turn_did_not_run() {
     let engine = engine().workflow(Queueing(Gate::closed())).build().unwrap();
     let run = started::<Queueing>(&engine, "r", 3).await;
     everyone_else().await;
@@ -192,7 +192,7 @@ async fn what_never_had_its_turn_did_not_run() {
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_run_says_so_with_its_branch() {
+async fn an_execution_that_waits_for_its_run_says_so_with_its_branch() {
     let gate = Gate::closed();
     let engine = engine().workflow(Branching(gate.clone())).max_concurrent_executions(2);
     let engine = engine.build().unwrap();
@@ -248,7 +248,7 @@ impl Starting {
 
 // S21
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_place_among_the_children_says_so() {
+async fn an_execution_that_waits_for_a_childs_permit_says_so() {
     let (gate, started_children) = (Gate::closed(), Arc::default());
     let engine = engine().workflow(Queueing(gate.clone())).workflow(Starting(Arc::clone(&started_children)));
     let engine = engine.max_concurrent_children(1).build().unwrap();
@@ -368,7 +368,7 @@ async fn woken(engine: EngineBuilder, gate: &Gate, expected: &Expect) {
 
 // S21, S30
 #[tokio::test(start_paused = true)]
-async fn what_is_woken_and_waits_for_a_place_among_the_runs_says_so() {
+async fn a_woken_run_that_waits_for_a_permit_says_so() {
     let gate = Gate::closed();
     woken(
         engine().max_concurrent_runs(1),

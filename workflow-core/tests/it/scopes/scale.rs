@@ -235,6 +235,6 @@ fn a_hop_without_branches_allocates_its_event_and_its_future() {
 
 // S44
 #[test]
-fn a_hop_that_waits_allocates_its_place_among_what_waits_and_what_drops_it_too() {
+fn a_waiting_hop_also_allocates_its_queue_entry_and_drop_signal() {
     assert_eq!(allocations_per_hop(|| WaitingHops), 4);
 }

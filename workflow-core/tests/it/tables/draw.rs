@@ -346,7 +346,7 @@ impl Idle {
 
 // S34
 #[tokio::test]
-async fn what_failed_and_what_did_not_run_stands_out() {
+async fn failed_and_unused_steps_stand_out() {
     let run = Scenario::new(Idle).start(Begin(3)).await;
     check!(Idle::graph().with_report(run.report()), "idle");
 }

@@ -160,7 +160,7 @@ fn a_fixed_list_of_nothing_is_refused() {
     );
 }
 
-/// Drafts, of which a number is compared.
+/// A step that compares a number of drafts.
 fn compares(drafts: InputDef, write: StepDef) -> TableBuilder {
     table(&[("Draft", CONTROL), ("Facts", CONTROL), ("Review", CONTROL), ("Hint", CONTROL.external())])
         .step(write)
@@ -301,7 +301,7 @@ fn a_step_that_joins_branches_that_do_not_see_each_other_is_refused() {
 }
 
 #[test]
-fn of_steps_behind_one_that_joins_branches_apart_nothing_is_said() {
+fn steps_behind_a_join_of_disjoint_branches_are_not_reported() {
     // S45
     refuses(
         table(&[("Part", CONTROL), ("Line", CONTROL), ("Page", CONTROL), ("Pair", CONTROL)])

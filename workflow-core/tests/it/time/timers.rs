@@ -204,7 +204,7 @@ async fn an_execution_that_sets_more_timers_than_a_run_may_have_fails() {
 
 // S30
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_for_a_timer_takes_no_place() {
+async fn a_run_that_waits_for_a_timer_holds_no_permit() {
     let engine = Engine::builder().workflow(Alarm).clock(VirtualClock::new()).max_concurrent_runs(1);
     let engine = engine.build().unwrap();
     let first = engine.start::<Alarm>(Begin(1)).await.unwrap();
@@ -314,7 +314,7 @@ impl Deadline {
 
 // S28
 #[test]
-fn a_timer_may_fire_before_whatever_else_there_is() {
+fn a_timer_may_fire_before_any_other_operation() {
     let explored = explore(|| Scenario::new(Deadline).start(Begin(0))).survey();
     let outputs: Vec<&str> = explored.outcomes().filter_map(Outcome::output).collect();
     assert!(outputs.contains(&"Done 1") && outputs.contains(&"Done 0"), "{outputs:?}");

@@ -165,7 +165,7 @@ impl Parcels {
 
 // S45, S51
 #[tokio::test]
-async fn what_ran_in_a_branch_says_in_which() {
+async fn executions_in_a_branch_name_the_branch() {
     expect![[r#"
         run `scenario` of `Parcels`: completed
         - `split` ran once
@@ -222,7 +222,7 @@ struct Approved;
 
 // S46
 #[tokio::test]
-async fn a_branch_leaves_to_the_scope_above_what_it_adds_nothing_to() {
+async fn a_branch_skips_bindings_without_an_event_of_its_own() {
     let run = Scenario::new(Covered).start(Begin(2)).await;
     expect![[r#"
         run `scenario` of `Covered`: waiting
@@ -279,7 +279,7 @@ impl Repeats {
 
 // S17, S18, S20
 #[tokio::test]
-async fn repeats_and_failed_preconditions_are_told() {
+async fn repeats_and_failed_preconditions_are_explained() {
     expect![[r#"
         run `scenario` of `Repeats`: failed
         - no `Done` ended the run

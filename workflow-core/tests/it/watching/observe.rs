@@ -145,7 +145,7 @@ impl Observer for AtOnce {
 }
 
 #[tokio::test]
-async fn an_observer_that_is_told_at_once_is_not_behind_and_harms_no_run() {
+async fn a_synchronous_observer_is_never_behind_and_harms_no_run() {
     let scribe = Scribe::default();
     let engine = Engine::builder().workflow(Busy).observer(AtOnce(scribe.clone())).build().unwrap();
     busy(&engine, "r").await;
@@ -230,7 +230,7 @@ async fn an_observer_that_blocks_harms_neither_runs_nor_other_observers() {
 }
 
 #[tokio::test]
-async fn a_shut_down_waits_no_longer_for_observers_than_it_is_told() {
+async fn a_shut_down_waits_for_observers_only_up_to_its_limit() {
     let (release, blocks) = Blocks::new();
     let engine = Engine::builder().workflow(Plain).observer(blocks).build().unwrap();
     ends_well(&engine).await;

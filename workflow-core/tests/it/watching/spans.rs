@@ -269,7 +269,7 @@ impl Hurries {
 
 // S28
 #[tokio::test]
-async fn what_comes_too_late_is_refused_and_what_still_runs_is_dropped() {
+async fn late_results_are_refused_and_running_executions_are_dropped() {
     check(
         Hurries,
         &["otel.name", "otel.status", "workflow.execution.outcome"],

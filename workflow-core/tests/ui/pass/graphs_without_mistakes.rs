@@ -85,7 +85,7 @@ impl Writer {
     async fn listen(&self, _hint: &Hint, _never: Option<&Never>) {}
 }
 
-/// A loop that is meant to go on until another step ends the run.
+/// An intended loop that runs until another step ends the run.
 struct Clock;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! A parameter is known by its type, whatever it is called.
+//! The type of a parameter decides, not its name.
 
 #![deny(warnings)]
 

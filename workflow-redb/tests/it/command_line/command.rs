@@ -1,4 +1,4 @@
-//! The command line: what it prints, its exit codes, and that it looks only.
+//! The command line: its output, its exit codes, and that it never writes.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &[&str]) -> Ran {
     Ran { code: status.code().unwrap(), out, err }
 }
 
-/// A store with a run that goes on and one that completed.
+/// A store with an open run and a completed one.
 fn place() -> Place {
     let place = Place::new();
     let store = place.open();
@@ -118,7 +118,7 @@ fn export_prints_a_line_of_json_for_each_record() {
 
 // S43
 #[test]
-fn export_prints_events_that_nobody_knows_as_they_were_written() {
+fn export_prints_unknown_events_as_they_were_written() {
     let place = Place::new();
     let ghost = r#"{"event_logged":{"seq":1,"scope":0,"cause":"outside","event":{"type":"Ghost","version":9,"data":{"b":1.50,  "a":[100000000000000000000]}},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}"#;
     let record: Record = serde_json::from_str(ghost).unwrap();
@@ -183,7 +183,7 @@ fn a_command_that_is_wrong_exits_with_2() {
 }
 
 #[test]
-fn a_run_that_is_not_there_exits_with_1() {
+fn an_unknown_run_exits_with_1() {
     let place = place();
     for command in ["show", "explain", "graph", "export"] {
         let ran = with(&place, &[command, "order-18"]);
@@ -194,7 +194,7 @@ fn a_run_that_is_not_there_exits_with_1() {
 }
 
 #[test]
-fn a_file_that_another_process_has_open_is_said_to_be() {
+fn a_file_that_another_process_has_open_is_reported() {
     let place = place();
     let store = place.open();
     let ran = with(&place, &["list"]);

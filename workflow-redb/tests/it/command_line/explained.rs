@@ -1,4 +1,4 @@
-//! What the command makes of a run's journal without the program that wrote it: `explain` and `graph`.
+//! The commands `explain` and `graph`: a run's journal without the program that wrote it.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ async fn begin_runs(store: &RedbStore) {
     let request = run.requests().await.unwrap()[0].id::<ApproveRefund>().unwrap();
     run.reply(request, true).await.unwrap();
     run.outcome().await.unwrap();
-    // It is said that a run has ended when its journal says so.
+    // The output says that a run has ended, according to its journal.
     put(store, "damaged", 0..3).await.unwrap();
 }
 
@@ -111,7 +111,7 @@ fn explain_says_why_each_step_ran_or_did_not() {
                     `ApproveRefund` was asked and not answered
         "]],
     );
-    // What an error holds does nothing to the terminal.
+    // The text of an error cannot control the terminal.
     prints(
         &place,
         &["explain", "failed"],
@@ -211,7 +211,7 @@ fn a_drawing_has_one_form() {
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
 }
 
-/// What the command prints to a terminal, which `script` of every Linux makes one of.
+/// The command's output on a terminal, which `script`, available on every Linux, simulates.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(file: &Path, command: &str, no_color: &str) -> String {
     let program = env!("CARGO_BIN_EXE_workflow-redb");

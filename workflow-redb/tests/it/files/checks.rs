@@ -1,4 +1,4 @@
-//! What a check finds: a file is changed behind the store's back, and the report says how.
+//! The findings of checks: a file is changed behind the store's back, and the report names the damage.
 
 use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
@@ -31,7 +31,7 @@ fn sound() -> Place {
         put_ended(&store, "b", RunStatus::Completed).await;
         let scope = ContextScope::Run("a".into());
         store.set(&scope, "k", Some(ContextValue::new(1))).await.unwrap();
-        // So that all records are where they stay.
+        // Moves all records to their final table.
         store.compact().await.unwrap();
     });
     drop(store);
@@ -140,9 +140,9 @@ fn a_summary_that_cannot_be_decoded_is_found_and_its_run_is_listed_as_its_journa
     assert_eq!((listed[1].end, listed[1].run.status), (Position(3), RunStatus::Completed));
 }
 
-/// A key that is no id stands for no run; the others are listed.
+/// A key that is no id belongs to no run; the others are listed.
 #[test]
-fn a_run_of_which_nothing_can_be_read_is_listed_as_one_that_goes_on() {
+fn an_unreadable_run_is_listed_as_open() {
     let place = sound();
     change(&place, RUNS, b"a", Some(b"short"));
     change(&place, RECORDS, &key(0), Some(b"{"));
@@ -153,7 +153,7 @@ fn a_run_of_which_nothing_can_be_read_is_listed_as_one_that_goes_on() {
 }
 
 #[test]
-fn what_is_wrong_with_one_run_is_in_the_way_of_no_other() {
+fn a_damaged_run_blocks_no_other() {
     let place = sound();
     change(&place, RUNS, b"a", Some(b"short"));
     let store = place.open();

@@ -1,4 +1,4 @@
-//! The bytes in a file: who changes one of them, changes the format.
+//! The bytes in a file: changing any of them changes the format.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use workflow_core::{ContextScope, ContextStore, ContextValue, EventStore, RunSta
 
 use crate::fixtures::{Place, put, put_ended};
 
-/// Every table with what is in it, where bytes that are no text are escaped.
+/// Every table with its content; bytes that are no text are escaped.
 fn dump(place: &Place) -> String {
     let database = Database::open(&place.file).unwrap();
     let transaction = database.begin_read().unwrap();
@@ -22,7 +22,7 @@ fn dump(place: &Place) -> String {
             let (key, value) = entry.unwrap();
             let mut value = value.value().to_vec();
             if name == "workflow.runs" {
-                // When it was written is another time each time.
+                // The time of the write differs each time.
                 value[8..16].fill(0xff);
             }
             if value.is_empty() {

@@ -7,7 +7,7 @@ use workflow_redb::{RedbStore, Retention, StoreFile, WorkError};
 
 use crate::fixtures::{Place, ids, last_batch, put, put_ended, text};
 
-/// One that goes on, three that completed, and one that failed, in the order of their ids.
+/// One open run, three completed and one failed, in the order of their ids.
 async fn five(store: &RedbStore) {
     put(store, "a-open", 0..2).await.unwrap();
     for run in ["b", "c", "d"] {
@@ -28,7 +28,7 @@ async fn after(kept: Retention) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn runs_that_go_on_are_always_kept() {
+async fn open_runs_are_always_kept() {
     assert_eq!(after(Retention::none()).await, ["a-open"]);
 }
 
@@ -117,7 +117,7 @@ async fn a_file_is_smaller_when_what_was_removed_is_given_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn compaction_is_in_nobodys_way() {
+async fn compaction_blocks_no_other_call() {
     let place = Place::new();
     let store = place.open();
     put(&store, "a", 0..500).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is opened, what is refused, and that nothing of a file that is refused is changed.
+//! Opening files: which succeed, which are refused, and that refused ones stay unchanged.
 
 use std::error::Error as _;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::fixtures::{Place, ids, put, text};
 
 const META: TableDefinition<&[u8], &[u8]> = TableDefinition::new("workflow.meta");
 
-/// Opening is refused in both ways, with the path in the error and the file as it was.
+/// Asserts that both ways of opening are refused, with the path in the error and the file unchanged.
 fn refused(path: &Path) -> OpenError {
     let before = fs::read(path).unwrap();
     let error = RedbStore::open(path).unwrap_err();
@@ -45,7 +45,7 @@ fn a_file_is_open_once_in_a_process() {
 }
 
 #[test]
-fn who_looks_at_a_file_keeps_out_who_writes_and_nobody_else() {
+fn a_reader_of_a_file_excludes_writers_only() {
     let place = Place::new();
     drop(place.open());
     let first = StoreFile::open(&place.file).unwrap();
@@ -73,7 +73,7 @@ async fn a_file_that_was_not_closed_is_read_without_being_mended() {
     let store = place.open();
     put(&store, "a", 0..3).await.unwrap();
     let copy = place.folder.path().join("copy.redb");
-    // What a crash at this moment leaves.
+    // The state after a crash at this moment.
     fs::copy(&place.file, &copy).unwrap();
     let before = fs::read(&copy).unwrap();
     let mut file = StoreFile::open(&copy).unwrap();
@@ -150,7 +150,7 @@ async fn damage_is_found_by_verifying_the_file() {
     assert!(report.problems[0].to_string().starts_with("the file is damaged"), "{report:?}");
 }
 
-/// What can be read of a file, if it is sound: a damaged one says so, or what is in it is as it was.
+/// The content of a file, if it is sound: a damaged one reports an error, or still has its original content.
 fn everything(path: &Path) -> Option<String> {
     let mut file = StoreFile::open(path).ok()?;
     if !file.check().ok()?.is_sound() {
@@ -161,7 +161,7 @@ fn everything(path: &Path) -> Option<String> {
 }
 
 #[tokio::test]
-async fn whatever_is_damaged_is_found_or_does_no_harm() {
+async fn damage_is_found_or_does_no_harm() {
     let place = Place::new();
     put(&place.open(), "a", 0..300).await.unwrap();
     let (whole, intact) = (place.bytes(), everything(&place.file));
@@ -171,7 +171,7 @@ async fn whatever_is_damaged_is_found_or_does_no_harm() {
     let mut found = 0;
     for round in 0..300 {
         let mut bytes = whole.clone();
-        // Every byte of the header, where a change does most, and then any byte.
+        // Every byte of the header, where changes do most, and then random bytes.
         let at = if round < 150 { used[round] } else { used[rng.usize(..used.len())] };
         bytes[at] ^= 1 << rng.u8(..8);
         fs::write(&place.file, &bytes).unwrap();
@@ -206,7 +206,7 @@ fn an_empty_file_becomes_a_store() {
 }
 
 #[test]
-fn a_folder_that_is_missing_and_a_folder_in_place_of_the_file_are_told() {
+fn a_missing_folder_and_a_folder_in_place_of_the_file_are_reported() {
     let place = Place::new();
     let error = RedbStore::open(place.folder.path().join("missing/runs.redb")).unwrap_err();
     assert!(matches!(error, OpenError::NotFound { .. }), "{error:?}");

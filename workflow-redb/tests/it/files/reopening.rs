@@ -1,4 +1,4 @@
-//! A store that was dropped is opened again at once, whoever dropped it, and wherever.
+//! A dropped store can be opened again at once, from any place that dropped it.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
@@ -13,10 +13,10 @@ use workflow_redb::{RedbStore, StoreFile};
 
 use crate::fixtures::{Place, batch};
 
-/// How often each way is tried.
+/// The number of tries of each way.
 const TIMES: u64 = 500;
 
-/// How often an engine is made, which takes longer: `REOPENED=500` makes more of them than a test needs each time.
+/// The number of engines, which take longer: `REOPENED=500` makes more than a test needs each time.
 fn engines() -> u64 {
     std::env::var("REOPENED").ok().and_then(|times| times.parse().ok()).unwrap_or(100)
 }
@@ -25,7 +25,7 @@ fn reopened(place: &Place, time: u64) -> RedbStore {
     RedbStore::open(&place.file).unwrap_or_else(|error| panic!("time {time}: {error}"))
 }
 
-/// Appends and reads in tasks that have handles of their own; one of these is the last.
+/// Appends and reads in tasks with their own handles; one of these is the last.
 async fn dropped_in_tasks() {
     let place = Place::new();
     for time in 0..TIMES {
@@ -57,7 +57,7 @@ async fn a_store_that_tasks_of_one_thread_dropped_is_opened_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_whose_calls_nobody_waited_for_is_opened_at_once() {
+async fn a_store_with_abandoned_calls_is_opened_at_once() {
     let place = Place::new();
     for time in 0..TIMES {
         let store = reopened(&place, time);
@@ -69,7 +69,7 @@ async fn a_store_whose_calls_nobody_waited_for_is_opened_at_once() {
     }
 }
 
-/// A call that is dropped by who wakes it, which is the store's own thread, with the last handle.
+/// A call whose waker drops it, on the store's own thread, with the last handle.
 struct Woken {
     call: Mutex<Option<StoreFuture<()>>>,
     dropped: mpsc::Sender<()>,
@@ -102,7 +102,7 @@ fn a_store_that_its_own_thread_dropped_is_opened_at_once() {
                 drop(woken.call.lock().unwrap().take());
             }
         }
-        // Who looks waits likewise.
+        // Read-only opens wait in the same way.
         if time % 2 == 0 {
             drop(StoreFile::open(&place.file).unwrap());
         }
@@ -131,7 +131,7 @@ impl Waits {
     }
 }
 
-/// Runs an engine on a store until both are dropped: one of two runs ends, the other one waits.
+/// Runs an engine on a store until both are dropped: one of two runs ends, the other waits.
 async fn run_an_engine(store: RedbStore) {
     let engine = Engine::builder().workflow(Waits).store(store.clone()).contexts(store).build().unwrap();
     let ends = engine.start::<Waits>(Begin).await.unwrap();
@@ -148,7 +148,7 @@ fn after_engines(runtime: impl Fn() -> Runtime) {
         let store = reopened(&place, time);
         let runtime = runtime();
         runtime.block_on(run_an_engine(store));
-        // Its tasks hold the store until they are dropped.
+        // The runtime's tasks hold the store until they are dropped.
         drop(runtime);
     }
 }
@@ -159,7 +159,7 @@ fn a_store_is_opened_at_once_when_an_engine_and_its_runtime_are_gone() {
     after_engines(|| Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap());
 }
 
-/// Engines on one runtime, each on the store that the one before has shut down.
+/// Engines on one runtime, each on the store that the previous one has shut down.
 async fn after_shut_down() {
     let place = Place::new();
     for time in 0..engines() {

@@ -1,5 +1,5 @@
-//! Files that have to be rewritten after a failed sync, on the system's own file system: what is beside them, what they
-//! keep, and what is in the way. That nothing is lost is tested on a disk in memory.
+//! Files that need a rewrite after a failed sync, on the system's own file system: files beside them, kept properties,
+//! and obstacles. Tests on an in-memory disk cover data loss.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -42,7 +42,7 @@ async fn a_marked_file_is_rewritten_when_it_is_opened_and_keeps_its_mode_and_wha
     for mode in [0o600, 0o640] {
         let place = unsynced().await;
         fs::set_permissions(&place.file, Permissions::from_mode(mode)).unwrap();
-        // What an earlier rewrite left half written.
+        // The half-written file of an earlier rewrite.
         fs::write(copy(&place.file), "half").unwrap();
         let before = number(&place.file);
         let store = place.open();
@@ -74,11 +74,11 @@ async fn a_link_still_leads_to_a_file_that_was_rewritten() {
 }
 
 #[tokio::test]
-async fn a_marked_file_can_be_looked_at_and_is_not_changed_by_that() {
+async fn a_read_only_open_of_a_marked_file_does_not_change_it() {
     let place = unsynced().await;
     let before = place.bytes();
     let file = StoreFile::open(&place.file).unwrap();
-    // Who looks keeps out who writes.
+    // A read-only open excludes a writer.
     assert!(matches!(RedbStore::open(&place.file), Err(OpenError::InUse { .. })));
     drop(file);
     assert!(place.bytes() == before);

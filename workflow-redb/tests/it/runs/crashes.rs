@@ -91,7 +91,7 @@ impl Parents {
     }
 }
 
-/// Crashes runs that are kept in files, a new one for each.
+/// Crashes runs that are stored in files, a new one for each.
 async fn survives<W: Workflow>(scenario: impl Fn(CrashStore) -> Start<W> + Send + 'static) -> Crashes {
     let (folder, number) = (TempDir::new().unwrap(), AtomicU32::new(0));
     let open = move || {

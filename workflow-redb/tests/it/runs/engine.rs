@@ -1,4 +1,4 @@
-//! Engines on a store: what they write is sound, and can be read when they are gone.
+//! Engines on a store: their files are sound, and readable when they are gone.
 
 use workflow_core::prelude::*;
 use workflow_core::{EventStore, Position, ResumeError, RunOptions, RunQuery, RunStatus, StoreError};
@@ -100,7 +100,7 @@ fn waiting(store: &RedbStore) -> Engine {
     Engine::builder().workflow(Waits).store(store.clone()).build().unwrap()
 }
 
-/// Starts three runs that wait, and says where the journal of the first one ends.
+/// Starts three runs that wait, and returns the end of the first one's journal.
 async fn three_wait(place: &Place) -> Position {
     let store = place.open();
     let engine = waiting(&store);
@@ -108,18 +108,18 @@ async fn three_wait(place: &Place) -> Position {
         let options = RunOptions::new().id(id);
         engine.start_with::<Waits>(Begin { fails: false }, options).await.unwrap().settled().await;
     }
-    // So that all records are where they stay.
+    // Moves all records to their final table.
     store.compact().await.unwrap();
     listed(&store).await[0].end
 }
 
 #[test]
-fn runs_that_are_damaged_are_told_and_the_others_go_on() {
+fn damaged_runs_are_reported_and_the_others_continue() {
     let place = Place::new();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // The runs hold the store until their runtime is gone.
     let end = runtime().block_on(three_wait(&place));
-    // `a` has lost its summary alone, `b` its beginning too.
+    // `a` has lost only its summary, `b` also its beginning.
     let header = [&end.0.to_be_bytes()[..], &[0; 10]].concat();
     damage(&place, "workflow.runs", b"a", &header);
     damage(&place, "workflow.runs", b"b", b"short");
@@ -141,7 +141,7 @@ async fn go_on_but_for_b(store: &RedbStore) {
         run.send(Note(7)).await.unwrap();
         assert_eq!(run.outcome().await.unwrap(), Done(7));
     }
-    // What goes on is whole again.
+    // Resumed runs are whole again.
     let found: Vec<String> = store.check().await.unwrap().problems.iter().map(ToString::to_string).collect();
     assert!(found.iter().all(|problem| problem.starts_with("run `b`")), "{found:?}");
 }

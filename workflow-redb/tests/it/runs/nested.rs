@@ -1,4 +1,4 @@
-//! Fan-outs in the branches of another, over a file: what has completed can be read back (S38, S39, S51).
+//! Nested fan-outs over a file: completed runs can be read back (S38, S39, S51).
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ struct Label(u32);
 #[event(stop)]
 struct Shipped(u32);
 
-/// Steps of a few milliseconds, which end in another order than they began.
+/// Steps of a few milliseconds, which end in another order than they begin.
 struct Shop;
 
 async fn works(seed: u32) {
@@ -71,7 +71,7 @@ impl Shop {
     }
 }
 
-/// How many runs: `NESTED_RUNS=1000` makes more of them than a test needs each time.
+/// The number of runs: `NESTED_RUNS=1000` makes more than a test needs each time.
 fn runs() -> u32 {
     std::env::var("NESTED_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(100)
 }

@@ -1,4 +1,4 @@
-//! Commits that are shared, what a disk that fails does to them, and what is written when the store is dropped.
+//! Shared commits, failing disks, and the writes when the store is dropped.
 
 use std::error::Error as _;
 use std::io::ErrorKind;
@@ -20,8 +20,8 @@ fn append(store: &RedbStore, run: &str, at: u64) -> StoreFuture<()> {
     store.append(&run.into(), Position(at), batch(at..at + 2))
 }
 
-/// Makes calls while a commit is under way, so that all of them wait when it is over. Answers them, and says how often
-/// the disk was synced for them.
+/// Makes calls during a commit, so that all of them wait for its end. Returns their results, and the number of syncs
+/// for them.
 fn together(
     disk: &Disk,
     store: &RedbStore,
@@ -55,7 +55,7 @@ fn appends_that_wait_together_are_committed_together() {
     let calls = runs.iter().map(|run| append(&store, run, 0)).collect();
     let (answers, syncs) = together(&disk, &store, calls);
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    // The file may have had to grow, which is synced as well.
+    // Growing the file is synced as well.
     assert!(syncs <= alone + 2, "100 appends took {syncs} syncs, and one takes {alone}");
     assert_eq!(block_on(ids(&store)).len(), 101);
 }
@@ -81,7 +81,7 @@ fn a_conflict_refuses_its_own_append_and_no_other_of_the_group() {
 }
 
 #[test]
-fn who_waits_for_room_in_the_queue_is_served() {
+fn a_caller_that_waits_for_room_in_the_queue_is_served() {
     let disk = Disk::default();
     let store = RedbStore::builder().queue(1).open_backend("a disk", disk.clone()).unwrap();
     let calls = ["a", "b", "c", "d"].map(|run| append(&store, run, 0)).into();
@@ -91,7 +91,7 @@ fn who_waits_for_room_in_the_queue_is_served() {
 }
 
 #[test]
-fn a_full_disk_is_told_with_the_name_of_the_file() {
+fn a_full_disk_is_reported_with_the_name_of_the_file() {
     let disk = Disk::default();
     let store = on(&disk);
     block_on(append(&store, "a", 0)).unwrap();
@@ -117,7 +117,7 @@ fn every_call_on_a_disk_that_failed_is_answered() {
     assert!(block_on(store.compact()).is_err());
     drop(store);
     disk.fail(None);
-    // What was answered is there, whatever happened behind it.
+    // Confirmed batches are there, after any later failure.
     assert_eq!(block_on(ids(&on(&disk))), ["a"]);
 }
 

@@ -1,4 +1,4 @@
-//! The store keeps the contracts of both of its traits.
+//! The store passes the conformance suites of both its traits.
 
 use std::cell::OnceCell;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! What lists of contexts have of a file: what was written before it was closed, pages that end early, and nothing of
-//! what is damaged.
+//! Listings of contexts from a file: contents written before it was closed, short pages, and nothing damaged.
 
 use redb::{Database, TableDefinition};
 use workflow_core::{ContextError, ContextScope, ContextStore, ContextValue};
@@ -32,7 +31,7 @@ async fn a_list_has_what_was_written_before_the_file_was_closed() {
 }
 
 #[tokio::test]
-async fn a_page_ends_behind_16_mib_and_the_next_one_goes_on() {
+async fn a_page_ends_after_16_mib_and_the_next_one_continues() {
     let place = Place::new();
     let store = place.open();
     for key in ["a", "b", "c"] {
@@ -57,12 +56,12 @@ async fn a_value_that_cannot_be_read_is_an_error_and_in_the_way_of_no_page_behin
     transaction.commit().unwrap();
     drop(damaged);
     let store = place.open();
-    // A page ends before it, and the one that begins with it says which it is.
+    // The page before the damaged key ends early, and the next one reports the key.
     assert_eq!(keys(&store, None).await.unwrap(), ["a"]);
     let error = keys(&store, Some("a")).await.unwrap_err();
     let ContextError::Unavailable { source } = &error else { panic!("{error:?}") };
     assert_eq!(source.to_string(), "the value `b` of the context cannot be decoded");
-    // The key that is no text is nothing to list.
+    // A key that is no text is not listed.
     assert_eq!(keys(&store, Some("b")).await.unwrap(), ["c"]);
 }
 
@@ -72,7 +71,7 @@ async fn contexts_that_have_something_are_listed_once_page_by_page() {
     let store = place.open();
     let run = |id: &str| ContextScope::Run(id.into());
     let value = || Some(ContextValue::new(1));
-    // Of several values, of none any more, and with ids of several lengths.
+    // With several values, with none left, and with ids of several lengths.
     for (scope, key) in [(run("b"), "k"), (run("b"), "l"), (run("aa"), "k"), (run("c"), "k"), (scope(), "k")]
     {
         store.set(&scope, key, value()).await.unwrap();
@@ -89,11 +88,11 @@ async fn contexts_that_have_something_are_listed_once_page_by_page() {
         }
         assert_eq!(listed, [run("b"), run("aa"), scope()]);
     }
-    // One that has been cleared since is a place like any other.
+    // A cleared context is still a valid place to continue from.
     assert_eq!(store.scopes(Some(&run("c")), 1).await.unwrap(), [run("aa")]);
 }
 
-/// Makes a key less than those before it, where its value is and not on the way there.
+/// Makes a key smaller than its predecessors in the leaf, but not in the branch pages.
 fn misplace(bytes: &mut [u8], thread: u8) {
     const PAGE: usize = 4096;
     const LEAF: u8 = 1;

@@ -1,4 +1,4 @@
-//! Much at once: many large calls, and one that is larger than any other.
+//! Large writes: many large calls, and one that is larger than any other.
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use crate::fixtures::{Place, summary};
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Text(String);
 
-/// So many records of 1 MiB each.
+/// This many records of 1 MiB each.
 fn large(records: u64) -> Batch {
     let text = RecordedEvent::new(AnyEvent::new(Text("x".repeat(1 << 20))));
     let at = SystemTime::UNIX_EPOCH;

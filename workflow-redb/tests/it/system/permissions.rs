@@ -1,5 +1,4 @@
-//! Files and folders that the process may not read or write: what is told, that nothing is changed, and that other
-//! stores go on.
+//! Files and folders without read or write permission: errors, unchanged files, and other stores that continue.
 
 use std::error::Error as _;
 use std::fs::{self, Permissions};
@@ -16,7 +15,7 @@ fn allow(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// The error names the file and what the system said.
+/// The error contains the file and the system's reason.
 fn names(error: &OpenError, file: &Path) {
     assert_eq!(error.path(), file);
     assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
@@ -37,7 +36,7 @@ async fn what_may_not_be_opened_is_told_and_other_stores_go_on() {
     let error = RedbStore::open(&file).unwrap_err();
     assert!(matches!(error, OpenError::ReadOnly { .. }), "{error:?}");
     names(&error, &file);
-    // It may be looked at.
+    // Reading is allowed.
     assert!(StoreFile::open(&file).unwrap().check().unwrap().is_sound());
 
     allow(&file, 0o000);
@@ -71,7 +70,7 @@ async fn a_folder_that_may_not_be_written_or_entered_is_told() {
     let error = store.snapshot(&new).await.unwrap_err();
     let WorkError::Snapshot { source, .. } = &error else { panic!("{error:?}") };
     names(source, &new);
-    // What is open, and what is there, is written on.
+    // Open stores and existing files can still be written.
     put(&store, "a", 3..4).await.unwrap();
     drop(store);
     let store = RedbStore::open(&file).unwrap();

@@ -1,5 +1,4 @@
-//! What is left when the power is cut at any moment: every batch that was answered, no part of one that was not, and a
-//! file in which everything agrees.
+//! The state after power cuts at any moment: every confirmed batch, no part of others, and a consistent file.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,33 +14,33 @@ use workflow_redb::{Durability, RedbStore};
 use crate::disk::Disk;
 use crate::fixtures::{batch, last_batch, text};
 
-/// Chains of cuts, each of which goes on with what the one before has left.
+/// Chains of cuts, each of which continues with the previous state.
 const CHAINS: u64 = 40;
 const CUTS: u64 = 25;
 
-/// How many writes and syncs a disk lives for, at most.
+/// The maximum number of writes and syncs of a disk.
 const LIFE: usize = 100;
 
-/// What is known of a run: what was answered, and what may have happened besides.
+/// The knowledge about a run: its confirmed batches, and what may have happened besides.
 #[derive(Default, Clone)]
 struct Known {
-    /// The batches that were answered, each with its number among all.
+    /// The confirmed batches, each with its number among all.
     answered: Vec<(u64, Batch)>,
-    /// One whose answer never came.
+    /// A batch without an answer.
     unanswered: Option<Batch>,
     ended: bool,
 }
 
-/// A store on a disk, and what was done with it.
+/// A store on a disk, and the operations on it.
 struct World {
     rng: Rng,
     durability: Durability,
     image: Vec<u8>,
     runs: BTreeMap<String, Known>,
     batches: u64,
-    /// Up to this batch everything was synced.
+    /// The last batch up to which everything is synced.
     synced: u64,
-    /// Values of a context: those that may be there.
+    /// The possible values of a context.
     counter: Vec<Option<u64>>,
 }
 
@@ -67,7 +66,7 @@ fn a_cut_of_a_buffered_store_loses_the_latest_batches_and_none_that_was_synced()
     }
 }
 
-/// Why a file is rewritten after a failed sync. The disk is as hard as the ones that the rewrite is tested on.
+/// The reason for the rewrite after a failed sync, on a disk as hard as in the tests of the rewrite.
 #[test]
 fn what_is_answered_after_a_failed_sync_is_lost_where_the_disk_is_opened_again_as_it_is() {
     let append =
@@ -124,7 +123,8 @@ impl World {
         }
     }
 
-    /// Appends to several runs; the committer finds all of them waiting, but for the first, for which it was held.
+    /// Appends to several runs; the committer finds all of them waiting, except the first, for which the disk was
+    /// blocked.
     fn append_together(&mut self, store: &RedbStore, disk: &Disk) {
         let mut chosen: Vec<(String, Batch)> = Vec::new();
         for _ in 0..self.rng.usize(1..6) {
@@ -139,7 +139,7 @@ impl World {
             Box::pin(maybe_done(store.append(&run.as_str().into(), Position(end), batch.clone())))
         };
         let mut appends: Vec<_> = chosen.iter().map(append).collect();
-        // A store that answers before it writes is not held: it would not be noticed.
+        // A store that answers before it writes is not blocked: the block would not be noticed.
         if self.durability == Durability::Sync {
             disk.hold();
             assert!(
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// One of a dozen runs that go on: where one has ended, another takes its place.
+    /// One of a dozen open runs; a new one replaces each ended one.
     fn open_run(&mut self) -> String {
         let place = self.rng.u8(..12);
         let ids = (0..).map(|number| format!("run-{place}-{number}"));
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Opens what is left, and makes it what is known.
+    /// Opens the remaining file, compares it with the known state, and continues with it.
     fn verify(&mut self, moment: &str) {
         let disk = Disk::holding(self.image.clone());
         let store = self.open(&disk);
@@ -239,7 +239,7 @@ impl Known {
         self.answered.iter().map(|(_, batch)| batch.records.len() as u64).sum()
     }
 
-    /// How many batches make up what is there; none if it is no number of whole ones.
+    /// The number of batches that make up these records; `None` if they are no whole batches.
     fn kept(&self, there: &[Record]) -> Option<usize> {
         let batches = self.answered.iter().map(|(_, batch)| batch).chain(&self.unanswered);
         let expected = text(there);
@@ -255,7 +255,7 @@ impl Known {
         found
     }
 
-    /// What is there is what is known now.
+    /// Updates the known state to the present content.
     fn settle(&mut self, kept: usize, number: u64) {
         if let Some(batch) = self.unanswered.take()
             && kept > self.answered.len()

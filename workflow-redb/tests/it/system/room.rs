@@ -1,5 +1,5 @@
-//! Files that may not grow and disks that are full, of the system itself: what is told, what goes on, and that the store
-//! does when there is room again.
+//! Files that may not grow and real full disks: the errors, the unaffected operations, and the recovery once there is
+//! room.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use workflow_redb::{OpenError, RedbStore, StoreFile, WorkError};
 use crate::fixtures::{Place, batch, ids, put};
 use crate::limited;
 
-/// How large a file may be: 4 MiB.
+/// The maximum file size: 4 MiB.
 const BLOCKS: u32 = 8_192;
 
-/// How many records fill the file, at the very most.
+/// The maximum number of records that fit into the file.
 const MOST: u64 = 1_000_000;
 
-/// A file that there is, on the full disk, to make room by removing it. `ci/full-disk` says which.
+/// An existing file on the full disk, to be removed for room; set by `ci/full-disk`.
 const FILLER: &str = "WORKFLOW_REDB_FILLER";
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn fills_up(folder: &Path) {
 
     let kept = until_it_is_full(&store, &file).await;
     assert!(kept > 0);
-    // What was answered is there, what was not is not, and can be read although nothing can be written.
+    // Confirmed records are there, others are not, and reads work although writes fail.
     assert_eq!(store.read(&"a".into(), Position(kept - 1), 2).await.unwrap().len(), 1);
     assert_eq!(ids(&store).await, ["a", "small"]);
     put(&other, "b", 2..3).await.unwrap();
@@ -53,7 +53,7 @@ async fn fills_up(folder: &Path) {
     assert_eq!(file.run(&"a".into()).unwrap().unwrap().end, Position(kept + 2_000));
 }
 
-/// Appends until there is no room, and says how many records of `a` were answered.
+/// Appends until there is no room, and returns the number of confirmed records of `a`.
 async fn until_it_is_full(store: &RedbStore, file: &Path) -> u64 {
     let mut kept = 0;
     while kept < MOST {

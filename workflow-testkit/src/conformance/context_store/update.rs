@@ -77,8 +77,10 @@ pub fn no_lock_is_held_while_a_change_runs<S: ContextStore>(open: impl FnOnce() 
     no_lock_is_held_within(PATIENCE, open);
 }
 
-/// The same with this time limit per call. A store that keeps the contract never reaches the limit. A store known to
-/// break it always does, however short the limit is.
+/// The same with this time limit per call.
+///
+/// A store that keeps the contract never reaches the limit. A store known to break it always does, however short the
+/// limit is.
 pub fn no_lock_is_held_within<S: ContextStore>(patience: Duration, open: impl FnOnce() -> S) {
     run(open, move |store| async move {
         let place = Place::new(&store);

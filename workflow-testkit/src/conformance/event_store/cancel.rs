@@ -23,13 +23,13 @@ pub fn an_append_that_is_dropped_is_done_or_not_done<S: EventStore>(subject: Sub
             let is_whole = end == begin + 5 || (end == begin && !is_done);
             let demand = "an `append` that is dropped is done or not done";
             assert!(is_whole, "{demand}: after {polls} polls at {begin}, a batch of 5 left it at {end}");
-            go_on(&journal, end).await;
+            append_next(&journal, end).await;
         }
     });
 }
 
 /// Appends at the end; the dropped call may still take effect before that.
-async fn go_on(journal: &Journal, end: u64) {
+async fn append_next(journal: &Journal, end: u64) {
     let demand = "an append that is dropped is in nobody's way";
     let found = match journal.try_put(end, end..end + 1).await {
         Err(StoreError::Conflict { found: Position(found), .. }) if found == end + 5 => {

@@ -27,11 +27,11 @@ enum Passed {
 }
 
 /// A precondition in evaluation: its step, scope and trigger.
-type Question = (Arc<str>, ScopeId, Seq);
+type PendingEvaluation = (Arc<str>, ScopeId, Seq);
 
 /// Signs of progress: operations at the gate, the run's state, active children, log length, and, while the run does not
 /// answer, timers that are not due.
-type SoFar = (u32, RunStatus, usize, Option<usize>, Option<usize>);
+type Progress = (u32, RunStatus, usize, Option<usize>, Option<usize>);
 
 impl<W: Workflow> Stage<'_, W> {
     /// The passing of time as an operation, if anything besides these may wait for it.
@@ -72,7 +72,7 @@ impl<W: Workflow> Stage<'_, W> {
     }
 
     /// The unanswered evaluations, if there are more of them than preconditions at the gate.
-    async fn asked(&self, others: &[Op]) -> Vec<Question> {
+    async fn asked(&self, others: &[Op]) -> Vec<PendingEvaluation> {
         if !self.interest.has_preconditions() {
             return Vec::new();
         }
@@ -83,7 +83,7 @@ impl<W: Workflow> Stage<'_, W> {
             let asked = step.did_not_run.iter().filter(|why| matches!(why.reason, Reason::Asking { .. }));
             asked.map(|why| (Arc::clone(&step.step), why.scope, why.trigger.seq))
         });
-        let unanswered: Vec<Question> = unanswered.collect();
+        let unanswered: Vec<PendingEvaluation> = unanswered.collect();
         let at_the_gate = others.iter().filter(|op| op.id.actor == Actor::Unknown).count();
         if unanswered.len() > at_the_gate { unanswered } else { Vec::new() }
     }
@@ -100,20 +100,20 @@ impl<W: Workflow> Stage<'_, W> {
     /// Fires timers until another operation is at the gate, an event in the log, a child at its end, or the run in
     /// another state.
     async fn pass_time(&self, most: u32) -> Passed {
-        let before = self.so_far().await;
+        let before = self.progress().await;
         let until = Instant::now() + IDLE;
         for _ in 0..most {
             if self.quiet.after_time(until).await.is_err() {
                 return Passed::Nothing;
             }
-            if self.so_far().await != before {
+            if self.progress().await != before {
                 return Passed::Something;
             }
         }
         Passed::TooMuch
     }
 
-    async fn so_far(&self) -> SoFar {
+    async fn progress(&self) -> Progress {
         // The task that drives the run may itself be stuck.
         let report = self.ask(async |run| tokio::time::timeout(IDLE, run.report_so_far()).await).await;
         let silent = report.is_none();

@@ -1,5 +1,4 @@
-//! Small workflows whose behaviour is drawn from a seed: what the exploration finds of them is compared with what is
-//! found by trying every order there is.
+//! Small workflows with random behaviour from a seed: compares the exploration's findings with those of all orders.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,14 +12,14 @@ mod hidden;
 mod numbers;
 mod shapes;
 
-/// A number below `sides`, the same one for the same arguments.
+/// A number below `sides`, the same for the same arguments.
 fn roll(seed: u64, what: &str, input: u64, sides: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (seed, what, input).hash(&mut hasher);
     hasher.finish() % sides
 }
 
-/// Something, as often as not.
+/// The value, half of the time.
 fn maybe<T>(seed: u64, what: &str, input: u64, value: T) -> Option<T> {
     (roll(seed, what, input, 4) > 0).then_some(value)
 }
@@ -30,7 +29,7 @@ fn outcomes(explored: &Explored) -> HashSet<Outcome> {
     explored.outcomes().cloned().collect()
 }
 
-/// How many orders were tried with and without reduction.
+/// The numbers of orders with and without reduction.
 fn compare<W: Workflow>(seed: u64, scenario: impl Fn() -> Start<W>) -> [u64; 2] {
     let reduced = explore(&scenario).orders(50_000).survey();
     let every = explore(&scenario).every_order().orders(50_000).survey();
@@ -43,7 +42,7 @@ fn compare<W: Workflow>(seed: u64, scenario: impl Fn() -> Start<W>) -> [u64; 2] 
     [reduced.tried(), every.tried()]
 }
 
-/// The same for many seeds, of which some have orders that need not be tried.
+/// The same for many seeds, some of which have redundant orders.
 fn compare_all<W: Workflow>(seeds: u64, scenario: impl Fn(u64) -> ScenarioOf<W>) {
     let [reduced, every] = sums(seeds, scenario);
     assert!(reduced < every, "nothing was left out of {every}");

@@ -1,4 +1,4 @@
-//! What a scenario sets is there in every order.
+//! A scenario's settings apply in every order.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ struct Budget {
     most: u64,
 }
 
-/// Two ask for offers at the same time; the first one within the budget that has not been spent is taken.
+/// Two steps request offers concurrently; the first one within the remaining budget is taken.
 struct Purchase;
 
 #[workflow]
@@ -74,7 +74,7 @@ fn the_testkits_assertions_show_what_the_run_did_once() {
     assert!(failure.contains("in this order:\n  1. ask_brook(#1) completes with Bid\n"), "{failure}");
 }
 
-/// Each of two notes is read by itself, and nobody can tell which one comes first.
+/// Each of two notes is read separately, and no step can see which comes first.
 struct Notes;
 
 #[workflow]
@@ -150,7 +150,7 @@ fn a_mock_is_refused() {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Reminder;
 
-/// Bids while a timer runs: what sleeps, and what does not, may take longer than it.
+/// Bids during a timer: steps with and without a sleep may take longer than the timer.
 struct Hurried;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! What must not change places: for each rule of what commutes, a workflow that can tell if it were too weak.
+//! Operations that must not be swapped: for each rule of commutation, a workflow that would detect a weaker rule.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use workflow_testkit::{Scenario, Start, explore};
 
 use crate::exploring::orders::{Bid, Bought, Go, Note, Stock};
 
-/// What the runs ended with, all told, with every order and with those that can be told apart.
+/// The set of all outputs, with every order and with the reduced ones.
 fn outputs<W: Workflow>(scenario: impl Fn() -> Start<W>) -> BTreeSet<String> {
     let (reduced, every) =
         (explore(&scenario).survey(), explore(&scenario).every_order().orders(50_000).survey());
@@ -21,7 +21,7 @@ fn outputs<W: Workflow>(scenario: impl Fn() -> Start<W>) -> BTreeSet<String> {
     reduced
 }
 
-/// One at a time: what comes first is worked on first, and leaves its result first.
+/// One at a time: the first to come is processed first, and its result comes first.
 struct Queue;
 
 #[workflow]
@@ -53,7 +53,7 @@ fn the_order_in_which_a_queue_is_entered_is_tried() {
     assert_eq!(outputs, ["Bought 12", "Bought 21"].map(str::to_owned).into());
 }
 
-/// Two at a time: the third begins when either of them ends, and may come before what the other does.
+/// Two at a time: the third begins when either ends, and may come before the other's effects.
 struct Counter;
 
 #[workflow]
@@ -81,12 +81,12 @@ impl Counter {
 }
 
 #[test]
-fn who_leaves_a_full_room_first_is_tried() {
+fn each_first_end_under_full_concurrency_is_tried() {
     let outputs = outputs(|| Scenario::new(Counter).start(Go));
     assert_eq!(outputs, ["Bought 13", "Bought 31"].map(str::to_owned).into());
 }
 
-/// The first of two that are on their way through branches of their own is let in.
+/// The first of two, which come through branches of their own, is let in.
 struct Gate;
 
 #[workflow]
@@ -122,7 +122,7 @@ fn a_room_is_one_room_to_all_branches() {
     assert_eq!(outputs, ["Bought 0", "Bought 2"].map(str::to_owned).into());
 }
 
-/// Only the first is executed at all.
+/// Only the first is executed.
 struct Once;
 
 #[workflow]
@@ -144,12 +144,12 @@ impl Once {
 }
 
 #[test]
-fn who_uses_up_a_limit_is_tried() {
+fn every_order_of_using_up_a_limit_is_tried() {
     let outputs = outputs(|| Scenario::new(Once).start(Go));
     assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
 }
 
-/// Two fan-outs of one step, of which only the one that is gathered first counts.
+/// Two fan-outs of one step; only the first gathered counts.
 struct Twice;
 
 #[workflow]
@@ -185,7 +185,7 @@ fn which_fan_out_of_a_step_is_gathered_first_is_tried() {
     assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
 }
 
-/// The third execution of the run says which of two it is.
+/// The third execution of the run records which of two it is.
 struct Third;
 
 #[workflow]
@@ -212,7 +212,7 @@ fn which_number_an_execution_has_is_tried() {
     assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
 }
 
-/// The number of an execution, by way of an injectable that only this test knows.
+/// The number of an execution, through an injectable that only this test knows.
 struct Number(u64);
 
 impl workflow_core::StepInput for Number {
@@ -250,7 +250,7 @@ fn what_an_injectable_of_ones_own_may_look_at_is_tried() {
     assert_eq!(outputs, ["Bought 1", "Bought 2"].map(str::to_owned).into());
 }
 
-/// What is left in the log without anybody taking it is an outcome too.
+/// An event that no step takes is part of the outcome too.
 struct Untaken;
 
 #[workflow]
@@ -334,7 +334,7 @@ fn a_list_is_tried_before_and_after_each_write_of_its_context() {
     assert_eq!(outputs, ["Bought 0", "Bought 1"].map(str::to_owned).into());
 }
 
-/// A failure says which execution it was.
+/// A failure contains its execution.
 struct Failing;
 
 #[workflow]
@@ -418,11 +418,11 @@ fn what_a_gather_holds_is_of_its_own_fan_out() {
     let [found, expected] = [&reduced, &every]
         .map(|explored| explored.outcomes().cloned().collect::<std::collections::HashSet<_>>());
     assert_eq!(found, expected, "{reduced}, and {every}");
-    // How far the other fan-out has come by then is all that differs.
+    // The outcomes differ only in the other fan-out's progress.
     assert_eq!(expected.len(), 4, "{every}");
 }
 
-/// Two fan-outs of which one says which of its branches came first of all.
+/// Two fan-outs, one of which records the first of its branches.
 struct Numbered;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! The model by itself, on runs that are short enough to check by hand.
+//! The model alone, on runs short enough to check by hand.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn succeeded(execution: u64, emission: Emission) -> Fact {
     }
 }
 
-/// What it says to these facts.
+/// The model's lines for these facts.
 fn said(model: &mut Model, table: &DependencyTable, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
     let mut said = Vec::new();
     for fact in facts {
@@ -120,7 +120,7 @@ fn a_patient_model_waits_where_the_rules_say_that_the_run_is_stalled() {
 
 // S33
 #[test]
-fn what_arrives_after_the_end_is_refused() {
+fn arrivals_after_the_end_are_refused() {
     let plan = Arc::new(shop());
     let table = plan.table();
     let mut model = Model::new(plan);

@@ -1,4 +1,4 @@
-//! How many orders there are, how they are counted, found again and replayed.
+//! The number of orders, and how they are counted, repeated and replayed.
 
 use expect_test::expect;
 use workflow_core::prelude::*;
@@ -28,7 +28,7 @@ pub(crate) fn tried(explored: &Explored) -> u64 {
     explored.tried()
 }
 
-/// Five steps that run at the same time, and one that sees in which order they completed.
+/// Five concurrent steps, and one that sees the order of their completion.
 struct Auction;
 
 #[workflow]
@@ -109,7 +109,7 @@ impl Apart {
 }
 
 #[test]
-fn what_nobody_can_tell_apart_is_tried_once() {
+fn indistinguishable_orders_are_tried_once() {
     let explored = explore(|| Scenario::new(Apart).start(Go)).assert(|run| run.executions("weigh") == 1);
     assert_eq!(tried(&explored), 1);
     assert!(explored.left_out() > 0);
@@ -167,7 +167,7 @@ fn beyond_the_limit_orders_are_drawn_from_the_seed() {
     assert_eq!(found(7), found(7));
     assert_ne!(found(7), found(1_000));
     let drawn = |seed| found(seed).into_iter().skip(20).collect::<std::collections::HashSet<_>>();
-    // Of 120 orders, 20 of one seed have some in common with 20 of another; they are not the same but for one.
+    // Of 120 orders, two samples of 20 have some in common, but not nearly all.
     assert!(drawn(7).intersection(&drawn(8)).count() < 10);
 }
 

@@ -1,5 +1,4 @@
-//! Operations of which shows only afterwards what they touch: a precondition fails, the run comes to a limit, or what was
-//! to be committed is refused.
+//! Operations that show only afterwards what they touch: a failing precondition, a reached limit, or a refused commit.
 
 use std::collections::HashSet;
 
@@ -8,7 +7,7 @@ use workflow_testkit::{Outcome, Scenario, ScenarioOf, Start, explore};
 
 use crate::exploring::orders::{Bid, Bought, Go, Note, Stock};
 
-/// What is found by trying every order, which is what is found without that too.
+/// The findings of every order, equal to the reduced ones.
 fn found<W: Workflow>(scenario: impl Fn() -> Start<W>) -> HashSet<Outcome> {
     let reduced = explore(&scenario).survey();
     let every = explore(&scenario).every_order().survey();
@@ -20,7 +19,7 @@ fn found<W: Workflow>(scenario: impl Fn() -> Start<W>) -> HashSet<Outcome> {
     of(&every)
 }
 
-/// Nobody can afford what is priced, and that ends the run.
+/// No step can afford the price, which ends the run.
 struct Pricing;
 
 #[precondition]
@@ -92,7 +91,7 @@ fn what_comes_before_a_precondition_panics_is_tried() {
     assert_eq!(found(|| Scenario::new(Fairness).start(Go)).len(), 3);
 }
 
-/// Three that nobody can tell the order of.
+/// Three steps whose order is invisible.
 struct Apart;
 
 #[workflow]
@@ -129,7 +128,7 @@ fn apart() -> ScenarioOf<Apart> {
 }
 
 #[test]
-fn who_is_executed_before_the_limit_of_executions_is_tried() {
+fn every_choice_of_executions_before_the_limit_is_tried() {
     assert!(found(|| apart().engine(|engine| engine.max_executions_per_run(4)).start(Go)).len() > 1);
     assert!(found(|| apart().engine(|engine| engine.max_executions_per_run(5)).start(Go)).len() > 1);
     assert_eq!(found(|| apart().start(Go)).len(), 1);

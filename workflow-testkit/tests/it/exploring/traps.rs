@@ -21,7 +21,7 @@ struct Gift(u64);
 #[event(stop)]
 struct Closed(u64);
 
-/// The order that refutes the assertion and, in a line each, what happens in it.
+/// The order that refutes the assertion, with a line per operation.
 fn refuted<W: Workflow>(
     scenario: impl Fn() -> Start<W>,
     holds: impl Fn(&TestRun<W>) -> bool,
@@ -34,7 +34,7 @@ fn refuted<W: Workflow>(
     (order, steps.take_while(|line| !line.is_empty()).map(|line| line[5..].to_owned()).collect())
 }
 
-/// That every order was tried, and how many.
+/// Asserts that every order was tried, and returns their number.
 fn holds<W: Workflow>(scenario: impl Fn() -> Start<W>, holds: impl Fn(&TestRun<W>) -> bool) -> u64 {
     let explored = explore(scenario).assert(holds);
     assert!(explored.is_exhaustive(), "{explored}");
@@ -132,7 +132,7 @@ fn a_list_without_a_precondition_is_taken_before_it_is_complete() {
         refuted(|| Scenario::new(Hasty).start(Ordered), |run| run.outcome().unwrap() == &Closed(0));
     assert_eq!(order, "1");
     assert_eq!(steps[0], "second(#1) completes with Vote");
-    // The votes have six orders; that of the decision is that of its last.
+    // The votes have six orders; the order of the decision follows from its last vote.
     assert_eq!(
         holds(|| Scenario::new(Patient).start(Ordered), |run| run.outcome().unwrap() == &Closed(0)),
         6

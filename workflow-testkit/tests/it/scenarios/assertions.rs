@@ -1,4 +1,4 @@
-//! Assertions hold or say why not, with what the run did.
+//! Assertions pass, or fail with a reason and the run's actions.
 
 use workflow_core::Quality;
 use workflow_core::prelude::*;
@@ -43,7 +43,7 @@ async fn an_assertion_that_fails_prints_the_transcript_and_the_explanation() {
     }
 }
 
-/// Finds nothing, so that nothing can be answered.
+/// Finds nothing, so there is no answer.
 struct Fruitless;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! Going on by hand with a run that waits: nothing depends on which thread is faster.
+//! Continuing a waiting run by hand: nothing depends on the speed of threads.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ struct Confirm;
 #[event(stop)]
 struct Closed(bool);
 
-/// Takes one note that keeps it busy for an hour, and one that does not.
+/// Takes two notes: one keeps it busy for an hour, the other does not.
 struct Desk;
 
 #[workflow]

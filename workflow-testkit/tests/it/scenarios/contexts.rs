@@ -1,4 +1,4 @@
-//! What is in a context before a run starts, and what a run is called.
+//! Initial contexts, and names of runs.
 
 use workflow_core::RunOptions;
 use workflow_core::prelude::*;

@@ -1,4 +1,4 @@
-//! What the guide prints is what is printed.
+//! The guide's quoted output equals the real output.
 
 use workflow_core::prelude::*;
 use workflow_testkit::{Scenario, explore};

@@ -1,4 +1,4 @@
-//! A mocked step is answered by hand, call by call.
+//! The test answers a mocked step call by call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn a_call_gives_what_the_step_is_bound_to_and_takes_what_it_returns() {
 }
 
 #[tokio::test]
-async fn what_a_call_shows_is_shown_by_its_step() {
+async fn items_displayed_by_a_call_belong_to_its_step() {
     let (mock, mut handle) = Mock::pair();
     let run = tokio::spawn(Scenario::new(Research).mock("look_up", mock).start(question()).into_future());
     let mut call = handle.next_call().await.unwrap();
@@ -36,7 +36,7 @@ async fn what_a_call_shows_is_shown_by_its_step() {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Turn(u32);
 
-/// Goes round in turns while it waits for its answer.
+/// Loops while it waits for its answer.
 struct Turning;
 
 #[workflow]
@@ -64,7 +64,7 @@ async fn the_clock_stands_still_while_a_call_is_out() {
     let scenario = Scenario::new(Turning).mock("wait", wait).mock("turn", turn);
     let run = tokio::spawn(scenario.start(question()).into_future());
     let call = waits.next_call().await.unwrap();
-    // Between two turns the run has nothing to do but to wait, and a clock that does not stand still gives it up.
+    // Between two turns the run is idle; if the clock did not stand still, the scenario would give up.
     for number in 2..=50 {
         turns.next_call().await.unwrap().answer(Turn(number));
     }
@@ -92,7 +92,7 @@ async fn a_call_can_be_failed() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_or_that_nobody_receives_fails() {
+async fn a_call_that_is_dropped_or_never_received_fails() {
     let dropped = "permanent: the test dropped the call without an answer";
     assert_eq!(failed_by(drop).await, dropped);
     let (mock, handle) = Mock::pair();
@@ -106,7 +106,7 @@ async fn a_call_that_is_dropped_or_that_nobody_receives_fails() {
 }
 
 #[tokio::test]
-async fn what_the_step_does_not_take_or_return_is_said_at_the_call() {
+async fn inputs_and_outputs_that_do_not_fit_are_reported_at_the_call() {
     let (mock, mut handle) = Mock::pair();
     let run = tokio::spawn(Scenario::new(Research).mock("look_up", mock).start(question()).into_future());
     let mut call = handle.next_call().await.unwrap();
@@ -118,7 +118,7 @@ async fn what_the_step_does_not_take_or_return_is_said_at_the_call() {
 }
 
 #[tokio::test]
-async fn an_answer_that_the_step_could_not_give_is_said_at_the_call() {
+async fn an_answer_that_the_step_could_not_return_is_reported_at_the_call() {
     let (mock, mut handle) = Mock::pair();
     let run = tokio::spawn(Scenario::new(Research).mock("look_up", mock).start(question()).into_future());
     let call = handle.next_call().await.unwrap();
@@ -144,7 +144,7 @@ impl Racing {
 }
 
 #[tokio::test]
-async fn a_call_whose_execution_was_dropped_is_answered_to_nobody() {
+async fn the_answer_to_a_call_of_a_dropped_execution_has_no_effect() {
     let (mock, mut handle) = Mock::pair();
     let run = Scenario::new(Racing).mock("slow", mock).start(question()).await;
     run.assert_output(&Answer("why".into()));

@@ -1,4 +1,4 @@
-//! Runs that sleep, wait, fail, hang or differ from one time to the next.
+//! Runs that sleep, wait, fail, hang or differ between executions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,8 +70,8 @@ fn what_sleeps_completes_before_or_after_what_does_not() {
     let explored = explore(|| Scenario::new(Sleepy).start(Go)).assert(|run| {
         run.assert_output(&Bought(1));
     });
-    // After an hour the slow one completes, before or after the slower one has slept or completed: 3 orders, and in each
-    // of them the quick one has 5 places.
+    // After an hour the slow step completes, before or after the slower one has slept or completed: 3 orders. In each
+    // of them the quick step has 5 places.
     assert_eq!(tried(&explored), 15, "{explored}");
 }
 
@@ -128,7 +128,7 @@ fn an_order_in_which_a_run_hangs_is_a_failure_like_any_other() {
     assert_eq!(again.split("found").next(), failure.split("found").next());
 }
 
-/// Goes round for ever.
+/// Loops endlessly.
 struct Rounds;
 
 #[workflow]
@@ -205,7 +205,7 @@ fn a_timer_may_run_out_before_what_is_sent() {
     assert!(outputs.contains(&"Bought 0") && outputs.contains(&"Bought 1"), "{outputs:?}");
 }
 
-/// Beats for ever, and nothing comes of it.
+/// Sets timers endlessly, without effect.
 struct Heart;
 
 #[workflow]

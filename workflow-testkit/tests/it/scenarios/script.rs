@@ -1,4 +1,4 @@
-//! What comes from outside comes when the script says so.
+//! Events from outside arrive at the script's times.
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -44,7 +44,7 @@ struct Closed {
     notes: Vec<u32>,
 }
 
-/// Asks for each claim, and closes after three settled claims or notes.
+/// Makes a request per claim, and closes after three settled claims or notes.
 struct Desk;
 
 #[workflow]
@@ -108,7 +108,7 @@ async fn what_is_sent_and_replied_after_a_time_comes_when_it_is_due() {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Over;
 
-/// Closes after an hour, and tells the test when.
+/// Closes after an hour, and signals the test.
 struct Hour(Sender<()>);
 
 #[workflow]
@@ -127,11 +127,11 @@ impl Hour {
 }
 
 #[tokio::test]
-async fn what_is_due_is_sent_in_time_however_late_the_test_looks() {
+async fn due_events_are_sent_in_time_even_if_the_test_is_late() {
     let (tell, told) = channel();
     let scenario = Scenario::new(Hour(tell)).send_after(Duration::from_mins(30), Note(30));
     let mut run = scenario.start(Opened { claims: 0 }).into_future();
-    // The run goes on elsewhere from now on, whether or not its test looks on; it may even have ended by now.
+    // From now on the run continues on its own thread; it may even have ended by now.
     let ended = (&mut run).now_or_never();
     told.recv().unwrap();
     let run = if let Some(ended) = ended { ended } else { run.await };
@@ -139,7 +139,7 @@ async fn what_is_due_is_sent_in_time_however_late_the_test_looks() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_more_than_the_script_has_can_be_gone_on_with_by_hand() {
+async fn a_run_that_waits_after_the_script_can_be_continued_by_hand() {
     let scenario = Scenario::new(Desk).reply(|_: &Claim| Verdict { granted: true });
     let mut run = scenario.start(Opened { claims: 2 }).await;
     run.assert_waiting();
@@ -171,7 +171,7 @@ async fn a_panic_in_a_reply_is_the_tests_own() {
     assert_eq!(failure, "claim 1 is not to be asked for");
 }
 
-/// Asks again whatever it is told.
+/// Repeats its request after every reply.
 struct Nagging;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! What stands in for a step takes what the step takes, and is refused if it does not.
+//! A stand-in takes its step's inputs, and is refused if it does not fit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ struct Depth {
     most: u32,
 }
 
-/// Takes and emits in every way there is.
+/// Takes and emits in every possible way.
 struct Wide;
 
 #[workflow]
@@ -193,7 +193,7 @@ enum Either {
     Outline(Outline),
 }
 
-/// Returns every shape there is.
+/// Returns every possible shape.
 struct Shapes;
 
 #[workflow]

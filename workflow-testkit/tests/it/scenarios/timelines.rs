@@ -1,4 +1,4 @@
-//! A transcript holds everything that was observed of a run, in the order in which it happened.
+//! A transcript contains all observations of a run, in order.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
@@ -10,7 +10,7 @@ use workflow_testkit::Scenario;
 
 use crate::support::{Answer, Fact, Looking, Outline, Question, question};
 
-/// Two steps that show something twice each, an hour apart or not.
+/// Two steps that display an item twice each, an hour apart or not.
 struct Shows {
     hours: [u64; 2],
 }

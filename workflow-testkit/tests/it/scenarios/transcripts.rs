@@ -1,4 +1,4 @@
-//! Transcripts are the same each time and hold what can be seen of a run.
+//! Transcripts are the same each time and contain everything visible of a run.
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
@@ -32,7 +32,7 @@ async fn a_transcript_holds_events_executions_and_what_was_shown() {
     .assert_eq(&run.transcript());
 }
 
-/// Fails to look up, shows it, and answers all the same or not.
+/// Fails a look-up and displays this, and then answers or not.
 struct Failing {
     answers: bool,
 }
@@ -192,7 +192,7 @@ struct Read(u32);
 #[derive(Debug, Serialize, Deserialize, Event)]
 struct Summed(u32);
 
-/// Branches in branches, one of which fails.
+/// Nested branches, one of which fails.
 struct Reading;
 
 #[workflow]
@@ -264,7 +264,7 @@ async fn a_transcript_says_what_lies_in_which_branch() {
     .assert_eq(&run.transcript());
 }
 
-/// One answer comes first, one too late, and one not at all.
+/// One answer is first, one too late, and one missing.
 struct Racing;
 
 #[workflow]

@@ -1,4 +1,4 @@
-//! Explorations of runs with a store: when it confirms is a part of the order.
+//! Explorations of runs with a store: the time of confirmations is part of the order.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
@@ -16,8 +16,8 @@ fn outcomes(explored: &Explored) -> HashSet<Outcome> {
     explored.outcomes().cloned().collect()
 }
 
-/// Explores with a store, reduced and not, and without: all that is found without is found with it, and the reduction
-/// loses nothing. How many orders there were, reduced and not.
+/// Explores with a store, reduced and not, and without one. Asserts that the store adds outcomes and loses none, and
+/// that the reduction loses none. Returns the numbers of orders, reduced and not.
 fn compare<W: Workflow>(scenario: impl Fn() -> Start<W>) -> [u64; 2] {
     let without = explore(&scenario).survey();
     let reduced = explore(&scenario).durable().orders(20_000).survey();
@@ -29,11 +29,11 @@ fn compare<W: Workflow>(scenario: impl Fn() -> Start<W>) -> [u64; 2] {
 }
 
 thread_local! {
-    /// How often `tell` was called. An explored run has the thread of its test.
+    /// The number of calls of `tell`. An explored run uses the thread of its test.
     static TOLD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Ends whether everybody was told of the note or not.
+/// Ends whether or not all steps have seen the note.
 struct Hopes;
 
 #[workflow]
@@ -64,7 +64,7 @@ fn hopes() -> Start<Hopes> {
     Scenario::new(Hopes).start(Go)
 }
 
-/// Whether whatever is in the log was told.
+/// Whether `tell` has seen everything in the log.
 fn told(run: &TestRun<Hopes>) -> bool {
     let notes = run.report().log.iter().filter(|logged| &*logged.event == "Note").count();
     TOLD.get() == notes
@@ -92,7 +92,7 @@ fn orders_with_a_store_are_bounded() {
     assert!(reduced <= every && every <= 60, "{reduced} of {every}");
 }
 
-/// Writes of a context, which no confirmation depends on.
+/// Writes to a context, which no confirmation depends on.
 struct Counting;
 
 #[workflow]
@@ -115,7 +115,7 @@ impl Counting {
 }
 
 #[test]
-fn confirmations_change_places_with_what_is_done_to_contexts() {
+fn confirmations_commute_with_context_operations() {
     let [reduced, every] = compare(|| Scenario::new(Counting).start(Go));
     assert!(reduced < every, "{reduced} of {every}");
 }
@@ -131,7 +131,7 @@ struct Ask(u64);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Late(u64);
 
-/// Waits for a reply, a timer and what is sent: the first two that come count.
+/// Waits for a reply, a timer and an event: the first two count.
 struct Waits;
 
 #[workflow]
@@ -162,7 +162,7 @@ impl Waits {
     }
 }
 
-/// What the runs end with that have a store: at least all that those end with that have none.
+/// The outputs of runs with a store: at least all of those without.
 fn outputs<W: Workflow>(scenario: impl Fn() -> Start<W>) -> Vec<String> {
     let durable = explore(&scenario).durable().orders(20_000).survey();
     let without = explore(&scenario).survey();

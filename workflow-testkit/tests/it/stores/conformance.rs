@@ -1,4 +1,4 @@
-//! Stores, observers and clocks that keep their contracts pass the suites, and those that break them are caught.
+//! Correct stores, observers and clocks pass the suites, and faulty ones are caught.
 
 mod broken_clocks;
 mod broken_journals;
@@ -10,7 +10,7 @@ mod hands;
 mod json_journals;
 mod json_store;
 
-/// The store of the library, and everything a call site may have in scope that the suite must not mind.
+/// The library's store, with names in scope that the suite must not mind.
 mod contexts_in_memory {
     #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
     use tokio::test;
@@ -28,7 +28,7 @@ mod contexts_as_json {
     workflow_testkit::context_store_conformance!(|| JsonContexts::open("a file, say"));
 }
 
-/// The store of the library, with the same in the way.
+/// The library's store, with the same names in scope.
 mod journals_in_memory {
     #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
     use tokio::test;
@@ -66,7 +66,7 @@ mod tracing_observer {
 mod middling_observer {
     use workflow_core::{Observation, Observer};
 
-    /// Opens what it writes to in reach of a runtime, and takes a moment for each line.
+    /// Opens its target inside a runtime, and is slow for each line.
     struct Lines(tokio::runtime::Handle, tokio::sync::mpsc::Sender<String>);
 
     impl Lines {
@@ -80,7 +80,7 @@ mod middling_observer {
     impl Observer for Lines {
         fn observe(&self, observation: &Observation) {
             let line = format!("{:?}", observation.what);
-            // The lines are not read any more when the runtime is going down.
+            // The receiver is gone when the runtime shuts down.
             let _ = self.0.block_on(self.1.send(line));
         }
     }
@@ -111,7 +111,7 @@ mod virtual_clock_on_real_time {
     workflow_testkit::clock_conformance!(VirtualClock::new, patience = std::time::Duration::from_mins(1));
 }
 
-/// A clock that is driven by hand, and everything a call site may have in scope that the suite must not mind.
+/// A clock that is driven by hand, with names in scope that the suite must not mind.
 mod clock_by_hand {
     use super::hands::{Fault, Hands};
     #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]

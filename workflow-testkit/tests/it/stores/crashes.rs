@@ -1,4 +1,4 @@
-//! What `crash_everywhere` tries, what it finds, and what it says of that.
+//! The crashes of `crash_everywhere`, its findings and its reports.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -29,7 +29,7 @@ struct Note(u32);
 #[event(stop)]
 pub(crate) struct Done(pub(crate) u32);
 
-/// What the crashes fail with.
+/// The failure of the crashes.
 pub(crate) async fn failure<W, F>(crashes: CrashEverywhere<W, F>) -> String
 where
     W: Workflow,
@@ -46,7 +46,7 @@ fn research(store: CrashStore) -> Start<Research> {
 #[test]
 fn a_workflow_that_survives_says_how_often_and_needs_no_runtime() {
     let survived = block_on(crash_everywhere(research).into_future());
-    // Three writes, and four where two steps that complete at the same time have a write each.
+    // Three writes, or four where two simultaneous completions have a write each.
     assert_eq!((survived.appends(), survived.once(), survived.twice()), (7, 14, 35));
     assert_eq!(survived.to_string(), "survived 14 crashes at 7 appends, and 35 pairs of crashes");
     let at_once = crash_everywhere(research).confirming([Confirms::AtOnce]);
@@ -55,13 +55,13 @@ fn a_workflow_that_survives_says_how_often_and_needs_no_runtime() {
 }
 
 #[tokio::test]
-async fn at_most_so_many_pairs_are_tried() {
+async fn at_most_the_given_number_of_pairs_is_tried() {
     let survived = crash_everywhere(research).pairs(3).await;
     assert_eq!((survived.once(), survived.twice()), (14, 3));
     assert_eq!(crash_everywhere(research).pairs(0).await.twice(), 0);
 }
 
-/// Counts its executions in itself, which nobody can do who may be restarted.
+/// Counts its executions in a field, which a restart loses.
 #[derive(Default)]
 struct Forgets {
     seen: AtomicU32,
@@ -118,7 +118,7 @@ async fn state_of_the_process_is_found_with_the_place_of_the_crash() {
     "#]].assert_eq(&said);
 }
 
-/// Its precondition depends on what this process has done.
+/// Its precondition depends on the history of this process.
 #[derive(Default)]
 struct Wavers {
     made: AtomicBool,
@@ -178,7 +178,7 @@ async fn every_resumed_run_is_asserted_on() {
     assert!(survived.await.twice() > 0);
 }
 
-/// Which of two comes first depends on when it was begun.
+/// The first of two steps depends on its start time.
 struct Hurries;
 
 #[workflow]
@@ -218,7 +218,7 @@ async fn what_depends_on_times_is_compared_by_its_outcome() {
     assert!(crash_everywhere(hurries).comparing_outcomes().await.once() > 0);
 }
 
-/// Makes an append in the middle of the wait.
+/// Appends in the middle of the wait.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(external)]
 struct Nudge;
@@ -239,13 +239,13 @@ async fn a_scenario_without_the_store_and_one_with_a_mock_are_refused() {
 }
 
 #[tokio::test]
-async fn what_the_scenario_itself_panics_with_is_said() {
+async fn the_scenarios_own_panic_is_reported() {
     let said =
         failure(crash_everywhere(|_| -> Start<Research> { panic!("{}", String::from("no scenario")) })).await;
     assert_eq!(said, "no scenario");
 }
 
-/// Takes notes, in their order.
+/// Takes notes in order.
 struct Takes;
 
 #[workflow]
@@ -313,7 +313,7 @@ async fn a_store_that_keeps_less_than_it_was_given_is_found() {
     };
     let said = failure(crash_everywhere(research).on(tears(2))).await;
     assert!(said.contains("the store has not what it was given:\n  of `"), "{said}");
-    // Only the resumed runs get so far.
+    // Only the resumed runs get this far.
     let said = failure(crash_everywhere(research).on(tears(4)).confirming([Confirms::AtOnce])).await;
     assert!(said.contains("the run does not survive a crash"), "{said}");
     assert!(said.contains("its store has not what it was given"), "{said}");
@@ -323,7 +323,7 @@ async fn a_store_that_keeps_less_than_it_was_given_is_found() {
 async fn a_store_that_answers_late_takes_no_virtual_time() {
     let late = || FaultyStore::seeded(MemoryStore::default(), 3).one_in(2).among([Fault::Late(50)]);
     let survived = crash_everywhere(research).on(late).pairs(5).assert(|run| {
-        // Of its own, an hour each side by side, and an hour.
+        // Its own steps: an hour each, concurrently, and another hour.
         run.status() == RunStatus::Completed
     });
     assert_eq!(survived.await.once(), 14);

@@ -1,4 +1,4 @@
-//! What a faulty store does to its calls, and what it tells of that.
+//! A faulty store's effects on calls, and its record of them.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -29,7 +29,7 @@ fn length(store: &impl EventStore) -> usize {
     block_on(store.read(&"r".into(), Position(0), 100)).unwrap().len()
 }
 
-/// A store with one fault at its first append, and the one behind it.
+/// A store with one fault at its first append, and the wrapped store.
 fn with(fault: Fault) -> (FaultyStore<Arc<MemoryStore>>, Arc<MemoryStore>) {
     let kept = Arc::new(MemoryStore::default());
     (FaultyStore::new(Arc::clone(&kept)).fail(StoreCall::Append, 1, fault), kept)
@@ -57,7 +57,7 @@ fn a_call_whose_answer_is_lost_is_done() {
 }
 
 #[test]
-fn a_late_call_is_done_and_answered_after_so_many_polls() {
+fn a_late_call_is_done_and_answered_after_the_given_polls() {
     let (store, kept) = with(Fault::Late(3));
     let mut late = append(&store, 0);
     for _ in 0..3 {
@@ -100,7 +100,7 @@ fn the_suite_finds_torn_batches() {
 }
 
 #[test]
-fn calls_are_counted_by_their_kind_and_what_went_wrong_is_told() {
+fn calls_count_per_kind_and_faults_are_reported() {
     let store = FaultyStore::new(MemoryStore::default())
         .fail(StoreCall::Read, 2, Fault::Refused)
         .fail(StoreCall::Runs, 1, Fault::AnswerLost)
@@ -118,7 +118,7 @@ fn calls_are_counted_by_their_kind_and_what_went_wrong_is_told() {
     );
 }
 
-/// What goes wrong of 200 reads.
+/// The faults of 200 reads.
 fn drawn(store: &FaultyStore<MemoryStore>) -> Vec<Injected> {
     for _ in 0..200 {
         drop(store.read(&"r".into(), Position(0), 9));

@@ -1,5 +1,5 @@
-//! Crashes where batches share writes and where they do not: each planted mistake is found in the way of confirming that
-//! shows it, and passes where the store confirms at once.
+//! Crashes with shared and separate writes: each planted mistake shows in one way of confirming, and passes with a
+//! store that confirms at once.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,16 +70,16 @@ async fn how_batches_share_writes_depends_on_when_the_store_confirms() {
         survived
     };
     let [at_once, late] = [survived(&[Confirms::AtOnce]).await, survived(&[Confirms::Late]).await];
-    // Begin; the four; the end. Late, three of the four share a write.
+    // Start; the four; the end. With late confirmation, three of the four share a write.
     assert_eq!((at_once.appends(), late.appends()), (6, 4));
-    // Each of the four has a write of its own already, and there is no other run to be out of step with.
+    // Each of the four already has its own write, and there is no other run to be out of step with.
     let all = survived(Confirms::ALL).await;
     assert_eq!(all.appends(), 10);
     assert!((15..=20).contains(&all.twice()), "{all}");
     assert_eq!(survived(&[]).await, at_once);
 }
 
-/// Keeps of a write with several completions the first one.
+/// Keeps only the first completion of a write.
 #[derive(Default)]
 struct Forgets(MemoryStore);
 
@@ -123,7 +123,7 @@ async fn a_store_that_loses_a_batch_of_a_write_is_found() {
     assert!(said.contains("the store has not what it was given"), "{said}");
 }
 
-/// An engine whose runs do not wait for their store: it is told that each write is confirmed when it is given.
+/// A store that reports each write as confirmed when it gets it, so runs do not wait.
 struct Hasty(CrashStore);
 
 impl EventStore for Hasty {
@@ -157,7 +157,7 @@ impl EventStore for Hasty {
 async fn a_run_that_acts_on_what_is_not_confirmed_is_found() {
     let hasty = || crash_everywhere(|store| staggered(Hasty(store))).pairs(5);
     let heard = "in `scenario` observers heard of #1 Begin before the store had confirmed it";
-    // Where a write is confirmed at once, it shows when that never happens.
+    // With immediate confirmation, a confirmation that never comes shows.
     let said = failure(hasty().confirming([Confirms::AtOnce])).await;
     assert!(said.contains("the store went down at append 1, whose batch was kept"), "{said}");
     assert!(said.contains(heard), "{said}");
@@ -165,7 +165,7 @@ async fn a_run_that_acts_on_what_is_not_confirmed_is_found() {
     assert_eq!(said, format!("where the store confirms late, the oldest write first: {heard}"));
 }
 
-/// One step leaves something in the process that the other one looks for; both complete at the same time.
+/// One step leaves a value in the process for the other; both complete at the same time.
 #[derive(Default)]
 struct Whispers {
     said: AtomicU32,
@@ -206,7 +206,7 @@ async fn what_is_lost_between_two_batches_that_share_a_write_is_found() {
     );
 }
 
-/// Has a child, and work of its own meanwhile.
+/// Has a child, and concurrent work of its own.
 struct Parents;
 
 #[workflow]

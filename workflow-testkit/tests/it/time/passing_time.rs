@@ -1,4 +1,4 @@
-//! What time passes for beside the calls of steps, and what is said where it was not let pass.
+//! Passing time besides step calls, and the reports where time was not passed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn outputs(explored: &Explored) -> HashSet<&str> {
     explored.outcomes().filter_map(Outcome::output).collect()
 }
 
-/// Sleeps more often than is waited for beside others.
+/// Sleeps more often than the limit beside other operations.
 struct Marathon(u32);
 
 #[workflow]
@@ -67,7 +67,7 @@ fn what_is_drawn_at_random_can_be_replayed() {
     }
 }
 
-/// Waits for nothing that comes, beside others of whose orders there are more than are tried.
+/// Waits for an event that never comes, beside more orders than are tried.
 struct Hanging;
 
 #[workflow]
@@ -108,7 +108,7 @@ fn time_that_was_drawn_and_did_not_pass_is_drawn_no_more() {
     }
 }
 
-/// What a step starts, and nobody waits for.
+/// A child that is started and not awaited.
 struct Child(Arc<AtomicBool>);
 
 #[workflow]
@@ -138,7 +138,7 @@ impl Parent {
 }
 
 #[test]
-fn a_child_that_nobody_waits_for_may_end_before_what_comes_next() {
+fn a_started_child_may_end_before_the_next_operation() {
     let explored = explore(|| {
         let woken = Arc::<AtomicBool>::default();
         let child = Child(Arc::clone(&woken));
@@ -150,7 +150,7 @@ fn a_child_that_nobody_waits_for_may_end_before_what_comes_next() {
     assert!(explored.to_string().ends_with("; child runs went on in one order each"), "{explored}");
 }
 
-/// Waits for an answer, while its child waits for another one.
+/// Waits for a reply, while its child waits for another.
 struct Waits;
 
 struct Listening;
@@ -194,7 +194,7 @@ async fn patient(_: &Bid) -> bool {
     true
 }
 
-/// Two ways to the end, of which one is thought about.
+/// Two ways to the end, one with a slow precondition.
 struct Thinking;
 
 #[workflow]
@@ -282,7 +282,7 @@ fn an_order_with_a_next_attempt_is_the_same_each_time() {
     }
 }
 
-/// Draws what it sells from a source that no order knows.
+/// Draws values from a source that no order controls.
 static SOLD: AtomicU32 = AtomicU32::new(0);
 
 struct Fickle;

@@ -1,4 +1,4 @@
-//! A run that waits comes back to the test, which lets time pass for it as it likes.
+//! A waiting run returns to the test, which lets time pass as it likes.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ const TEN_MINUTES: Duration = Duration::from_mins(10);
 const A_MILLISECOND: Duration = Duration::from_millis(1);
 const ALMOST_AN_HOUR: Duration = Duration::from_millis(3_599_999);
 
-/// Asks for a confirmation that may be given within an hour.
+/// Requests a confirmation that expires after an hour.
 struct Desk;
 
 #[workflow]
@@ -182,7 +182,7 @@ async fn a_timer_fires_when_exactly_its_time_has_passed() {
 }
 
 #[tokio::test]
-async fn timers_fire_in_their_order_and_steps_go_on_while_time_passes() {
+async fn timers_fire_in_order_and_steps_continue_while_time_passes() {
     let mut run = watch().start(Opened).await;
     run.advance(24 * AN_HOUR).await;
     assert_eq!(run.emitted::<Reminded>().iter().map(|reminded| reminded.0).collect::<Vec<_>>(), [1, 2]);
@@ -217,7 +217,7 @@ async fn time_passes_for_a_run_that_has_nothing_to_wait_for_but_the_test() {
     let mut run = Scenario::new(Watch).start(Opened).await;
     let waited = run.elapsed();
     assert_eq!(waited, 2 * AN_HOUR + TEN_MINUTES);
-    // Longer than a timer of tokio's can be.
+    // Longer than the longest timer of tokio.
     assert_eq!(run.advance(100_000 * AN_HOUR).await, RunStatus::Waiting);
     assert_eq!(run.elapsed(), waited + 100_000 * AN_HOUR);
 }

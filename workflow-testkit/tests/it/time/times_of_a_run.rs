@@ -1,4 +1,4 @@
-//! The times of a scenario's run are those of its virtual clock, to the nanosecond, and the same each time.
+//! The times of a scenario's run come from its virtual clock, exact to the nanosecond, and are the same each time.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use workflow_testkit::{Scenario, ScenarioOf, VirtualClock, explore};
 
 use crate::support::{Research, question};
 
-/// So long after the beginning of virtual time.
+/// This long after the beginning of virtual time.
 fn after(time: Duration) -> SystemTime {
     VirtualClock::beginning() + time
 }
@@ -66,7 +66,7 @@ struct Heard(u32);
 #[event(stop)]
 struct Woke(u32);
 
-/// Hears a bell a millisecond and a half later, and gets up at the second one.
+/// Has a timer after a millisecond and a half, and ends at the second one.
 struct Sleeper;
 
 #[workflow]
@@ -95,7 +95,7 @@ fn two_bells() -> ScenarioOf<Sleeper> {
 async fn what_is_sent_after_a_time_is_in_the_log_at_that_time() {
     let run = two_bells().start(Listen).await;
     let (half_a_minute, a_day) = (Duration::from_secs(30), Duration::from_hours(24));
-    // A timer of tokio's goes by whole milliseconds.
+    // tokio's timers have a grain of a millisecond.
     let heard = Duration::from_millis(2);
     let log = [
         ("Listen", after(Duration::ZERO)),
@@ -127,7 +127,7 @@ fn explored_runs_have_virtual_times() {
     assert!(explored.is_exhaustive());
 }
 
-/// Writes down when it sees something.
+/// Records the times of its observations.
 #[derive(Clone, Default)]
 struct Watch(Arc<Mutex<Vec<SystemTime>>>);
 

@@ -1,4 +1,4 @@
-//! Time in a scenario costs none, and a scenario that would not end is given up.
+//! Virtual time takes no real time, and a scenario that would not end is given up.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_scenario_does_not_depend_on_the_runtime_of_its_test() {
 #[event(external)]
 struct Hurry;
 
-/// Takes an hour, unless it is to hurry; says which.
+/// Takes an hour unless told to hurry; reports which.
 struct Slow(mpsc::Sender<&'static str>);
 
 #[workflow]
@@ -53,7 +53,7 @@ fn the_clock_does_not_run_ahead_of_the_script_while_the_test_is_busy() {
     let (says, said) = mpsc::channel();
     let scenario = Scenario::new(Slow(says)).send_after(Duration::from_mins(1), Hurry);
     let mut run = scenario.start(question()).into_future();
-    // The run goes on elsewhere from now on, whether or not its test looks on; it may even have ended by now.
+    // From now on the run continues on its own thread; it may even have ended by now.
     let ended = run.as_mut().now_or_never();
     assert_eq!(said.recv(), Ok("guessed"));
     let run = ended.unwrap_or_else(|| futures::executor::block_on(run));
@@ -66,7 +66,7 @@ struct Leg(u64);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 struct Arrived(u64);
 
-/// Many legs at a time, some of which take as long as others.
+/// Many concurrent legs, some of which take equally long.
 struct Relay;
 
 #[workflow]
@@ -154,7 +154,7 @@ async fn a_step_that_wakes_up_for_ever_fails_the_scenario() {
     }
 }
 
-/// Waits for ever, while something that it has left behind wakes up each second.
+/// Waits for ever, while a detached task wakes up each second.
 struct Ticking;
 
 #[workflow]
@@ -181,7 +181,7 @@ async fn a_run_in_which_nothing_happens_but_that_time_passes_fails_the_scenario(
     );
 }
 
-/// Waits for a thread of its own, as for a computation.
+/// Waits for a computation on its own thread.
 struct Computing;
 
 #[workflow]

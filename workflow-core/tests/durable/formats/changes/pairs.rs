@@ -1,4 +1,4 @@
-//! Pairs of workflows of one name, as they were and as they are. Each is a test, named after what differs.
+//! Pairs of workflows of one name, before and after a change. Each is a test, named after the difference.
 
 use workflow_core::StepFailed;
 use workflow_core::prelude::*;
@@ -6,7 +6,7 @@ use workflow_core::prelude::*;
 use super::{left, resumed, told};
 use crate::fixtures::{Begin, Done, Item, Note, Part};
 
-/// Each is a test: a run of the first workflow goes on as one of the second, or is told this.
+/// Each is a test: a run of the first workflow continues as one of the second, or is refused with this.
 macro_rules! changes {
     ($($name:ident { $($was:tt)* } { $($is:tt)* } $($told:literal)*;)*) => {
         $(mod $name {
@@ -54,7 +54,7 @@ macro_rules! changes {
                 if expected == ["it goes on"] {
                     return;
                 }
-                // Nothing was lost: with the workflow as it was it goes on.
+                // Nothing was lost: with the original workflow the run continues.
                 assert_eq!(told(resumed(was::Shop, &store).await), ["it goes on"]);
             }
         })*
@@ -282,7 +282,7 @@ changes! {
     "step `gather` takes a list of `Part` now, and took a gather of `Part`";
 }
 
-/// An event type, as it was and as it is.
+/// An event type, before and after a change.
 macro_rules! marks {
     ($($name:ident [$($was:tt)*] [$($is:tt)*] $($told:literal)*;)*) => {
         $(mod $name {

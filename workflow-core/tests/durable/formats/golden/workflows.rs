@@ -1,4 +1,4 @@
-//! The runs whose journals are kept.
+//! The runs of the golden journals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn branches_that_gather() {
 async fn attempts() {
     let before = |run: RunHandle<Retries>| -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            // The second attempt has failed, and the third is to begin a while later.
+            // The second attempt has failed, and the third is due later.
             tokio::time::sleep(Duration::from_secs(20)).await;
             drop(run);
         })
@@ -46,7 +46,7 @@ async fn attempts() {
     Golden { before, ..golden }.check(3).await;
 }
 
-/// Is too large until it is made smaller.
+/// Its input is too large until it is compacted.
 struct Compacts;
 
 #[workflow]
@@ -94,7 +94,7 @@ async fn a_failure_that_is_taken() {
 
 // S29, S39
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_nobody_takes() {
+async fn an_uncaught_failure() {
     Golden::<Fails>::new("failed", |engine| engine.workflow(Fails)).check(3).await;
 }
 
@@ -130,7 +130,7 @@ async fn requests_of_which_one_is_answered() {
 
 // S32, S39, S42
 #[tokio::test(start_paused = true)]
-async fn timers_and_what_expires() {
+async fn timers_and_expiring_requests() {
     let golden = Golden::<Waits>::new("timers", |engine| engine.workflow(Waits));
     let before = |run: RunHandle<Waits>| -> BoxFuture<'static, ()> {
         Box::pin(async move {
@@ -185,7 +185,7 @@ impl Rings {
     }
 }
 
-/// Has a child that waits.
+/// Has a waiting child.
 struct Calls;
 
 #[workflow]
@@ -257,7 +257,7 @@ async fn a_precondition_that_failed() {
     Golden::<Wonders>::new("wonders", |engine| engine.workflow(Wonders)).check(3).await;
 }
 
-/// How it is set up.
+/// Its configuration.
 #[derive(Debug, Serialize, Deserialize)]
 struct Setting {
     factor: u32,
@@ -332,7 +332,7 @@ async fn an_event_with_a_version() {
 mod grown {
     use super::*;
 
-    /// The same as `Labels` was, with less.
+    /// An earlier form of `Labels`, with less.
     pub(super) struct Shop;
 
     #[workflow]
@@ -365,7 +365,7 @@ mod grown {
 
 // S39, S40, S41
 #[tokio::test(start_paused = true)]
-async fn a_run_that_has_gone_on_by_another_table_and_then_once_more() {
+async fn a_run_that_was_resumed_with_another_table_and_once_more() {
     let store = Arc::new(MemoryStore::default());
     let options = RunOptions::new().id("resumed").thread("golden");
     let was: fn(EngineBuilder) -> EngineBuilder = |engine| engine.workflow(grown::Shop);

@@ -1,4 +1,4 @@
-//! What holds up one run that was let go of, or is about to be, and no other.
+//! A delay of one unloaded or unloading run does not delay others.
 
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +7,7 @@ use workflow_testkit::CrashStore;
 
 use super::*;
 
-/// A store that never answers who reads this run.
+/// A store that never answers reads of this run.
 #[derive(Debug, Clone)]
 struct Hangs(Arc<MemoryStore>, RunId);
 
@@ -56,7 +56,7 @@ async fn timers_come_although_the_store_does_not_answer_for_another_run() {
 }
 
 #[tokio::test]
-async fn a_run_does_what_its_handles_want_while_somebody_looks_for_it_in_a_store_that_does_not_answer() {
+async fn a_run_serves_its_handles_while_a_lookup_hangs_in_the_store() {
     let (engine, _) = forgetful(Hangs(Arc::default(), "hangs".into()));
     let engine = engine.build().unwrap();
     let mut looks = pin!(engine.attach::<Asks>("hangs"));
@@ -64,19 +64,19 @@ async fn a_run_does_what_its_handles_want_while_somebody_looks_for_it_in_a_store
     let run = start(&engine, "hangs").await;
     run.settled().await;
     let replied = async {
-        // It would be let go of.
+        // It would be unloaded.
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
         reply(&run, 7).await.unwrap();
         run.outcome().await.unwrap()
     };
-    assert_eq!(timeout(Duration::from_mins(1), replied).await.expect("it goes on"), Done(0));
+    assert_eq!(timeout(Duration::from_mins(1), replied).await.expect("the run continues"), Done(0));
 }
 
 // S40
 #[tokio::test(start_paused = true)]
-async fn runs_are_handed_over_although_the_store_does_not_answer_for_one_that_is_being_loaded() {
+async fn runs_are_detached_although_the_store_does_not_answer_for_one_being_loaded() {
     let store = Arc::new(MemoryStore::default());
     let (engine, told) = forgetful(Hangs(Arc::clone(&store), "hangs".into()));
     let engine = engine.clock(VirtualClock::new()).build().unwrap();
@@ -94,7 +94,7 @@ async fn runs_are_handed_over_although_the_store_does_not_answer_for_one_that_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_about_to_ask_a_run_and_is_not_polled_holds_nobody_up() {
+async fn an_unpolled_caller_delays_no_other_caller() {
     let (engine, told) = forgetful(MemoryStore::default());
     let engine = engine.mailbox_capacity(1).release_waiting_after(Duration::from_secs(1));
     let engine = engine.clock(VirtualClock::new()).build().unwrap();
@@ -103,13 +103,13 @@ async fn who_is_about_to_ask_a_run_and_is_not_polled_holds_nobody_up() {
     {
         let (mut first, mut second) = (pin!(run.requests()), pin!(run.timers()));
         assert!(futures::poll!(first.as_mut()).is_pending());
-        // There is room for one: this one has its turn next, and does not take it.
+        // There is one permit: this future has its turn next, and does not take it.
         assert!(futures::poll!(second.as_mut()).is_pending());
         assert_eq!(first.await.unwrap().len(), 1);
         tokio::time::sleep(Duration::from_secs(9)).await;
         let found = timeout(Duration::from_mins(1), engine.attach::<Asks>("r")).await;
-        found.expect("nobody is held up").unwrap();
-        assert_eq!(told.released(), 0, "somebody is about to ask");
+        found.expect("no caller is delayed").unwrap();
+        assert_eq!(told.released(), 0, "a caller is about to ask");
         assert!(second.await.unwrap().is_empty());
     }
     tokio::time::sleep(Duration::from_secs(9)).await;
@@ -131,7 +131,7 @@ impl Drop for Fragile {
     }
 }
 
-/// Waits with an event that panics when the run is let go of.
+/// Waits with an event that panics when the run is unloaded.
 struct Breaks;
 
 #[workflow]
@@ -149,9 +149,9 @@ impl Breaks {
 
 // S27, S42
 #[tokio::test]
-async fn an_event_that_panics_in_its_drop_does_not_keep_its_run_from_being_loaded() {
+async fn a_run_whose_event_panics_in_its_drop_is_reloaded() {
     let told = Told::default();
-    // It keeps bytes, so that the run's event is the last of it.
+    // The store keeps bytes, so the run has the only reference to its event.
     let engine = Engine::builder().workflow(Breaks).store(CrashStore::default()).observer(told.clone());
     let engine = engine.release_waiting_after(Duration::ZERO).build().unwrap();
     PANICS.store(true, Ordering::SeqCst);

@@ -1,14 +1,14 @@
-//! A refused batch is the same as an execution that fails: a run over a store that refuses some of what its branches
-//! emit comes to what one comes to whose branches fail by themselves.
+//! A refused batch equals a failed execution: a run over a store that refuses events of some branches has the same
+//! outcome as one whose branches fail themselves.
 
 use workflow_core::FanOutPolicy;
 
 use super::*;
 
-/// What the branches do whose items are in a set.
+/// The behaviour of the branches whose items are in a set.
 #[derive(Clone, Copy)]
 enum Fails {
-    /// They emit what the store refuses.
+    /// They emit events that the store refuses.
     ByTheStore,
     ByThemselves,
 }
@@ -18,7 +18,7 @@ struct Fans {
     set: u32,
     fails: Fails,
     policy: FanOutPolicy,
-    /// How many branches are open at a time.
+    /// The number of open branches.
     open: u32,
 }
 
@@ -37,7 +37,7 @@ impl Fans {
     #[step]
     async fn work(&self, item: &Item) -> Result<Text, StepError> {
         let fails = self.set & (1 << item.0) != 0;
-        // Some come late, and not in their order.
+        // Some are late, and out of order.
         for _ in 0..(item.0 * 7) % 4 {
             tokio::task::yield_now().await;
         }
@@ -55,7 +55,7 @@ impl Fans {
     }
 }
 
-/// How the run ended, in words that say nothing of why a branch failed.
+/// Describes how the run ended, without the reason of a branch's failure.
 async fn end(fans: Fans) -> String {
     let store = Picky { serialises: fans.set.is_multiple_of(2), ..Picky::default() };
     let engine = engine(fans, &store);

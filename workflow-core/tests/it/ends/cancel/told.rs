@@ -62,7 +62,7 @@ impl Leaving {
 
 // S31, S49
 #[tokio::test]
-async fn a_cancellation_is_told_when_its_execution_has_returned_failed_or_was_dropped() {
+async fn a_cancellation_is_signalled_when_its_execution_returned_failed_or_was_dropped() {
     let (cancellations, gate) = (Arc::<Mutex<Vec<Cancellation>>>::default(), Gate::closed());
     let leaving =
         Leaving { left: Seen::default(), cancellations: Arc::clone(&cancellations), gate: gate.clone() };
@@ -102,7 +102,7 @@ impl Stubborn {
 
 // S31
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_computes_in_a_task_of_its_own_is_told_in_the_middle_of_it() {
+async fn a_step_that_computes_in_a_task_of_its_own_gets_the_cancel_signal() {
     let (alive, told) = (Alive::default(), Arc::<AtomicBool>::default());
     let run = started(Stubborn(alive.clone(), Arc::clone(&told)), 1).await;
     until(|| alive.count() == 1).await;

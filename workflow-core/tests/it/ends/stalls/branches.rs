@@ -111,7 +111,7 @@ impl SentTooLate {
 
 // S30, S47
 #[tokio::test]
-async fn an_event_from_outside_that_comes_after_the_branches_is_told_of_a_run_that_waits() {
+async fn an_outside_event_after_the_branches_is_reported_of_a_waiting_run() {
     let run = Scenario::new(SentTooLate).send(Alpha(0)).start(Begin(2)).await;
     run.assert_waiting();
     expect![[r#"
@@ -298,7 +298,7 @@ impl FailedBeside {
 
 // S29, S30
 #[tokio::test]
-async fn a_failure_that_nobody_waits_for_is_named_as_well() {
+async fn a_failure_without_a_dependent_step_is_named_as_well() {
     expect![[r#"
         the run of `FailedBeside` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run

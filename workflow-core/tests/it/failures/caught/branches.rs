@@ -55,7 +55,7 @@ fn reading(policy: FanOutPolicy, most: u32) -> workflow_testkit::Start<Reading> 
 }
 
 #[test]
-fn a_caught_failure_fails_no_branch_whatever_the_policy() {
+fn a_caught_failure_fails_no_branch_under_any_policy() {
     for policy in POLICIES {
         let explored = explore(|| reading(policy, 9)).every_order().orders(200).assert(|run| {
             run.assert_output(&Done(2 + 100 + 300));

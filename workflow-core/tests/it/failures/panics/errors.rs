@@ -114,7 +114,7 @@ fn watched(seen: &Seen) -> workflow_core::EngineBuilder {
 
 // S27
 #[tokio::test]
-async fn an_error_that_cannot_be_read_is_the_failure_of_its_step_for_everybody_who_looks() {
+async fn an_unreadable_error_is_the_failure_of_its_step_for_every_reader() {
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
     for trouble in Trouble::ALL {
@@ -244,7 +244,7 @@ async fn a_failure_that_cannot_be_read_is_caught_and_gathered_like_any_other() {
 
 // S27, S35
 #[tokio::test]
-async fn a_classifier_that_panics_with_what_cannot_be_dropped_has_said_nothing() {
+async fn a_classifier_that_panics_with_an_undroppable_payload_sets_no_class() {
     let engine = Engine::builder().workflow(Fine).workflow(Failing(Trouble::Source));
     let engine = engine.classify(|_: &Mute| std::panic::panic_any(Bomb(1))).build().unwrap();
     let run = engine.start::<Failing>(Begin(1)).await.unwrap();

@@ -183,7 +183,7 @@ async fn dropping(dropped: &Dropped, gate: &Gate) -> (Engine, RunHandle<Dropping
 
 // S23, S27
 #[tokio::test]
-async fn what_an_execution_emitted_that_failed_is_dropped() {
+async fn events_of_a_failed_execution_are_dropped() {
     let dropped = Dropped::default();
     let (engine, run) = dropping(&dropped, &Gate::closed()).await;
     assert_eq!((dropped.count(), run.status()), (4, RunStatus::Waiting));
@@ -210,7 +210,7 @@ async fn a_result_that_is_refused_is_dropped() {
 
 // S27, S33
 #[tokio::test]
-async fn what_is_sent_to_a_run_that_ends_or_has_ended_is_dropped() {
+async fn events_sent_to_an_ending_or_ended_run_are_dropped() {
     let dropped = Dropped::default();
     let (engine, run) = dropping(&dropped, &Gate::closed()).await;
     let cancelled = run.cancel("enough");
@@ -240,7 +240,7 @@ impl Showing {
 
 // S25, S27
 #[tokio::test]
-async fn what_is_shown_makes_room_and_goes_with_its_run() {
+async fn displayed_events_are_dropped_for_room_and_with_their_run() {
     let dropped = Dropped::default();
     let engine = Engine::builder().workflow(Showing(dropped.clone())).workflow(Fine).display_capacity(2);
     let engine = engine.build().unwrap();

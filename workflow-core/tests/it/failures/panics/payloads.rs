@@ -101,7 +101,7 @@ impl Mined {
 
 // S27, S28
 #[tokio::test]
-async fn what_explodes_when_it_is_dropped_with_its_run_harms_nobody() {
+async fn a_value_that_panics_when_dropped_with_its_run_harms_no_other_run() {
     let engine = Engine::builder().workflow(Mined).workflow(Fine).build().unwrap();
     let run = engine.start::<Mined>(Begin(1)).await.unwrap();
     crate::fixtures::everyone_else().await;

@@ -41,7 +41,7 @@ impl Messy {
 
 // S23, S25
 #[tokio::test]
-async fn nothing_of_a_failed_attempt_is_in_the_log_and_what_it_showed_is_taken_back() {
+async fn a_failed_attempt_leaves_nothing_in_the_log_and_its_items_are_retracted() {
     let run = Scenario::new(Messy).start(Begin(1)).await;
     run.assert_quality(Quality::Clean);
     expect![[r"
@@ -65,7 +65,7 @@ async fn nothing_of_a_failed_attempt_is_in_the_log_and_what_it_showed_is_taken_b
 
 // S25
 #[tokio::test]
-async fn what_is_shown_and_taken_back_says_of_which_attempt() {
+async fn displayed_items_and_retractions_name_their_attempt() {
     let run = Scenario::new(Messy).start(Begin(1)).await;
     let items: Vec<DisplayItem> = run.handle().display().collect().await;
     let told = items.iter().filter_map(|item| match item {
@@ -142,7 +142,7 @@ impl Narrow {
 
 // S21
 #[tokio::test]
-async fn an_execution_that_waits_for_its_retry_keeps_its_place() {
+async fn an_execution_that_waits_for_its_retry_keeps_its_permit() {
     let seen = Seen::default();
     let run = Scenario::new(Narrow(seen.clone())).start(Begin(3)).await;
     assert_eq!(seen.lines(), ["1/1", "1/2", "2/1", "3/1"]);

@@ -96,7 +96,7 @@ async fn each_type_has_its_classifier_and_of_two_for_one_type_the_later_counts()
 }
 
 #[tokio::test]
-async fn a_classifier_that_panics_has_said_nothing() {
+async fn a_classifier_that_panics_sets_no_class() {
     let panics = |scenario: ScenarioOf<Fetching>| scenario.classify(|_: &io::Error| panic!("what is this?"));
     assert_eq!(failed(0, panics).await, (ErrorClass::Permanent, 1));
 }

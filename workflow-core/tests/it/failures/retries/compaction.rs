@@ -49,7 +49,7 @@ fn class_of<W: Workflow>(run: &TestRun<W>) -> (ErrorClass, u32) {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_compacted_and_tried_again_at_once() {
+async fn a_large_input_is_compacted_and_retried_at_once() {
     let run = asks(0, 8).start(Begin(1)).await;
     expect![[r"
         #1 Begin from outside: 1
@@ -64,7 +64,7 @@ async fn what_is_too_large_is_compacted_and_tried_again_at_once() {
 }
 
 #[tokio::test]
-async fn what_fits_is_not_compacted() {
+async fn an_input_that_fits_is_not_compacted() {
     let run = asks(9, 4).start(Begin(1)).await;
     run.assert_output(&Done(2));
 }
@@ -100,7 +100,7 @@ async fn a_compaction_that_fails_is_retried_by_its_class_and_comes_first_again()
 }
 
 #[tokio::test]
-async fn a_compaction_that_fails_for_good_is_said_to_have_failed() {
+async fn a_final_failure_of_a_compaction_is_reported_as_such() {
     let compacted = RetryPolicy::none().on(ErrorClass::ContextLimit, Retries::fixed(1, Duration::ZERO));
     let run = asks(1, 8).retry(compacted).start(Begin(1)).await;
     let Err(error @ RunError::StepFailed { source, .. }) = run.outcome() else {

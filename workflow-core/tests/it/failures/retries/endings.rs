@@ -96,7 +96,7 @@ impl Race {
 
 // S28
 #[test]
-fn whatever_comes_first_ends_the_run_and_nothing_is_attempted_after_it() {
+fn the_first_end_ends_the_run_and_no_attempt_follows() {
     let explored = explore(|| Scenario::new(Race).send(Close).start(Begin(7))).assert(|run| {
         let Ok(Done(ended_by)) = run.outcome() else { panic!("{}", run.transcript()) };
         let outcomes = outcomes_of(run.report(), "work");
@@ -133,7 +133,7 @@ impl Flat {
 
 // No policy retries the panic of a clock: the attempt never began.
 #[test]
-fn the_panic_of_a_clock_is_retried_by_no_policy_and_said_to_be_the_clocks() {
+fn the_panic_of_a_clock_is_retried_by_no_policy_and_reported_as_the_clocks() {
     let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let second = Retries::fixed(3, Duration::from_secs(1));
     let stubborn = RetryPolicy::standard().on(ErrorClass::Permanent, second);
@@ -205,7 +205,7 @@ impl Late {
 
 // S28
 #[tokio::test]
-async fn what_fails_when_the_run_has_ended_is_not_retried_and_says_so_if_it_would_have_been() {
+async fn a_failure_after_the_end_is_not_retried_and_says_so() {
     for (class, not_retried, told) in [
         (ErrorClass::Tool, NotRetried::RunEnding, "no; it is not retried, because the run was ending"),
         (ErrorClass::Permanent, NotRetried::Class, "no"),
@@ -237,7 +237,7 @@ impl Patient {
 
 // The transcripts of a run that continued and of one that ended first.
 #[tokio::test]
-async fn a_retry_that_never_came_is_not_told_as_made() {
+async fn a_retry_that_never_started_does_not_count_as_an_attempt() {
     let run = Scenario::new(Patient).start(Begin(1)).await;
     assert!(
         run.transcript().contains(" failed (transient): busy; retried after 10s\n"),

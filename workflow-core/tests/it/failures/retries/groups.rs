@@ -106,7 +106,7 @@ fn wait_all_waits_for_every_attempt_and_fails_with_every_last_error() {
 
 // S25, S49
 #[test]
-fn continue_others_gathers_what_came_of_the_last_attempts() {
+fn continue_others_gathers_the_results_of_the_last_attempts() {
     in_every_order(FanOutPolicy::ContinueOthers, |run| {
         run.assert_output(&Done(0));
         run.assert_quality(Quality::Degraded);

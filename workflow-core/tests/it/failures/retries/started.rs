@@ -49,7 +49,7 @@ fn running(engine: &Engine) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_failed_attempt_has_started_goes_on_beside_what_the_next_one_starts() {
+async fn children_started_by_a_failed_attempt_continue_beside_those_of_the_next() {
     let (alive, seen) = (Alive::default(), Seen::default());
     let (engine, run) = sends(&alive, &seen, 1).await;
     assert_eq!(run.outcome().await.unwrap(), Done(7));
@@ -65,7 +65,7 @@ async fn what_a_failed_attempt_has_started_goes_on_beside_what_the_next_one_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_started_goes_on_when_the_last_attempt_has_failed() {
+async fn started_children_continue_when_the_last_attempt_has_failed() {
     let (alive, seen) = (Alive::default(), Seen::default());
     let (engine, run) = sends(&alive, &seen, 9).await;
     assert!(matches!(run.outcome().await, Err(RunError::StepFailed { attempts: 4, .. })));
@@ -76,7 +76,7 @@ async fn what_was_started_goes_on_when_the_last_attempt_has_failed() {
 
 // S31
 #[tokio::test(start_paused = true)]
-async fn what_every_attempt_has_started_ends_before_a_run_that_is_cancelled() {
+async fn children_started_by_all_attempts_end_before_their_cancelled_parent() {
     let (alive, seen) = (Alive::default(), Seen::default());
     let (engine, run) = sends(&alive, &seen, 9).await;
     tokio::time::sleep(Duration::from_secs(20)).await;

@@ -76,7 +76,7 @@ impl Late {
 }
 
 #[tokio::test]
-async fn the_error_says_how_long_it_may_take() {
+async fn the_error_contains_the_timeout() {
     let run = Scenario::new(Late).start(Begin(121)).await;
     let Err(RunError::StepFailed { class, attempts, source, .. }) = run.outcome() else {
         panic!("{}", run.transcript())
@@ -88,7 +88,7 @@ async fn the_error_says_how_long_it_may_take() {
 }
 
 #[tokio::test]
-async fn what_ends_in_time_has_ended() {
+async fn an_attempt_that_ends_before_its_timeout_has_ended() {
     Scenario::new(Late).start(Begin(119)).await.assert_output(&Done(119));
     Scenario::new(Late).start(Begin(0)).await.assert_output(&Done(0));
 }
@@ -176,7 +176,7 @@ impl Punctual {
 }
 
 #[tokio::test]
-async fn what_ends_at_the_very_moment_when_its_time_is_over_has_ended() {
+async fn an_attempt_that_ends_exactly_at_its_timeout_has_ended() {
     let run = Scenario::new(Punctual).start(Begin(1)).await;
     run.assert_output(&Done(3));
     assert_eq!(run.elapsed(), Duration::from_mins(2 + 1 + 2));
@@ -185,7 +185,7 @@ async fn what_ends_at_the_very_moment_when_its_time_is_over_has_ended() {
 }
 
 #[tokio::test]
-async fn what_fails_at_the_very_moment_when_its_time_is_over_has_failed_with_its_own_error() {
+async fn an_attempt_that_fails_exactly_at_its_timeout_has_its_own_error() {
     let run = Scenario::new(Punctual).start(Begin(13)).await;
     let Err(RunError::StepFailed { class, source, .. }) = run.outcome() else {
         panic!("{}", run.transcript())

@@ -234,7 +234,7 @@ impl Blocking {
 }
 
 #[tokio::test]
-async fn work_that_blocks_is_told_that_the_time_of_its_attempt_is_over() {
+async fn blocking_work_learns_that_its_attempt_has_timed_out() {
     let (sender, told): (_, Receiver<()>) = channel();
     let Err(RunError::StepFailed { source, .. }) = Blocking(sender).run(Begin(1)).await else { panic!() };
     assert!(source.downcast_ref::<TimedOut>().is_some());

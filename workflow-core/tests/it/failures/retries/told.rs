@@ -145,7 +145,7 @@ async fn said(policy: RetryPolicy, fails: &[ErrorClass]) -> (String, Option<Stri
 
 // S35
 #[tokio::test]
-async fn it_is_said_why_a_failure_was_final_unless_its_class_says_it() {
+async fn a_report_says_why_a_failure_was_final_unless_its_class_does() {
     let (explained, reported) = said(RetryPolicy::standard(), &[ErrorClass::Permanent]).await;
     assert_eq!((&*explained, reported), (": failed (permanent): no 1", None));
 

@@ -146,7 +146,7 @@ fn a_trigger_from_outside_the_branch_is_taken_before_the_branchs_own() {
 }
 
 #[test]
-fn a_branch_leaves_what_binds_none_of_its_events_to_the_scopes_above() {
+fn a_binding_without_events_of_the_branch_is_evaluated_above() {
     // S46
     let mut stage = branches_with(
         2,

@@ -88,7 +88,7 @@ fn a_stop_event_may_come_from_outside() {
 }
 
 #[test]
-fn what_is_sent_after_the_end_is_refused() {
+fn events_sent_after_the_end_are_refused() {
     // S33
     let mut stage = two_steps();
     stage.send("A");

@@ -268,7 +268,7 @@ fn what_waits_in_a_dropped_branch_never_starts() {
 }
 
 #[test]
-fn failures_are_handed_to_the_gather_of_a_fan_out_that_goes_on() {
+fn failures_are_in_the_gather_of_a_fan_out_that_continues() {
     // S49
     let mut stage = shop_with(3, FanOutPolicy::ContinueOthers, None);
     stage.said();
@@ -324,7 +324,7 @@ fn a_step_that_may_fail_does_not_fail_its_branch() {
 }
 
 #[test]
-fn at_most_so_many_branches_are_open_and_the_rest_follow_in_order() {
+fn at_most_the_given_number_of_branches_is_open_and_the_rest_follow_in_order() {
     // S50: every item is in the log from the start.
     let mut stage = shop_with(4, FanOutPolicy::FailAll, Some(2));
     assert_eq!(

@@ -165,7 +165,7 @@ fn a_refused_fixed_list_is_asked_about_at_a_surplus_event() {
 }
 
 #[test]
-fn an_execution_runs_once_however_often_its_end_is_told() {
+fn an_execution_runs_once_for_any_number_of_repeated_results() {
     // S20, S23
     let mut stage = Stage::new(&["A", "B"], [step("take", &["A"])]);
     stage.send("A");

@@ -82,7 +82,7 @@ async fn a_nested_fan_out_that_fails_is_a_failure_of_the_branch_that_opened_it()
 
 // S49
 #[test]
-fn what_ended_before_its_branch_was_dropped_stays_in_the_log_and_is_not_gathered() {
+fn events_before_the_drop_of_their_branch_stay_in_the_log_and_are_not_gathered() {
     let explored = explore(|| nested(false)).assert(|run| {
         run.assert_output(&Done(1));
         run.assert_executions("join", 1);

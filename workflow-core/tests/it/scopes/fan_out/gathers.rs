@@ -47,7 +47,7 @@ async fn look(look: fn(Gather<Part>) -> u32) -> Done {
 
 // S48
 #[test]
-fn branches_stand_in_the_order_of_the_items_whatever_the_order_in_which_they_end() {
+fn branches_are_in_item_order_for_any_order_of_their_ends() {
     let look: fn(Gather<Part>) -> u32 = |parts| {
         let items: Vec<u32> = parts.branches().map(|branch| branch.item::<Item>().unwrap().0).collect();
         assert_eq!(items, [0, 1, 2, 3, 4]);
@@ -94,7 +94,7 @@ async fn a_branch_has_its_item_its_events_and_its_failure() {
 
 // S48
 #[tokio::test]
-async fn an_item_is_had_by_its_type_or_whatever_its_type() {
+async fn an_item_can_be_read_by_its_type_or_as_any_type() {
     look(|parts| {
         let branch = parts.branches().nth(1).unwrap();
         assert_eq!(branch.item::<Item>(), Some(&Item(1)));
@@ -121,7 +121,7 @@ async fn a_branch_is_found_by_its_item() {
 
 // S48
 #[tokio::test]
-async fn what_failed_and_what_went_well_are_told_apart() {
+async fn failed_and_successful_branches_are_distinguished() {
     let done = look(|parts| {
         let failed: Vec<u32> = parts.failed().map(|branch| branch.item::<Item>().unwrap().0).collect();
         assert_eq!(failed, [2]);

@@ -228,7 +228,7 @@ async fn outcome_of(outer: FanOutPolicy, inner: FanOutPolicy) -> Result<Done, St
 
 // S49
 #[tokio::test]
-async fn the_inner_policy_decides_what_the_outer_one_is_told() {
+async fn the_inner_policy_decides_what_the_outer_one_sees() {
     use FanOutPolicy::{ContinueOthers, FailAll, WaitAll};
 
     // The outer branch continues with the inner failures in its gather: 0 + 12 + 20.

@@ -87,7 +87,7 @@ fn fail_all_drops_the_other_branches_and_fails_the_run_with_the_first_failure() 
 
 // S49
 #[tokio::test]
-async fn what_returns_at_the_same_moment_as_the_failure_is_dropped_with_its_branch() {
+async fn a_result_simultaneous_with_the_failure_is_dropped_with_its_branch() {
     let run = fragile(FanOutPolicy::FailAll, &[1, 3]).await;
     let outcomes = outcomes_of(run.report(), "work");
     assert_eq!(outcomes[0], &ExecutionOutcome::Succeeded);
@@ -98,7 +98,7 @@ async fn what_returns_at_the_same_moment_as_the_failure_is_dropped_with_its_bran
 
 // S49
 #[tokio::test]
-async fn what_runs_in_other_branches_is_dropped_with_them() {
+async fn executions_in_other_branches_are_dropped_with_them() {
     let alive = Alive::default();
     let guards = alive.clone();
     let work = move |item: Item| {
@@ -161,7 +161,7 @@ async fn the_error_of_wait_all_prints_every_failure() {
 
 // S49
 #[tokio::test]
-async fn a_fan_out_without_failures_is_gathered_whatever_its_policy() {
+async fn a_fan_out_without_failures_is_gathered_under_any_policy() {
     for policy in [FanOutPolicy::FailAll, FanOutPolicy::ContinueOthers, FanOutPolicy::WaitAll] {
         let run = fragile(policy, &[]).await;
         run.assert_quality(Quality::Clean);
@@ -221,7 +221,7 @@ impl Tolerant {
 
 // S29, S49
 #[tokio::test]
-async fn a_step_that_goes_on_after_errors_does_not_fail_its_branch() {
+async fn a_step_with_tolerated_errors_does_not_fail_its_branch() {
     let run = Scenario::new(Tolerant).start(Begin(3)).await;
     run.assert_output(&Done(2));
     run.assert_quality(Quality::Degraded);

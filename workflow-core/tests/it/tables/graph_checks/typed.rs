@@ -108,7 +108,7 @@ impl<T: Send + Sync + 'static> Hurries<T> {
 }
 
 #[test]
-fn a_stop_event_that_the_output_has_no_place_for_is_refused() {
+fn a_stop_event_outside_the_output_type_is_refused() {
     let said = include_str!("../../../ui/workflow_output_lacks_stop.stderr");
     refuses::<Lacks<()>>(
         said,
@@ -175,7 +175,7 @@ impl<T: Send + Sync + 'static> ChoosesAWayOut<T> {
 }
 
 #[test]
-fn a_loop_whose_steps_choose_among_events_that_all_go_on_is_refused() {
+fn a_loop_whose_steps_choose_only_among_its_own_events_is_refused() {
     let said = include_str!("../../../ui/steps_loop_by_choice.stderr");
     refuses::<Chooses<()>>(
         said,

@@ -64,7 +64,7 @@ impl Fanning {
     }
 }
 
-/// Branches that hold several events, whose order the one who gathers them can tell; failures that wait for all.
+/// Branches with several events, whose order the gathering step can see; failures that wait for all.
 struct Folding(u64);
 
 #[workflow]
@@ -110,7 +110,7 @@ fn the_order_of_what_a_branch_holds_is_explored_as_by_trying_everything() {
 
 #[test]
 fn branches_are_explored_as_by_trying_everything() {
-    // What goes wrong where branches open in turn is rare.
+    // Errors with branches that open in turn are rare.
     compare_all(64, |seed| Scenario::new(Fanning(seed)));
 }
 
@@ -154,7 +154,7 @@ fn branches_in_branches_are_explored_as_by_trying_everything() {
     assert!(reduced <= every);
 }
 
-/// Two fan-outs at the same time, and one who takes both gathers.
+/// Two concurrent fan-outs, and a step that takes both gathers.
 struct Parting(u64);
 
 #[workflow]
@@ -218,7 +218,7 @@ impl Ordered {
 }
 
 #[test]
-fn who_gathers_can_tell_in_which_order_a_branch_emitted() {
+fn a_gathering_step_sees_the_order_in_which_a_branch_emitted() {
     let explored = workflow_testkit::explore(|| Scenario::new(Ordered).start(Go)).survey();
     assert_eq!(explored.outcomes().len(), 2, "{explored}");
 }

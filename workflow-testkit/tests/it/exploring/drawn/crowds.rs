@@ -1,4 +1,4 @@
-//! Shapes whose executions are not independent of each other: so many at a time, or the first calls are failed.
+//! Shapes with dependent executions: limited concurrency, or failing first calls.
 
 use workflow_core::StepError;
 use workflow_core::prelude::*;
@@ -20,7 +20,7 @@ struct Read(u64);
 #[event(stop)]
 struct Done(u64);
 
-/// Uses of one of two keys, as many as are drawn; what they find makes for as many events.
+/// A random number of uses of one of two keys; the values found decide the number of events.
 async fn work(seed: u64, page: u64, context: &RunContext) -> Result<Vec<Read>, StepError> {
     let mut found = 0;
     for turn in 0..roll(seed, "turns", page, 3) {
@@ -30,7 +30,7 @@ async fn work(seed: u64, page: u64, context: &RunContext) -> Result<Vec<Read>, S
     Ok((0..found % 2).map(Read).collect())
 }
 
-/// Several at once of which only so many run at a time.
+/// Several concurrent executions with a limit.
 struct Crowd(u64);
 
 #[workflow]
@@ -56,7 +56,7 @@ fn crowds_are_explored_as_by_trying_everything() {
     compare_all(12, |seed| Scenario::new(Crowd(seed)));
 }
 
-/// The same across branches, where each comes by a way of its own.
+/// The same across branches, where each takes a way of its own.
 struct CrowdInBranches(u64);
 
 #[workflow]
@@ -87,7 +87,7 @@ fn crowds_in_branches_are_explored_as_by_trying_everything() {
     compare_all(12, |seed| Scenario::new(CrowdInBranches(seed)));
 }
 
-/// The first calls of a step fail, whichever branches they are in.
+/// The first calls of a step fail, in any branch.
 struct Failing(u64);
 
 #[workflow]

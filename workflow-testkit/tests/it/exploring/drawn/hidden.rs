@@ -1,5 +1,5 @@
-//! Shapes in which it shows only afterwards what an operation was: preconditions that fail, failures that are caught,
-//! timers, and fan-outs that have nothing to do with each other.
+//! Shapes with operations that show their effects only afterwards: failing preconditions, caught failures, timers, and
+//! independent fan-outs.
 
 use std::time::Duration;
 

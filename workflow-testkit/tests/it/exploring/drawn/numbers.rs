@@ -1,5 +1,5 @@
-//! Shapes in which a step sees the number of its execution and the positions of the events that it is bound to, among
-//! steps that see neither.
+//! Shapes in which a step sees the number of its execution and the positions of its events, among steps that see
+//! neither.
 
 use workflow_core::prelude::*;
 use workflow_testkit::Scenario;
@@ -28,7 +28,7 @@ struct Seen(String);
 #[event(stop)]
 struct Done(u64);
 
-/// All that a `RunInfo` tells.
+/// Everything in a `RunInfo`.
 fn seen(info: &RunInfo) -> String {
     format!("{} {} {:?} {}", info.execution(), info.attempt(), info.scope(), info.idempotency_key())
 }
@@ -77,7 +77,7 @@ fn numbers_that_a_step_sees_are_explored_as_by_trying_everything() {
     compare_all(SEEDS, |seed| Scenario::new(Flat(seed)));
 }
 
-/// The one that sees its number runs one at a time, so that an execution begins when another one ends.
+/// The step that sees its number has a concurrency of one, so an execution begins when another ends.
 struct Queued(u64);
 
 #[workflow]
@@ -117,7 +117,7 @@ fn numbers_of_executions_that_wait_for_others_are_explored_as_by_trying_everythi
     assert!(reduced < every, "{reduced} of {every}");
 }
 
-/// One fan-out, which is gathered by a step that sees its number, and another one that runs in its branches.
+/// One fan-out with a gathering step that sees its number, and another with such a step in its branches.
 struct Branched(u64);
 
 #[workflow]
@@ -163,7 +163,7 @@ fn numbers_that_are_seen_in_and_behind_branches_are_explored_as_by_trying_everyt
     assert!(reduced < every, "{reduced} of {every}");
 }
 
-/// Four steps of which one has a key for a service, each with one behind it.
+/// Four steps, one of which has a key for a service, each with one after it.
 struct Keyed;
 
 #[workflow]
@@ -201,10 +201,10 @@ impl Keyed {
 }
 
 #[test]
-fn a_run_info_keeps_only_its_own_events_in_their_places() {
+fn a_run_info_prevents_swaps_of_its_own_events_only() {
     let [reduced, every] = super::compare(0, || Scenario::new(Keyed).start(Go));
-    // What `charge` is bound to comes before, between or behind what the two others left: as many places as there are
-    // sets of the two, and not one for every order of six completions.
+    // The input of `charge` comes before, between or after the outputs of the two others: as many cases as subsets of
+    // the two, not one for every order of six completions.
     assert!(reduced <= 8, "{reduced} of {every}");
     assert!(every >= 90, "{reduced} of {every}");
 }

@@ -252,7 +252,7 @@ fn arrivals_are_explored_as_by_trying_everything() {
     });
 }
 
-/// Some sleep, each for a time of its own, and something arrives meanwhile.
+/// Some steps sleep, each for its own time, and an event arrives meanwhile.
 struct Sleeping(u64);
 
 impl Sleeping {

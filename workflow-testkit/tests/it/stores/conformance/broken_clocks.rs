@@ -8,7 +8,7 @@ use super::broken_stores::failure;
 use super::hands::Fault::{self, *};
 use super::hands::Hands;
 
-/// Long enough to begin a check, and short enough to wait for in vain.
+/// Long enough to start a check, and short enough to wait for its failure.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn subject(fault: Fault) -> Subject<Hands> {
@@ -20,7 +20,7 @@ fn assert_caught(fault: Fault, check: fn(Subject<Hands>), why: &str) {
     assert!(text.contains(why), "{fault:?} is found for another reason: {text}");
 }
 
-/// What is demanded does not happen.
+/// Asserts that the demanded event does not happen.
 fn assert_awaited(fault: Fault, check: fn(Subject<Hands>), demand: &str) {
     let text = failure(|| check(subject(fault).patience(PATIENCE)));
     let why = format!("{demand}: waited 2s for that in vain");
@@ -57,7 +57,7 @@ fn a_sleep_that_never_ends_is_caught() {
 }
 
 #[test]
-fn a_sleep_that_wakes_nobody_is_caught() {
+fn a_sleep_without_a_wake_up_is_caught() {
     let demand = "without being asked again";
     assert_awaited(NeverWakes, sleeps::a_sleep_ends_when_its_time_has_come, demand);
 }
@@ -150,7 +150,7 @@ fn a_clock_that_loses_sleeps_of_several_threads_is_caught() {
 }
 
 #[test]
-fn a_clock_whose_time_wakes_nobody_on_other_threads_is_caught() {
+fn a_clock_that_wakes_no_other_thread_is_caught() {
     let check = threads::time_that_passes_on_another_thread_wakes_a_sleep;
     assert_awaited(WakesOnItsOwnThreadOnly, check, "also when time passes on another thread");
 }

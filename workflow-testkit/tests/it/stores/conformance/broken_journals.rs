@@ -1,4 +1,4 @@
-//! Each fault that an event store can have fails the check of the promise that it breaks.
+//! Each fault of an event store fails the check of the broken promise.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use workflow_testkit::conformance::event_store::{
 use super::broken_stores::failure;
 use super::faulty_journals::{Fault, FaultyJournals};
 
-/// A test per fault: which check fails of it, and with which demand.
+/// A test per fault: the check that fails, and its demand.
 macro_rules! caught {
     ($($name:ident: $fault:ident by $topic:ident::$check:ident, $demand:literal;)*) => {
         $(
@@ -201,7 +201,7 @@ caught! {
         by cancel::a_remove_that_is_dropped_is_done_or_not_done, "done or not done";
 }
 
-/// Keeps its own calls apart, but not those of another handle.
+/// Serialises its own calls, but not those of another handle.
 #[derive(Clone)]
 struct LocksByHandle(FaultyJournals, Arc<tokio::sync::Mutex<()>>);
 

@@ -1,4 +1,4 @@
-//! Observers that rely on what they are not promised fail the check of it.
+//! Observers that rely on more than their guarantees fail a check.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use workflow_testkit::conformance::observer::checks;
 
 use super::broken_stores::failure;
 
-/// Calls a function with every observation and what it saw before.
+/// Calls a function with every observation and the earlier ones.
 struct Noting<F>(Mutex<Vec<Observation>>, F);
 
 fn noting<F: Fn(&[Observation], &Observation) + Send + Sync + 'static>(note: F) -> Noting<F> {
@@ -49,7 +49,7 @@ fn an_observer_of_one_run_at_a_time_is_caught() {
     assert!(text.contains("one at a time"), "{text}");
 }
 
-/// Takes the time of executions, and is sure that it saw them start.
+/// Measures executions, and requires to have seen their start.
 #[derive(Default)]
 struct Stopwatch(Mutex<HashMap<(RunId, ExecutionId), SystemTime>>);
 
@@ -91,12 +91,12 @@ fn an_observer_that_never_returns_is_caught() {
             std::thread::park();
         }
     });
-    // It never returns, so that it does not matter how long that is waited for.
+    // The call never returns, so any time limit will do.
     let text = failure(|| checks::every_kind_is_taken_within(Duration::from_millis(1), || stuck));
     assert!(text.contains("may block, but not for ever: `observe` of RunStarted"), "{text}");
 }
 
-/// Wants to have seen the end of everything.
+/// Requires to have seen every end.
 struct Ledger(Stopwatch);
 
 impl Observer for Ledger {

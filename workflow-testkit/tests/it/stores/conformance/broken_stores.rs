@@ -1,4 +1,4 @@
-//! Each fault that a store can have fails the check of the promise that it breaks.
+//! Each fault of a store fails the check of the broken promise.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use workflow_testkit::conformance::context_store::{cancel, clear, keys, list, or
 
 use super::faulty::{Fault, Faulty};
 
-/// Why a check fails: its message.
+/// The message of a failing check.
 pub(crate) fn failure(check: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(check)).expect_err("the check passed what it has to catch");
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a panic has a text")
 }
 
-/// A test per fault: which check fails of it, and with which demand.
+/// A test per fault: the check that fails, and its demand.
 macro_rules! caught {
     ($($name:ident: $fault:ident by $topic:ident::$check:ident, $demand:literal;)*) => {
         $(
@@ -120,7 +120,7 @@ caught! {
 
 #[test]
 fn a_store_that_locks_while_a_change_runs_is_caught() {
-    // Nobody gets at the lock before the change has returned, so that it does not matter how long that is waited for.
+    // No caller gets the lock before the change has returned, so any time limit will do.
     let check = || {
         update::no_lock_is_held_within(Duration::from_millis(1), || Faulty::new(Fault::LocksWhileChanging));
     };

@@ -1,4 +1,4 @@
-//! A store with one fault, of every kind that stores have.
+//! A store with one fault of any kind.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,14 +57,14 @@ pub(crate) enum Fault {
 
 use Fault::*;
 
-/// Behaves well but for one thing.
+/// Behaves correctly except for one fault.
 pub(crate) struct Faulty {
     fault: Fault,
     inner: Arc<MemoryContexts>,
     lock: tokio::sync::Mutex<()>,
-    /// What there is, for faults of `clear`.
+    /// The written keys, for faults of `clear`.
     written: Mutex<BTreeSet<(String, String)>>,
-    /// How many keys the pages so far had, for a fault of `list`.
+    /// The number of listed keys, for a fault of `list`.
     listed: AtomicUsize,
 }
 
@@ -154,7 +154,7 @@ impl Faulty {
         }
     }
 
-    /// A turn of those that a store with a lock has to wait for.
+    /// Takes the lock, in a store that has one.
     async fn turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         if self.is(LocksWhileChanging) { Some(self.lock.lock().await) } else { None }
     }

@@ -1,4 +1,4 @@
-//! An event store with one fault, of every kind that stores have.
+//! An event store with one fault of any kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use Fault::*;
 use alter::alter;
 pub(crate) use fault::Fault;
 
-/// Behaves well but for one thing.
+/// Behaves correctly except for one fault.
 #[derive(Clone)]
 pub(crate) struct FaultyJournals {
     fault: Fault,
@@ -37,9 +37,9 @@ struct Journal {
     records: Vec<Record>,
     run: RunSummary,
     batches: usize,
-    /// When it was begun, by count.
+    /// Its number in order of creation.
     age: usize,
-    /// Whether it is left out of listings.
+    /// Whether listings omit it.
     hidden: bool,
     written: SystemTime,
 }
@@ -233,7 +233,7 @@ impl FaultyJournals {
         listed
     }
 
-    /// Whether the query asks for this run, as the store understands it.
+    /// Whether the query matches this run, as the faulty store understands it.
     fn admits(&self, query: &RunQuery, StoredRun { id, run, .. }: &StoredRun) -> bool {
         let admits = query.admits(id, run);
         let unended = RunSummary::running(Arc::clone(&run.workflow), run.started);

@@ -1,4 +1,4 @@
-//! A clock that is driven by hand, with one fault of every kind that clocks have, or none.
+//! A clock that is driven by hand, with one fault of any kind, or none.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -50,13 +50,13 @@ struct State {
     now: SystemTime,
     readings: u32,
     made_on: ThreadId,
-    /// Every number is a sleep of its own.
+    /// The number of the next sleep.
     next: u64,
     waiting: Vec<(u64, Waker)>,
-    /// What faults have done.
+    /// The state of faults.
     ended: bool,
     late: Duration,
-    /// The thread that made a sleep last.
+    /// The thread of the latest sleep.
     maker: Option<ThreadId>,
 }
 
@@ -145,7 +145,7 @@ struct Sleep {
     fault: Fault,
     number: u64,
     at: SystemTime,
-    /// What was left when it was made.
+    /// The remaining time at its creation.
     left: Duration,
     is_lost: bool,
     is_polled: bool,
@@ -190,7 +190,7 @@ impl Sleep {
         match self.fault {
             WakesTheFirstTaskOnly if is_there => return,
             KnowsOneSleepOnly => state.waiting.clear(),
-            // The head of the queue is waited for before anybody else is served.
+            // Waits for the head of the queue before it serves others.
             ServesInOrder if !is_there && !state.waiting.is_empty() => return,
             _ => state.waiting.retain(|(number, _)| *number != self.number),
         }

@@ -1,5 +1,5 @@
-//! A store that keeps bytes, as one on a disk would: every record is a line of JSON, a read returns a few of
-//! them, and every call takes a while.
+//! A store of bytes, like one on a disk: every record is a line of JSON, a read returns a few of them, and every call
+//! takes some time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ const PAGE: usize = 10;
 #[derive(Debug, Clone)]
 pub(crate) struct JsonJournals(Arc<Mutex<BTreeMap<String, File>>>, Arc<Leases>);
 
-/// The head, which is the run as it is listed, and the records.
+/// The listed run, and the records.
 #[derive(Debug)]
 struct File {
     head: Vec<u8>,
@@ -81,7 +81,7 @@ impl JsonJournals {
         Ok(chosen.into_iter().map(|(stored, _)| stored).collect())
     }
 
-    /// Removes a run if it is as it was seen.
+    /// Removes a run if it has not changed since.
     fn remove_seen(&self, seen: &StoredRun) -> bool {
         let mut files = self.0.lock().unwrap();
         let head = files.get(seen.id.as_str()).map(|file| &*file.head);

@@ -1,5 +1,4 @@
-//! A store that keeps bytes, as one on a disk would: every value goes through its JSON, and every call takes
-//! a while.
+//! A store of bytes, like one on a disk: every value goes through its JSON, and every call takes some time.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,7 +9,7 @@ use tokio::task::yield_now;
 use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
 pub(crate) struct JsonContexts {
-    /// With a version each, so that an update notices a write that came between.
+    /// Each has a version, so that an update notices a concurrent write.
     rows: Mutex<HashMap<(ContextScope, String), (u64, String)>>,
 }
 
@@ -25,7 +24,7 @@ impl JsonContexts {
         self.rows.lock().unwrap().get(&(scope.clone(), key.to_owned())).cloned()
     }
 
-    /// Puts a text in place, if what is there is of that version; any version will do if none is named.
+    /// Writes a text if the stored one has this version; any version if none is named.
     fn write(
         &self,
         scope: &ContextScope,

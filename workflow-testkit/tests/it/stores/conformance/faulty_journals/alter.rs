@@ -1,4 +1,4 @@
-//! What becomes of records in a store that does not keep them as they are.
+//! Changes of records in a store that does not keep them exactly.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use workflow_core::{AnyEvent, Record, RecordedEvent};
 
 use super::Fault::{self, *};
 
-/// What a store with this fault keeps of a batch.
+/// The part of a batch that a store with this fault keeps.
 pub(super) fn alter(fault: Fault, mut records: Vec<Record>) -> Vec<Record> {
     match fault {
         LosesTheLastOfABatch if records.len() > 1 => drop(records.pop()),
@@ -30,7 +30,7 @@ pub(super) fn alter(fault: Fault, mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
-/// How long the JSON of its event is; none if it has none.
+/// The length of its event's JSON, if it has one.
 fn json_length(record: &Record) -> Option<usize> {
     match record {
         Record::EventLogged { event, .. } => event.to_json().ok().map(|json| json.to_string().len()),

@@ -33,7 +33,7 @@ impl Kept {
     }
 }
 
-/// Whom the store takes the engine for.
+/// The engine that the faulty store confuses this one with.
 fn tenant(fault: Fault, engine: &EngineId) -> EngineId {
     // A UUID has 36 characters.
     if fault == MixesUpEngines { engine.as_str()[..36].into() } else { engine.clone() }

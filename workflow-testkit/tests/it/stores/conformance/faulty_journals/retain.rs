@@ -1,4 +1,4 @@
-//! What a retention removes of faulty journals.
+//! Retention in faulty journals.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ impl Kept {
         let runs = self.journals.iter().map(|(id, journal)| seen(fault, id, journal));
         let chosen: Vec<RunId> = match fault {
             RetainsAll => Vec::new(),
-            // What its query for the runs of all workflows finds.
+            // The result of its query for the runs of all workflows.
             RetainForgetsTheWorkflow => self.journals.keys().cloned().collect(),
             _ => kept.choose(runs).into_iter().map(|(stored, _)| restored(&stored.id)).collect(),
         };
@@ -33,7 +33,7 @@ fn seen(fault: Fault, id: &RunId, journal: &Journal) -> (StoredRun, SystemTime) 
     let mut at = journal.written;
     match fault {
         RetainRemovesOpen => stored.run.status = RunStatus::Completed,
-        // Told from a child by nothing.
+        // Without a visible difference from a child.
         RetainRemovesChildren => stored.id = id.as_str().replace('/', "|").into(),
         RetainGoesByAge => {
             at = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(journal.age).unwrap());
