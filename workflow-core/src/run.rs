@@ -128,8 +128,7 @@ pub enum RunStatus {
     /// An execution runs or is scheduled, or an event has not been evaluated yet.
     Running,
     /// Nothing happens before a timer fires, or a reply or an external event arrives. At least one of these
-    /// would
-    /// make a step run.
+    /// would make a step run.
     Waiting,
     /// A stop event is in the log.
     Completed,

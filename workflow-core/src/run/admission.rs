@@ -17,8 +17,7 @@
 //!
 //! # Example
 //! At most two executions at a time: 1 and 2 execute, 3 and 4 are deferred. Execution 2 completes, and 3
-//! begins. A new
-//! execution 5 waits behind 4.
+//! begins. A new execution 5 waits behind 4.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
