@@ -3,8 +3,8 @@
 //! Three bounds stand between an effect and its begin. Each may delay it; none changes what a journal means.
 //!
 //! ```text
-//! effect ──▶ lease of the engine ──▶ permit of the run ──▶ executions of the run ──▶ begins
-//!            (fence)                 (seat, places)        (limit, deferred)
+//! effect ──▶ executions of the run ──▶ lease of the engine ──▶ permit of the run ──▶ begins
+//!            (limit, deferred)         (lease guard)           (permit)
 //! ```
 //!
 //! Admission knows neither futures nor what an effect does. The driver asks, performs the effect, and gives
