@@ -130,16 +130,18 @@ pub struct ExecutionTrace {
     /// outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
-    /// When the next attempt is due, measured from the first event in the log. Also set if the execution
-    /// ended while it waited for that attempt.
+    /// When the next attempt is due, measured from the first event in the log.
+    ///
+    /// Also set if the execution ended while it waited for that attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Duration>,
     /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
     /// The event with its failure, if a step catches it.
     pub failure: Option<Seq>,
-    /// The executions that took that event as their trigger or as a single input, in the order in which they
-    /// were scheduled.
+    /// The executions that took that event as trigger or single input.
+    ///
+    /// In the order in which they were scheduled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub caught_by: Vec<ExecutionId>,
     /// The child runs that it started, in order. [`RunReport::children`] has their outcomes.
@@ -334,8 +336,9 @@ impl Drop for RunReport {
 }
 
 impl RunReport {
-    /// How many executions of the step have begun, in all scopes; 0 for a step that the workflow does not
-    /// have.
+    /// How many executions of the step have begun, in all scopes.
+    ///
+    /// 0 for a step that the workflow does not have.
     pub fn executions(&self, step: &str) -> u64 {
         self.steps.iter().find(|row| &*row.step == step).map_or(0, |row| row.executions)
     }

@@ -9,7 +9,8 @@
 //!   may begin.
 //! - [`driver`] with [`begin`], [`executed`], [`command`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
-//! - [`drive`] with [`slice`], [`resume`], [`release`], [`suspended`] and [`finish`]: the life of the task.
+//! - [`drive`] with [`slice`](mod@slice), [`resume`], [`release`], [`suspended`] and [`finish`]: the life of
+//!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
 
 use tokio::sync::oneshot;

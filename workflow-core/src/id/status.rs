@@ -11,15 +11,19 @@ use serde::{Deserialize, Serialize};
 pub enum RunStatus {
     /// An execution runs or is scheduled, or an event has not been evaluated yet.
     Running,
-    /// Nothing happens before a timer fires, or a reply or an external event arrives. At least one of these
-    /// would
-    /// make a step run.
+    /// The run waits for a timer, a reply or an external event.
+    ///
+    /// Nothing happens before one of them arrives, and at least one would make a step run.
     Waiting,
     /// A stop event is in the log.
     Completed,
-    /// An execution or a precondition failed and no step caught the failure, the log was full, or the store
-    /// did not take what the run wrote.
+    /// A failure ended the run.
+    ///
+    /// An execution or a precondition failed and no step caught the failure, the log was full, or the store did
+    /// not take what the run wrote.
     Failed,
+    /// The run has not completed, and nothing can make a step run any more.
+    ///
     /// Nothing ran or was scheduled, and nothing from outside could have made a step run. The engine detects
     /// this at once.
     Stalled,

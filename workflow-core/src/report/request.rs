@@ -15,8 +15,7 @@ use crate::id::Seq;
 ///
 /// An open request serialises with everything that a generic page needs: its sequence number and name, its
 /// data, the JSON schema of the reply if the reply's type has one, and its times. The page sends the entered
-/// reply with
-/// [`RunHandle::reply_json`](crate::RunHandle::reply_json).
+/// reply with [`RunHandle::reply_json`](crate::RunHandle::reply_json).
 ///
 /// ```
 /// use workflow_core::prelude::*;

@@ -3,8 +3,8 @@
 //! Three bounds stand between an effect and its begin. Each may delay it; none changes what a journal means.
 //!
 //! ```text
-//! effect ──▶ lease of the engine ──▶ permit of the run ──▶ executions of the run ──▶ begins
-//!            (fence)                 (seat, places)        (limit, deferred)
+//! effect ──▶ executions of the run ──▶ lease of the engine ──▶ permit of the run ──▶ begins
+//!            (limit, deferred)         (lease guard)           (permit)
 //! ```
 //!
 //! Admission knows neither futures nor what an effect does. The driver asks, performs the effect, and gives
@@ -17,8 +17,7 @@
 //!
 //! # Example
 //! At most two executions at a time: 1 and 2 execute, 3 and 4 are deferred. Execution 2 completes, and 3
-//! begins. A new
-//! execution 5 waits behind 4.
+//! begins. A new execution 5 waits behind 4.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -11,7 +11,8 @@ use super::driver::Driver;
 use super::in_flight::{Dropped, Due};
 use super::state::ActiveTime;
 
-/// The pending alarms of a run. Each is a sleep in the executor that can be dropped.
+/// The pending alarms of a run. Those for timers and active time are sleeps in the executor, with their drop
+/// signals here; the task of the run polls `idle` itself.
 #[derive(Default)]
 pub(super) struct Alarms {
     /// The alarm for the earliest timer: its time and its drop signal.

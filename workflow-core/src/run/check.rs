@@ -1,6 +1,5 @@
 //! The replay check, for tests: a second state follows the journal of a live run and must equal the run's own
-//! state (S39). A
-//! checked run costs many times as much as an unchecked one.
+//! state (S39). A checked run costs many times as much as an unchecked one.
 //!
 //! ```text
 //! batch ─▶ RunState (live) ───────────────────────────┐

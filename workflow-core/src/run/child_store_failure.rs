@@ -1,5 +1,7 @@
-//! Failures of a child's store. Such a child has no known end: another engine may still drive it. So the
-//! parent's steps learn of no end, and the parent stops too and leaves its journal open.
+//! Children whose end is not known: the child's store failed, or this program cannot resume the child.
+//!
+//! The end becomes known only when another engine drives the child. So the parent's step learns of no end, and
+//! the parent stops too and leaves its journal open.
 
 use super::RunShared;
 use crate::outcome::{RunError, StartError};

@@ -4,7 +4,7 @@
 //!
 //! | time | is | used for |
 //! |---|---|---|
-//! | `now` | real time since the run's beginning; never goes back | the state, durations |
+//! | `now` | the time since the run's beginning; never goes back | the state, durations |
 //! | `stamp` | beginning + `now` | records, reports |
 //! | `wall` | the engine's clock | due times of timers, and whether they are due |
 //!
@@ -113,8 +113,8 @@ impl RunClock {
         self.began_at + self.now
     }
 
-    /// The time by which sleeps end: when timers fall due, and whether they are due. With a clock of the
-    /// engine's own it is the last reading, and never goes back.
+    /// The time by which sleeps end: when timers fall due, and whether they are due. If the engine was given a
+    /// clock, this is the last reading of it, and never goes back.
     pub(super) fn wall(&self) -> SystemTime {
         if !self.clock.is_system() {
             return self.stamp();

@@ -1,5 +1,4 @@
-//! The committer: the only way into a live run's log, and from there to the store and to its
-//! observers.
+//! The committer: the only way into a live run's log, and from there to the store and to its observers.
 //!
 //! `commit` applies a batch and queues its records. `advance` does so for entries that follow without a
 //! batch, such as gathers. The committer knows nothing of futures in flight, permits or alarms.

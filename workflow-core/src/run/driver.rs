@@ -97,11 +97,14 @@ impl Driver {
     }
 
     /// Begins the next effect, if there is one and admission lets it begin. Returns whether one began.
+    ///
+    /// Deferred executions come first, oldest first, then the effects in order. An execution beyond the run's
+    /// bound is deferred, and the next effect has its turn. An effect that may not begin for any other reason
+    /// is put back, and stops all others behind it.
     pub(super) fn begin_next(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
         if self.committer.state.end().is_some() {
             return false;
         }
-        // Deferred executions come before new effects, oldest first.
         while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
             if !self.committer.state.is_wanted(&begins) {
                 continue;

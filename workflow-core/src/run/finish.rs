@@ -74,8 +74,8 @@ impl Run {
         }
     }
 
-    /// Refuses further input and drops executions in flight. The journal says nothing of what happens after
-    /// this.
+    /// Refuses further input and drops executions in flight. After this, only the end of the run and children
+    /// that have started still enter the journal.
     pub(super) fn stop(&mut self) {
         let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
         telemetry.compare(state);

@@ -1,6 +1,6 @@
 //! The journal of one run on its way to the store (S38).
 //!
-//! Batches [queue](queue) here as records. One write, which is one call of `append`, is under way at a time
+//! Batches [queue] here as records. One write, which is one call of `append`, is under way at a time
 //! and takes as many batches as its bounds allow. This module knows records and positions, and nothing of
 //! their meaning.
 //!

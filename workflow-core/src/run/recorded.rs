@@ -33,22 +33,17 @@ use crate::table::DependencyTable;
 ///   [`explain`](crate::RunHandle::explain) returned.
 /// - Of any other run: its status at the end of its journal. It is [waiting](RunStatus::Waiting), or it is
 ///   [running](RunStatus::Running), whether or not an engine drives it now. Executions that had not ended are
-/// shown as
-///   running, with times up to the last record.
+///   shown as running, with times up to the last record.
 /// - Events by name and as JSON. [`LoggedEvent::event`](crate::LoggedEvent::event) has the name, and
 ///   [`LoggedEvent::value`](crate::LoggedEvent::value) only [`to_json`](crate::AnyEvent::to_json). Records
-/// that come
-///   straight from a [`MemoryStore`](crate::MemoryStore) and were never serialised have the values
-/// themselves.
+///   that come straight from a [`MemoryStore`](crate::MemoryStore) and were never serialised have the values
+///   themselves.
 ///
 /// # What it does not know
 /// - Displays, contexts, doc comments and the engine's limits, which no journal has. An execution that waits
-///   for the
-///   `concurrency` of its step is shown as waiting; one that waits for a limit of the engine is shown as
-/// running. An
-///   execution that ran when the run ended is shown as dropped. Start times of executions are those of the
-/// records around
-///   them.
+///   for the `concurrency` of its step is shown as waiting; one that waits for a limit of the engine is shown
+///   as running. An execution that ran when the run ended is shown as dropped. Start times of executions are
+///   those of the records around them.
 /// - Parameters that no event fills. They are not among the inputs of an execution.
 /// - The ends of child runs, which are in the children's own journals. Children are listed as running.
 ///

@@ -1,10 +1,21 @@
 //! The records of a batch for the journal.
 //!
-//! One batch becomes: a lead record (such as `ExecutionSucceeded`), its events, its timers, and `RunEnded` if
-//! it completes the run. An entry that follows by itself becomes one record.
+//! ```text
+//! batch                         records, in this order
+//! Received, Replied, Fired      EventLogged
+//! Answered true or false        PreconditionAnswered
+//! Succeeded                     ExecutionSucceeded, an EventLogged each, a TimerSet each
+//! Retried                       RetryScheduled
+//! Failed                        ExecutionFailed, and EventLogged if a step catches the failure
+//! ChildStarted                  ChildStarted
+//! Answered with an error        none: the run's end has the error
+//! Stopped                       none: `RunEnded` follows when the run has stopped
+//! any that completes the run    these, and RunEnded
+//! ```
 //!
-//! The lead names step, scope and trigger, which the state may not have any more after the batch. So
-//! [`Noted`] is made before the batch is applied, and its records afterwards.
+//! The first of these is the lead. It has facts that the state may drop with the batch, such as the scope and
+//! the trigger of an answered question. So [`Noted`] is made before the batch is applied, and the records
+//! afterwards. An entry that follows by itself becomes one record, without a lead.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -25,7 +36,7 @@ pub(super) struct Noted {
     lead: Option<Record>,
     timers: Vec<DueEvent>,
     at: SystemTime,
-    /// The wall time by which the batch's timers are due; later than `at` only with timers.
+    /// The wall time from which the delays of the timers count. Equal to `at` without timers.
     set_at: SystemTime,
 }
 

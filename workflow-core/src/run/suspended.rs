@@ -26,8 +26,10 @@ use super::shared::RunShared;
 use super::state::SuspendedState;
 use super::telemetry::Telemetry;
 
-/// A run with at most this many events in its log keeps memory that it may need again soon. A run that waits
-/// again and again then does not allocate each time; for a longer log the rest is small beside the log.
+/// A waiting run with at most this many events in its log frees memory that it may need again soon.
+///
+/// A run that waits again and again thus allocates a bounded amount each time. Beside a longer log, that
+/// memory is small, so the run keeps it.
 const SHORT: u64 = 16;
 
 /// A suspended run; empty once it is restored.

@@ -4,6 +4,14 @@
 //! follows from, and begins once the store has that position (S38). An effect may lose its reason while it
 //! waits: the execution was dropped, say. The queue checks this when the effect's turn comes. Most runs have
 //! one effect at a time, which takes no memory of its own.
+//!
+//! ```text
+//! the store has the journal up to 5
+//!
+//! first                     rest
+//! Execution(x2), after 4    Question(q1), after 5    Execution(x3), after 7    Execution(x4), after 7
+//! begins                    begins, if still asked   waits for the store, and so do all behind it
+//! ```
 
 use std::collections::VecDeque;
 

@@ -2,8 +2,17 @@
 //!
 //! The log has each event with its sequence number, scope and cause. Sequence numbers begin at 1 and have no
 //! gaps. A list has the events of one topic in one scope; taking a prefix of it costs O(1) (S16), because
-//! readers share its storage. Branches of one fan-out have consecutive scopes and consecutive items, so a run
-//! of them is stored as its first branch and a count.
+//! readers share its storage. Branches of one fan-out have consecutive scopes and consecutive items, so they
+//! are stored as the first branch and a count.
+//!
+//! ```text
+//! seq      1      2       3       4       5       6
+//! event    Begin  Page    Page    Note    Page    Read
+//! scope    root   1       2       root    3       1          2 and 3 are items of one fan-out, 5 of another
+//!
+//! branches           scope 1, item 2, count 2; scope 3, item 5, count 1
+//! lists of Page      scope 1: [2], scope 2: [3], scope 3: [5]
+//! ```
 
 #![expect(
     clippy::inline_always,

@@ -3,6 +3,15 @@
 //! The scheduler knows executions only as far as its decisions need. The trace has the rest, for retries and
 //! for reports ([`view`](crate::run::view)). It decides nothing. There is one small entry for each execution;
 //! failed attempts and failures are apart, because most executions have none.
+//!
+//! ```text
+//! schedule ─▶ begin ─┬─▶ failed_attempt ─▶ attempted_again ─┐
+//!                    │ ▲────────────────────────────────────┘
+//!                    ├─▶ committed     Succeeded    (retract takes it back: the store refused the batch)
+//!                    ├─▶ failed        Failed       (caught, if the failure is an event)
+//!                    ├─▶ dropped       Dropped
+//!                    └─▶ refused       Refused      (it returned after the run's end)
+//! ```
 
 #![expect(
     clippy::inline_always,
