@@ -34,7 +34,7 @@ struct Released(Arc<AtomicU64>);
 
 impl Observer for Released {
     fn observe(&self, observation: &Observation) {
-        if matches!(observation.what, Observed::RunReleased) {
+        if matches!(observation.what, Observed::RunUnloaded) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::event::{AnyEvent, StartEvent};
 use crate::id::{EngineId, RunId};
 use crate::outcome::RunError;
-use crate::run::{Common, ReplayFailures, RunOptions, Start, Unhosted};
+use crate::run::{EngineParts, ReplayFailures, RunOptions, Start, UnhostedWorkflow};
 use crate::workflow::Workflow;
 
 mod alone;
@@ -104,7 +104,7 @@ struct Inner {
     hosts: Hosts,
     journals: Journals,
     contexts: ContextScopes,
-    common: Arc<Common>,
+    common: Arc<EngineParts>,
     concurrency: Concurrency,
     /// The runs that have not ended.
     runs: RunRegistry,
@@ -233,7 +233,7 @@ impl Engine {
 
     /// Runs one workflow to its end in the caller's task. Boxed, so that it is compiled once, in this crate.
     pub(crate) fn run_alone(
-        workflow: Unhosted,
+        workflow: UnhostedWorkflow,
         start: Start,
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
         let builder = Self::builder();

@@ -42,7 +42,7 @@ pub enum Observed {
     RunResumed,
     /// The engine unloaded the run, which had waited for a while:
     /// [`EngineBuilder::release_waiting_after`](crate::EngineBuilder::release_waiting_after).
-    RunReleased,
+    RunUnloaded,
     /// The engine loaded the run again, for a timer or a caller.
     RunLoaded,
     /// An event entered the log.

@@ -296,7 +296,7 @@ impl ExecutionOutcome {
     }
 
     /// The end of a line about the execution: empty if it succeeded.
-    pub(crate) fn told(&self, next_attempt: Option<Duration>) -> String {
+    pub(crate) fn summary(&self, next_attempt: Option<Duration>) -> String {
         match self {
             Self::Succeeded => String::new(),
             Self::Failed { class, error, not_retried } if not_retried.is_news() => {
@@ -381,7 +381,7 @@ impl RunReport {
         }
         rows.into_iter().try_for_each(|(step, waits_for, count)| {
             let executions = if count == 1 { "execution" } else { "executions" };
-            writeln!(f, "{count} {executions} of {step} {}", waits_for.told(count))
+            writeln!(f, "{count} {executions} of {step} {}", waits_for.summary(count))
         })
     }
 
@@ -393,7 +393,7 @@ impl RunReport {
             if !trace.attempts.is_empty() {
                 write!(f, " {}", tried(&trace.attempts, trace.outcome.next(trace.next_attempt)))?;
             }
-            writeln!(f, "{}", trace.outcome.told(trace.next_attempt))?;
+            writeln!(f, "{}", trace.outcome.summary(trace.next_attempt))?;
         }
         match told.count() {
             0 => Ok(()),

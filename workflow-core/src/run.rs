@@ -9,7 +9,7 @@
 //!   may begin.
 //! - [`driver`] with [`begin`], [`executed`], [`command`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
-//! - [`drive`] with [`slice`](mod@slice), [`resume`], [`release`], [`suspended`] and [`finish`]: the life of
+//! - [`drive`] with [`slice`](mod@slice), [`resume`], [`unload`], [`suspended`] and [`finish`]: the life of
 //!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
 
@@ -21,11 +21,11 @@ use crate::outcome::SendError;
 mod admission;
 mod alarms;
 #[cfg(test)]
-mod alone;
+mod bare_run;
 mod attempts;
 mod begin;
 mod cancel_guard;
-mod changed;
+mod compatibility;
 mod check;
 mod child_records;
 mod child_store_failure;
@@ -33,7 +33,7 @@ mod children;
 mod clock;
 mod command;
 mod commit;
-mod common;
+mod engine_parts;
 mod contexts;
 mod drive;
 mod driver;
@@ -41,26 +41,26 @@ mod ending;
 mod executed;
 mod executor;
 mod extras;
-mod fence;
+mod lease_guard;
 mod finish;
 mod handle;
-mod held_state;
+mod state_box;
 mod host;
 mod in_flight;
 mod journal;
-mod leave;
+mod detach;
 mod mailbox;
 mod meter;
 mod options;
 mod pending;
-mod places;
+mod permits;
 mod recorded;
 mod records;
-mod release;
+mod unload;
 mod resume;
 mod returned;
 mod rewind;
-mod seat;
+mod run_permit;
 mod services;
 mod settings;
 mod shared;
@@ -83,26 +83,26 @@ pub use options::RunOptions;
 pub use recorded::RecordedRun;
 
 pub(crate) use check::ReplayFailures;
-pub(crate) use children::{Birth, Family, HostsRuns, Reunion, Spawned};
-pub(crate) use common::Common;
+pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reunion, Spawned};
 pub(crate) use contexts::{Contexts, PrivateThread};
 pub(crate) use drive::{Run, RunLimits};
+pub(crate) use engine_parts::EngineParts;
 pub(crate) use extras::RunExtras;
 pub(crate) use finish::Finished;
 pub(crate) use handle::{Command, output_of};
-pub(crate) use host::{Host, Unhosted};
-pub(crate) use in_flight::Dropped;
+pub(crate) use host::{Host, UnhostedWorkflow};
+pub(crate) use in_flight::DropSignal;
 pub(crate) use journal::Journal;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
-pub(crate) use places::{Bounded, Gate, Place, Places, Queue};
-pub(crate) use release::{Held, Registration, Released, give_up};
+pub(crate) use permits::{Limit, LimitOf, Permit, PermitQueue, PermitRequest};
 pub(crate) use resume::Derived;
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::RunShared;
 pub(crate) use signals::Signals;
 pub(crate) use start::{Start, begun};
 pub(crate) use status_cell::StatusCell;
+pub(crate) use unload::{Held, Registration, UnloadedRun, end_unloaded};
 
 /// The first event of a run that is about to start, and the channel that answers its sender.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::future::Future;
 use super::Engine;
 use crate::event::StartEvent;
 use crate::outcome::RunError;
-use crate::run::{Start, Unhosted, output_of};
+use crate::run::{Start, UnhostedWorkflow, output_of};
 use crate::workflow::Workflow;
 
 /// Runs a workflow in one line. Every [`Workflow`] has it; the [`prelude`](crate::prelude) brings it into scope.
@@ -23,7 +23,7 @@ pub trait WorkflowExt: Workflow {
     ) -> impl Future<Output = Result<Self::Output, RunError>> + Send + 'static {
         const { crate::spec::check::all(Self::TABLE) };
         const { crate::spec::check::taken_from_outside::<S>(Self::TABLE) };
-        let ended = Engine::run_alone(Unhosted::new(self), Start::of::<Self, S>(start));
+        let ended = Engine::run_alone(UnhostedWorkflow::new(self), Start::of::<Self, S>(start));
         async move { output_of::<Self>(&ended.await?) }
     }
 }

@@ -33,7 +33,7 @@ use crate::observe::{Observer, Observers};
 use crate::outcome::{BuildError, BuildProblem};
 use crate::patience::Patience;
 use crate::retry::{RetryPolicy, Rules};
-use crate::run::{Common, Host, RunSettings, Unhosted, describe_metrics};
+use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, describe_metrics};
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
@@ -85,11 +85,11 @@ impl EngineBuilder {
     pub fn workflow<W: Workflow>(self, workflow: W) -> Self {
         // The table of a generic workflow is known only here.
         const { crate::spec::check::all(W::TABLE) };
-        self.host(Unhosted::new(workflow))
+        self.host(UnhostedWorkflow::new(workflow))
     }
 
     /// The same for a workflow that has been checked.
-    pub(crate) fn host(mut self, unhosted: Unhosted) -> Self {
+    pub(crate) fn host(mut self, unhosted: UnhostedWorkflow) -> Self {
         // A mistake in its table does not hide the others.
         let (host, error) = Host::new(unhosted);
         self.problems.extend(error.map(BuildProblem::Table));
@@ -407,14 +407,14 @@ impl EngineBuilder {
         let runs = RunRegistry::new(ending.patience());
         Ok(Engine {
             inner: Arc::new_cyclic(|engine: &Weak<Inner>| Inner {
-                common: Arc::new(Common {
+                common: Arc::new(EngineParts {
                     observers: Observers::start(self.observers),
                     clock: self.clock,
                     contexts: contexts.downgrade(),
                     lease: journals.lease().cloned(),
-                    is_kept: journals.are_kept(),
+                    is_durable: journals.are_kept(),
                     settings: self.settings.kept(journals.are_kept(), serialises),
-                    hands_over: AtomicBool::new(false),
+                    shuts_down: AtomicBool::new(false),
                     replay_check: self.replay_check.0.then(Arc::default),
                     engine: Some(Weak::<Inner>::clone(engine) as _),
                 }),

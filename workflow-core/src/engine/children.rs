@@ -12,7 +12,9 @@ use super::registered::Registered;
 use crate::id::{RunId, ThreadId};
 use crate::outcome::StartError;
 use crate::panics::Driven;
-use crate::run::{Birth, Host, HostsRuns, Journal, Received, Run, RunOptions, RunShared, Spawned, Start};
+use crate::run::{
+    Host, HostsRuns, Journal, ParentLink, Received, Run, RunOptions, RunShared, Spawned, Start,
+};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 
@@ -31,7 +33,7 @@ impl HostsRuns for Inner {
         self: Arc<Self>,
         mut start: Start,
         options: RunOptions,
-        birth: Birth,
+        birth: ParentLink,
     ) -> Result<Spawned, StartError> {
         self.concurrency.check_depth(birth.depth)?;
         let (runtime, host, index) = self.child_host(&start)?;
@@ -51,7 +53,7 @@ impl HostsRuns for Inner {
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
-        birth: Birth,
+        birth: ParentLink,
     ) -> BoxFuture<'static, Result<Spawned, StartError>> {
         Box::pin(async move {
             let Some(id) = options.id.clone().filter(|_| self.journals.are_kept()) else {
@@ -67,7 +69,7 @@ impl HostsRuns for Inner {
         })
     }
 
-    fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
+    fn end_orphans(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
         Box::pin(async move { self.orphans().end_children_of(&parent).await })
     }
 
@@ -76,7 +78,7 @@ impl HostsRuns for Inner {
         Box::pin(async move { Self::wake(&self, &run, None).await })
     }
 
-    fn note_left(self: Arc<Self>, run: Arc<RunShared>) {
+    fn deliver_signal(self: Arc<Self>, run: Arc<RunShared>) {
         if self.runs.is_unloaded(&run.id)
             && let Some(runtime) = self.reminders.runtime()
         {
@@ -114,11 +116,11 @@ impl Inner {
         journal: impl FnOnce(&RunShared) -> Option<Journal>,
     ) -> Result<Born, StartError> {
         let shared = Arc::new(shared);
-        let lent = shared.birth().and_then(|birth| birth.lent.clone());
+        let lent = shared.parent_link().and_then(|birth| birth.lent.clone());
         let places = self.concurrency.child_places(&shared.id, &host.table.name, lent);
         let registered = Registered::new(self, &shared)?;
         let task = self.ending.enter().ok_or(StartError::ShutDown)?;
-        if let Some(birth) = &shared.birth() {
+        if let Some(birth) = &shared.parent_link() {
             let child = birth.child(shared.id.clone(), Arc::clone(&host.table.name));
             birth.join(child, &shared)?;
         }

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::WhenFull;
 use crate::id::RunId;
 use crate::outcome::StartError;
-use crate::run::{Bounded, Gate, Place, Places, Queue};
+use crate::run::{Limit, LimitOf, Permit, PermitQueue, PermitRequest};
 
 const DEFAULT_CHILD_DEPTH: u32 = 3;
 
@@ -19,16 +19,16 @@ const DEFAULT_CHILDREN: usize = 8;
 
 /// The limits of an engine's runs, and the queue of those that wait.
 pub(super) struct Concurrency {
-    runs: Option<Arc<Gate>>,
+    runs: Option<Arc<Limit>>,
     /// By workflow, where it has a limit of its own.
-    runs_of: HashMap<TypeId, Arc<Gate>>,
+    runs_of: HashMap<TypeId, Arc<Limit>>,
     /// Children have a limit of their own: a parent that waits for its children keeps its permit.
-    children: Arc<Gate>,
+    children: Arc<Limit>,
     /// How deep child runs may nest.
     pub(super) child_depth: u32,
     /// What happens to a start that gets no permit at once.
     pub(super) when_full: WhenFull,
-    queue: Arc<Queue>,
+    queue: Arc<PermitQueue>,
 }
 
 impl Default for Concurrency {
@@ -44,17 +44,17 @@ impl Default for Concurrency {
     }
 }
 
-fn children(most: usize) -> Arc<Gate> {
-    Arc::new(Gate::new(most, Bounded::Children))
+fn children(most: usize) -> Arc<Limit> {
+    Arc::new(Limit::new(most, LimitOf::Children))
 }
 
 impl Concurrency {
     pub(super) fn limit_runs(&mut self, most: usize) {
-        self.runs = Some(Arc::new(Gate::new(most, Bounded::Runs)));
+        self.runs = Some(Arc::new(Limit::new(most, LimitOf::Runs)));
     }
 
     pub(super) fn limit_runs_of(&mut self, workflow: TypeId, name: &'static str, most: usize) {
-        self.runs_of.insert(workflow, Arc::new(Gate::new(most, Bounded::RunsOf(name))));
+        self.runs_of.insert(workflow, Arc::new(Limit::new(most, LimitOf::RunsOf(name))));
     }
 
     pub(super) fn limit_children(&mut self, most: usize) {
@@ -75,13 +75,18 @@ impl Concurrency {
     }
 
     /// The limits of a run, if it has any.
-    pub(super) fn places(&self, run: &RunId, workflow: TypeId, name: &Arc<str>) -> Option<Places> {
-        Places::of(run, name, self.runs_of.get(&workflow), self.runs.as_ref(), &self.queue)
+    pub(super) fn places(&self, run: &RunId, workflow: TypeId, name: &Arc<str>) -> Option<PermitRequest> {
+        PermitRequest::of(run, name, self.runs_of.get(&workflow), self.runs.as_ref(), &self.queue)
     }
 
     /// The limits of a child run, to which its parent may lend a permit.
-    pub(super) fn child_places(&self, run: &RunId, name: &Arc<str>, lent: Option<Arc<Semaphore>>) -> Places {
-        Places::of_child(run, name, &self.children, lent, &self.queue)
+    pub(super) fn child_places(
+        &self,
+        run: &RunId,
+        name: &Arc<str>,
+        lent: Option<Arc<Semaphore>>,
+    ) -> PermitRequest {
+        PermitRequest::of_child(run, name, &self.children, lent, &self.queue)
     }
 
     /// Whether a child may be so deep below the first run.
@@ -94,9 +99,9 @@ impl Concurrency {
     /// first.
     pub(super) async fn take(
         &self,
-        places: Places,
+        places: PermitRequest,
         shut_down: impl Future<Output = ()>,
-    ) -> Result<(Places, Option<Place>), StartError> {
+    ) -> Result<(PermitRequest, Option<Permit>), StartError> {
         let place = match self.when_full {
             WhenFull::Refuse => places.take_now()?,
             WhenFull::Queue => match select(pin!(places.clone().take()), pin!(shut_down)).await {
@@ -119,11 +124,11 @@ mod tests {
     struct Slow;
     struct Quick;
 
-    fn places(concurrency: &Concurrency, run: &str, workflow: TypeId) -> Option<Places> {
+    fn places(concurrency: &Concurrency, run: &str, workflow: TypeId) -> Option<PermitRequest> {
         concurrency.places(&run.into(), workflow, &"Slow".into())
     }
 
-    fn take(concurrency: &Concurrency, places: Places) -> Option<Result<Option<Place>, StartError>> {
+    fn take(concurrency: &Concurrency, places: PermitRequest) -> Option<Result<Option<Permit>, StartError>> {
         Some(concurrency.take(places, pending()).now_or_never()?.map(|(_, place)| place))
     }
 

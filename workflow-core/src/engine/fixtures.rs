@@ -12,7 +12,7 @@ use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq
 use crate::lease::{Lease, Leased};
 use crate::outcome::ResumeError;
 use crate::prelude::*;
-use crate::run::{Host, RunShared, Unhosted};
+use crate::run::{Host, RunShared, UnhostedWorkflow};
 use crate::scheduler::Cause;
 use crate::store::{
     Batch, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError,
@@ -44,7 +44,7 @@ impl Greeter {
 
 /// The host of `Greeter`.
 pub(crate) fn greeter() -> Host {
-    let (host, error) = Host::new(Unhosted::new(Greeter));
+    let (host, error) = Host::new(UnhostedWorkflow::new(Greeter));
     assert!(error.is_none(), "{error:?}");
     host
 }

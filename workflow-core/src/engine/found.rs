@@ -10,7 +10,7 @@ use super::owner::{Availability, LOOKUPS, SeenEnds};
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
 use crate::panics::Driven;
-use crate::run::{Birth, HostsRuns as _, Reunion, RunOptions, RunShared, Spawned, Start};
+use crate::run::{HostsRuns as _, ParentLink, Reunion, RunOptions, RunShared, Spawned, Start};
 use crate::store::{Position, Record, StoreError};
 
 impl Inner {
@@ -21,7 +21,7 @@ impl Inner {
         id: &RunId,
         start: Start,
         options: RunOptions,
-        birth: Birth,
+        birth: ParentLink,
     ) -> Result<Spawned, StartError> {
         let _held = self.runs.lock(id).await.map_err(StartError::Store)?;
         let (records, here) = self.begun_before(id).await?;
@@ -74,11 +74,11 @@ impl Inner {
 
     /// Re-attaches a child that this engine drives. Either the child was resumed before its parent asked for it, or its
     /// parent asked for it, was detached, and asks again.
-    fn reunited(&self, shared: Arc<RunShared>, birth: Birth) -> Result<Spawned, StartError> {
-        let Birth { parent: names, awaited, unwanted, display, .. } = birth;
+    fn reunited(&self, shared: Arc<RunShared>, birth: ParentLink) -> Result<Spawned, StartError> {
+        let ParentLink { parent: names, awaited, unwanted, display, .. } = birth;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
         let parent = self.runs.driven(&names.run).ok_or_else(ended)?;
-        if shared.birth().is_some_and(|birth| birth.is_of(&parent)) {
+        if shared.parent_link().is_some_and(|birth| birth.is_of(&parent)) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
         Reunion { names: &names, awaited, unwanted, display }.reunite(&parent, &shared);
@@ -91,7 +91,7 @@ impl Inner {
         id: &RunId,
         start: &Start,
         records: Vec<Record>,
-        birth: Birth,
+        birth: ParentLink,
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
         let hosted = self.child_host(start);
@@ -126,7 +126,12 @@ fn start_error(error: ResumeError) -> StartError {
 
 /// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs again
 /// may read another time or other random numbers.
-fn is_the_same(id: &RunId, beginning: Beginning<'_>, start: &Start, birth: &Birth) -> Result<(), StartError> {
+fn is_the_same(
+    id: &RunId,
+    beginning: Beginning<'_>,
+    start: &Start,
+    birth: &ParentLink,
+) -> Result<(), StartError> {
     if beginning.parent != Some(&birth.parent) || beginning.awaited != birth.awaited {
         return Err(StartError::DuplicateRun { run: id.clone() });
     }

@@ -68,7 +68,7 @@ impl Engine {
         // Every run is detached before any run refuses a call. Otherwise a step could receive such a refusal, or the
         // detach of its child, and fail.
         let inner = &self.inner;
-        inner.common.hands_over.store(true, Ordering::SeqCst);
+        inner.common.shuts_down.store(true, Ordering::SeqCst);
         inner.ending.begin();
         inner.wake_driven();
         let runs = stream::iter(inner.runs.ids());
@@ -83,7 +83,7 @@ impl Inner {
         // The holder gives up when the engine stops waiting for the store, or its future is not polled.
         let _held = self.runs.lock(id).await;
         match self.runs.driven(id) {
-            Some(run) => run.note_leave(),
+            Some(run) => run.signal_detach(),
             // The journal of an unloaded run is complete.
             None => self.give_up_unloaded(id, RunError::Abandoned),
         }
@@ -93,7 +93,7 @@ impl Inner {
     fn wake_driven(&self) {
         for id in self.runs.ids() {
             if let Some(run) = self.runs.driven(&id) {
-                run.note_leave();
+                run.signal_detach();
             }
         }
     }

@@ -97,7 +97,7 @@ impl Journals {
             thread: run.thread().clone(),
             metadata: run.metadata().clone(),
             parent: run.parent().cloned(),
-            awaited: run.birth().is_some_and(|birth| birth.awaited),
+            awaited: run.parent_link().is_some_and(|birth| birth.awaited),
             private_thread: run.has_private_thread(),
             timeout: run.timeout,
             configs,

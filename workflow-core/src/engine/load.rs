@@ -168,7 +168,7 @@ impl Inner {
             None => self.restored(id, host, beginning)?,
         };
         if ends_with_run_ended(records) {
-            self.made(&shared, host, None).look_back(records).map_err(incompatible)?;
+            self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
         let mut run = self.made(&shared, host, Some(records));
@@ -176,7 +176,7 @@ impl Inner {
             Ok(derived) => derived,
             Err(difference) => {
                 if unloaded.is_some() {
-                    run.stays_released();
+                    run.stay_unloaded();
                 }
                 return Err(incompatible(difference));
             }
@@ -187,7 +187,7 @@ impl Inner {
         if let Some(unloaded) = unloaded {
             let _task = self.ending.enter_late();
             let Some(registered) = Registered::again(self, &shared) else {
-                run.stays_released();
+                run.stay_unloaded();
                 return Err(ResumeError::ShutDown);
             };
             let driven = Driven::new(run.drive_loaded(derived, unloaded.term, registered));

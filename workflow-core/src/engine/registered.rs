@@ -10,7 +10,7 @@ use super::Inner;
 use super::reminders::remind;
 use crate::id::RunId;
 use crate::outcome::{RunError, StartError};
-use crate::run::{Held, HostsRuns, Registration, Released, RunShared};
+use crate::run::{Held, HostsRuns, Registration, RunShared, UnloadedRun};
 
 /// The entry of a driven run. Dropping it forgets the run, unless the run was unloaded.
 pub(super) struct Registered {
@@ -42,9 +42,9 @@ impl Registration for Registered {
         self.engine.runs.locked(&self.id).boxed()
     }
 
-    fn release(self, released: Released, run: Arc<RunShared>) {
+    fn release(self, released: UnloadedRun, run: Arc<RunShared>) {
         let due = released.due;
-        run.signals.mailbox.leave_to(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
+        run.signals.mailbox.keep_engine(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
         self.engine.runs.unload(self.id.clone(), released);
         self.engine.reminders.note_runtime();
         if let Some(due) = due {
@@ -52,10 +52,10 @@ impl Registration for Registered {
         }
         // A cancel after this finds that the run was unloaded.
         if run.signals.cancel_is_unread() {
-            Arc::clone(&self.engine).note_left(run);
+            Arc::clone(&self.engine).deliver_signal(run);
         }
         // Either `hand_over` finds the entry of the unloaded run, or the flag is seen here.
-        if self.engine.common.hands_over.load(Ordering::SeqCst) {
+        if self.engine.common.shuts_down.load(Ordering::SeqCst) {
             self.engine.give_up_unloaded(&self.id, RunError::Abandoned);
         }
     }

@@ -23,7 +23,7 @@ use dashmap::mapref::entry::Entry;
 use super::locks::RunLocks;
 use crate::id::RunId;
 use crate::patience::Patience;
-use crate::run::{Held, Released, RunShared};
+use crate::run::{Held, RunShared, UnloadedRun};
 use crate::store::{Position, StoreError};
 
 /// The table of an engine's runs, with a lock per run.
@@ -42,7 +42,7 @@ enum State {
     /// A task drives the run. The `Weak` is empty for an id that is only reserved.
     Driven(Weak<RunShared>),
     /// The run waits in its store.
-    Unloaded(Released),
+    Unloaded(UnloadedRun),
 }
 
 /// A copy of a run's entry. It does not keep the map locked.
@@ -81,7 +81,7 @@ impl RunRegistry {
     pub(super) fn find(&self, run: &RunId) -> Option<Lookup> {
         Some(match &*self.runs.get(run)? {
             State::Driven(run) => Lookup::Driven(Weak::clone(run)),
-            State::Unloaded(Released { end, term, run, .. }) => {
+            State::Unloaded(UnloadedRun { end, term, run, .. }) => {
                 let (term, run) = (term.map(NonZeroU64::get), Weak::clone(run));
                 Lookup::Unloaded(Unloaded { end: *end, term, run })
             }
@@ -132,7 +132,7 @@ impl RunRegistry {
     }
 
     /// Marks an unloaded run as driven. Returns what the entry had, or `None` if the run was given up meanwhile.
-    pub(super) fn reload(&self, id: &RunId, run: Weak<RunShared>) -> Option<Released> {
+    pub(super) fn reload(&self, id: &RunId, run: Weak<RunShared>) -> Option<UnloadedRun> {
         let Entry::Occupied(mut entry) = self.runs.entry(id.clone()) else { return None };
         if matches!(entry.get(), State::Driven(_)) {
             return None;
@@ -144,7 +144,7 @@ impl RunRegistry {
     }
 
     /// Marks a driven run as unloaded.
-    pub(super) fn unload(&self, id: RunId, unloaded: Released) {
+    pub(super) fn unload(&self, id: RunId, unloaded: UnloadedRun) {
         self.runs.insert(id, State::Unloaded(unloaded));
     }
 
@@ -174,7 +174,7 @@ impl RunRegistry {
     }
 
     /// Forgets an unloaded run. Returns what the entry had, or `None` if the run was loaded again.
-    pub(super) fn forget_unloaded(&self, run: &RunId) -> Option<Released> {
+    pub(super) fn forget_unloaded(&self, run: &RunId) -> Option<UnloadedRun> {
         match self.forget(run, |state| matches!(state, State::Unloaded(_)))? {
             State::Unloaded(unloaded) => Some(unloaded),
             State::Driven(_) => None,
@@ -220,8 +220,8 @@ mod tests {
         RunRegistry::new(Ending::default().patience())
     }
 
-    fn unloaded(due: Option<SystemTime>) -> Released {
-        Released { end: Position(7), term: NonZeroU64::new(2), due, run: Weak::new(), _level: None }
+    fn unloaded(due: Option<SystemTime>) -> UnloadedRun {
+        UnloadedRun { end: Position(7), term: NonZeroU64::new(2), due, run: Weak::new(), _level: None }
     }
 
     #[test]

@@ -22,7 +22,8 @@ use crate::id::RunId;
 use crate::outcome::{SendError, StartError};
 use crate::panics::Driven;
 use crate::run::{
-    Birth, Host, Place, Places, Received, Run, RunExtras, RunHandle, RunOptions, RunShared, Start, begun,
+    Host, ParentLink, Permit, PermitRequest, Received, Run, RunExtras, RunHandle, RunOptions, RunShared,
+    Start, begun,
 };
 use crate::store::StoreError;
 use crate::table::EventIndex;
@@ -31,7 +32,7 @@ use crate::table::EventIndex;
 type Written = oneshot::Sender<Result<(), SendError>>;
 
 /// The limits of a run, and the permit that it has among them.
-type Slot = (Places, Option<Place>);
+type Slot = (PermitRequest, Option<Permit>);
 
 /// A run that is being started: a future of the run's handle.
 ///
@@ -136,7 +137,7 @@ impl Inner {
         self: &Arc<Self>,
         mut start: Start,
         options: RunOptions,
-    ) -> Result<(Prepared, Option<Places>), StartError> {
+    ) -> Result<(Prepared, Option<PermitRequest>), StartError> {
         let (host, index) = self.hosts.of(&start)?;
         self.common.event_check().check(&mut start.event, 1)?;
         let layers = self.journals.layers(&host, &options);
@@ -147,7 +148,10 @@ impl Inner {
     }
 
     /// Waits for a permit and for the engine's lease.
-    pub(super) async fn admit(self: &Arc<Self>, places: Option<Places>) -> Result<Option<Slot>, StartError> {
+    pub(super) async fn admit(
+        self: &Arc<Self>,
+        places: Option<PermitRequest>,
+    ) -> Result<Option<Slot>, StartError> {
         let slot = match places {
             Some(places) => Some(self.concurrency.take(places, self.ending.begins()).await?),
             None => None,
@@ -178,7 +182,7 @@ impl Inner {
         &self,
         host: &Host,
         options: RunOptions,
-        birth: Option<Birth>,
+        birth: Option<ParentLink>,
     ) -> Result<RunShared, StartError> {
         let configs = self.hosts.configs(host, &options)?;
         let RunOptions { id, thread, metadata, timeout, .. } = options;

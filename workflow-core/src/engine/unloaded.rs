@@ -13,7 +13,7 @@ use super::registry::{Lookup, Unloaded};
 use super::reminders::{AGAIN_AFTER, LOADED_AT_ONCE};
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError};
-use crate::run::{RunShared, give_up};
+use crate::run::{RunShared, end_unloaded};
 use crate::store::{Position, StoreError};
 
 impl Inner {
@@ -98,8 +98,8 @@ impl Inner {
             self.reminders.forget(due, id);
         }
         if let Some(run) = unloaded.run.upgrade() {
-            give_up(&run, error);
-            run.signals.mailbox.leave_home();
+            end_unloaded(&run, error);
+            run.signals.mailbox.release_engine();
         }
     }
 

@@ -201,7 +201,7 @@ impl fmt::Display for WhyRan {
         if !self.attempts.is_empty() {
             write!(f, ", {}", tried(&self.attempts, self.outcome.next(self.next_attempt)))?;
         }
-        f.write_str(&self.outcome.told(self.next_attempt))
+        f.write_str(&self.outcome.summary(self.next_attempt))
     }
 }
 
@@ -260,7 +260,7 @@ impl fmt::Display for Reason {
             Self::Asking { precondition } => {
                 write!(f, "its precondition `{precondition}` has not answered yet")
             }
-            Self::Waiting { execution, waits_for } => write!(f, "{execution} {}", waits_for.told(1)),
+            Self::Waiting { execution, waits_for } => write!(f, "{execution} {}", waits_for.summary(1)),
             Self::NeverBegan { execution } => write!(f, "{execution} was dropped before its turn came"),
         }
     }
@@ -299,7 +299,7 @@ impl fmt::Display for WhyNotProduced {
             Self::Running { step, next_attempt: Some(due) } => {
                 write!(f, "`{step}` waits for its next attempt, which is due {due:?} after the run began")
             }
-            Self::Waiting { step, waits_for } => write!(f, "`{step}` {}", waits_for.told(1)),
+            Self::Waiting { step, waits_for } => write!(f, "`{step}` {}", waits_for.summary(1)),
             Self::EmittedNone { step, executions, limit, only } => {
                 write!(f, "`{step}` ran {}", times(*executions))?;
                 match limit.map(u64::from) {

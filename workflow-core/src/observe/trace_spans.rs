@@ -53,7 +53,7 @@ impl Observer for TracingObserver {
 
 /// The outcome of an execution, for spans and metrics.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Ended<'a> {
+pub(crate) enum ExecutionEnd<'a> {
     Succeeded,
     Failed(&'a StepError),
     /// The execution returned after the run had ended (S28).
@@ -61,7 +61,7 @@ pub(crate) enum Ended<'a> {
     Dropped,
 }
 
-impl Ended<'_> {
+impl ExecutionEnd<'_> {
     /// The name in spans and metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -116,23 +116,23 @@ pub(crate) fn execution_span(
 /// Records on the span of an attempt that it failed and another follows.
 pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
     let class = error.class();
-    span.record("workflow.execution.outcome", Ended::Failed(error).name());
+    span.record("workflow.execution.outcome", ExecutionEnd::Failed(error).name());
     fail(span, &class, error);
     tracing::event!(parent: span, Level::WARN, %class, %error, ?retry_in, "attempt failed");
 }
 
 /// Records the outcome on an execution's span.
-pub(crate) fn note_execution(span: &Span, ended: Ended<'_>) {
+pub(crate) fn note_execution(span: &Span, ended: ExecutionEnd<'_>) {
     span.record("workflow.execution.outcome", ended.name());
     match ended {
-        Ended::Failed(error) => {
+        ExecutionEnd::Failed(error) => {
             fail(span, &error.class(), error);
             tracing::event!(parent: span, Level::WARN, class = %error.class(), %error, "step failed");
         }
-        Ended::Refused => {
+        ExecutionEnd::Refused => {
             tracing::event!(parent: span, Level::WARN, "commit refused: the run has ended");
         }
-        Ended::Succeeded | Ended::Dropped => {}
+        ExecutionEnd::Succeeded | ExecutionEnd::Dropped => {}
     }
 }
 

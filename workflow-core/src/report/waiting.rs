@@ -101,7 +101,7 @@ pub enum WaitsFor {
 
 impl WaitsFor {
     /// The end of a sentence whose subject is this many executions.
-    pub(crate) fn told(&self, executions: usize) -> String {
+    pub(crate) fn summary(&self, executions: usize) -> String {
         match (self, executions) {
             (Self::Nothing, 1) => "is about to begin".into(),
             (Self::Nothing, _) => "are about to begin".into(),

@@ -12,7 +12,7 @@
 //!
 //! # Invariants
 //! - Deferred executions begin in order. While one is deferred, no other execution passes it
-//!   ([`Admission::is_open`]).
+//!   ([`Admission::admits_directly`]).
 //! - A run that got `Later`, `Waits` or `Queued` is woken when the answer may have changed.
 //!
 //! # Example
@@ -26,11 +26,11 @@ use std::time::SystemTime;
 
 use rustc_hash::FxHashSet;
 
-use super::fence::Fence;
 use super::journal::Journal;
-use super::places::{Gate, Place, Places};
-use super::seat::Seat;
-use super::state::{Begins, RunState};
+use super::lease_guard::LeaseGuard;
+use super::permits::{Limit, Permit, PermitRequest};
+use super::run_permit::RunPermit;
+use super::state::{EffectKind, RunState};
 use crate::id::ExecutionId;
 use crate::lease::Lease;
 use crate::scheduler::ExecutionStart;
@@ -39,13 +39,13 @@ use crate::scheduler::ExecutionStart;
 #[derive(Default)]
 pub(super) struct Admission {
     /// The run's permit among the engine's running runs; `None` if no limit applies.
-    permit: Option<Box<Seat>>,
+    permit: Option<Box<RunPermit>>,
     /// The check of the engine's lease; `None` without leases.
-    lease_guard: Option<Box<Fence>>,
+    lease_guard: Option<Box<LeaseGuard>>,
     /// The most executions of the run at a time.
     limit: usize,
     /// Executions that wait for others of the run to complete, oldest first.
-    deferred: VecDeque<Begins>,
+    deferred: VecDeque<EffectKind>,
 }
 
 /// The answer of admission.
@@ -53,49 +53,49 @@ pub(super) struct Admission {
 pub(super) enum Admit {
     Now,
     /// Now, since the run has just taken its permit: its active time counts from here.
-    Took,
+    TookPermit,
     /// Not now: the engine's lease has lapsed, or the store has not confirmed the run for the new term.
-    Later,
+    WaitsForLease,
     /// Not now: other runs have the permits. The run's active time does not count meanwhile.
-    Waits,
+    WaitsForPermit,
     /// Not now: a `RunKept` record was queued, and the store must have it first.
-    Queued,
+    RecordQueued,
 }
 
 impl Admission {
     pub(super) fn new(
-        slots: Option<(Places, Option<Place>)>,
+        slots: Option<(PermitRequest, Option<Permit>)>,
         lease: Option<&Arc<Lease>>,
         limit: usize,
     ) -> Self {
         Self {
-            permit: slots.map(|(places, place)| Seat::new(places, place)),
-            lease_guard: lease.map(|lease| Box::new(Fence::new(lease))),
+            permit: slots.map(|(places, place)| RunPermit::new(places, place)),
+            lease_guard: lease.map(|lease| Box::new(LeaseGuard::new(lease))),
             limit,
             deferred: VecDeque::new(),
         }
     }
 
     /// The admission of a run that was suspended with this permit and this bound.
-    pub(super) fn of_seat(permit: Option<Box<Seat>>, limit: usize) -> Self {
+    pub(super) fn with_permit(permit: Option<Box<RunPermit>>, limit: usize) -> Self {
         Self { permit, limit, ..Self::default() }
     }
 
-    pub(super) fn take_seat(&mut self) -> (Option<Box<Seat>>, usize) {
+    pub(super) fn take_permit(&mut self) -> (Option<Box<RunPermit>>, usize) {
         (self.permit.take(), self.limit)
     }
 
-    pub(super) fn fence_mut(&mut self) -> Option<&mut Fence> {
+    pub(super) fn lease_guard_mut(&mut self) -> Option<&mut LeaseGuard> {
         self.lease_guard.as_deref_mut()
     }
 
     /// The term of the lease in which the run is known to belong to this engine.
     pub(super) fn term(&self) -> Option<u64> {
-        self.lease_guard.as_deref().and_then(Fence::term)
+        self.lease_guard.as_deref().and_then(LeaseGuard::term)
     }
 
     /// Whether neither a lease nor a deferred execution keeps the run from being suspended.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn allows_suspension(&self) -> bool {
         self.lease_guard.is_none() && self.deferred.is_empty()
     }
 
@@ -126,31 +126,31 @@ impl Admission {
     /// permit.
     #[inline]
     pub(super) fn is_admitted(&self) -> bool {
-        self.lease_guard.is_none() && self.permit.as_ref().is_none_or(|permit| permit.has_place())
+        self.lease_guard.is_none() && self.permit.as_ref().is_none_or(|permit| permit.has_permit())
     }
 
     /// Whether another execution may begin directly, with no check and no deferred one before it.
     #[inline]
-    pub(super) fn is_open(&self, executing: usize) -> bool {
+    pub(super) fn admits_directly(&self, executing: usize) -> bool {
         self.is_admitted() && self.deferred.is_empty() && self.has_room(executing)
     }
 
     /// Defers an execution until another one completes.
-    pub(super) fn defer(&mut self, begins: Begins) {
+    pub(super) fn defer(&mut self, begins: EffectKind) {
         self.deferred.push_back(begins);
     }
 
     /// Puts a deferred execution back in front, because the run may not begin it now.
-    pub(super) fn put_back(&mut self, begins: Begins) {
+    pub(super) fn put_back(&mut self, begins: EffectKind) {
         self.deferred.push_front(begins);
     }
 
     /// Takes the oldest deferred execution, if another one fits beside `executing`.
-    pub(super) fn next_deferred(&mut self, executing: usize) -> Option<Begins> {
+    pub(super) fn next_deferred(&mut self, executing: usize) -> Option<EffectKind> {
         if self.deferred.is_empty() || !self.has_room(executing) { None } else { self.deferred.pop_front() }
     }
 
-    pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &Begins> {
+    pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &EffectKind> {
         self.deferred.iter()
     }
 
@@ -158,7 +158,7 @@ impl Admission {
     /// any more.
     pub(super) fn due<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a ExecutionStart> {
         let due = state.effects.iter().map(|effect| &effect.begins).chain(self.deferred());
-        due.filter_map(|begins| if let Begins::Execution(start) = begins { Some(start) } else { None })
+        due.filter_map(|begins| if let EffectKind::Execution(start) = begins { Some(start) } else { None })
     }
 
     /// The executions of [`due`](Self::due), by their numbers.
@@ -179,8 +179,8 @@ impl Admission {
     }
 
     /// The limit at which the run waits for a permit, if it does.
-    pub(super) fn gate(&self) -> Option<&Gate> {
-        self.permit.as_ref().and_then(|permit| permit.gate())
+    pub(super) fn waits_at(&self) -> Option<&Limit> {
+        self.permit.as_ref().and_then(|permit| permit.waits_at())
     }
 
     /// Gives the run's permit to another run, because this one waits or has ended.

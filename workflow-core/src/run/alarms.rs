@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::clock::RunClock;
 use super::commit::Committer;
 use super::driver::Driver;
-use super::in_flight::{Dropped, Due};
+use super::in_flight::{DropSignal, Due};
 use super::state::ActiveTime;
 
 /// The pending alarms of a run. Those for timers and active time are sleeps in the executor, with their drop
@@ -16,13 +16,13 @@ use super::state::ActiveTime;
 #[derive(Default)]
 pub(super) struct Alarms {
     /// The alarm for the earliest timer: its time and its drop signal.
-    timer: Option<(SystemTime, Arc<Dropped>)>,
+    timer: Option<(SystemTime, Arc<DropSignal>)>,
     /// The latest time for which an alarm rang. That time has come, even if the clock was set back.
     rang: Option<SystemTime>,
     /// The most time that the run may be active; `None` without a timeout.
     limit: Option<Duration>,
     /// The alarm for the end of the active time; `None` while the run waits.
-    limit_alarm: Option<Arc<Dropped>>,
+    limit_alarm: Option<Arc<DropSignal>>,
     /// The idle timeout until the run is unloaded, while it waits.
     pub(super) idle: Option<BoxFuture<'static, ()>>,
 }
@@ -60,8 +60,8 @@ impl Alarms {
     pub(super) fn set(
         &mut self,
         due: SystemTime,
-        wait: impl FnOnce() -> Arc<Dropped>,
-    ) -> Option<Arc<Dropped>> {
+        wait: impl FnOnce() -> Arc<DropSignal>,
+    ) -> Option<Arc<DropSignal>> {
         if self.timer.as_ref().is_some_and(|(at, _)| *at == due) {
             return None;
         }
@@ -73,7 +73,7 @@ impl Alarms {
         &mut self,
         active: &mut ActiveTime,
         clock: &RunClock,
-        wait: impl FnOnce(SystemTime) -> Arc<Dropped>,
+        wait: impl FnOnce(SystemTime) -> Arc<DropSignal>,
     ) {
         let Some(limit) = self.limit.filter(|_| self.limit_alarm.is_none()) else { return };
         active.resume(clock.now);
@@ -85,9 +85,9 @@ impl Alarms {
     }
 
     /// Stops counting active time. Returns the alarm, for the caller to drop.
-    fn rest(&mut self, active: &mut ActiveTime, now: Duration) -> Option<Arc<Dropped>> {
+    fn rest(&mut self, active: &mut ActiveTime, now: Duration) -> Option<Arc<DropSignal>> {
         self.limit?;
-        active.rest(now);
+        active.pause(now);
         self.limit_alarm.take()
     }
 

@@ -88,13 +88,13 @@ mod tests {
 
     use super::*;
     use crate::retry::Retries;
-    use crate::run::alone::{Alone, WRITE};
+    use crate::run::bare_run::{BareRun, WRITE};
     use crate::run::state::{Batch, Stop};
 
     const SECOND: Duration = Duration::from_secs(1);
 
     /// The decision about the current attempt of `write`, which fails after so many seconds.
-    fn decided(run: &Alone, seconds: u64, class: ErrorClass) -> Result<Duration, NotRetried> {
+    fn decided(run: &BareRun, seconds: u64, class: ErrorClass) -> Result<Duration, NotRetried> {
         let transient = Retries::exponential(2, SECOND);
         let policy = RetryPolicy::none()
             .on(ErrorClass::Transient, transient)
@@ -105,19 +105,19 @@ mod tests {
     }
 
     /// Another attempt of `write` begins.
-    fn attempt(run: &mut Alone) {
+    fn attempt(run: &mut BareRun) {
         run.state.trace.attempted_again(WRITE);
     }
 
     // S35
     #[test]
     fn each_class_of_failure_has_its_own_retries_and_all_have_one_budget() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         run.state.trace.begin(WRITE, Duration::ZERO);
         assert_eq!(decided(&run, 1, ErrorClass::Permanent), Err(NotRetried::Class));
         for (failed, delay) in [(1, 1), (2, 2)] {
             assert_eq!(decided(&run, failed, ErrorClass::Transient), Ok(delay * SECOND));
-            run.apply(failed, Alone::retried(WRITE, ErrorClass::Transient, SECOND));
+            run.apply(failed, BareRun::retried(WRITE, ErrorClass::Transient, SECOND));
             attempt(&mut run);
         }
         assert_eq!(decided(&run, 3, ErrorClass::Transient), Err(NotRetried::UsedUp { retries: 2 }));
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn an_attempt_that_fails_before_it_begins_is_the_clocks_failure() {
-        let mut run = Alone::begun();
-        run.apply(1, Alone::retried(WRITE, ErrorClass::Transient, SECOND));
+        let mut run = BareRun::begun();
+        run.apply(1, BareRun::retried(WRITE, ErrorClass::Transient, SECOND));
         assert_eq!(decided(&run, 1, ErrorClass::Transient), Err(NotRetried::Clock));
         attempt(&mut run);
         assert!(decided(&run, 1, ErrorClass::Transient).is_ok());
@@ -138,7 +138,7 @@ mod tests {
     // S28
     #[test]
     fn an_ended_run_attempts_nothing_again() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         run.apply(1, Batch::Stopped(Stop::Cancelled));
         assert_eq!(decided(&run, 1, ErrorClass::Transient), Err(NotRetried::RunEnding));
         assert_eq!(decided(&run, 1, ErrorClass::Permanent), Err(NotRetried::Class), "the policy comes first");
@@ -157,7 +157,7 @@ mod tests {
     // S36
     #[test]
     fn only_an_attempt_that_is_to_begin_later_is_waited_for() {
-        let run = Alone::new();
+        let run = BareRun::new();
         assert!(until_next(&run.shared, WRITE, Duration::ZERO).is_none());
         // The clock stands still.
         let due = until_next(&run.shared, WRITE, SECOND).expect("it is to begin later");

@@ -15,8 +15,8 @@ use std::task::{Context, Poll};
 
 use super::commit::Committer;
 use super::driver::Driver;
-use super::in_flight::{Begun, StepResult, panicked};
-use super::state::{Batch, Begins};
+use super::in_flight::{AttemptFuture, StepResult, panicked};
+use super::state::{Batch, EffectKind};
 use super::telemetry::Telemetry;
 use crate::error::StepError;
 use crate::id::ExecutionId;
@@ -43,9 +43,9 @@ impl Driver {
     /// Begins an execution that follows directly, or queues it if something else comes first.
     pub(super) fn begin_directly(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
         if self.may_begin_directly() {
-            self.run_on(start, AttemptKind::FirstWhenScheduled, left, cx);
+            self.run_chain(start, AttemptKind::FirstWhenScheduled, left, cx);
         } else {
-            self.committer.state.queue_effect(Begins::Execution(start));
+            self.committer.state.queue_effect(EffectKind::Execution(start));
         }
     }
 
@@ -55,13 +55,13 @@ impl Driver {
         let Committer { shared, state, journal, .. } = &self.committer;
         journal.is_none()
             && !state.has_effects()
-            && self.admission.is_open(self.executor.executing())
+            && self.admission.admits_directly(self.executor.executing())
             && !shared.signals.cancel_is_unread()
     }
 
     /// Begins an attempt and the chain of executions that follow directly. Subtracts their cost from `left`,
     /// and stops when that is used up.
-    pub(super) fn run_on(
+    pub(super) fn run_chain(
         &mut self,
         start: ExecutionStart,
         mut kind: AttemptKind,
@@ -80,7 +80,7 @@ impl Driver {
             kind = AttemptKind::FirstWhenScheduled;
             next = self.executed(execution, result);
             if let Some(start) = next.take_if(|_| !self.may_begin_directly()) {
-                self.committer.state.queue_effect(Begins::Execution(start));
+                self.committer.state.queue_effect(EffectKind::Execution(start));
             }
         }
     }
@@ -112,7 +112,7 @@ impl Driver {
             if kind == AttemptKind::First {
                 state.trace.begin(execution, clock.now);
             }
-            Begun::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
+            AttemptFuture::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
         };
         // A step whose polls proved long moves to a task of its own, so that other cores help.
         let forced = self.host.table.step(step).policy.spawn;
@@ -136,14 +136,14 @@ impl Driver {
 
     /// Creates another attempt, with the step's compaction if the failed one asked for it.
     #[inline(never)]
-    fn attempt_again(&mut self, start: &ExecutionStart) -> Begun {
+    fn attempt_again(&mut self, start: &ExecutionStart) -> AttemptFuture {
         let execution = start.execution;
         let Committer { shared, state, telemetry, .. } = &mut self.committer;
         let attempt = state.trace.attempt(execution);
         let span = telemetry.began_again(shared, state, start, attempt);
         state.trace.attempted_again(execution);
         let compacts = state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
-        Begun::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)
+        AttemptFuture::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)
     }
 
     /// The call of a step with the events that the execution is bound to.

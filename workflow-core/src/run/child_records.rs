@@ -29,13 +29,13 @@ pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
             child.ended().await;
         }
     }
-    if let Some(engine) = run.common.engine().filter(|_| run.is_of_resumed() && !left) {
-        engine.end_forsaken(run.id.clone()).await;
+    if let Some(engine) = run.common.engine().filter(|_| run.may_have_earlier_children() && !left) {
+        engine.end_orphans(run.id.clone()).await;
     }
 }
 
 /// Tells the children of a run whose task is gone that their parent is gone. Does not wait for them.
-pub(super) fn disown(run: &RunShared) {
+pub(super) fn detach_children(run: &RunShared) {
     if let Some(family) = run.children.get() {
         let unfinished = run.finished.get().is_none();
         family.close(unfinished, unfinished);
@@ -43,8 +43,8 @@ pub(super) fn disown(run: &RunShared) {
 }
 
 /// Tells the parent that this child has ended, before handles and observers learn of it.
-pub(super) fn part(run: &RunShared, status: RunStatus) {
-    if let Some(birth) = &run.birth() {
+pub(super) fn notify_parent(run: &RunShared, status: RunStatus) {
+    if let Some(birth) = &run.parent_link() {
         birth.ended(status);
     }
 }

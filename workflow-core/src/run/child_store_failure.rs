@@ -24,15 +24,15 @@ impl RunShared {
     pub(crate) fn stops_after_child(&self, error: &RunError) -> bool {
         // The child's task is gone, but no store has failed, so this run's own journal is sound: the run
         // detaches.
-        if self.common.is_kept && matches!(error, RunError::Abandoned) {
-            self.note_leave();
+        if self.common.is_durable && matches!(error, RunError::Abandoned) {
+            self.signal_detach();
         }
-        self.common.is_kept && (self.signals.child_ended(error) || self.stops())
+        self.common.is_durable && (self.signals.child_ended(error) || self.stops())
     }
 
     /// Whether the run stops and leaves its journal open.
     pub(crate) fn stops(&self) -> bool {
-        self.common.is_kept && (self.is_to_detach() || self.signals.child_store_failure().is_some())
+        self.common.is_durable && (self.is_to_detach() || self.signals.child_store_failure().is_some())
     }
 }
 
@@ -43,10 +43,10 @@ mod tests {
     use super::*;
     use crate::clock::EngineClock;
     use crate::engine::fixtures::greeter;
-    use crate::run::{Common, RunExtras};
+    use crate::run::{EngineParts, RunExtras};
 
-    fn run(is_kept: bool) -> RunShared {
-        let common = Common { is_kept, ..Common::without_engine(EngineClock::default()) };
+    fn run(is_durable: bool) -> RunShared {
+        let common = EngineParts { is_durable, ..EngineParts::without_engine(EngineClock::default()) };
         let table = Arc::clone(&greeter().table);
         RunShared::new("r".into(), None, None, table, Arc::new(common), RunExtras::default())
     }

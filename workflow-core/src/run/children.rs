@@ -2,9 +2,9 @@
 //! parent.
 //!
 //! ```text
-//! parent run ── Family: all its children, for its report and its end
+//! parent run ── ChildRegistry: all its children, for its report and its end
 //!    └ attempt ── Brood: the children of this attempt, their ids; drops awaited children with the attempt
-//!         └ child run ── Birth: its link up (weak), the signal that it is no longer awaited, the lent permit
+//!         └ child run ── ParentLink: its link up (weak), the signal that it is no longer awaited, the lent permit
 //! ```
 //!
 //! `Reunion` re-attaches parent and child after a resume. Limits and permits belong to the engine.
@@ -31,9 +31,9 @@ mod reattach;
 mod registry;
 
 pub(super) use attempt::Brood;
-pub(crate) use parent_link::{Birth, HostsRuns, Spawned};
+pub(crate) use parent_link::{HostsRuns, ParentLink, Spawned};
 pub(crate) use reattach::Reunion;
-pub(crate) use registry::Family;
+pub(crate) use registry::ChildRegistry;
 
 /// Runs other workflows from within a step: `children: &Children`.
 ///

@@ -37,13 +37,13 @@ use tokio::sync::oneshot;
 use super::RunShared;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
-use super::held_state::HeldState;
 use super::host::Host;
 use super::journal::{Answer, Journal};
-use super::pending::{Logged, PendingBatch, PendingWhat};
-use super::records::{Noted, logged};
+use super::pending::{Logged, PendingBatch, PendingKind};
+use super::records::{BatchFacts, logged};
 use super::resume::unlimited;
-use super::state::{Applied, Batch, Begins, RunState, Stop};
+use super::state::{Applied, Batch, EffectKind, RunState, Stop};
+use super::state_box::StateBox;
 use super::telemetry::Telemetry;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, Seq};
@@ -59,7 +59,7 @@ pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
 /// The state of a run, with everything that must learn of each batch.
 pub(super) struct Committer {
     pub(super) shared: Arc<RunShared>,
-    pub(super) state: HeldState,
+    pub(super) state: StateBox,
     /// `None` without a store, and once the run is detached.
     pub(super) journal: Option<Box<Journal>>,
     /// Batches and questions that wait for the store, oldest first.
@@ -72,7 +72,7 @@ impl Committer {
     /// A committer without a journal.
     pub(super) fn new(
         shared: Arc<RunShared>,
-        state: HeldState,
+        state: StateBox,
         telemetry: Telemetry,
         clock: RunClock,
     ) -> Self {
@@ -125,14 +125,14 @@ impl Committer {
     /// The facts for a batch's records that only the state before the batch has. Boxed: a run without journal
     /// and replay check needs no room for them.
     #[inline]
-    fn noted(&self, batch: &Batch) -> Option<Box<Noted>> {
+    fn noted(&self, batch: &Batch) -> Option<Box<BatchFacts>> {
         let is_noted = self.journal.is_some() || self.telemetry.check.is_some();
-        is_noted.then(|| Box::new(Noted::of(batch, &self.state, &self.clock)))
+        is_noted.then(|| Box::new(BatchFacts::of(batch, &self.state, &self.clock)))
     }
 
     /// Queues the records of an applied batch. The end of the run goes with the batch that completes it.
     #[inline(never)]
-    fn journal(&mut self, noted: Noted, applied: &Applied) {
+    fn journal(&mut self, noted: BatchFacts, applied: &Applied) {
         let records = noted.records(applied, &self.state);
         self.telemetry.journaled(&records);
         if let Some(journal) = &mut self.journal {
@@ -160,7 +160,7 @@ impl Committer {
         };
         let first = entered.events().first().map_or(Seq(0), |entry| entry.seq);
         let logged = Some(Logged { by, first, count: entered.events().len() as u64 });
-        let what = PendingWhat::Batch { batch, logged, done, shown: None };
+        let what = PendingKind::Batch { batch, logged, done, shown: None };
         self.pending.push_back(PendingBatch { end: self.state.position(), what });
         self.follow(entered.next());
         None
@@ -169,7 +169,7 @@ impl Committer {
     /// Queues an execution to begin once the store has the batch that it follows from.
     pub(super) fn follow(&mut self, next: Option<ExecutionStart>) {
         if let Some(start) = next {
-            self.state.queue_effect(Begins::Execution(start));
+            self.state.queue_effect(EffectKind::Execution(start));
         }
     }
 
@@ -212,7 +212,7 @@ impl Committer {
             return self.announce(None, std::iter::once((seq, event)));
         };
         journal.queue(logged(seq, &self.state, at));
-        let what = PendingWhat::Derived(Logged { by: None, first: seq, count: 1 });
+        let what = PendingKind::Derived(Logged { by: None, first: seq, count: 1 });
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
@@ -234,7 +234,7 @@ impl Committer {
 
     /// Records that the run waits, for listings, handles and observers. Nothing waits for this record to be
     /// written.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn record_waiting(&mut self) {
         if let Some(journal) = &mut self.journal {
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
             journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
@@ -252,7 +252,7 @@ impl Committer {
             self.telemetry.meter.runs();
             self.shared.status.set(RunStatus::Running);
             if let Some(journal) = &mut self.journal {
-                journal.note_going_on();
+                journal.note_running_again();
             }
         }
         waited
@@ -280,18 +280,18 @@ impl Committer {
         let Some(journal) = self.journal.as_deref() else { return };
         let written = journal.written();
         if journal.resumes() {
-            self.shared.goes_on();
+            self.shared.announce_resumed();
         } else if !self.shared.has_begun() {
             self.shared.begin();
         }
         while let Some(PendingBatch { what, .. }) = self.pending.pop_front_if(|batch| batch.end <= written) {
             let (logged, done) = match what {
-                PendingWhat::Asked(asked) => {
+                PendingKind::Question(asked) => {
                     asked(true);
                     continue;
                 }
-                PendingWhat::Batch { logged, done, .. } => (logged, done),
-                PendingWhat::Derived(logged) => (Some(logged), None),
+                PendingKind::Batch { logged, done, .. } => (logged, done),
+                PendingKind::Derived(logged) => (Some(logged), None),
             };
             if let Some(logged) = logged {
                 self.announce_logged(&logged);
@@ -319,7 +319,7 @@ impl Committer {
         for (execution, events) in &refused {
             self.record_late_events(*execution, events.iter());
         }
-        let _ = self.state.apply(Batch::Stopped(Stop::Unkept), self.clock.now);
+        let _ = self.state.apply(Batch::Stopped(Stop::JournalFailed), self.clock.now);
     }
 
     /// Queues `RunResumed`, which fences off an earlier process before anything begins (S40), and the entries

@@ -116,7 +116,7 @@ struct RunContexts {
     /// The thread, if it belongs to one run alone.
     private: Option<PrivateThread>,
     /// Whether the run has a journal, so that its contexts outlive the process.
-    is_kept: bool,
+    is_durable: bool,
     /// Whether the store knows that the thread belongs to a run, or need not know.
     marked: AtomicBool,
 }
@@ -125,14 +125,14 @@ impl RunContexts {
     /// The contexts of a run over the engine's store.
     fn of(store: Arc<dyn ContextStore>, run: &Arc<RunShared>) -> Self {
         let private = run.private_thread();
-        let (closed, is_kept, marked) = (false.into(), run.common.is_kept, private.is_none().into());
-        Self { store, closed, private, is_kept, marked }
+        let (closed, is_durable, marked) = (false.into(), run.common.is_durable, private.is_none().into());
+        Self { store, closed, private, is_durable, marked }
     }
 
     /// A store that refuses every call.
     fn closed() -> Self {
         let store = Arc::new(MemoryContexts::default());
-        Self { store, closed: true.into(), private: None, is_kept: false, marked: true.into() }
+        Self { store, closed: true.into(), private: None, is_durable: false, marked: true.into() }
     }
 
     /// The store, unless the run has ended.
@@ -154,7 +154,7 @@ impl RunContexts {
         if let Some(owner) = owner.upgrade() {
             owner.contexts.note_use();
         }
-        if self.is_kept {
+        if self.is_durable {
             let (scope, value) = (ContextScope::Run(run.clone()), ContextValue::new(thread.clone()));
             self.open()?.set(&scope, PRIVATE_THREAD, Some(value)).await?;
         }
@@ -231,13 +231,14 @@ mod tests {
     use super::*;
     use crate::clock::EngineClock;
     use crate::engine::fixtures::greeter;
-    use crate::run::{Common, RunExtras};
+    use crate::run::{EngineParts, RunExtras};
 
     /// A run with a journal on this thread.
     fn run(contexts: &Arc<MemoryContexts>, thread: Option<&str>) -> Arc<RunShared> {
         let contexts = Arc::clone(contexts) as Arc<dyn ContextStore>;
         let contexts = Arc::downgrade(&contexts);
-        let common = Common { contexts, is_kept: true, ..Common::without_engine(EngineClock::default()) };
+        let common =
+            EngineParts { contexts, is_durable: true, ..EngineParts::without_engine(EngineClock::default()) };
         let (table, common) = (Arc::clone(&greeter().table), Arc::new(common));
         let thread = thread.map(ThreadId::from);
         Arc::new(RunShared::new("r".into(), thread, None, table, common, RunExtras::default()))

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!            ┌──────────── idle timeout: unloaded, the task ends, the journal has the run
-//! drive_on ──┼─ suspendable: Suspended ── news ──▶ drive_on
+//! drive_to_end ──┼─ suspendable: Suspended ── news ──▶ drive_to_end
 //!            └─ ended, or detached ──▶ end: children, journal, report, handles
 //! ```
 
@@ -19,17 +19,17 @@ use super::clock::RunClock;
 use super::commit::Committer;
 use super::driver::Driver;
 use super::executor::Executor;
-use super::held_state::HeldState;
 use super::host::Host;
 use super::journal::Journal;
 use super::meter::Meter;
-use super::places::{Place, Places};
-use super::release::{Paused, Registration};
+use super::permits::{Permit, PermitRequest};
 use super::shared::RunShared;
 use super::slice::{Progress, Slice};
 use super::state::{Batch, Stop};
+use super::state_box::StateBox;
 use super::suspended::Suspended;
 use super::telemetry::Telemetry;
+use super::unload::{Paused, Registration};
 use super::{Received, finish};
 use crate::scheduler::SchedulerLimits;
 use crate::table::EventIndex;
@@ -80,10 +80,10 @@ impl Run {
         shared: Arc<RunShared>,
         host: Arc<Host>,
         limits: RunLimits,
-        slots: Option<(Places, Option<Place>)>,
+        slots: Option<(PermitRequest, Option<Permit>)>,
         journal: Option<Journal>,
     ) -> Box<Self> {
-        let mut state = HeldState::new(&host.table, limits.scheduler);
+        let mut state = StateBox::new(&host.table, limits.scheduler);
         let (meter, clock) = (Meter::new(&host.table.name), RunClock::start(shared.common.clock.clone()));
         state.skip(journal.as_ref().map_or(0, Journal::queued_records));
         let admission = Admission::new(slots, shared.common.lease.as_ref(), limits.concurrent_executions);
@@ -115,12 +115,12 @@ impl Run {
             self.driver.committer.shared.begin();
         }
         self.driver.commit_in_turn(Batch::Received { event, index }, done);
-        self.drive_on(registered, true)
+        self.drive_to_end(registered, true)
     }
 
     /// Drives a new or an earlier run to its end. Every suspended run keeps this future, so it must stay
     /// small: it is the only one of its task.
-    pub(super) async fn drive_on<R: Registration>(mut self: Box<Self>, registered: R, is_new: bool) {
+    pub(super) async fn drive_to_end<R: Registration>(mut self: Box<Self>, registered: R, is_new: bool) {
         if is_new {
             self.driver.committer.telemetry.meter.began();
             self.driver.count_time();
@@ -129,7 +129,7 @@ impl Run {
         // If this future is dropped, the registration is dropped before the run, suspended or not.
         let registered = registered;
         loop {
-            match std::future::poll_fn(|cx| self.poll_on(cx)).await {
+            match std::future::poll_fn(|cx| self.poll_run(cx)).await {
                 Paused::Ended => break,
                 Paused::Idle => {}
                 Paused::Suspendable => {
@@ -141,10 +141,10 @@ impl Run {
                 }
             }
             // The lock keeps others from loading or looking up the run while it is unloaded.
-            let Some(held) = Box::pin(self.take_hold(registered.hold())).await else { break };
+            let Some(held) = Box::pin(self.acquire_lock(registered.hold())).await else { break };
             if self.closes() {
                 let shared = Arc::clone(&self.driver.committer.shared);
-                registered.release(self.released(), shared);
+                registered.release(self.unload(), shared);
                 drop(held);
                 return;
             }
@@ -154,7 +154,7 @@ impl Run {
     }
 
     /// Polls the run once. Reports how many executions wait for their turn.
-    pub(super) fn poll_on(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
+    pub(super) fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
         let Driver { committer: Committer { state, telemetry, .. }, admission, .. } = &mut self.driver;
         telemetry.meter.queue(state.scheduler.executions().waiting() + admission.deferred().len());
@@ -191,7 +191,7 @@ impl Run {
             return false;
         }
         committer.journal = None;
-        let _ = committer.state.apply(Batch::Stopped(Stop::Unkept), committer.clock.now);
+        let _ = committer.state.apply(Batch::Stopped(Stop::JournalFailed), committer.clock.now);
         self.driver.advance(&mut usize::MAX.clone());
         self.phase = Phase::Detached;
         true
@@ -209,7 +209,7 @@ impl Drop for Run {
         if self.phase == Phase::Unloaded {
             return;
         }
-        super::child_records::disown(shared);
+        super::child_records::detach_children(shared);
         // A caller may look as soon as it learns of the end, so spans and metrics are complete before.
         telemetry.close(finish::finished(shared), clock.now);
         finish::announce(shared);

@@ -24,10 +24,10 @@ use super::begin::AttemptKind;
 use super::commit::{Committer, Done};
 use super::executor::Executor;
 use super::host::Host;
-use super::in_flight::{Arrived, Due};
+use super::in_flight::{Completion, Due};
 use super::journal::{Answer, Journal};
 use super::slice::WORK;
-use super::state::{Batch, Begins, Stop};
+use super::state::{Batch, EffectKind, Stop};
 use super::view::View;
 use super::waiting::Deferred;
 use crate::id::{ExecutionId, RunStatus};
@@ -123,7 +123,7 @@ impl Driver {
             }
             let written = self.committer.journal.as_deref().map(Journal::written);
             let Some(begins) = state.next_effect(written) else { return false };
-            if matches!(begins, Begins::Wait) {
+            if matches!(begins, EffectKind::Wait) {
                 self.wait();
                 return true;
             }
@@ -143,23 +143,23 @@ impl Driver {
     }
 
     /// Begins an admitted effect.
-    fn begin(&mut self, begins: Begins, left: &mut usize, cx: &mut Context<'_>) {
+    fn begin(&mut self, begins: EffectKind, left: &mut usize, cx: &mut Context<'_>) {
         match begins {
-            Begins::Execution(start) => self.run_on(start, AttemptKind::First, left, cx),
-            Begins::Attempt(execution) => {
+            EffectKind::Execution(start) => self.run_chain(start, AttemptKind::First, left, cx),
+            EffectKind::Attempt(execution) => {
                 if let Some(start) = self.committer.state.start_of(execution) {
-                    self.run_on(start, AttemptKind::Again, left, cx);
+                    self.run_chain(start, AttemptKind::Again, left, cx);
                 }
             }
-            Begins::Question(candidate) => {
+            EffectKind::Precondition(candidate) => {
                 let before = self.committer.state.effects.len();
                 self.ask(candidate);
                 // An immediate answer takes effect where the question stood in the queue.
                 if self.committer.journal.is_none() && self.advance(&mut WORK.clone()) {
-                    self.committer.state.effects.prefer_behind(before);
+                    self.committer.state.effects.rotate_front(before);
                 }
             }
-            Begins::Wait => {}
+            EffectKind::Wait => {}
         }
     }
 
@@ -174,13 +174,13 @@ impl Driver {
         let Committer { journal, clock, .. } = &mut self.committer;
         let admit = self.admission.admit(journal.as_deref_mut(), clock.stamp(), cx);
         match admit {
-            Admit::Now | Admit::Later => {}
-            Admit::Took => self.count_time(),
-            Admit::Waits => self.stop_counting_time(),
+            Admit::Now | Admit::WaitsForLease => {}
+            Admit::TookPermit => self.count_time(),
+            Admit::WaitsForPermit => self.stop_counting_time(),
             // `RunKept` is in the journal and is no batch.
-            Admit::Queued => self.committer.state.skip(1),
+            Admit::RecordQueued => self.committer.state.skip(1),
         }
-        matches!(admit, Admit::Now | Admit::Took)
+        matches!(admit, Admit::Now | Admit::TookPermit)
     }
 
     /// The run waits: gives up its permit, stops its active time, and records it. The store has everything
@@ -191,31 +191,31 @@ impl Driver {
         self.admission.give_up_permit();
         telemetry.meter.waits();
         self.stop_counting_time();
-        self.committer.rest();
+        self.committer.record_waiting();
         self.give_back();
     }
 
     /// Handles a completion of a future in flight.
-    pub(super) fn complete(&mut self, completion: Arrived, left: &mut usize, cx: &mut Context<'_>) {
+    pub(super) fn complete(&mut self, completion: Completion, left: &mut usize, cx: &mut Context<'_>) {
         match completion {
-            Arrived::Execution(execution, result) => {
+            Completion::Execution(execution, result) => {
                 self.executor.forget(execution);
                 if let Some(next) = self.executed(execution, result) {
                     self.begin_directly(next, left, cx);
                 }
             }
-            Arrived::Check(candidate, answer) => {
+            Completion::Precondition(candidate, answer) => {
                 if let Some(step) = self.executor.answered(candidate) {
                     self.answer(candidate, step, answer);
                 }
             }
-            Arrived::Dropped => self.executor.is_gone(),
-            Arrived::Due(Due::Retry(execution)) => {
+            Completion::Dropped => self.executor.is_gone(),
+            Completion::Due(Due::Retry(execution)) => {
                 self.executor.forget(execution);
-                self.committer.state.queue_effect(Begins::Attempt(execution));
+                self.committer.state.queue_effect(EffectKind::Attempt(execution));
             }
-            Arrived::Due(Due::Timer(at)) => self.alarms.rings(at),
-            Arrived::Due(Due::Timeout) => {
+            Completion::Due(Due::Timer(at)) => self.alarms.rings(at),
+            Completion::Due(Due::Timeout) => {
                 if self.alarms.time_is_over() {
                     let _ = self.commit(Batch::Stopped(Stop::TimedOut), None);
                 }
@@ -247,7 +247,7 @@ impl Driver {
             None => return false,
             Some(Answer::Written | Answer::Repeats) => {}
             Some(Answer::Refused { records, why }) => self.on_refused(records, why),
-            Some(Answer::Failed) => self.stop_unkept(None),
+            Some(Answer::Failed) => self.stop_after_journal_failure(None),
         }
         true
     }
@@ -267,7 +267,7 @@ impl Driver {
 
     /// Stops the run because its journal failed. `why` is set if the journal does not have the error yet.
     /// Nothing more is written.
-    pub(super) fn stop_unkept(&mut self, why: Option<StoreError>) {
+    pub(super) fn stop_after_journal_failure(&mut self, why: Option<StoreError>) {
         if let (Some(why), Some(journal)) = (why, self.committer.journal.as_deref_mut()) {
             journal.set_failure(why);
         }

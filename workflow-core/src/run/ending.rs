@@ -122,38 +122,38 @@ mod tests {
     use super::*;
     use crate::error::ErrorClass;
     use crate::retry::NotRetried;
-    use crate::run::alone::{Alone, Done, Draft, WRITE};
-    use crate::run::state::{Batch, Begins, Stop};
+    use crate::run::bare_run::{BareRun, Done, Draft, WRITE};
+    use crate::run::state::{Batch, EffectKind, Stop};
 
-    fn ending<'a>(run: &'a Alone, cancelled: Option<&'a Arc<str>>) -> EndedRun<'a> {
+    fn ending<'a>(run: &'a BareRun, cancelled: Option<&'a Arc<str>>) -> EndedRun<'a> {
         EndedRun { state: &run.state, cancelled, limit: Duration::from_secs(9) }
     }
 
-    fn outcome(run: &Alone) -> Result<AnyEvent, RunError> {
+    fn outcome(run: &BareRun) -> Result<AnyEvent, RunError> {
         let end = run.state.end().expect("it has ended");
         ending(run, None).outcome(end, || panic!("it has not stalled"))
     }
 
     /// The precondition of `send`, which is asked.
-    fn asked(run: &mut Alone) -> crate::scheduler::CandidateId {
+    fn asked(run: &mut BareRun) -> crate::scheduler::CandidateId {
         run.state.trace.begin(WRITE, Duration::ZERO);
         run.apply(1, run.returned(WRITE, Draft));
         let effects = std::iter::from_fn(|| run.state.next_effect(None));
         let mut asked = effects.filter_map(|begins| match begins {
-            Begins::Question(candidate) => Some(candidate),
+            EffectKind::Precondition(candidate) => Some(candidate),
             _ => None,
         });
         asked.next().expect("it is asked")
     }
 
-    fn answer(run: &mut Alone, answer: Result<bool, StepError>) {
+    fn answer(run: &mut BareRun, answer: Result<bool, StepError>) {
         let (candidate, step) = (asked(run), run.step("send"));
         run.apply(2, Batch::Answered { candidate, step, answer });
     }
 
     #[test]
     fn a_run_that_completed_has_its_stop_event_as_outcome() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         answer(&mut run, Ok(true));
         run.apply(3, run.returned(ExecutionId(2), Done));
         assert!(outcome(&run).is_ok_and(|stop| stop.name() == "Done"));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_run_that_was_stopped_says_why() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         run.apply(1, Batch::Stopped(Stop::Cancelled));
         let reason: Arc<str> = "no time".into();
         let end = run.state.end().unwrap();
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(cancelled.why(), (None, Some("no time".into())));
         assert_eq!(ending(&run, None).why(), (None, Some("cancelled".into())), "nobody gave a reason");
 
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         run.apply(1, Batch::Stopped(Stop::TimedOut));
         let after = Duration::from_secs(9);
         assert!(matches!(outcome(&run), Err(RunError::TimedOut { after: it }) if it == after));
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn a_run_whose_step_failed_names_the_step_and_its_attempts() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         run.state.trace.begin(WRITE, Duration::ZERO);
-        run.apply(1, Alone::retried(WRITE, ErrorClass::Tool, Duration::ZERO));
+        run.apply(1, BareRun::retried(WRITE, ErrorClass::Tool, Duration::ZERO));
         run.state.trace.attempted_again(WRITE);
         let error = StepError::tool("out of ink");
         run.apply(2, Batch::Failed { execution: WRITE, error, not_retried: NotRetried::Class });
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_failed_precondition_reads_the_same_from_the_state_and_from_the_journal() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         answer(&mut run, Err(StepError::permanent("no list")));
         let failed = outcome(&run).unwrap_err();
         assert!(

@@ -8,7 +8,7 @@ use super::commit::Committer;
 use super::driver::Driver;
 use super::in_flight::StepResult;
 use super::returned::{Shown, returned};
-use super::state::{Batch, Begins, Returned};
+use super::state::{Batch, EffectKind, Returned};
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::scheduler::ExecutionStart;
@@ -80,7 +80,7 @@ impl Driver {
     pub(super) fn attempt_after(&mut self, retry_in: Duration, execution: ExecutionId) {
         match until_next(&self.committer.shared, execution, retry_in) {
             Some(due) => self.executor.wait_for_retry(execution, due),
-            None => self.committer.state.queue_effect(Begins::Attempt(execution)),
+            None => self.committer.state.queue_effect(EffectKind::Attempt(execution)),
         }
     }
 }

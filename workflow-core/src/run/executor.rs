@@ -16,7 +16,9 @@ use futures::future::BoxFuture;
 use rustc_hash::FxHashMap;
 
 use super::host::Host;
-use super::in_flight::{Arrived, Begun, Dropped, Due, Flights, Guarded, InFlight, StepResult, has_threads};
+use super::in_flight::{
+    AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, StepResult, has_threads,
+};
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::scheduler::CandidateId;
@@ -25,15 +27,15 @@ use crate::table::StepIndex;
 /// The futures of one run, and their completions.
 #[derive(Default)]
 pub(super) struct Executor {
-    flights: Flights,
+    in_flight: FuturesInFlight,
     /// The drop signals of executions in flight.
-    executions: FxHashMap<ExecutionId, Arc<Dropped>>,
+    executions: FxHashMap<ExecutionId, Arc<DropSignal>>,
     /// The steps and drop signals of preconditions in flight.
-    questions: FxHashMap<CandidateId, (StepIndex, Arc<Dropped>)>,
+    questions: FxHashMap<CandidateId, (StepIndex, Arc<DropSignal>)>,
     /// How many futures were requested to drop and still exist.
     dropping: usize,
     /// Completions that wait for their turn, oldest first.
-    completed: VecDeque<Arrived>,
+    completed: VecDeque<Completion>,
     /// Whether the runtime has several threads; looked up at most once in each poll.
     threads: Option<bool>,
 }
@@ -57,7 +59,7 @@ impl Executor {
 
     /// Whether nothing is in flight and nothing has completed.
     pub(super) fn is_empty(&self) -> bool {
-        self.flights.is_empty()
+        self.in_flight.is_empty()
             && self.executions.is_empty()
             && self.questions.is_empty()
             && self.completed.is_empty()
@@ -77,7 +79,7 @@ impl Executor {
     /// The executions whose results wait for their turn.
     pub(super) fn returned_executions(&self) -> impl Iterator<Item = ExecutionId> {
         self.completed.iter().filter_map(|completion| match completion {
-            Arrived::Execution(execution, _) => Some(*execution),
+            Completion::Execution(execution, _) => Some(*execution),
             _ => None,
         })
     }
@@ -103,32 +105,38 @@ impl Executor {
     pub(super) fn spawn(
         &mut self,
         execution: ExecutionId,
-        begun: Begun,
+        begun: AttemptFuture,
         host: &Arc<Host>,
         step: usize,
-    ) -> Result<(), Begun> {
+    ) -> Result<(), AttemptFuture> {
         let task = begun.weighed(host, step).spawn()?;
         let dropped = self.drop_signal(execution);
-        self.flights.push(InFlight::Spawned(execution, task), dropped);
+        self.in_flight.push(InFlight::Spawned(execution, task), dropped);
         Ok(())
     }
 
     /// Polls a pending execution from here on.
-    pub(super) fn keep(&mut self, execution: ExecutionId, begun: Begun, host: &Arc<Host>, step: usize) {
+    pub(super) fn keep(
+        &mut self,
+        execution: ExecutionId,
+        begun: AttemptFuture,
+        host: &Arc<Host>,
+        step: usize,
+    ) {
         let dropped = self.drop_signal(execution);
-        self.flights.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
+        self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
     }
 
     /// Waits for the next attempt of an execution.
     pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, due: BoxFuture<'static, ()>) {
         let dropped = self.drop_signal(execution);
-        self.flights.push(InFlight::Wait(Due::Retry(execution), due), dropped);
+        self.in_flight.push(InFlight::Wait(Due::Retry(execution), due), dropped);
     }
 
     /// Waits for a time. The returned signal drops the wait.
-    pub(super) fn wait(&mut self, due: Due, sleep: BoxFuture<'static, ()>) -> Arc<Dropped> {
-        let dropped = Arc::<Dropped>::default();
-        self.flights.push(InFlight::Wait(due, sleep), Arc::clone(&dropped));
+    pub(super) fn wait(&mut self, due: Due, sleep: BoxFuture<'static, ()>) -> Arc<DropSignal> {
+        let dropped = Arc::<DropSignal>::default();
+        self.in_flight.push(InFlight::Wait(due, sleep), Arc::clone(&dropped));
         dropped
     }
 
@@ -139,13 +147,13 @@ impl Executor {
         step: StepIndex,
         check: BoxFuture<'static, Result<bool, StepError>>,
     ) {
-        let dropped = Arc::<Dropped>::default();
+        let dropped = Arc::<DropSignal>::default();
         self.questions.insert(candidate, (step, Arc::clone(&dropped)));
-        self.flights.push(InFlight::Check(candidate, Guarded::new(check)), dropped);
+        self.in_flight.push(InFlight::Check(candidate, Guarded::new(check)), dropped);
     }
 
     /// The drop signal of an execution. Attempts and waits of one execution share it.
-    fn drop_signal(&mut self, execution: ExecutionId) -> Arc<Dropped> {
+    fn drop_signal(&mut self, execution: ExecutionId) -> Arc<DropSignal> {
         Arc::clone(self.executions.entry(execution).or_default())
     }
 
@@ -180,7 +188,7 @@ impl Executor {
     }
 
     /// Drops a wait, if there is one.
-    pub(super) fn drop_wait(&mut self, dropped: Option<Arc<Dropped>>) {
+    pub(super) fn drop_wait(&mut self, dropped: Option<Arc<DropSignal>>) {
         if let Some(dropped) = dropped {
             self.dropping += usize::from(dropped.tell());
         }
@@ -192,41 +200,41 @@ impl Executor {
     }
 
     /// Polls the futures in flight. Returns a completion, if there is one.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<Arrived> {
-        match self.flights.poll_next(cx) {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Option<Completion> {
+        match self.in_flight.poll_next(cx) {
             Poll::Ready(completion) => completion,
             Poll::Pending => None,
         }
     }
 
     /// Queues a completion until its turn.
-    pub(super) fn complete(&mut self, completion: Arrived) {
+    pub(super) fn complete(&mut self, completion: Completion) {
         self.completed.push_back(completion);
     }
 
     /// Queues the result of an execution until its turn.
     pub(super) fn returned(&mut self, execution: ExecutionId, result: StepResult) {
-        self.complete(Arrived::Execution(execution, result));
+        self.complete(Completion::Execution(execution, result));
     }
 
     /// The oldest completion.
-    pub(super) fn next_completed(&mut self) -> Option<Arrived> {
+    pub(super) fn next_completed(&mut self) -> Option<Completion> {
         self.completed.pop_front()
     }
 
     /// Puts a completion back in front, because it could not be handled now.
-    pub(super) fn put_back(&mut self, completion: Arrived) {
+    pub(super) fn put_back(&mut self, completion: Completion) {
         self.completed.push_front(completion);
     }
 
     /// Drops every future in flight.
     pub(super) fn clear(&mut self) {
-        self.flights.clear();
+        self.in_flight.clear();
     }
 
     /// Frees memory that is needed only while something is in flight.
     pub(super) fn shrink(&mut self) {
-        self.flights.shrink();
+        self.in_flight.shrink();
         if self.completed.is_empty() {
             self.completed = VecDeque::new();
         }

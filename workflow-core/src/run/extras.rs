@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::id::ParentRun;
-use crate::run::Birth;
+use crate::run::ParentLink;
 
 /// Configuration, labels, parent, and whether the run was resumed.
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(crate) struct RunExtras {
     pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) metadata: BTreeMap<String, String>,
     /// The link to the parent in this process, if the run is a child.
-    pub(crate) birth: Option<Birth>,
+    pub(crate) birth: Option<ParentLink>,
     /// The parent by the run's journal.
     pub(crate) parent: Option<ParentRun>,
     /// Whether this process resumed the run after an earlier one.
@@ -39,8 +39,8 @@ impl RunExtras {
     }
 
     /// Whether this run or one above it was resumed. Its children may then have journals already.
-    pub(super) fn is_of_resumed(&self) -> bool {
-        self.resumed || self.birth.as_ref().is_some_and(|birth| birth.is_of_resumed)
+    pub(super) fn may_have_earlier_children(&self) -> bool {
+        self.resumed || self.birth.as_ref().is_some_and(|birth| birth.may_have_earlier_children)
     }
 }
 
@@ -75,6 +75,6 @@ mod tests {
     fn a_resumed_run_knows_its_parent_from_its_journal() {
         let extras = RunExtras { parent: Some(parent()), resumed: true, ..RunExtras::default() };
         assert_eq!(extras.parent(), Some(&parent()));
-        assert!(extras.is_of_resumed() && !RunExtras::default().is_of_resumed());
+        assert!(extras.may_have_earlier_children() && !RunExtras::default().may_have_earlier_children());
     }
 }

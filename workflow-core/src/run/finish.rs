@@ -5,7 +5,7 @@ use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::ending::EndedRun;
 use super::shared::RunShared;
-use super::view::{Kept, Past};
+use super::view::{EndedState, FinalState};
 use crate::event::AnyEvent;
 use crate::explain::StallReport;
 use crate::id::RunStatus;
@@ -19,7 +19,7 @@ pub(crate) struct Finished {
     pub(super) status: RunStatus,
     pub(crate) outcome: Result<AnyEvent, RunError>,
     /// The state for reports and explanations; `None` if the run's task is gone.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<EndedState>,
 }
 
 impl From<&End> for RunStatus {
@@ -46,7 +46,7 @@ impl Run {
         let Committer { shared, state, journal, .. } = &self.driver.committer;
         let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());
         // Most runs have neither, so the task has no room for this future.
-        if shared.children.get().is_some() || shared.is_of_resumed() {
+        if shared.children.get().is_some() || shared.may_have_earlier_children() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
             Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
         }
@@ -150,7 +150,8 @@ impl Run {
     fn set_result(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         shared.shown.close(status);
-        let kept = Some(Kept::new(Past { status, state: state.take(), began_at: clock.began_at }));
+        let kept =
+            Some(EndedState::new(FinalState { status, state: state.take(), began_at: clock.began_at }));
         // Only this task finishes the run.
         let _ = shared.finished.set(Box::new(Finished { status, outcome, kept }));
     }
@@ -169,7 +170,7 @@ pub(super) fn announce(run: &RunShared) {
     if run.has_begun() {
         run.tell(|| Observed::RunEnded { status });
     }
-    super::child_records::part(run, status);
+    super::child_records::notify_parent(run, status);
     run.status.set(status);
 }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::RunShared;
-use super::view::Kept;
+use super::view::EndedState;
 use crate::display::DisplayStream;
 use crate::error::with_causes;
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
@@ -283,7 +283,7 @@ impl<W: Workflow> RunHandle<W> {
         }
     }
 
-    async fn kept(&self) -> Result<&Kept, RunError> {
+    async fn kept(&self) -> Result<&EndedState, RunError> {
         self.shared.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
     }
 

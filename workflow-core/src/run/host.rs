@@ -93,13 +93,13 @@ impl Weight {
 }
 
 /// A workflow that is about to be hosted.
-pub(crate) struct Unhosted {
+pub(crate) struct UnhostedWorkflow {
     steps: Arc<dyn Steps>,
     id: TypeId,
     spec: &'static TableSpec,
 }
 
-impl Unhosted {
+impl UnhostedWorkflow {
     pub(crate) fn new<W: Workflow>(workflow: W) -> Self {
         Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), spec: W::TABLE }
     }
@@ -127,8 +127,8 @@ pub(crate) struct Host {
 impl Host {
     /// Hosts the workflow. Returns the errors of its table too, so that all errors of an engine are found
     /// together; a host with an error must not run.
-    pub(crate) fn new(unhosted: Unhosted) -> (Self, Option<TableError>) {
-        let Unhosted { steps, id, spec } = unhosted;
+    pub(crate) fn new(unhosted: UnhostedWorkflow) -> (Self, Option<TableError>) {
+        let UnhostedWorkflow { steps, id, spec } = unhosted;
         let (table, error) = table_of(id, spec);
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
         let own = spec.steps.iter().enumerate();

@@ -1,6 +1,6 @@
 //! The futures that a run waits for: executions, asynchronous preconditions and sleeps.
 //!
-//! Each future has a [`Dropped`] signal, and becomes ready either with its result or as [`Arrived::Dropped`].
+//! Each future has a [`DropSignal`] signal, and becomes ready either with its result or as [`Completion::Dropped`].
 //! So the run drops a future by a flag, without searching for it. A panic of user code is caught here and
 //! becomes an error (S27).
 
@@ -39,7 +39,7 @@ pub(super) type StepResult = Result<Emitted, StepError>;
 /// One future that a run waits for.
 pub(super) enum InFlight {
     /// An attempt, polled in the run's own task.
-    Execution(ExecutionId, GuardedStep),
+    Execution(ExecutionId, PolledAttempt),
     /// An attempt in a task of its own.
     Spawned(ExecutionId, AbortOnDrop),
     /// An asynchronous precondition.
@@ -49,22 +49,22 @@ pub(super) enum InFlight {
 }
 
 /// A future in flight with its drop signal.
-struct Droppable {
+struct DroppableFuture {
     future: InFlight,
-    dropped: Arc<Dropped>,
+    dropped: Arc<DropSignal>,
 }
 
 /// All futures in flight. The memory exists only while there are any.
 #[derive(Default)]
-pub(super) struct Flights(Option<FuturesUnordered<Droppable>>);
+pub(super) struct FuturesInFlight(Option<FuturesUnordered<DroppableFuture>>);
 
-impl Flights {
+impl FuturesInFlight {
     /// Polls the future from the next poll on.
-    pub(super) fn push(&mut self, future: InFlight, dropped: Arc<Dropped>) {
-        self.0.get_or_insert_default().push(Droppable { future, dropped });
+    pub(super) fn push(&mut self, future: InFlight, dropped: Arc<DropSignal>) {
+        self.0.get_or_insert_default().push(DroppableFuture { future, dropped });
     }
 
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arrived>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Completion>> {
         self.0.as_mut().map_or(Poll::Ready(None), |flights| flights.poll_next_unpin(cx))
     }
 
@@ -96,13 +96,13 @@ pub(super) enum Due {
 
 /// A future that has completed.
 #[derive(Debug)]
-pub(super) enum Arrived {
+pub(super) enum Completion {
     /// An attempt returned, failed or panicked.
     Execution(ExecutionId, StepResult),
     /// A future that was requested to drop is gone.
     Dropped,
     /// A precondition answered.
-    Check(CandidateId, Result<bool, StepError>),
+    Precondition(CandidateId, Result<bool, StepError>),
     /// A sleep ended.
     Due(Due),
 }
@@ -110,21 +110,21 @@ pub(super) enum Arrived {
 impl Due {
     /// The completion if the engine's clock panics, as a clock without timers does. A retry fails its
     /// execution. A timer or a timeout belongs to the run, so the panic ends the run's task.
-    fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Arrived {
+    fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Completion {
         match self {
-            Self::Retry(id) => Arrived::Execution(id, Err(panicked(panic))),
+            Self::Retry(id) => Completion::Execution(id, Err(panicked(panic))),
             // Only the message is passed on: code above here would not drop a payload safely.
             Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
         }
     }
 }
 
-impl Future for Droppable {
-    type Output = Arrived;
+impl Future for DroppableFuture {
+    type Output = Completion;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Arrived> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
         if self.dropped.is_told(cx) {
-            return Poll::Ready(Arrived::Dropped);
+            return Poll::Ready(Completion::Dropped);
         }
         ready!(poll_budget(cx));
         let arrived = ready!(self.future.poll(cx));
@@ -134,13 +134,15 @@ impl Future for Droppable {
 }
 
 impl InFlight {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrived> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Completion> {
         match self {
-            Self::Execution(id, step) => Poll::Ready(Arrived::Execution(*id, ready!(step.poll_weighed(cx)))),
-            Self::Spawned(id, task) => Poll::Ready(Arrived::Execution(*id, ready!(task.poll(cx)))),
-            Self::Check(id, check) => Poll::Ready(Arrived::Check(*id, ready!(check.poll(cx)))),
+            Self::Execution(id, step) => {
+                Poll::Ready(Completion::Execution(*id, ready!(step.poll_weighed(cx))))
+            }
+            Self::Spawned(id, task) => Poll::Ready(Completion::Execution(*id, ready!(task.poll(cx)))),
+            Self::Check(id, check) => Poll::Ready(Completion::Precondition(*id, ready!(check.poll(cx)))),
             Self::Wait(due, sleep) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
-                Ok(slept) => slept.map(|()| Arrived::Due(*due)),
+                Ok(slept) => slept.map(|()| Completion::Due(*due)),
                 Err(panic) => Poll::Ready(due.on_clock_panic(panic)),
             },
         }
@@ -159,7 +161,7 @@ fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
 
 /// A flag that drops a future in flight.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped {
+pub(crate) struct DropSignal {
     /// Whether the drop was requested.
     requested: AtomicBool,
     /// Whether the future completed before it saw the request.
@@ -167,7 +169,7 @@ pub(crate) struct Dropped {
     waker: AtomicWaker,
 }
 
-impl Dropped {
+impl DropSignal {
     /// Requests the drop. Returns `false` if the future has already completed.
     pub(crate) fn tell(&self) -> bool {
         self.requested.store(true, Ordering::Release);
@@ -225,19 +227,19 @@ impl<F> Drop for Guarded<F> {
 }
 
 /// An attempt that was created: the step's future, guarded, in its span.
-pub(super) struct Begun {
+pub(super) struct AttemptFuture {
     future: Guarded<StepFuture>,
     span: Span,
 }
 
 /// An attempt that is polled more than once. The time of each poll counts towards the step's weight.
-pub(super) struct GuardedStep {
-    begun: Begun,
+pub(super) struct PolledAttempt {
+    begun: AttemptFuture,
     host: Arc<Host>,
     step: usize,
 }
 
-impl Begun {
+impl AttemptFuture {
     /// Creates the first attempt of an execution.
     #[inline]
     pub(super) fn first(host: &Arc<Host>, run: &RunShared, call: StepCall, span: Span) -> Self {
@@ -270,12 +272,12 @@ impl Begun {
     }
 
     /// The attempt in the form that is polled more than once.
-    pub(super) fn weighed(self, host: &Arc<Host>, step: usize) -> GuardedStep {
-        GuardedStep { begun: self, host: Arc::clone(host), step }
+    pub(super) fn weighed(self, host: &Arc<Host>, step: usize) -> PolledAttempt {
+        PolledAttempt { begun: self, host: Arc::clone(host), step }
     }
 }
 
-impl GuardedStep {
+impl PolledAttempt {
     /// Polls the attempt, and counts the time of the poll towards the step's weight.
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let began = Instant::now();
@@ -285,7 +287,7 @@ impl GuardedStep {
     }
 
     /// Moves the attempt to a task of its own. Returns it if there is no runtime.
-    pub(super) fn spawn(self) -> Result<AbortOnDrop, Begun> {
+    pub(super) fn spawn(self) -> Result<AbortOnDrop, AttemptFuture> {
         let Ok(runtime) = Handle::try_current() else { return Err(self.begun) };
         let mut step = self;
         Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll_weighed(cx)))))

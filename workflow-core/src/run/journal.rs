@@ -29,7 +29,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use self::queue::{Taken, WriteQueue};
+use self::queue::{WriteExtent, WriteQueue};
 use super::in_flight::panic_of;
 use crate::id::{EngineId, RunId, RunStatus};
 use crate::store::{EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
@@ -55,7 +55,7 @@ pub(crate) struct Journal {
     reading: Option<Box<Reading>>,
     /// The error after which nothing is written.
     failure: Option<StoreError>,
-    /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
+    /// The table to journal with `RunResumed`, if it differs from the table of the last process. WriteExtent once.
     table: Option<RecordedTable>,
     /// Whether the journal had records when this process began with it.
     resumes: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Journal {
 /// A write that the store has not answered.
 struct Write {
     answer: StoreFuture<()>,
-    taken: Taken,
+    taken: WriteExtent,
     /// The run's summary once the store has the write.
     run: RunSummary,
 }
@@ -218,8 +218,8 @@ impl Journal {
     }
 
     /// Lets the next batch carry a summary that says that the run runs again.
-    pub(super) fn note_going_on(&mut self) {
-        self.queue.note_going_on();
+    pub(super) fn note_running_again(&mut self) {
+        self.queue.note_running_again();
     }
 
     /// Starts a write of what is queued, unless a write or a read is under way.

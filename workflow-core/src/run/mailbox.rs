@@ -109,12 +109,12 @@ impl Mailbox {
     }
 
     /// Keeps the engine alive until it loads the unloaded run.
-    pub(crate) fn leave_to(&self, engine: Arc<dyn HostsRuns>) {
+    pub(crate) fn keep_engine(&self, engine: Arc<dyn HostsRuns>) {
         locked(&self.state).engine = Some(engine);
     }
 
     /// Releases the engine: it will not load the run again.
-    pub(crate) fn leave_home(&self) {
+    pub(crate) fn release_engine(&self) {
         let engine = locked(&self.state).engine.take();
         // Dropped outside of the lock, since it may be the last reference to the engine.
         drop(engine);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::error::ErrorClass;
 
 #[cfg(feature = "metrics")]
-pub(crate) use on::{Level, Meter, describe};
+pub(crate) use on::{GaugeEntry, Meter, describe};
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) use off::{Level, Meter, describe};
+pub(crate) use off::{GaugeEntry, Meter, describe};
 
 /// The metrics, with the feature `metrics`.
 ///
@@ -20,7 +20,7 @@ mod on {
 
     use super::{Arc, Duration, ErrorClass};
     use crate::id::RunStatus;
-    use crate::observe::trace_spans::Ended;
+    use crate::observe::trace_spans::ExecutionEnd;
 
     const STARTED: &str = "workflow_runs_started_total";
     const ENDED: &str = "workflow_runs_ended_total";
@@ -65,7 +65,7 @@ mod on {
         workflow: SharedString,
         events: Counter,
         /// The gauge that counts the run now, from its beginning to its end.
-        level: Option<Level>,
+        level: Option<GaugeEntry>,
         waiting: usize,
     }
 
@@ -83,16 +83,16 @@ mod on {
 
         /// Counts the run as running.
         pub(crate) fn runs(&mut self) {
-            self.level = Some(Level::rise(RUNNING, self.workflow.clone()));
+            self.level = Some(GaugeEntry::rise(RUNNING, self.workflow.clone()));
         }
 
         /// Counts the run as waiting for a timer or the outside.
         pub(crate) fn waits(&mut self) {
-            self.level = Some(Level::rise(WAITING, self.workflow.clone()));
+            self.level = Some(GaugeEntry::rise(WAITING, self.workflow.clone()));
         }
 
         /// Takes the run's place in its gauge, to keep it beyond this meter.
-        pub(crate) fn level(&mut self) -> Option<Level> {
+        pub(crate) fn level(&mut self) -> Option<GaugeEntry> {
             self.level.take()
         }
 
@@ -107,7 +107,12 @@ mod on {
         }
 
         /// Counts an execution that ended.
-        pub(crate) fn executed(&self, step: &Arc<str>, ended: Ended<'_>, took: impl FnOnce() -> Duration) {
+        pub(crate) fn executed(
+            &self,
+            step: &Arc<str>,
+            ended: ExecutionEnd<'_>,
+            took: impl FnOnce() -> Duration,
+        ) {
             let step = Label::new("step", SharedString::from_shared(Arc::clone(step)));
             let labels = vec![of(&self.workflow), step, Label::from_static_parts("outcome", ended.name())];
             counter!(EXECUTIONS, labels.clone()).increment(1);
@@ -152,12 +157,12 @@ mod on {
 
     /// One in a gauge. Dropping it lowers the gauge.
     #[derive(Debug)]
-    pub(crate) struct Level {
+    pub(crate) struct GaugeEntry {
         gauge: &'static str,
         workflow: SharedString,
     }
 
-    impl Level {
+    impl GaugeEntry {
         /// Counts a run that waits for a permit.
         pub(crate) fn queued(workflow: &Arc<str>) -> Self {
             Self::rise(QUEUED, SharedString::from_shared(Arc::clone(workflow)))
@@ -169,7 +174,7 @@ mod on {
         }
     }
 
-    impl Drop for Level {
+    impl Drop for GaugeEntry {
         fn drop(&mut self) {
             gauge!(self.gauge, vec![of(&self.workflow)]).decrement(1.0);
         }
@@ -180,7 +185,7 @@ mod on {
 mod off {
     use super::{Arc, Duration, ErrorClass};
     use crate::id::RunStatus;
-    use crate::observe::trace_spans::Ended;
+    use crate::observe::trace_spans::ExecutionEnd;
 
     pub(crate) fn describe() {}
 
@@ -198,7 +203,7 @@ mod off {
 
         pub(crate) fn waits(&mut self) {}
 
-        pub(crate) fn level(&mut self) -> Option<Level> {
+        pub(crate) fn level(&mut self) -> Option<GaugeEntry> {
             None
         }
 
@@ -208,7 +213,7 @@ mod off {
 
         pub(crate) fn logged(&self) {}
 
-        pub(crate) fn executed(&self, _: &Arc<str>, _: Ended<'_>, _: impl FnOnce() -> Duration) {}
+        pub(crate) fn executed(&self, _: &Arc<str>, _: ExecutionEnd<'_>, _: impl FnOnce() -> Duration) {}
 
         pub(crate) fn retried(&self, _: &Arc<str>, _: ErrorClass) {}
 
@@ -218,9 +223,9 @@ mod off {
     }
 
     #[derive(Debug)]
-    pub(crate) struct Level;
+    pub(crate) struct GaugeEntry;
 
-    impl Level {
+    impl GaugeEntry {
         pub(crate) fn queued(_: &Arc<str>) -> Self {
             Self
         }

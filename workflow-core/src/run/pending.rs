@@ -23,11 +23,11 @@ use crate::store::{Position, Record};
 pub(super) struct PendingBatch {
     /// The end of the journal with it.
     pub(super) end: Position,
-    pub(super) what: PendingWhat,
+    pub(super) what: PendingKind,
 }
 
 /// The kind of a pending entry.
-pub(super) enum PendingWhat {
+pub(super) enum PendingKind {
     /// A batch, with or without events in the log.
     Batch {
         batch: Batch,
@@ -41,7 +41,7 @@ pub(super) enum PendingWhat {
     /// An entry that followed by itself, such as a gather.
     Derived(Logged),
     /// A question about the state, answered once the store has everything before.
-    Asked(Asked),
+    Question(AnswerOnce),
 }
 
 /// A range of events in the log, and the execution that emitted them, if one did.
@@ -57,19 +57,19 @@ impl Logged {
     }
 }
 
-impl PendingWhat {
+impl PendingKind {
     pub(super) fn logged(&self) -> Option<&Logged> {
         match self {
             Self::Batch { logged, .. } => logged.as_ref(),
             Self::Derived(logged) => Some(logged),
-            Self::Asked(_) => None,
+            Self::Question(_) => None,
         }
     }
 }
 
 /// An answered question. Called with `true`, it sends its answer. Called with `false` (after a rewind), it
 /// returns the question, to be asked again.
-pub(super) type Asked = Box<dyn FnOnce(bool) -> Option<Command> + Send>;
+pub(super) type AnswerOnce = Box<dyn FnOnce(bool) -> Option<Command> + Send>;
 
 impl Committer {
     /// Answers a question about the state once the store has all of the state. `again` makes the command that
@@ -85,14 +85,15 @@ impl Committer {
             let _ = done.send(answer);
             return;
         }
-        let asked: Asked = Box::new(move |holds| {
+        let asked: AnswerOnce = Box::new(move |holds| {
             if holds {
                 let _ = done.send(answer);
                 return None;
             }
             Some(again(done))
         });
-        self.pending.push_back(PendingBatch { end: self.state.position(), what: PendingWhat::Asked(asked) });
+        self.pending
+            .push_back(PendingBatch { end: self.state.position(), what: PendingKind::Question(asked) });
     }
 
     /// Adds a batch without events, unless the store has the whole journal.
@@ -100,14 +101,14 @@ impl Committer {
         if let Some(batch) = batch
             && !self.journal.as_deref().is_none_or(Journal::is_written)
         {
-            let what = PendingWhat::Batch { batch, logged: None, done: None, shown: None };
+            let what = PendingKind::Batch { batch, logged: None, done: None, shown: None };
             self.pending.push_back(PendingBatch { end: self.state.position(), what });
         }
     }
 
     /// Attaches the display of an execution to its batch, if that is the last pending one.
     pub(super) fn note_shown(&mut self, execution: ExecutionId, display: Box<Display>) {
-        if let Some(PendingBatch { what: PendingWhat::Batch { batch, shown, .. }, .. }) =
+        if let Some(PendingBatch { what: PendingKind::Batch { batch, shown, .. }, .. }) =
             self.pending.back_mut()
             && batch.succeeded_execution() == Some(execution)
         {

@@ -9,10 +9,10 @@ use futures::future::BoxFuture;
 
 use super::commit::Committer;
 use super::drive::{Run, RunLimits};
-use super::held_state::HeldState;
+use super::state_box::StateBox;
 use super::view::View;
 use super::waiting::Deferred;
-use super::{Common, Host, RunExtras, RunShared};
+use super::{EngineParts, Host, RunExtras, RunShared};
 use crate::clock::{Clock, EngineClock};
 use crate::draw::Graph;
 use crate::explain::Explanation;
@@ -89,7 +89,7 @@ use crate::table::DependencyTable;
 /// # }
 /// ```
 pub struct RecordedRun {
-    state: HeldState,
+    state: StateBox,
     report: RunReport,
 }
 
@@ -227,6 +227,6 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
 }
 
 /// The common part of runs without an engine, whose clock always shows this time.
-pub(super) fn without_engine(observers: Observers, now: SystemTime) -> Common {
-    Common { observers, ..Common::without_engine(EngineClock::new(Stopped(now))) }
+pub(super) fn without_engine(observers: Observers, now: SystemTime) -> EngineParts {
+    EngineParts { observers, ..EngineParts::without_engine(EngineClock::new(Stopped(now))) }
 }

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The first of these is the lead. It has facts that the state may drop with the batch, such as the scope and
-//! the trigger of an answered question. So [`Noted`] is made before the batch is applied, and the records
+//! the trigger of an answered question. So [`BatchFacts`] is made before the batch is applied, and the records
 //! afterwards. An entry that follows by itself becomes one record, without a lead.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::store::{OpenedFanOut, Record, RecordedEvent};
 use crate::table::StepIndex;
 
 /// Facts about a batch for its records, noted before the batch is applied.
-pub(super) struct Noted {
+pub(super) struct BatchFacts {
     lead: Option<Record>,
     timers: Vec<DueEvent>,
     at: SystemTime,
@@ -43,7 +43,7 @@ pub(super) struct Noted {
 /// The records of a batch.
 pub(super) type Records = SmallVec<[Record; 2]>;
 
-impl Noted {
+impl BatchFacts {
     /// Notes the facts about a batch, which is about to be applied at the clock's time.
     pub(super) fn of(batch: &Batch, state: &RunState, clock: &RunClock) -> Self {
         let timers = match batch {

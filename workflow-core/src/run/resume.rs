@@ -5,7 +5,7 @@
 //!                                             │
 //!              RunResumed and derived entries, written before anything begins (S40)
 //!                                             │
-//!                                          drive_on
+//!                                          drive_to_end
 //! ```
 
 use std::collections::VecDeque;
@@ -15,9 +15,9 @@ use super::clock::RunClock;
 use super::drive::Run;
 use super::driver::Driver;
 use super::journal::Journal;
-use super::release::Registration;
 use super::state::{Contradiction, Replay, Replayed, RunState};
-use super::{Finished, changed};
+use super::unload::Registration;
+use super::{Finished, compatibility};
 use crate::id::{RunStatus, Seq};
 use crate::outcome::{Incompatibility, RunError};
 use crate::scheduler::SchedulerLimits;
@@ -34,7 +34,7 @@ impl Run {
         self.driver.committer.telemetry.meter.runs();
         Box::pin(self.claim(derived)).await;
         self.driver.count_time();
-        self.drive_on(registered, false).await;
+        self.drive_to_end(registered, false).await;
     }
 
     /// Ends a run that could not be resumed.
@@ -55,7 +55,7 @@ impl Run {
         let id = committer.shared.id.clone();
         let incompatible = |difference| RunError::Incompatible { run: id.clone(), difference };
         if matches!(records.last(), Some(Record::RunEnded { .. })) {
-            let looked_back = self.look_back(records);
+            let looked_back = self.finish_from_journal(records);
             drop(registered);
             if let Err(difference) = looked_back {
                 self.fail(incompatible(difference));
@@ -79,7 +79,7 @@ impl Run {
     /// If the workflow's table is incompatible with the journal, or a record contradicts those before it.
     pub(crate) fn resume(&mut self, records: &[Record]) -> Result<Derived, Incompatibility> {
         let Driver { host, committer, .. } = &mut self.driver;
-        changed::check(&host.table, records)?;
+        compatibility::check(&host.table, records)?;
         if let Some(Record::RunStarted { at, .. }) = records.first() {
             committer.clock = RunClock::resume(committer.shared.common.clock.clone(), *at);
         }
@@ -98,12 +98,12 @@ impl Run {
         // The new clock still stands at the run's beginning.
         committer.clock.catch_up();
         for (child, at) in &committer.state.children {
-            committer.shared.family().recall(child.clone(), *at);
+            committer.shared.child_registry().recall(child.clone(), *at);
         }
         if committer.state.end().is_some() {
             return Ok(Derived(derived));
         }
-        committer.state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
+        committer.state.effects.remove_attempts_of(retries.iter().map(|(execution, _)| *execution));
         for (execution, due) in retries {
             let left = due.duration_since(self.driver.committer.clock.wall()).unwrap_or_default();
             self.driver.attempt_after(left, execution);
@@ -118,12 +118,12 @@ impl Run {
             std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
         }
         if self.driver.committer.journal_error().is_none() {
-            self.driver.committer.shared.goes_on();
+            self.driver.committer.shared.announce_resumed();
         }
     }
 
     /// Finishes an ended run from its journal, without driving it.
-    pub(crate) fn look_back(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
+    pub(crate) fn finish_from_journal(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         let _ = self.resume(records)?;
         self.stop();
         if let Some(Record::RunEnded { status, error, step, .. }) = records.last() {

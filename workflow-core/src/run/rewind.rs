@@ -38,9 +38,9 @@ use super::driver::Driver;
 use super::executor::Executor;
 use super::host::Host;
 use super::journal::ReadBack;
-use super::pending::{PendingBatch, PendingWhat};
+use super::pending::{PendingBatch, PendingKind};
 use super::resume::unlimited;
-use super::state::{Batch, Begins, Replay, Replayed, RunState};
+use super::state::{Batch, EffectKind, Replay, Replayed, RunState};
 use crate::display::Display;
 use crate::error::StepError;
 use crate::id::{ExecutionId, RunStatus, TimerId};
@@ -62,7 +62,7 @@ impl Driver {
         if can_fail_alone {
             journal.read_back(&shared.id, why);
         } else {
-            self.stop_unkept(Some(why));
+            self.stop_after_journal_failure(Some(why));
         }
     }
 
@@ -81,7 +81,7 @@ impl Driver {
         match journal.poll_read_back(&shared.id, cx, |record| with_value(record, state)) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(back)) => self.rewind(back),
-            Poll::Ready(Err(why)) => self.stop_unkept(Some(why)),
+            Poll::Ready(Err(why)) => self.stop_after_journal_failure(Some(why)),
         }
         Poll::Ready(())
     }
@@ -96,13 +96,13 @@ impl Driver {
         let (Some(Replayed { mut state, retries, derived }), Some(journal)) =
             (replayed, committer.journal.as_deref_mut())
         else {
-            return self.stop_unkept(Some(refused));
+            return self.stop_after_journal_failure(Some(refused));
         };
         // From here on the journal ends where the store has it.
         let unwritten = Unwritten::of(journal.written(), journal.rewind());
         // The event that woke the run was refused, or enters again.
         if committer.shared.status() == RunStatus::Running {
-            journal.note_going_on();
+            journal.note_running_again();
         }
         let pending = std::mem::take(&mut committer.pending);
         let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
@@ -113,7 +113,7 @@ impl Driver {
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
-        state.effects.begun_before(retries.iter().map(|(execution, _)| *execution));
+        state.effects.remove_attempts_of(retries.iter().map(|(execution, _)| *execution));
         // In flight or answered: not begun a second time.
         let again = continuing.remove_begun(&mut state, &answered);
         *committer.state = state;
@@ -134,7 +134,7 @@ impl Driver {
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The execution has waited for its next attempt already.
-            self.committer.state.queue_effect(Begins::Attempt(execution));
+            self.committer.state.queue_effect(EffectKind::Attempt(execution));
         }
     }
 }
@@ -144,7 +144,7 @@ fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[
     let state = RunState::new(&host.table, unlimited(&host.table, records));
     let mut replay = Replay::new(Arc::clone(host), state, began_at);
     replay.recall(records);
-    replay.know_failures_of(live);
+    replay.use_errors_of(live);
     replay.take(records).ok()?;
     Some(replay.finish())
 }
@@ -174,10 +174,10 @@ impl Continuing<'_> {
         let unbegun = self.admission.unbegun(self.live);
         let mut continuing: FxHashSet<ExecutionId> = self.executor.executions().collect();
         continuing.extend(self.executor.returned_executions());
-        continuing.extend(self.admission.deferred().filter_map(Begins::execution));
+        continuing.extend(self.admission.deferred().filter_map(EffectKind::execution));
         let mut again = Vec::new();
         state.change_effects(|state, begins| match &begins {
-            Begins::Execution(_) | Begins::Attempt(_) => {
+            EffectKind::Execution(_) | EffectKind::Attempt(_) => {
                 let execution = begins.execution()?;
                 // Its result will come, or is pending.
                 if continuing.contains(&execution) || answered.has(execution) {
@@ -185,16 +185,16 @@ impl Continuing<'_> {
                 }
                 // It waited for its turn, so its first attempt is still to come.
                 if unbegun.contains(&execution) {
-                    return state.start_of(execution).map(Begins::Execution);
+                    return state.start_of(execution).map(EffectKind::Execution);
                 }
                 again.push(execution);
-                Some(Begins::Attempt(execution))
+                Some(EffectKind::Attempt(execution))
             }
-            Begins::Question(candidate) => {
+            EffectKind::Precondition(candidate) => {
                 let is_asked = self.executor.asks(*candidate) || answered.questions.contains(candidate);
                 (!is_asked).then_some(begins)
             }
-            Begins::Wait => Some(begins),
+            EffectKind::Wait => Some(begins),
         });
         again
     }
@@ -216,13 +216,13 @@ impl Rewind<'_> {
         for PendingBatch { end, what } in pending {
             match what {
                 // The entry follows by itself again, if it still does.
-                PendingWhat::Derived(_) => {}
-                PendingWhat::Asked(asked) => {
+                PendingKind::Derived(_) => {}
+                PendingKind::Question(asked) => {
                     if let Some(command) = asked(false) {
                         self.driver.handle_command(command);
                     }
                 }
-                PendingWhat::Batch { batch, done, shown, .. } => {
+                PendingKind::Batch { batch, done, shown, .. } => {
                     let records = self.unwritten.between(from, end);
                     let set: Vec<TimerId> = records.iter().filter_map(Record::timer_set).collect();
                     if let Some(batch) = self.unwritten.renumbered(batch.recordable(records)) {
@@ -235,7 +235,7 @@ impl Rewind<'_> {
             }
             from = end;
         }
-        if let Some(PendingBatch { what: PendingWhat::Batch { batch, done, shown, .. }, .. }) = first {
+        if let Some(PendingBatch { what: PendingKind::Batch { batch, done, shown, .. }, .. }) = first {
             self.driver.advance(&mut usize::MAX.clone());
             self.dismiss(batch, done, shown.as_deref(), refused);
         }
@@ -298,7 +298,7 @@ impl Rewind<'_> {
     }
 }
 
-impl PendingWhat {
+impl PendingKind {
     /// Whether its execution or its sender fails if the store refuses it, instead of the run.
     fn can_fail_alone(&self) -> bool {
         match self {
@@ -356,10 +356,10 @@ struct PendingAnswers {
 
 impl PendingAnswers {
     /// Collects the results in the pending batches, in order: a later batch replaces an earlier one.
-    fn by<'a>(pending: impl Iterator<Item = &'a PendingWhat>) -> Self {
+    fn by<'a>(pending: impl Iterator<Item = &'a PendingKind>) -> Self {
         let mut answered = Self::default();
         for what in pending {
-            let PendingWhat::Batch { batch, .. } = what else { continue };
+            let PendingKind::Batch { batch, .. } = what else { continue };
             match batch {
                 Batch::Succeeded { execution, .. } | Batch::Failed { execution, .. } => {
                     answered.retried.remove(execution);
@@ -403,7 +403,7 @@ fn with_value(record: Record, live: &RunState) -> Record {
 mod tests {
     use super::*;
     use crate::event::AnyEvent;
-    use crate::run::alone::{Alone, Begin, Draft, WRITE};
+    use crate::run::bare_run::{BareRun, Begin, Draft, WRITE};
     use crate::run::pending::Logged;
     use crate::run::state::Stop;
 
@@ -447,16 +447,16 @@ mod tests {
         assert!(timers(8, 8).is_empty() && timers(9, 11).is_empty());
     }
 
-    fn entered(batch: Batch, done: Option<Done>) -> PendingWhat {
-        PendingWhat::Batch { batch, logged: None, done, shown: None }
+    fn entered(batch: Batch, done: Option<Done>) -> PendingKind {
+        PendingKind::Batch { batch, logged: None, done, shown: None }
     }
 
     #[test]
     fn pending_batches_tell_which_executions_and_preconditions_have_results() {
-        let run = Alone::new();
+        let run = BareRun::new();
         let retried = |execution| {
             let class = crate::error::ErrorClass::Tool;
-            Alone::retried(ExecutionId(execution), class, std::time::Duration::ZERO)
+            BareRun::retried(ExecutionId(execution), class, std::time::Duration::ZERO)
         };
         let answer = (CandidateId(9), run.step("send"), Ok(true));
         let (candidate, step, answer) = answer;
@@ -466,7 +466,7 @@ mod tests {
             entered(retried(3), None),
             entered(run.returned(ExecutionId(3), Draft), None),
             entered(Batch::Answered { candidate, step, answer }, None),
-            PendingWhat::Derived(Logged { by: None, first: crate::id::Seq(1), count: 1 }),
+            PendingKind::Derived(Logged { by: None, first: crate::id::Seq(1), count: 1 }),
         ];
         let answered = PendingAnswers::by(pending.iter());
         assert!([1, 2, 3].into_iter().all(|execution| answered.has(ExecutionId(execution))));
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn only_a_batch_of_an_execution_or_a_sender_can_fail_alone() {
-        let run = Alone::new();
+        let run = BareRun::new();
         let (done, _hears) = tokio::sync::oneshot::channel();
         assert!(entered(run.returned(WRITE, Draft), None).can_fail_alone());
         assert!(entered(run.received(), Some(done)).can_fail_alone());

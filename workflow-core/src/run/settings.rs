@@ -32,8 +32,8 @@ pub(crate) struct RunSettings {
 impl RunSettings {
     /// The settings for this kind of store. A run without a journal is never unloaded, because its memory is
     /// all that there is of it.
-    pub(crate) fn kept(mut self, is_kept: bool, serialises: bool) -> Self {
-        self.idle_timeout = self.idle_timeout.filter(|_| is_kept);
+    pub(crate) fn kept(mut self, is_durable: bool, serialises: bool) -> Self {
+        self.idle_timeout = self.idle_timeout.filter(|_| is_durable);
         self.events.serialises = serialises;
         self
     }
@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn events_are_checked_as_the_store_needs_it() {
-        let checks = |is_kept, serialises| RunSettings::default().kept(is_kept, serialises).events.serialises;
+        let checks =
+            |is_durable, serialises| RunSettings::default().kept(is_durable, serialises).events.serialises;
         assert_eq!((checks(true, true), checks(true, false), checks(false, false)), (true, false, false));
     }
 }

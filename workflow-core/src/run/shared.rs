@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{Common, Contexts, Finished, PrivateThread, RunExtras, Signals, StatusCell};
+use super::{Contexts, EngineParts, Finished, PrivateThread, RunExtras, Signals, StatusCell};
 use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::{Display, DisplayHub, DisplayItem, Shown};
@@ -15,7 +15,7 @@ use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ThreadId};
 use crate::observe::Observed;
 use crate::outcome::RunError;
 use crate::report::RunReport;
-use crate::run::{Birth, Family};
+use crate::run::{ChildRegistry, ParentLink};
 use crate::store::StoreError;
 use crate::table::DependencyTable;
 
@@ -23,7 +23,7 @@ use crate::table::DependencyTable;
 /// use.
 pub(crate) struct RunShared {
     pub(crate) id: RunId,
-    pub(crate) common: Arc<Common>,
+    pub(crate) common: Arc<EngineParts>,
     pub(crate) table: Arc<DependencyTable>,
     /// The limit on the run's active time.
     pub(crate) timeout: Option<Duration>,
@@ -34,7 +34,7 @@ pub(crate) struct RunShared {
     pub(crate) shown: Shown,
     pub(crate) cancellations: Cancellations,
     /// Created for the first child.
-    pub(crate) children: OnceLock<Arc<Family>>,
+    pub(crate) children: OnceLock<Arc<ChildRegistry>>,
     /// The result of the run. Set before the status says that the run has ended.
     pub(crate) finished: OnceLock<Box<Finished>>,
 }
@@ -45,7 +45,7 @@ impl RunShared {
         thread: Option<ThreadId>,
         timeout: Option<Duration>,
         table: Arc<DependencyTable>,
-        common: Arc<Common>,
+        common: Arc<EngineParts>,
         extras: RunExtras,
     ) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl RunShared {
         self.extras.as_ref().map_or(&NONE, |extras| &extras.metadata)
     }
 
-    pub(crate) fn birth(&self) -> Option<&Birth> {
+    pub(crate) fn parent_link(&self) -> Option<&ParentLink> {
         self.extras.as_ref()?.birth.as_ref()
     }
 
@@ -108,7 +108,7 @@ impl RunShared {
         if self.has_private_thread() {
             return Some(PrivateThread::of(self));
         }
-        self.birth()?.private_thread.as_ref().filter(|lent| lent.is(self.thread())).cloned()
+        self.parent_link()?.private_thread.as_ref().filter(|lent| lent.is(self.thread())).cloned()
     }
 
     pub(crate) fn config(&self, of: TypeId) -> Option<Arc<dyn Any + Send + Sync>> {
@@ -158,7 +158,7 @@ impl RunShared {
     }
 
     /// Announces a run that an earlier process started, unless it was announced before.
-    pub(super) fn goes_on(&self) {
+    pub(super) fn announce_resumed(&self) {
         if self.status.begin() {
             self.tell(|| Observed::RunResumed);
             self.status.look_again();
@@ -166,7 +166,7 @@ impl RunShared {
     }
 
     /// Announces a run that was loaded again after it was unloaded.
-    pub(super) fn loaded(&self) {
+    pub(super) fn announce_loaded(&self) {
         self.status.begin();
         if self.status() != RunStatus::Waiting {
             self.status.set(RunStatus::Waiting);
@@ -193,7 +193,7 @@ impl RunShared {
     pub(crate) fn cancel(self: &Arc<Self>, reason: &Arc<str>) {
         self.note_cancel(reason);
         if let Some(engine) = self.common.engine().filter(|_| self.finished.get().is_none()) {
-            engine.note_left(Arc::clone(self));
+            engine.deliver_signal(Arc::clone(self));
         }
     }
 
@@ -203,8 +203,8 @@ impl RunShared {
     }
 
     /// Whether this run or one above it was resumed. Its children may then have journals already.
-    pub(crate) fn is_of_resumed(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.is_of_resumed())
+    pub(crate) fn may_have_earlier_children(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.may_have_earlier_children())
     }
 
     pub(crate) fn status(&self) -> RunStatus {
@@ -216,7 +216,7 @@ impl RunShared {
         self.extras.as_ref()?.parent()
     }
 
-    pub(crate) fn family(&self) -> &Arc<Family> {
+    pub(crate) fn child_registry(&self) -> &Arc<ChildRegistry> {
         self.children.get_or_init(Arc::default)
     }
 
@@ -291,7 +291,7 @@ mod tests {
     use crate::engine::fixtures::greeter;
 
     fn run(extras: RunExtras) -> RunShared {
-        let common = Arc::new(Common::without_engine(EngineClock::default()));
+        let common = Arc::new(EngineParts::without_engine(EngineClock::default()));
         RunShared::new("r".into(), None, None, Arc::clone(&greeter().table), common, extras)
     }
 
@@ -303,16 +303,16 @@ mod tests {
     #[test]
     fn a_resumed_run_is_announced_once() {
         let run = run(RunExtras::default()).restored(false, None).resumed(None);
-        assert!(run.is_of_resumed() && !run.has_private_thread() && !run.has_begun());
+        assert!(run.may_have_earlier_children() && !run.has_private_thread() && !run.has_begun());
         assert!(run.status.begun().now_or_never().is_none());
-        run.goes_on();
+        run.announce_resumed();
         assert_eq!(run.status.begun().now_or_never(), Some(true));
     }
 
     #[test]
     fn a_loaded_run_waits() {
         let run = run(RunExtras::default());
-        run.loaded();
+        run.announce_loaded();
         assert_eq!((run.has_begun(), run.status()), (true, RunStatus::Waiting));
     }
 
@@ -328,7 +328,7 @@ mod tests {
     fn the_outcome_is_there_once_the_run_has_ended() {
         let run = run(RunExtras::default());
         assert!(run.outcome().now_or_never().is_none());
-        crate::run::give_up(&run, RunError::Abandoned);
+        crate::run::end_unloaded(&run, RunError::Abandoned);
         assert!(matches!(run.outcome().now_or_never(), Some(Err(RunError::Abandoned))));
         assert_eq!(run.status(), RunStatus::Cancelled);
     }

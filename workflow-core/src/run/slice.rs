@@ -193,7 +193,7 @@ impl<'a> Slice<'a> {
 
     /// Cancels a child whose parent does not want it any more.
     fn read_parent_cancel(&mut self, cx: &mut Context<'_>) {
-        let Some(birth) = self.driver.committer.shared.birth() else { return };
+        let Some(birth) = self.driver.committer.shared.parent_link() else { return };
         // A parent signals the detach before the cancel.
         if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_detaching() {
             let reason = birth.why_unwanted();
@@ -207,7 +207,7 @@ impl<'a> Slice<'a> {
         let Committer { journal, shared, state, .. } = &mut self.driver.committer;
         let (Some(journal), Some(why)) = (journal, shared.signals.child_store_failure()) else { return };
         if state.end().is_none() && journal.fail_if_idle(why) {
-            self.driver.stop_unkept(None);
+            self.driver.stop_after_journal_failure(None);
         }
     }
 }

@@ -8,7 +8,9 @@ use tracing::Span;
 use super::{Finished, RunShared};
 use crate::error::StepError;
 use crate::id::{ExecutionId, ScopeId};
-use crate::observe::trace_spans::{Ended, execution_span, note_execution, note_retry, note_run, run_span};
+use crate::observe::trace_spans::{
+    ExecutionEnd, execution_span, note_execution, note_retry, note_run, run_span,
+};
 
 /// The open spans of a run. All are disabled if no observer wants spans.
 #[derive(Debug)]
@@ -56,7 +58,7 @@ impl Spans {
 
     /// Records the outcome on the span of an execution, and closes it.
     #[inline]
-    pub(super) fn end(&mut self, execution: ExecutionId, ended: Ended<'_>) {
+    pub(super) fn end(&mut self, execution: ExecutionId, ended: ExecutionEnd<'_>) {
         if self.executions.is_empty() {
             return;
         }

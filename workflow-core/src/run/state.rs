@@ -66,7 +66,7 @@ mod trace;
 
 pub(super) use active::ActiveTime;
 pub(super) use batch::{Applied, Batch, Returned, ReturnedBatch, Stop};
-pub(super) use effects::{Begins, Effect, Effects};
+pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use log::{BranchRecord, Log, bound_input};
 pub(super) use replay::{Contradiction, Replay, Replayed};
 pub(super) use timers::{DueEvent, TimerQueue};
@@ -379,9 +379,9 @@ impl RunState {
             match queued {
                 QueuedAction::Start(start) => {
                     self.trace.schedule(start.execution, self.now);
-                    self.queue_effect(Begins::Execution(start));
+                    self.queue_effect(EffectKind::Execution(start));
                 }
-                QueuedAction::Ask(candidate) => self.queue_effect(Begins::Question(candidate)),
+                QueuedAction::Ask(candidate) => self.queue_effect(EffectKind::Precondition(candidate)),
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
@@ -391,8 +391,8 @@ impl RunState {
                 // The driver compares its questions with the scheduler's when it takes the list.
                 QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
-                    self.active.rest(self.now);
-                    self.queue_effect(Begins::Wait);
+                    self.active.pause(self.now);
+                    self.queue_effect(EffectKind::Wait);
                 }
                 // The driver reads the end from the state, and knows which batches it applied.
                 QueuedAction::Said(_) => {}
@@ -402,13 +402,13 @@ impl RunState {
     }
 
     /// Queues an effect. It begins once the store has the journal up to the present end.
-    pub(super) fn queue_effect(&mut self, begins: Begins) {
+    pub(super) fn queue_effect(&mut self, begins: EffectKind) {
         self.effects.push_back(Effect { after: self.position, begins });
     }
 
     /// Takes the oldest effect that is still wanted, if the store has the journal up to its position.
     /// Discards unwanted effects on the way. `written` is `None` without a store.
-    pub(super) fn next_effect(&mut self, written: Option<Position>) -> Option<Begins> {
+    pub(super) fn next_effect(&mut self, written: Option<Position>) -> Option<EffectKind> {
         if self.end().is_some() { None } else { self.effects.next(written, &self.scheduler) }
     }
 
@@ -419,7 +419,7 @@ impl RunState {
     }
 
     /// Whether there is still a reason to begin the effect.
-    pub(super) fn is_wanted(&self, begins: &Begins) -> bool {
+    pub(super) fn is_wanted(&self, begins: &EffectKind) -> bool {
         begins.is_wanted(&self.scheduler)
     }
 

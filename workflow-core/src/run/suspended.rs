@@ -5,7 +5,7 @@
 //! Run ──suspend──▶ Suspended ──news (command, cancel)──▶ restore ──▶ Run
 //! ```
 //!
-//! Only a run without a journal is suspended; one with a journal is [unloaded](super::release). Nothing may
+//! Only a run without a journal is suspended; one with a journal is [unloaded](super::unload). Nothing may
 //! be in flight, pending, deferred or timed, so the compact form needs no executor, no alarms and no effects.
 //! The task of the run stays.
 
@@ -18,12 +18,12 @@ use super::clock::{RunClock, SuspendedClock};
 use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::driver::Driver;
-use super::held_state::HeldState;
 use super::host::Host;
 use super::meter::Meter;
-use super::seat::Seat;
+use super::run_permit::RunPermit;
 use super::shared::RunShared;
 use super::state::SuspendedState;
+use super::state_box::StateBox;
 use super::telemetry::Telemetry;
 
 /// A waiting run with at most this many events in its log frees memory that it may need again soon.
@@ -40,7 +40,7 @@ struct Parts {
     shared: Arc<RunShared>,
     host: Arc<Host>,
     state: SuspendedState,
-    seat: (Option<Box<Seat>>, usize),
+    permit: (Option<Box<RunPermit>>, usize),
     meter: Meter,
     check: Option<Box<ReplayCheck>>,
     clock: SuspendedClock,
@@ -56,10 +56,11 @@ impl Run {
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
         // Few events: the log is moved at each suspension.
         let is_short = state.scheduler.last_seq().0 <= SHORT;
-        let is_quiet = executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.is_plain();
+        let is_quiet =
+            executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.allows_suspension();
         let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
         // No parent and no children, whose ends the run would have to handle.
-        let is_alone = shared.birth().is_none() && shared.children.get().is_none();
+        let is_alone = shared.parent_link().is_none() && shared.children.get().is_none();
         // Spans would be lost, and unread signals need the run.
         let is_watched = shared.common.observers.wants_spans() || shared.signals.has_news();
         is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()
@@ -74,7 +75,7 @@ impl Run {
             shared: Arc::clone(shared),
             host: Arc::clone(host),
             state: state.suspend(),
-            seat: admission.take_seat(),
+            permit: admission.take_permit(),
             meter: telemetry.meter.take(),
             check: telemetry.check.take(),
             clock: clock.suspend(),
@@ -111,11 +112,12 @@ impl Suspended {
 impl Parts {
     /// Builds the run again, with a new executor and new alarms.
     fn restore(self: Box<Self>) -> Box<Run> {
-        let Self { shared, host, state, seat: (seat, most), meter, check, clock } = *self;
+        let Self { shared, host, state, permit: (permit, most), meter, check, clock } = *self;
         let state = state.restore(Arc::clone(&host.table));
         let clock = RunClock::restore(shared.common.clock.clone(), &clock);
-        let (admission, telemetry) = (Admission::of_seat(seat, most), Telemetry::unspanned(meter, check));
-        Run::of(host, admission, Committer::new(shared, HeldState::of(state), telemetry, clock))
+        let (admission, telemetry) =
+            (Admission::with_permit(permit, most), Telemetry::unspanned(meter, check));
+        Run::of(host, admission, Committer::new(shared, StateBox::of(state), telemetry, clock))
     }
 }
 

@@ -13,7 +13,7 @@ use super::state::RunState;
 use crate::error::StepError;
 use crate::id::{ExecutionId, Seq};
 use crate::observe::Observed;
-use crate::observe::trace_spans::Ended;
+use crate::observe::trace_spans::ExecutionEnd;
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{Cause, ExecutionStart};
 use crate::store::Record;
@@ -100,7 +100,7 @@ impl Telemetry {
 
     /// Closes the span of an execution and counts its end.
     #[inline]
-    fn ended(&mut self, state: &RunState, execution: ExecutionId, ended: Ended<'_>) {
+    fn ended(&mut self, state: &RunState, execution: ExecutionId, ended: ExecutionEnd<'_>) {
         self.spans.end(execution, ended);
         self.count(state, execution, ended, || state.trace.took(execution));
     }
@@ -110,7 +110,7 @@ impl Telemetry {
         &mut self,
         state: &RunState,
         execution: ExecutionId,
-        ended: Ended<'_>,
+        ended: ExecutionEnd<'_>,
         took: impl FnOnce() -> Duration,
     ) {
         if cfg!(feature = "metrics")
@@ -123,7 +123,7 @@ impl Telemetry {
     /// Reports an execution whose batch is in the log.
     #[inline]
     pub(super) fn succeeded(&mut self, shared: &RunShared, state: &RunState, execution: ExecutionId) {
-        self.ended(state, execution, Ended::Succeeded);
+        self.ended(state, execution, ExecutionEnd::Succeeded);
         shared.tell(|| Observed::ExecutionSucceeded {
             execution,
             step: name_of(state, execution),
@@ -138,8 +138,8 @@ impl Telemetry {
         execution: ExecutionId,
         (error, not_retried, took): (&StepError, NotRetried, Duration),
     ) {
-        self.spans.end(execution, Ended::Failed(error));
-        self.count(state, execution, Ended::Failed(error), || took);
+        self.spans.end(execution, ExecutionEnd::Failed(error));
+        self.count(state, execution, ExecutionEnd::Failed(error), || took);
         shared.tell(|| Observed::ExecutionFailed {
             execution,
             step: name_of(state, execution),
@@ -151,7 +151,7 @@ impl Telemetry {
     }
 
     pub(super) fn dropped(&mut self, shared: &RunShared, state: &RunState, execution: ExecutionId) {
-        self.ended(state, execution, Ended::Dropped);
+        self.ended(state, execution, ExecutionEnd::Dropped);
         shared.tell(|| Observed::ExecutionDropped { execution, step: name_of(state, execution) });
     }
 
@@ -163,7 +163,7 @@ impl Telemetry {
         execution: ExecutionId,
         events: Vec<&'static str>,
     ) {
-        self.ended(state, execution, Ended::Refused);
+        self.ended(state, execution, ExecutionEnd::Refused);
         let step = name_of(state, execution);
         shared.tell(|| Observed::CommitRefused { execution, step, events });
     }
@@ -229,24 +229,24 @@ fn name_of(state: &RunState, execution: ExecutionId) -> Arc<str> {
 mod tests {
     use super::*;
     use crate::error::ErrorClass;
-    use crate::run::alone::{Alone, Begin, Done, Draft, WRITE};
-    use crate::run::state::Begins;
+    use crate::run::bare_run::{BareRun, Begin, Done, Draft, WRITE};
+    use crate::run::state::EffectKind;
 
     const AT: Duration = Duration::ZERO;
 
-    fn telemetry(run: &Alone) -> Telemetry {
+    fn telemetry(run: &BareRun) -> Telemetry {
         Telemetry::new(&run.shared, Meter::new(&run.host.table.name))
     }
 
     /// The start of `write`.
-    fn start(run: &mut Alone) -> ExecutionStart {
-        let Some(Begins::Execution(start)) = run.state.next_effect(None) else { panic!("it is due") };
+    fn start(run: &mut BareRun) -> ExecutionStart {
+        let Some(EffectKind::Execution(start)) = run.state.next_effect(None) else { panic!("it is due") };
         start
     }
 
     #[test]
     fn observers_learn_of_each_attempt_and_how_it_ended() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         let (mut telemetry, start) = (telemetry(&run), start(&mut run));
         telemetry.began(&run.shared, &run.state, &start);
         let failed =
@@ -267,7 +267,7 @@ mod tests {
     // S2
     #[test]
     fn an_event_that_is_shown_too_is_shown_once_it_is_in_the_log() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         let telemetry = telemetry(&run);
         telemetry.logged(&run.shared, &run.state, Seq(1), run.event::<Begin>());
         assert_eq!(run.seen.take(), ["EventLogged Begin"]);
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn only_steps_with_a_precondition_report_answers() {
-        let run = Alone::begun();
+        let run = BareRun::begun();
         for step in ["write", "send"] {
             Telemetry::answered(&run.shared, &run.state, (run.step(step), Seq(1)), Some(true));
         }
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_check_and_spans_reports_all_the_same() {
-        let mut run = Alone::begun();
+        let mut run = BareRun::begun();
         let mut telemetry = Telemetry::unspanned(Meter::new(&run.host.table.name), None);
         telemetry.compare(&run.state);
         telemetry.journaled(&[]);

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use super::RunShared;
-use super::held_state::HeldState;
 use super::state::{BranchRecord, RunState, TraceEntry, TraceState, bound_input};
+use super::state_box::StateBox;
 use super::waiting::Deferred;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
@@ -20,22 +20,22 @@ use crate::table::StepIndex;
 
 /// The state of an ended run, with its report and explanation once someone asked for them.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    past: Past,
+pub(crate) struct EndedState {
+    past: FinalState,
     report: OnceLock<Arc<RunReport>>,
     explanation: OnceLock<Arc<Explanation>>,
 }
 
 /// The state of a run at its end.
 #[derive(Debug)]
-pub(super) struct Past {
+pub(super) struct FinalState {
     pub(super) status: RunStatus,
-    pub(super) state: HeldState,
+    pub(super) state: StateBox,
     pub(super) began_at: SystemTime,
 }
 
-impl Kept {
-    pub(super) fn new(past: Past) -> Self {
+impl EndedState {
+    pub(super) fn new(past: FinalState) -> Self {
         Self { past, report: OnceLock::new(), explanation: OnceLock::new() }
     }
 
@@ -48,7 +48,7 @@ impl Kept {
     }
 }
 
-impl Past {
+impl FinalState {
     fn view<'a>(&'a self, run: &'a RunShared) -> View<'a> {
         let Self { status, state, began_at } = self;
         View { run, status: *status, state, deferred: None, began_at: *began_at }

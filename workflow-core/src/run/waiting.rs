@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::admission::Admission;
-use super::places::Gate;
+use super::permits::Limit;
 use super::state::{RunState, bound_input};
 use crate::id::ExecutionId;
 use crate::report::{WaitingExecution, WaitsFor};
@@ -19,7 +19,7 @@ pub(super) struct Deferred<'a> {
     /// The limit on executions of the run, if it is reached.
     full: Option<usize>,
     /// The limit at which the run waits for a permit, if it does.
-    gate: Option<&'a Gate>,
+    gate: Option<&'a Limit>,
     unbegun: FxHashSet<ExecutionId>,
     due: Vec<ExecutionStart>,
 }
@@ -29,7 +29,7 @@ impl<'a> Deferred<'a> {
         let is_wanted = |start: &&ExecutionStart| state.scheduler.is_running(start.execution);
         let due: Vec<_> = admission.due(state).filter(is_wanted).cloned().collect();
         let unbegun = due.iter().map(|start| start.execution).collect();
-        Self { full: admission.full(), gate: admission.gate(), unbegun, due }
+        Self { full: admission.full(), gate: admission.waits_at(), unbegun, due }
     }
 
     /// Whether the state has the execution as running although it has not begun.
@@ -60,7 +60,7 @@ impl<'a> Deferred<'a> {
             waits_for: match (unbegun.full, self.full) {
                 (Some(limit), _) => WaitsFor::Step { step: Arc::clone(&row.name), limit },
                 (None, Some(limit)) => WaitsFor::Run { limit },
-                (None, None) => self.gate.map_or(WaitsFor::Nothing, Gate::waits_for),
+                (None, None) => self.gate.map_or(WaitsFor::Nothing, Limit::waits_for),
             },
         }
     }

@@ -43,7 +43,7 @@ impl RunSummary {
     }
 
     /// The same run, running again.
-    pub fn going_on(self) -> Self {
+    pub fn running_again(self) -> Self {
         Self { status: RunStatus::Running, waits_for: None, ..self }
     }
 

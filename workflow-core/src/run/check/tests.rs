@@ -11,10 +11,10 @@ use crate::id::ExecutionId;
 use crate::output::FanOutPolicy;
 use crate::prelude::*;
 use crate::run::clock::RunClock;
-use crate::run::host::Unhosted;
-use crate::run::records::{Noted, Records, logged};
+use crate::run::host::UnhostedWorkflow;
+use crate::run::records::{BatchFacts, Records, logged};
 use crate::run::resume::unlimited;
-use crate::run::state::{Applied, Batch, Begins, DueEvent, Returned, ReturnedBatch};
+use crate::run::state::{Applied, Batch, DueEvent, EffectKind, Returned, ReturnedBatch};
 use crate::scheduler::Emission;
 use crate::table::{EventIndex, StepIndex};
 
@@ -120,7 +120,7 @@ struct Driven {
 impl Driven {
     /// A run that has its start event.
     fn begin<W: Workflow>(workflow: W) -> Self {
-        let (host, error) = Host::new(Unhosted::new(workflow));
+        let (host, error) = Host::new(UnhostedWorkflow::new(workflow));
         assert!(error.is_none(), "{error:?}");
         let (host, limits) = (Arc::new(host), SchedulerLimits::default());
         let clock = RunClock::start(EngineClock::default());
@@ -176,7 +176,7 @@ impl Driven {
     fn apply(&mut self, batch: Batch) -> Records {
         self.advance();
         self.check.compare(&self.state);
-        let noted = Noted::of(&batch, &self.state, &self.clock);
+        let noted = BatchFacts::of(&batch, &self.state, &self.clock);
         let applied = self.state.apply(batch, self.clock.now);
         assert!(!matches!(applied, Applied::Refused), "the run takes it");
         noted.records(&applied, &self.state)
@@ -308,7 +308,7 @@ fn answered() -> (Driven, Records) {
     run.enter(run.received(Note(1)));
     run.advance();
     let asked = std::iter::from_fn(|| run.state.next_effect(None)).find_map(|begins| match begins {
-        Begins::Question(candidate) => Some(candidate),
+        EffectKind::Precondition(candidate) => Some(candidate),
         _ => None,
     });
     let candidate = asked.unwrap();
@@ -343,7 +343,7 @@ fn the_answer_of_a_precondition_that_is_in_no_record_is_found_by_what_follows_fr
     let (mut skipped, _) = answered();
     skipped.advance();
     let batch = skipped.succeeded(1, Done);
-    let noted = Noted::of(&batch, &skipped.state, &skipped.clock);
+    let noted = BatchFacts::of(&batch, &skipped.state, &skipped.clock);
     let applied = skipped.state.apply(batch, skipped.clock.now);
     let records = noted.records(&applied, &skipped.state);
     assert_found(
@@ -368,7 +368,7 @@ fn with_timer(later: Duration) -> Option<String> {
     run.advance();
     run.check.compare(&run.state);
     // The record has the one due time, and the state the other.
-    let noted = Noted::of(&set_timer(&run, Duration::ZERO), &run.state, &run.clock);
+    let noted = BatchFacts::of(&set_timer(&run, Duration::ZERO), &run.state, &run.clock);
     let batch = set_timer(&run, later);
     let applied = run.state.apply(batch, run.clock.now);
     let records = noted.records(&applied, &run.state);

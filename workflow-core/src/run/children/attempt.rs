@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 
-use super::{Birth, Spawned};
+use super::{ParentLink, Spawned};
 use crate::display::Display;
 use crate::event::AnyEvent;
 use crate::id::{ParentRun, RunId};
 use crate::input::{AttemptChildren, CallContext};
 use crate::outcome::{RunError, StartError};
-use crate::run::{Dropped, RunOptions, RunShared, Start, begun};
+use crate::run::{DropSignal, RunOptions, RunShared, Start, begun};
 
 /// The children that one attempt has started, shared by the `Children` values of the step.
 pub(crate) struct Brood {
@@ -23,7 +23,7 @@ pub(crate) struct Brood {
     /// How many children the step asked for; the number in the next id.
     asked: AtomicU32,
     /// The drop signals of awaited children; `None` once the attempt has ended.
-    awaited: Mutex<Option<Vec<Arc<Dropped>>>>,
+    awaited: Mutex<Option<Vec<Arc<DropSignal>>>>,
 }
 
 impl Brood {
@@ -47,7 +47,7 @@ impl Brood {
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
         let (brood, options) = (Arc::clone(self), self.named(options));
         Box::pin(async move {
-            let birth = brood.birth(true);
+            let birth = brood.parent_link(true);
             let _until_here = EndOnDrop(Arc::clone(&birth.unwanted));
             brood.wait_for(&birth.unwanted)?;
             let outcome = match brood.spawn(start, options, birth).await {
@@ -73,7 +73,7 @@ impl Brood {
             if brood.has_ended() {
                 return Err(brood.ended());
             }
-            let spawned = brood.spawn(start, options, brood.birth(false)).await;
+            let spawned = brood.spawn(start, options, brood.parent_link(false)).await;
             if let Err(error @ StartError::Elsewhere { .. }) = &spawned {
                 brood.run.stops_after_child(&error.clone().into());
             }
@@ -88,29 +88,29 @@ impl Brood {
         })
     }
 
-    fn birth(&self, awaited: bool) -> Birth {
-        Birth::of(&self.run, self.names.clone(), awaited, self.display.clone())
+    fn parent_link(&self, awaited: bool) -> ParentLink {
+        ParentLink::of(&self.run, self.names.clone(), awaited, self.display.clone())
     }
 
     async fn spawn(
         &self,
         start: Start,
         mut options: RunOptions,
-        birth: Birth,
+        birth: ParentLink,
     ) -> Result<Spawned, StartError> {
         let engine = self.run.common.engine().ok_or_else(|| self.ended())?;
         // A private thread ends with the parent, so an independent child does not share it.
         if birth.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
-        if birth.is_of_resumed {
+        if birth.may_have_earlier_children {
             engine.find_child(start, options, birth).await
         } else {
             engine.start_child(start, options, birth)
         }
     }
 
-    fn wait_for(&self, unwanted: &Arc<Dropped>) -> Result<(), StartError> {
+    fn wait_for(&self, unwanted: &Arc<DropSignal>) -> Result<(), StartError> {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         awaited.as_mut().ok_or_else(|| self.ended())?.push(Arc::clone(unwanted));
         Ok(())
@@ -160,7 +160,7 @@ async fn outcome(spawned: Spawned) -> Result<AnyEvent, RunError> {
 }
 
 /// Signals an awaited child that its future was dropped. A child that has ended ignores the signal.
-struct EndOnDrop(Arc<Dropped>);
+struct EndOnDrop(Arc<DropSignal>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {

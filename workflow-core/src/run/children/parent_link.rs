@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::display::Display;
 use crate::id::{ChildRun, ParentRun, RunId, RunStatus, ThreadId};
 use crate::outcome::{RunError, SendError, StartError};
-use crate::run::{Dropped, PrivateThread, RunOptions, RunShared, Start};
+use crate::run::{DropSignal, PrivateThread, RunOptions, RunShared, Start};
 use crate::store::StoreError;
 
 /// The engine, for runs: they hold it weakly and call it through this trait.
@@ -18,7 +18,7 @@ pub(crate) trait HostsRuns: Send + Sync {
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
-        birth: Birth,
+        birth: ParentLink,
     ) -> Result<Spawned, StartError>;
 
     /// Starts a child of a resumed parent, or resumes the child that an earlier process began for the same execution.
@@ -26,17 +26,17 @@ pub(crate) trait HostsRuns: Send + Sync {
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
-        birth: Birth,
+        birth: ParentLink,
     ) -> BoxFuture<'static, Result<Spawned, StartError>>;
 
     /// Cancels the children that the run waited for in an earlier process and has not asked for again.
-    fn end_forsaken(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
+    fn end_orphans(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
 
     /// Loads an unloaded run. Returns whether this engine drives the run.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;
 
     /// A signal was stored for a run. If the run is unloaded, the engine loads it.
-    fn note_left(self: Arc<Self>, run: Arc<RunShared>);
+    fn deliver_signal(self: Arc<Self>, run: Arc<RunShared>);
 
     /// Clears the context of an ended run, and of its private thread.
     fn clear_contexts(self: Arc<Self>, run: RunId, thread: Option<ThreadId>) -> BoxFuture<'static, ()>;
@@ -53,13 +53,13 @@ pub(crate) struct Spawned {
 }
 
 /// A child's link to its parent. The child owns it.
-pub(crate) struct Birth {
+pub(crate) struct ParentLink {
     pub(crate) parent: ParentRun,
     /// How many runs are above the child.
     pub(crate) depth: u32,
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
-    pub(crate) unwanted: Arc<Dropped>,
+    pub(crate) unwanted: Arc<DropSignal>,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
     /// The parent's permit, if it has one to lend.
@@ -69,16 +69,16 @@ pub(crate) struct Birth {
     /// The parent's private thread, if the child shares it.
     pub(crate) private_thread: Option<PrivateThread>,
     /// Whether an earlier process may have begun the child, because its parent or a run above was resumed.
-    pub(crate) is_of_resumed: bool,
+    pub(crate) may_have_earlier_children: bool,
     /// Weak, because the parent holds its children.
     run: Weak<RunShared>,
     /// The index among the parent's children, once the child has joined.
     place: OnceLock<usize>,
 }
 
-impl Birth {
+impl ParentLink {
     pub(super) fn of(parent: &Arc<RunShared>, names: ParentRun, awaited: bool, display: Display) -> Self {
-        let above = parent.birth();
+        let above = parent.parent_link();
         Self {
             parent: names,
             depth: above.map_or(0, |birth| birth.depth) + 1,
@@ -88,7 +88,7 @@ impl Birth {
             lent: above.filter(|_| awaited).map(|birth| Arc::clone(&birth.lends)),
             lends: Arc::new(Semaphore::new(1)),
             private_thread: if awaited { parent.private_thread() } else { None },
-            is_of_resumed: parent.is_of_resumed(),
+            may_have_earlier_children: parent.may_have_earlier_children(),
             run: Arc::downgrade(parent),
             place: OnceLock::new(),
         }
@@ -103,7 +103,7 @@ impl Birth {
     pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
         let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
         let parent = self.run.upgrade().ok_or_else(ended)?;
-        let place = parent.family().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
+        let place = parent.child_registry().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
         // A child joins once.
         let _ = self.place.set(place);
         Ok(())
@@ -124,7 +124,7 @@ impl Birth {
     /// Notifies the parent that the child has ended, before anybody else.
     pub(crate) fn ended(&self, status: RunStatus) {
         let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };
-        parent.family().left(&parent, *place, status);
+        parent.child_registry().left(&parent, *place, status);
     }
 
     /// The reason for cancelling the child.
@@ -133,9 +133,9 @@ impl Birth {
     }
 }
 
-impl fmt::Debug for Birth {
+impl fmt::Debug for ParentLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Birth")
+        f.debug_struct("ParentLink")
             .field("parent", &self.parent)
             .field("depth", &self.depth)
             .finish_non_exhaustive()

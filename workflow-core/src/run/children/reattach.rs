@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::display::{Display, Forward};
 use crate::id::ParentRun;
-use crate::run::{Dropped, RunShared};
+use crate::run::{DropSignal, RunShared};
 
 /// The facts by which a child is re-attached to its parent.
 pub(crate) struct Reunion<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct Reunion<'a> {
     pub(crate) names: &'a ParentRun,
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
-    pub(crate) unwanted: Arc<Dropped>,
+    pub(crate) unwanted: Arc<DropSignal>,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
 }
@@ -35,7 +35,7 @@ impl<'a> Reunion<'a> {
     pub(crate) fn reunite(self, parent: &Arc<RunShared>, run: &Arc<RunShared>) {
         let Self { names, awaited, unwanted, display } = self;
         let child = names.child(run.id.clone(), Arc::clone(&run.table.name), awaited);
-        let family = parent.family();
+        let family = parent.child_registry();
         let joins = !family.has(&run.id);
         let place = if joins { family.join(parent, child.clone(), run, &unwanted) } else { None };
         if joins && place.is_none() {
@@ -53,7 +53,7 @@ impl<'a> Reunion<'a> {
                 run.ended().await;
             }
             if let Some((parent, place)) = parent.upgrade().zip(place) {
-                parent.family().left(&parent, place, run.status());
+                parent.child_registry().left(&parent, place, run.status());
             }
         };
         Handle::current().spawn(watched);

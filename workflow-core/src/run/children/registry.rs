@@ -15,11 +15,11 @@ use std::time::SystemTime;
 use crate::id::{ChildRun, ExecutionId, RunId, RunStatus};
 use crate::observe::Observed;
 use crate::report::ChildReport;
-use crate::run::{Dropped, RunShared};
+use crate::run::{DropSignal, RunShared};
 
 /// The children of a run. Created with the first child.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
+pub(crate) struct ChildRegistry {
     state: Mutex<State>,
     /// Whether the reports of the children were made.
     reported: AtomicBool,
@@ -47,7 +47,7 @@ struct Member {
     joined: SystemTime,
     /// `None` for an independent child that has ended: its report is not part of the parent's.
     run: Option<Arc<RunShared>>,
-    unwanted: Arc<Dropped>,
+    unwanted: Arc<DropSignal>,
     /// The child's final status; `None` while it is open.
     ended: Option<RunStatus>,
 }
@@ -68,7 +68,7 @@ impl Member {
     }
 }
 
-impl Drop for Family {
+impl Drop for ChildRegistry {
     /// Drops the runs below in a loop, because a recursive drop of deeply nested runs would overflow the stack.
     fn drop(&mut self) {
         let mut below = self.take_runs();
@@ -81,14 +81,14 @@ impl Drop for Family {
     }
 }
 
-impl Family {
+impl ChildRegistry {
     /// Adds a child and returns its index, or `None` if the run has ended.
     pub(super) fn join(
         &self,
         parent: &RunShared,
         child: ChildRun,
         run: &Arc<RunShared>,
-        unwanted: &Arc<Dropped>,
+        unwanted: &Arc<DropSignal>,
     ) -> Option<usize> {
         let mut state = self.lock();
         if state.closed {
@@ -113,7 +113,7 @@ impl Family {
         // After the lock, because a woken child may end at once.
         drop(state);
         if joins_left {
-            joins.note_leave();
+            joins.signal_detach();
         }
         Some(place)
     }
@@ -160,7 +160,7 @@ impl Family {
         // After the lock, because a woken child may end at once.
         drop(state);
         for run in left {
-            run.note_leave();
+            run.signal_detach();
         }
     }
 
@@ -182,7 +182,7 @@ impl Family {
         drop(state);
         let told = ending.into_iter().map(|(run, unwanted, why)| {
             if left {
-                run.note_leave();
+                run.signal_detach();
             }
             unwanted.tell();
             // A detached child reads the drop signal too, and ignores it.

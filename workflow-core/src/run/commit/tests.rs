@@ -1,7 +1,7 @@
 use std::task::Waker;
 
 use super::*;
-use crate::run::alone::{Alone, Begin, Draft, Seen, WRITE};
+use crate::run::bare_run::{BareRun, Begin, Draft, Seen, WRITE};
 use crate::run::meter::Meter;
 use crate::scheduler::Candidate;
 use crate::store::{MemoryStore, RunSummary};
@@ -18,13 +18,13 @@ struct Commits {
 impl Commits {
     /// A run with an empty log, with or without a journal.
     fn of(journal: Option<Journal>) -> Self {
-        let run = Alone::new();
+        let run = BareRun::new();
         let batches = vec![run.received(), run.returned(WRITE, Draft)].into_iter();
-        let (step, Alone { shared, mut state, seen, host }) = (run.step("send"), run);
+        let (step, BareRun { shared, mut state, seen, host }) = (run.step("send"), run);
         state.skip(journal.as_ref().map_or(0, Journal::queued_records));
         let telemetry = Telemetry::new(&shared, Meter::new(&host.table.name));
         let clock = RunClock::start(shared.common.clock.clone());
-        let mut committer = Committer::new(shared, HeldState::of(state), telemetry, clock);
+        let mut committer = Committer::new(shared, StateBox::of(state), telemetry, clock);
         committer.keep_journal(journal);
         Self { committer, seen, step, batches }
     }
@@ -55,7 +55,7 @@ impl Commits {
     }
 
     /// The next effect that may begin.
-    fn due(&mut self) -> Option<Begins> {
+    fn due(&mut self) -> Option<EffectKind> {
         let written = self.committer.journal.as_deref().map(Journal::written);
         self.committer.state.next_effect(written)
     }
@@ -71,7 +71,7 @@ fn without_a_store_a_batch_is_reported_at_once_and_its_only_successor_needs_no_q
     let (next, _) = run.commit();
     assert!(next.is_none(), "a precondition is asked before");
     assert_eq!(run.seen.take(), ["ExecutionSucceeded", "EventLogged Draft", "Displayed"]);
-    assert!(matches!(run.due(), Some(Begins::Question(_))));
+    assert!(matches!(run.due(), Some(EffectKind::Precondition(_))));
     assert!(run.committer.is_written_out() && run.committer.pending.is_empty());
 }
 
@@ -85,7 +85,7 @@ fn with_a_store_a_batch_is_reported_and_has_effects_once_the_store_has_it() {
     assert!(matches!(run.write(), Some(Answer::Written)));
     assert!(matches!(hears.try_recv(), Ok(Ok(()))));
     assert_eq!(run.seen.take(), ["RunStarted", "EventLogged Begin"]);
-    assert!(matches!(run.due(), Some(Begins::Execution(start)) if start.execution == WRITE));
+    assert!(matches!(run.due(), Some(EffectKind::Execution(start)) if start.execution == WRITE));
     assert!(run.committer.is_written_out() && run.write().is_none());
 }
 
@@ -147,7 +147,7 @@ fn late_events_are_refused_and_an_execution_that_returned_nothing_succeeded() {
 fn a_waiting_run_is_running_once_a_batch_enters() {
     let mut run = Commits::in_memory();
     assert!(!run.committer.note_running(), "it runs");
-    run.committer.rest();
+    run.committer.record_waiting();
     assert_eq!(run.seen.take(), ["RunWaiting"]);
     assert!(run.committer.note_running() && !run.committer.note_running());
 }
@@ -160,7 +160,7 @@ fn the_display_of_an_execution_stays_with_its_batch_until_the_store_has_it() {
     let display = |run: &Commits| Box::new(run.committer.shared.display_for(0, WRITE, 1));
     run.committer.note_shown(ExecutionId(7), display(&run));
     let shown = |run: &Commits| match run.committer.pending.back().map(|batch| &batch.what) {
-        Some(PendingWhat::Batch { shown, .. }) => shown.is_some(),
+        Some(PendingKind::Batch { shown, .. }) => shown.is_some(),
         _ => panic!("it is pending"),
     };
     assert!(!shown(&run), "it is another's");

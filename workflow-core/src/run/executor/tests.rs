@@ -5,12 +5,12 @@ use tokio::sync::oneshot;
 
 use super::*;
 
-fn poll(executor: &mut Executor) -> Option<Arrived> {
+fn poll(executor: &mut Executor) -> Option<Completion> {
     executor.poll(&mut Context::from_waker(std::task::Waker::noop()))
 }
 
 /// The completions of repeated polls, until there are none.
-fn all(executor: &mut Executor) -> Vec<Arrived> {
+fn all(executor: &mut Executor) -> Vec<Completion> {
     std::iter::from_fn(|| poll(executor)).collect()
 }
 
@@ -29,7 +29,9 @@ fn an_answer_arrives_once_its_precondition_has_it_and_belongs_to_the_step_that_w
     executor.ask(CandidateId(2), step(), Box::pin(pending()));
     assert!(poll(&mut executor).is_none() && !executor.is_empty());
     answer.send(true).unwrap();
-    let [Arrived::Check(CandidateId(1), Ok(true))] = all(&mut executor)[..] else { panic!("no answer") };
+    let [Completion::Precondition(CandidateId(1), Ok(true))] = all(&mut executor)[..] else {
+        panic!("no answer")
+    };
     assert_eq!(executor.answered(CandidateId(1)), Some(step()));
     assert_eq!(executor.answered(CandidateId(1)), None);
     assert!(!executor.is_empty(), "the other is still asked");
@@ -40,7 +42,9 @@ fn an_answer_arrives_once_its_precondition_has_it_and_belongs_to_the_step_that_w
 fn a_precondition_that_panics_answers_with_an_error() {
     let mut executor = Executor::default();
     executor.ask(CandidateId(1), step(), Box::pin(async { panic!("never ask") }));
-    let [Arrived::Check(CandidateId(1), Err(error))] = &all(&mut executor)[..] else { panic!("no answer") };
+    let [Completion::Precondition(CandidateId(1), Err(error))] = &all(&mut executor)[..] else {
+        panic!("no answer")
+    };
     assert!(error.to_string().contains("never ask"), "{error}");
 }
 
@@ -53,7 +57,7 @@ fn unwanted_preconditions_are_dropped_and_the_others_are_not() {
     executor.drop_questions(|candidate| candidate == CandidateId(2));
     assert!(executor.is_dropping());
     let arrived = all(&mut executor);
-    assert!(matches!(arrived[..], [Arrived::Dropped, Arrived::Dropped]), "{arrived:?}");
+    assert!(matches!(arrived[..], [Completion::Dropped, Completion::Dropped]), "{arrived:?}");
     executor.is_gone();
     assert!(executor.is_dropping(), "the other is still there");
     executor.is_gone();
@@ -67,14 +71,14 @@ fn a_wait_that_is_dropped_arrives_as_dropped_and_one_that_has_ended_is_not_waite
     let mut executor = Executor::default();
     let dropped = executor.wait(Due::Timeout, Box::pin(pending()));
     let ended = executor.wait(Due::Timer(SystemTime::UNIX_EPOCH), Box::pin(ready(())));
-    let [Arrived::Due(Due::Timer(at))] = all(&mut executor)[..] else { panic!("it has not ended") };
+    let [Completion::Due(Due::Timer(at))] = all(&mut executor)[..] else { panic!("it has not ended") };
     assert_eq!(at, SystemTime::UNIX_EPOCH);
     executor.drop_wait(Some(ended));
     executor.drop_wait(None);
     assert!(!executor.is_dropping());
     executor.drop_wait(Some(dropped));
     assert!(executor.is_dropping() && !executor.is_empty());
-    assert!(matches!(all(&mut executor)[..], [Arrived::Dropped]));
+    assert!(matches!(all(&mut executor)[..], [Completion::Dropped]));
     executor.is_gone();
     assert!(executor.is_empty());
 }
@@ -86,13 +90,13 @@ fn an_execution_that_waits_for_its_next_attempt_counts_until_it_is_due_or_droppe
     executor.wait_for_retry(ExecutionId(1), Box::pin(ready(())));
     executor.wait_for_retry(ExecutionId(2), Box::pin(pending()));
     assert_eq!(executor.executing(), 2);
-    let [Arrived::Due(Due::Retry(ExecutionId(1)))] = all(&mut executor)[..] else { panic!("it is due") };
+    let [Completion::Due(Due::Retry(ExecutionId(1)))] = all(&mut executor)[..] else { panic!("it is due") };
     executor.forget(ExecutionId(1));
     assert!(!executor.drop_execution(ExecutionId(1)), "it is in flight no more");
     assert!(executor.drop_execution(ExecutionId(2)));
     assert!(!executor.drop_execution(ExecutionId(2)));
     assert_eq!(executor.executing(), 0);
-    assert!(matches!(all(&mut executor)[..], [Arrived::Dropped]));
+    assert!(matches!(all(&mut executor)[..], [Completion::Dropped]));
     executor.is_gone();
     assert!(executor.is_empty());
 }
@@ -109,7 +113,7 @@ fn completions_have_their_turns_in_order_and_one_that_is_put_back_comes_first() 
     // Memory is freed only once nothing waits.
     executor.shrink();
     let turns = std::iter::from_fn(|| executor.next_completed()).map(|completion| match completion {
-        Arrived::Execution(execution, Err(_)) => execution.0,
+        Completion::Execution(execution, Err(_)) => execution.0,
         other => panic!("{other:?}"),
     });
     assert_eq!(turns.collect::<Vec<_>>(), [1, 2, 3]);

@@ -61,7 +61,7 @@ struct QueuedBatch {
 
 /// How much of the queue a write takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct WriteExtent {
     pub(super) batches: usize,
     pub(super) records: usize,
 }
@@ -95,7 +95,7 @@ impl WriteQueue {
     }
 
     /// Whether the run must take in nothing more. The part that the write under way has taken does not count.
-    pub(super) fn is_full(&self, taken: Taken) -> bool {
+    pub(super) fn is_full(&self, taken: WriteExtent) -> bool {
         self.batches.len() - taken.batches >= MOST_QUEUED
             || self.records.len() - taken.records >= MOST_RECORDS
     }
@@ -117,7 +117,7 @@ impl WriteQueue {
         let records = self.records.len() - already;
         self.end = self.end.after(records);
         let next = std::mem::take(&mut self.next);
-        let run = run.or_else(|| (next == NextBatch::Resumes).then(|| before.clone().going_on()));
+        let run = run.or_else(|| (next == NextBatch::Resumes).then(|| before.clone().running_again()));
         match self.batches.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
             // A journal without a start event could not be resumed.
             Some(first) => {
@@ -140,13 +140,13 @@ impl WriteQueue {
     }
 
     /// Lets the next batch carry a summary that says that the run runs again.
-    pub(super) fn note_going_on(&mut self) {
+    pub(super) fn note_running_again(&mut self) {
         self.next = NextBatch::Resumes;
     }
 
     /// The next write. Its summary is that of its last batch that has one, else `before`. `None` if the queue
     /// is empty.
-    pub(super) fn next_write(&self, before: &RunSummary) -> Option<(Taken, Batch)> {
+    pub(super) fn next_write(&self, before: &RunSummary) -> Option<(WriteExtent, Batch)> {
         if self.batches.is_empty() {
             return None;
         }
@@ -157,9 +157,9 @@ impl WriteQueue {
     }
 
     /// How much the next write takes.
-    fn taken_next(&self) -> Taken {
+    fn taken_next(&self) -> WriteExtent {
         let most = if self.write_singly > 0 { 1 } else { usize::MAX };
-        let (mut taken, mut bytes) = (Taken::default(), 0_usize);
+        let (mut taken, mut bytes) = (WriteExtent::default(), 0_usize);
         for batch in self.batches.iter().take(most) {
             let fits = taken.records + batch.records <= WRITE_RECORDS
                 && bytes.saturating_add(batch.bytes) <= WRITE_BYTES;
@@ -174,7 +174,7 @@ impl WriteQueue {
     }
 
     /// Removes the records that the store has taken with a write.
-    pub(super) fn wrote(&mut self, taken: Taken) {
+    pub(super) fn wrote(&mut self, taken: WriteExtent) {
         self.batches.drain(..taken.batches);
         self.records.drain(..taken.records);
         self.write_singly = self.write_singly.saturating_sub(taken.batches);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn taken(queue: &WriteQueue) -> Option<(usize, usize)> {
-        let (Taken { batches, records }, batch) = queue.next_write(&running())?;
+        let (WriteExtent { batches, records }, batch) = queue.next_write(&running())?;
         assert_eq!(batch.records.len(), records);
         Some((batches, records))
     }
@@ -233,9 +233,9 @@ mod tests {
         let mut queue = queue(&[2, 1]);
         assert_eq!((queue.end(), taken(&queue)), (Position(13), Some((2, 3))));
         queue.push([Record::RunKept { at: AT }], None, &running());
-        queue.wrote(Taken { batches: 2, records: 3 });
+        queue.wrote(WriteExtent { batches: 2, records: 3 });
         assert_eq!((queue.end(), taken(&queue)), (Position(14), Some((1, 1))));
-        queue.wrote(Taken { batches: 1, records: 1 });
+        queue.wrote(WriteExtent { batches: 1, records: 1 });
         assert_eq!((queue.records(), taken(&queue)), (0, None));
     }
 
@@ -245,7 +245,7 @@ mod tests {
         queue.write_singly(2);
         for (expected, wrote) in [(Some((1, 2)), 2), (Some((1, 1)), 1)] {
             assert_eq!(taken(&queue), expected);
-            queue.wrote(Taken { batches: 1, records: wrote });
+            queue.wrote(WriteExtent { batches: 1, records: wrote });
         }
         assert_eq!(taken(&queue), Some((2, 2)));
     }
@@ -253,11 +253,11 @@ mod tests {
     #[test]
     fn a_queue_is_full_by_batches_or_records_beyond_the_write_under_way() {
         let many = queue(&[1; MOST_QUEUED]);
-        assert!(many.is_full(Taken::default()));
-        assert!(!many.is_full(Taken { batches: 1, records: 1 }));
+        assert!(many.is_full(WriteExtent::default()));
+        assert!(!many.is_full(WriteExtent { batches: 1, records: 1 }));
         let large = queue(&[1, MOST_RECORDS]);
-        assert!(large.is_full(Taken { batches: 1, records: 1 }));
-        assert!(!large.is_full(Taken { batches: 2, records: MOST_RECORDS + 1 }));
+        assert!(large.is_full(WriteExtent { batches: 1, records: 1 }));
+        assert!(!large.is_full(WriteExtent { batches: 2, records: MOST_RECORDS + 1 }));
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         };
         let waiting = || running().waiting(crate::store::WaitingFor::default());
         assert_eq!(status(&queue, waiting()), Some(RunStatus::Waiting));
-        queue.note_going_on();
+        queue.note_running_again();
         queue.push([Record::RunKept { at: AT }], None, &waiting());
         queue.push([Record::RunKept { at: AT }], None, &waiting());
         assert_eq!(status(&queue, waiting()), Some(RunStatus::Running));

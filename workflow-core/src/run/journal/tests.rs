@@ -263,12 +263,12 @@ fn the_next_batch_of_a_woken_run_sets_its_status_to_running() {
     journal.queue_wait(Record::RunKept { at: AT }, WaitingFor::default());
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     assert_eq!(status(), RunStatus::Waiting);
-    journal.note_going_on();
+    journal.note_running_again();
     journal.queue([record("bad")]);
     assert!(matches!(write(&mut journal), Some(Answer::Refused { .. })));
     assert_eq!(status(), RunStatus::Waiting);
     journal.rewind();
-    journal.note_going_on();
+    journal.note_running_again();
     journal.queue([record("good")]);
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     assert_eq!(status(), RunStatus::Running);

@@ -21,7 +21,7 @@ impl ActiveTime {
     }
 
     /// Ends the period: the run waits since this time.
-    pub(crate) fn rest(&mut self, at: Duration) {
+    pub(crate) fn pause(&mut self, at: Duration) {
         if let Some(since) = self.since.take() {
             self.used = self.used.saturating_add(at.saturating_sub(since));
         }
@@ -35,7 +35,7 @@ impl ActiveTime {
     /// No process drove the run between these times: they do not count.
     pub(crate) fn restart(&mut self, from: Duration, to: Duration) {
         if self.since.is_some() {
-            self.rest(from);
+            self.pause(from);
             // If the clock was set back meanwhile, no time counts twice.
             self.since = Some(to.max(from));
         }
@@ -53,9 +53,9 @@ mod tests {
         active.resume(seconds(1));
         active.resume(seconds(2));
         assert_eq!(active.runs_out(seconds(10)), Some(seconds(11)));
-        active.rest(seconds(4));
+        active.pause(seconds(4));
         assert_eq!(active.runs_out(seconds(10)), None);
-        active.rest(seconds(9));
+        active.pause(seconds(9));
         active.resume(seconds(20));
         assert_eq!(active.runs_out(seconds(10)), Some(seconds(27)));
         assert_eq!(active.runs_out(seconds(2)), Some(seconds(20)), "it has run out");
@@ -68,7 +68,7 @@ mod tests {
         for _ in 0..3 {
             active.restart(Duration::MAX, Duration::ZERO);
         }
-        active.rest(Duration::MAX);
+        active.pause(Duration::MAX);
         assert_eq!(active, ActiveTime { used: Duration::MAX, since: None });
     }
 }

@@ -123,7 +123,7 @@ pub(in crate::run) enum Stop {
     Cancelled,
     TimedOut,
     /// The journal takes nothing more: the store failed, or the run is detached.
-    Unkept,
+    JournalFailed,
 }
 
 impl From<Stop> for Fact {
@@ -131,7 +131,7 @@ impl From<Stop> for Fact {
         match stop {
             Stop::Cancelled => Self::CancelRequested,
             Stop::TimedOut => Self::TimeRanOut,
-            Stop::Unkept => Self::AppendFailed,
+            Stop::JournalFailed => Self::AppendFailed,
         }
     }
 }

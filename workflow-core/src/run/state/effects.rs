@@ -25,23 +25,23 @@ use crate::store::Position;
 #[derive(Debug)]
 pub(in crate::run) struct Effect {
     pub(in crate::run) after: Position,
-    pub(in crate::run) begins: Begins,
+    pub(in crate::run) begins: EffectKind,
 }
 
 /// The kind of an effect.
 #[derive(Debug)]
-pub(in crate::run) enum Begins {
+pub(in crate::run) enum EffectKind {
     /// The first attempt of an execution.
     Execution(ExecutionStart),
     /// A later attempt of an execution, or the one that an earlier process may have begun.
     Attempt(ExecutionId),
     /// The question to a precondition.
-    Question(CandidateId),
+    Precondition(CandidateId),
     /// The run waits: nothing happens before something arrives.
     Wait,
 }
 
-impl Begins {
+impl EffectKind {
     /// The effect after an earlier process may have begun it: a first attempt becomes another attempt.
     pub(super) fn again(self) -> Self {
         if let Self::Execution(start) = self { Self::Attempt(start.execution) } else { self }
@@ -53,7 +53,7 @@ impl Begins {
         match self {
             Self::Execution(start) => scheduler.is_running(start.execution),
             Self::Attempt(execution) => scheduler.is_running(*execution),
-            Self::Question(candidate) => scheduler.asked(*candidate).is_some(),
+            Self::Precondition(candidate) => scheduler.asked(*candidate).is_some(),
             Self::Wait => scheduler.waits(),
         }
     }
@@ -63,7 +63,7 @@ impl Begins {
         match self {
             Self::Execution(start) => Some(start.execution),
             Self::Attempt(execution) => Some(*execution),
-            Self::Question(_) | Self::Wait => None,
+            Self::Precondition(_) | Self::Wait => None,
         }
     }
 }
@@ -116,7 +116,7 @@ impl Effects {
     /// Takes the oldest wanted effect, if the store has the journal up to its position. Discards unwanted
     /// ones before it. `written` is `None` without a store.
     #[inline]
-    pub(super) fn next(&mut self, written: Option<Position>, scheduler: &Scheduler) -> Option<Begins> {
+    pub(super) fn next(&mut self, written: Option<Position>, scheduler: &Scheduler) -> Option<EffectKind> {
         while let Some(effect) = self.pop_front() {
             if !effect.begins.is_wanted(scheduler) {
                 continue;
@@ -131,7 +131,7 @@ impl Effects {
     }
 
     /// Puts back an effect that may not begin now. It stays first, and the store has what it follows from.
-    pub(in crate::run) fn put_back(&mut self, begins: Begins) {
+    pub(in crate::run) fn put_back(&mut self, begins: EffectKind) {
         self.push_front(Effect { after: Position(0), begins });
     }
 
@@ -141,12 +141,12 @@ impl Effects {
     }
 
     /// Removes the begin of waiting: the run is already known to wait.
-    pub(in crate::run) fn is_known_to_wait(&mut self) {
-        self.retain(|effect| !matches!(effect.begins, Begins::Wait));
+    pub(in crate::run) fn remove_wait(&mut self) {
+        self.retain(|effect| !matches!(effect.begins, EffectKind::Wait));
     }
 
     /// Removes the attempts of these executions, because a retry timer begins them.
-    pub(in crate::run) fn begun_before(&mut self, executions: impl Iterator<Item = ExecutionId>) {
+    pub(in crate::run) fn remove_attempts_of(&mut self, executions: impl Iterator<Item = ExecutionId>) {
         let waiting: FxHashSet<ExecutionId> = executions.collect();
         self.retain(|effect| effect.begins.execution().is_none_or(|execution| !waiting.contains(&execution)));
     }
@@ -158,7 +158,7 @@ impl Effects {
     }
 
     /// Moves the first `first` effects behind all others.
-    pub(in crate::run) fn prefer_behind(&mut self, first: usize) {
+    pub(in crate::run) fn rotate_front(&mut self, first: usize) {
         if first > 0 && first < self.len() {
             if let Some(oldest) = self.first.take() {
                 self.rest.push_front(oldest);
@@ -180,12 +180,12 @@ mod tests {
     use super::*;
 
     fn effect(number: u64) -> Effect {
-        Effect { after: Position(0), begins: Begins::Attempt(ExecutionId(number)) }
+        Effect { after: Position(0), begins: EffectKind::Attempt(ExecutionId(number)) }
     }
 
     fn numbers(effects: &Effects) -> Vec<u64> {
         let number = |effect: &Effect| match effect.begins {
-            Begins::Attempt(execution) => execution.0,
+            EffectKind::Attempt(execution) => execution.0,
             _ => 0,
         };
         effects.iter().map(number).collect()
@@ -203,7 +203,7 @@ mod tests {
         effects.push_front(effect(0));
         assert_eq!((effects.len(), numbers(&effects)), (4, vec![0, 1, 2, 3]));
         let popped = effects.pop_front();
-        assert!(matches!(popped, Some(Effect { begins: Begins::Attempt(ExecutionId(0)), .. })));
+        assert!(matches!(popped, Some(Effect { begins: EffectKind::Attempt(ExecutionId(0)), .. })));
         effects.push_back(effect(4));
         effects.push_front(effect(9));
         assert_eq!(numbers(&effects), [9, 1, 2, 3, 4]);
@@ -217,17 +217,17 @@ mod tests {
     fn effects_can_be_removed_and_moved_to_the_front() {
         for popped in [false, true] {
             let mut effects = filled(0..6);
-            effects.retain(|effect| !matches!(effect.begins, Begins::Attempt(ExecutionId(0 | 3))));
+            effects.retain(|effect| !matches!(effect.begins, EffectKind::Attempt(ExecutionId(0 | 3))));
             assert_eq!(numbers(&effects), [1, 2, 4, 5]);
             if popped {
                 effects.pop_front();
-                effects.prefer_behind(1);
+                effects.rotate_front(1);
                 assert_eq!(numbers(&effects), [4, 5, 2]);
             } else {
-                effects.prefer_behind(3);
+                effects.rotate_front(3);
                 assert_eq!(numbers(&effects), [5, 1, 2, 4]);
-                effects.prefer_behind(4);
-                effects.prefer_behind(0);
+                effects.rotate_front(4);
+                effects.rotate_front(0);
                 assert_eq!(numbers(&effects), [5, 1, 2, 4]);
             }
         }
@@ -236,13 +236,13 @@ mod tests {
     #[test]
     fn an_effect_that_was_put_back_stays_first() {
         let mut effects = filled(1..4);
-        effects.is_known_to_wait();
-        effects.begun_before([ExecutionId(2)].into_iter());
-        effects.put_back(Begins::Wait);
+        effects.remove_wait();
+        effects.remove_attempts_of([ExecutionId(2)].into_iter());
+        effects.put_back(EffectKind::Wait);
         assert_eq!(numbers(&effects), [0, 1, 3]);
         effects.postpone(Position(7));
         assert!(effects.iter().all(|effect| effect.after == Position(7)));
-        effects.is_known_to_wait();
+        effects.remove_wait();
         assert_eq!(numbers(&effects), [1, 3]);
     }
 }

@@ -1,7 +1,7 @@
 //! A rewound state takes over from the later state of the same run, whose last batches are in no journal.
 //! See [`rewind`](crate::run::rewind).
 
-use super::{Begins, Effect, RunState};
+use super::{Effect, EffectKind, RunState};
 use crate::store::Position;
 
 impl RunState {
@@ -17,7 +17,10 @@ impl RunState {
     }
 
     /// Replaces each effect by what `change` returns, or removes it.
-    pub(in crate::run) fn change_effects(&mut self, mut change: impl FnMut(&Self, Begins) -> Option<Begins>) {
+    pub(in crate::run) fn change_effects(
+        &mut self,
+        mut change: impl FnMut(&Self, EffectKind) -> Option<EffectKind>,
+    ) {
         let mut effects = std::mem::take(&mut self.effects);
         while let Some(Effect { after, begins }) = effects.pop_front() {
             if let Some(begins) = change(self, begins) {

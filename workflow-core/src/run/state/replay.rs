@@ -21,7 +21,7 @@
 //! - Entries that the state logs by itself (gathers, events of caught failures) must stand behind the batch
 //!   that leads to them, before the next batch. `derived` has those that the journal has not reached.
 //! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
-//!   turns its first attempt into [`Begins::Attempt`], which is *another* attempt.
+//!   turns its first attempt into [`EffectKind::Attempt`], which is *another* attempt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use super::{Applied, Batch, Begins, Effect, RunState, Stop};
+use super::{Applied, Batch, Effect, EffectKind, RunState, Stop};
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
@@ -82,7 +82,7 @@ pub(crate) struct Contradiction {
     pub(crate) what: String,
 }
 
-type Taken<T = ()> = Result<T, String>;
+type ReplayResult<T = ()> = Result<T, String>;
 
 impl Replay {
     /// A replay of a run that began at this time, in its state before the first event.
@@ -109,7 +109,7 @@ impl Replay {
 
     /// Takes the errors of executions from the live state of the same run, because a record has only their
     /// texts.
-    pub(crate) fn know_failures_of(&mut self, live: &RunState) {
+    pub(crate) fn use_errors_of(&mut self, live: &RunState) {
         self.failures.clone_from(live.failures.executions());
     }
 
@@ -145,7 +145,7 @@ impl Replay {
         }
         // `take_results` left it out on the way: the run waits only if it waits at the end.
         if self.state.scheduler.waits() {
-            self.state.effects.push_back(Effect { after: Position(0), begins: Begins::Wait });
+            self.state.effects.push_back(Effect { after: Position(0), begins: EffectKind::Wait });
         }
         // An execution that ended since, or whose next attempt began, waits for none.
         let running = self.retries.into_iter().filter(|(id, _)| self.state.scheduler.is_running(*id));
@@ -155,7 +155,7 @@ impl Replay {
 
     /// Reads one record, with the records behind it that belong to its batch. Returns how many records these
     /// were.
-    fn take_one(&mut self, record: &Record, behind: &[Record]) -> Taken<usize> {
+    fn take_one(&mut self, record: &Record, behind: &[Record]) -> ReplayResult<usize> {
         if self.ended.is_some() {
             return Err("the run had ended".into());
         }
@@ -233,11 +233,11 @@ impl Replay {
         }
         let _ = self.state.take_dropped();
         while let Some(effect) = self.state.effects.pop_front() {
-            if matches!(effect.begins, Begins::Wait) {
+            if matches!(effect.begins, EffectKind::Wait) {
                 continue;
             }
             // A record names a question by its step, scope and trigger.
-            if let Begins::Question(id) = effect.begins
+            if let EffectKind::Precondition(id) = effect.begins
                 && let Some(candidate) = self.state.scheduler.asked(id)
             {
                 self.questions.insert((candidate.step, candidate.scope, candidate.trigger), id);
@@ -250,7 +250,7 @@ impl Replay {
     }
 
     /// Applies a batch. The journal must have every entry that followed from earlier batches.
-    fn apply(&mut self, batch: Batch, at: SystemTime) -> Taken<Applied> {
+    fn apply(&mut self, batch: Batch, at: SystemTime) -> ReplayResult<Applied> {
         self.complete();
         if let Some(seq) = self.derived.front().and_then(|seq| self.state.log.get(*seq)) {
             let name = &self.host.table.event(seq.index).name;
@@ -264,7 +264,7 @@ impl Replay {
         if let Applied::Entered(entered) = &applied
             && let Some(start) = entered.next()
         {
-            self.state.queue_effect(Begins::Execution(start));
+            self.state.queue_effect(EffectKind::Execution(start));
         }
         self.complete();
         Ok(applied)
@@ -284,19 +284,24 @@ impl Replay {
     }
 
     /// The step of that name in the present table.
-    fn step(&self, name: &str) -> Taken<StepIndex> {
+    fn step(&self, name: &str) -> ReplayResult<StepIndex> {
         let step = self.host.table.step_named(name);
         step.ok_or_else(|| format!("step `{name}` ran, which the workflow does not have any more"))
     }
 
     /// The event type of that name in the present table.
-    fn event_named(&self, name: &str) -> Taken<EventIndex> {
+    fn event_named(&self, name: &str) -> ReplayResult<EventIndex> {
         let event = self.host.table.event_named(name);
         event.ok_or_else(|| format!("event `{name}` was logged, which the workflow does not know any more"))
     }
 
     /// Decodes an event of the journal. `request` is that of a reply or an expiry.
-    fn decoded(&self, event: &RecordedEvent, index: EventIndex, request: Option<Seq>) -> Taken<AnyEvent> {
+    fn decoded(
+        &self,
+        event: &RecordedEvent,
+        index: EventIndex,
+        request: Option<Seq>,
+    ) -> ReplayResult<AnyEvent> {
         let request = request.and_then(|seq| self.state.log.get(seq)).map(|record| &record.event);
         self.host.read(event, index, request).map_err(|error| {
             format!("event `{}` was logged, which cannot be read as what it is now: {error}", event.name())
@@ -304,7 +309,7 @@ impl Replay {
     }
 
     /// Checks that the execution runs, and that step, scope and trigger are those of the record.
-    fn is_running(&mut self, execution: ExecutionId, (step, scope, trigger): Evaluated) -> Taken {
+    fn is_running(&mut self, execution: ExecutionId, (step, scope, trigger): Evaluated) -> ReplayResult {
         self.complete();
         let start = self.state.start_of(execution);
         let is_it = |start: &crate::scheduler::ExecutionStart| {
@@ -327,7 +332,7 @@ impl Replay {
         error: StepError,
         not_retried: NotRetried,
         at: SystemTime,
-    ) -> Taken {
+    ) -> ReplayResult {
         let applied = self.apply_failure(execution, error, not_retried, at)?;
         if let Applied::Entered(entered) = applied {
             self.derived.extend(entered.events().iter().map(|entry| entry.seq));
@@ -342,13 +347,13 @@ impl Replay {
         error: StepError,
         not_retried: NotRetried,
         at: SystemTime,
-    ) -> Taken<Applied> {
+    ) -> ReplayResult<Applied> {
         self.apply(Batch::Failed { execution, error, not_retried }, at)
     }
 
     /// A precondition failed and ended the run. The record names the step alone: of several open questions
     /// the oldest stands for it.
-    fn precondition_error(&mut self, step: StepIndex, error: &str, at: SystemTime) -> Taken {
+    fn precondition_error(&mut self, step: StepIndex, error: &str, at: SystemTime) -> ReplayResult {
         let asked =
             self.questions.iter().filter(|((of, ..), _)| *of == step).map(|(_, candidate)| *candidate);
         let Some(candidate) = asked.filter(|id| self.state.scheduler.asked(*id).is_some()).min() else {
@@ -359,7 +364,7 @@ impl Replay {
     }
 
     /// `PreconditionAnswered`: an error has no such record, as it ends the run.
-    fn answered(&mut self, question: Evaluated, answer: bool, at: SystemTime) -> Taken {
+    fn answered(&mut self, question: Evaluated, answer: bool, at: SystemTime) -> ReplayResult {
         self.complete();
         let Some(candidate) = self.questions.remove(&question) else {
             let name = &self.host.table.step(question.0).name;
@@ -370,7 +375,7 @@ impl Replay {
     }
 
     /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
-    fn ended(&mut self, status: RunStatus, failed: Option<(&str, &str)>, at: SystemTime) -> Taken {
+    fn ended(&mut self, status: RunStatus, failed: Option<(&str, &str)>, at: SystemTime) -> ReplayResult {
         self.complete();
         self.ended = Some(status);
         if self.state.end().is_some() {
@@ -389,7 +394,7 @@ impl Replay {
     }
 
     /// Checks that the next record is the oldest entry that the state has logged by itself.
-    fn check_derived(&mut self, seq: Seq, scope: ScopeId, name: &str) -> Taken {
+    fn check_derived(&mut self, seq: Seq, scope: ScopeId, name: &str) -> ReplayResult {
         self.complete();
         let Some(derived) = self.derived.pop_front() else {
             return Err(format!("`{name}` was logged, and would not be logged now"));
@@ -421,7 +426,7 @@ impl Replay {
     }
 
     /// The timer that expires a request.
-    fn closes(&self, request: Seq) -> Option<&TimerEntry> {
+    fn expiry_of(&self, request: Seq) -> Option<&TimerEntry> {
         self.state.scheduler.timers().find(|timer| timer.request == Some(request))
     }
 }

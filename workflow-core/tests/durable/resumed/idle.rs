@@ -49,7 +49,7 @@ impl Told {
 impl Observer for Told {
     fn observe(&self, observation: &Observation) {
         match observation.what {
-            Observed::RunReleased => self.0.0.fetch_add(1, Ordering::SeqCst),
+            Observed::RunUnloaded => self.0.0.fetch_add(1, Ordering::SeqCst),
             Observed::RunLoaded => self.0.1.fetch_add(1, Ordering::SeqCst),
             _ => 0,
         };

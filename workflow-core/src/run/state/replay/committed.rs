@@ -15,7 +15,7 @@
 
 use std::time::SystemTime;
 
-use super::{Replay, Taken};
+use super::{Replay, ReplayResult};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::run::state::{Applied, Batch, DueEvent, Returned};
 use crate::scheduler::{Cause, Emission, Entry};
@@ -71,7 +71,7 @@ impl Replay {
         fan_outs: &[OpenedFanOut],
         behind: &[Record],
         at: SystemTime,
-    ) -> Taken<usize> {
+    ) -> ReplayResult<usize> {
         let Committed { events: logged, timers: set } = Committed::of(execution, behind);
         let emissions = self.emissions(fan_outs, &logged, &set)?;
         let mut events = Vec::with_capacity(logged.len());
@@ -119,7 +119,7 @@ impl Replay {
         fan_outs: &[OpenedFanOut],
         events: &[Logged<'_>],
         timers: &[TimerSet<'_>],
-    ) -> Taken<Vec<Emission>> {
+    ) -> ReplayResult<Vec<Emission>> {
         let mut emissions = Vec::new();
         // `next`: the first event that has no emission yet.
         let (mut next, mut fan_outs) = (0, fan_outs.iter());
@@ -154,7 +154,7 @@ impl Replay {
         events: &[Logged<'_>],
         fan_outs: &mut impl Iterator<Item = &'a OpenedFanOut>,
         emissions: &mut Vec<Emission>,
-    ) -> Taken {
+    ) -> ReplayResult {
         // A scope beyond those that exist so far is opened by this very batch.
         let known = self.state.log.branched();
         let mut rest = events;
@@ -179,7 +179,7 @@ impl Replay {
     }
 
     /// The emission that opens a fan-out, if the present table still has it.
-    fn fan_out(&self, opened: &OpenedFanOut) -> Taken<Emission> {
+    fn fan_out(&self, opened: &OpenedFanOut) -> ReplayResult<Emission> {
         let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
         let gathers = self.host.table.event(self.event_named(name)?).gathers;
         let fan_out = gathers.ok_or_else(|| format!("`{name}` is no fan-out any more"))?;

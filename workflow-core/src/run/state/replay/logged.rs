@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use super::{Replay, Taken, caused};
+use super::{Replay, ReplayResult, caused};
 use crate::event::AnyEvent;
 use crate::id::{ScopeId, Seq};
 use crate::run::state::{Applied, Batch};
@@ -18,7 +18,7 @@ impl Replay {
         place: (Seq, ScopeId),
         recorded: &RecordedEvent,
         at: SystemTime,
-    ) -> Taken {
+    ) -> ReplayResult {
         if let Cause::Failure(_) | Cause::Execution(_) = cause {
             return self.caught(cause, place);
         }
@@ -39,7 +39,7 @@ impl Replay {
                 Batch::Fired { timer, event: self.decoded(recorded, index, None)? }
             }
             Cause::Expired(request) => {
-                let timer = self.closes(request).map(|entry| entry.timer);
+                let timer = self.expiry_of(request).map(|entry| entry.timer);
                 let timer = timer.ok_or_else(|| format!("{request} expired, and would have no timer now"))?;
                 Batch::Fired { timer, event: self.decoded(recorded, index, Some(request))? }
             }
@@ -57,7 +57,7 @@ impl Replay {
     }
 
     /// Checks an event that is the failure of an execution: the state has logged it already.
-    fn caught(&mut self, cause: Cause, (seq, scope): (Seq, ScopeId)) -> Taken {
+    fn caught(&mut self, cause: Cause, (seq, scope): (Seq, ScopeId)) -> ReplayResult {
         let derived = self.derived.pop_front().and_then(|seq| Some((seq, self.state.log.get(seq)?)));
         match derived {
             Some((at, record)) if at == seq && record.scope == scope && record.cause == cause => Ok(()),

@@ -1,7 +1,7 @@
 //! Permits of runs: the limits of an engine and of its workflows, and the queue of the runs that wait for
 //! one.
 //!
-//! A [`Gate`] is a limit. A [`Place`] is one permit of each limit that applies to a run. [`Places`] takes
+//! A [`Limit`] is a limit. A [`Permit`] is one permit of each limit that applies to a run. [`PermitRequest`] takes
 //! them.
 //!
 //! ```text
@@ -23,22 +23,22 @@ use futures::future::{Either, select};
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-use super::meter::Level;
+use super::meter::GaugeEntry;
 use crate::id::RunId;
 use crate::outcome::StartError;
 use crate::report::WaitsFor;
 
 /// A limit: at most this many runs at a time.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Limit {
     permits: Arc<Semaphore>,
     limit: usize,
-    of: Bounded,
+    of: LimitOf,
 }
 
 /// The runs that a limit bounds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Bounded {
+pub(crate) enum LimitOf {
     /// The runs of the engine.
     Runs,
     /// The runs of this workflow.
@@ -47,8 +47,8 @@ pub(crate) enum Bounded {
     Children,
 }
 
-impl Gate {
-    pub(crate) fn new(limit: usize, of: Bounded) -> Self {
+impl Limit {
+    pub(crate) fn new(limit: usize, of: LimitOf) -> Self {
         let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(limit)), limit, of }
     }
@@ -57,22 +57,22 @@ impl Gate {
     pub(super) fn waits_for(&self) -> WaitsFor {
         let limit = self.limit;
         match self.of {
-            Bounded::Runs => WaitsFor::Runs { workflow: None, limit },
-            Bounded::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
-            Bounded::Children => WaitsFor::Children { limit },
+            LimitOf::Runs => WaitsFor::Runs { workflow: None, limit },
+            LimitOf::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
+            LimitOf::Children => WaitsFor::Children { limit },
         }
     }
 
     pub(crate) fn workflow(&self) -> Option<&'static str> {
-        if let Bounded::RunsOf(workflow) = self.of { Some(workflow) } else { None }
+        if let LimitOf::RunsOf(workflow) = self.of { Some(workflow) } else { None }
     }
 }
 
 /// The limits of one run, in the order in which it takes their permits.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
-    gates: SmallVec<[Arc<Gate>; 2]>,
-    queue: Arc<Queue>,
+pub(crate) struct PermitRequest {
+    gates: SmallVec<[Arc<Limit>; 2]>,
+    queue: Arc<PermitQueue>,
     run: RunId,
     workflow: Arc<str>,
     /// The permit of a parent that does nothing but wait for this run: the run may use it instead.
@@ -83,18 +83,18 @@ pub(crate) struct Places {
 
 /// One permit of each limit. Dropping it returns them all.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Permit {
     _permits: SmallVec<[OwnedSemaphorePermit; 2]>,
 }
 
-impl Places {
+impl PermitRequest {
     /// The limits of a run; `None` if no limit applies.
     pub(crate) fn of(
         run: &RunId,
         workflow: &Arc<str>,
-        own: Option<&Arc<Gate>>,
-        engine: Option<&Arc<Gate>>,
-        queue: &Arc<Queue>,
+        own: Option<&Arc<Limit>>,
+        engine: Option<&Arc<Limit>>,
+        queue: &Arc<PermitQueue>,
     ) -> Option<Self> {
         let gates: SmallVec<_> = own.into_iter().chain(engine).map(Arc::clone).collect();
         (!gates.is_empty()).then(|| Self {
@@ -111,9 +111,9 @@ impl Places {
     pub(crate) fn of_child(
         run: &RunId,
         workflow: &Arc<str>,
-        children: &Arc<Gate>,
+        children: &Arc<Limit>,
         lent: Option<Arc<Semaphore>>,
-        queue: &Arc<Queue>,
+        queue: &Arc<PermitQueue>,
     ) -> Self {
         Self {
             gates: smallvec![Arc::clone(children)],
@@ -126,54 +126,54 @@ impl Places {
     }
 
     /// The limit at which the run waits, if it does.
-    pub(super) fn gate(&self) -> Option<&Gate> {
+    pub(super) fn waits_at(&self) -> Option<&Limit> {
         self.gates.get(self.at.load(Ordering::Relaxed)).map(|gate| &**gate)
     }
 
     /// Waits in the queue of each limit in turn for its permit. Dropping the future returns the permits taken
     /// so far.
-    pub(crate) async fn take(self) -> Place {
+    pub(crate) async fn take(self) -> Permit {
         let Some(lent) = self.lent.clone() else { return self.acquire_in_order().await };
         match select(Box::pin(lent.acquire_owned()), Box::pin(self.acquire_in_order())).await {
             // No semaphore is ever closed.
-            Either::Left((lent, _)) => Place { _permits: lent.into_iter().collect() },
+            Either::Left((lent, _)) => Permit { _permits: lent.into_iter().collect() },
             Either::Right((place, _)) => place,
         }
     }
 
     /// Takes one permit of each limit, in their order. The run is in the queue as long as it waits for any of
     /// them.
-    async fn acquire_in_order(self) -> Place {
+    async fn acquire_in_order(self) -> Permit {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for (at, gate) in self.gates.iter().enumerate() {
             if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
                 permits.push(permit);
                 continue;
             }
-            queued.get_or_insert_with(|| Queue::enter(&self.queue, &self.run, &self.workflow));
+            queued.get_or_insert_with(|| PermitQueue::enter(&self.queue, &self.run, &self.workflow));
             self.at.store(at, Ordering::Relaxed);
             // The semaphore is never closed.
             permits.extend(Arc::clone(&gate.permits).acquire_owned().await);
         }
-        Place { _permits: permits }
+        Permit { _permits: permits }
     }
 
     /// Takes the permits of all limits now.
     ///
     /// # Errors
     /// [`StartError::Full`] with the first limit that is reached; no permit is then held.
-    pub(crate) fn take_now(&self) -> Result<Place, StartError> {
+    pub(crate) fn take_now(&self) -> Result<Permit, StartError> {
         let permits = self.gates.iter().map(|gate| {
             let full = |_: TryAcquireError| StartError::Full { limit: gate.limit, workflow: gate.workflow() };
             Arc::clone(&gate.permits).try_acquire_owned().map_err(full)
         });
-        Ok(Place { _permits: permits.collect::<Result<_, _>>()? })
+        Ok(Permit { _permits: permits.collect::<Result<_, _>>()? })
     }
 }
 
 /// The runs that wait for a permit, in the order in which they began to wait.
 #[derive(Debug, Default)]
-pub(crate) struct Queue(Mutex<Waiting>);
+pub(crate) struct PermitQueue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -181,7 +181,7 @@ struct Waiting {
     next: u64,
 }
 
-impl Queue {
+impl PermitQueue {
     /// The waiting runs, the longest waiting first.
     pub(crate) fn runs(&self) -> Vec<RunId> {
         self.lock().runs.values().cloned().collect()
@@ -194,7 +194,7 @@ impl Queue {
         waiting.next += 1;
         waiting.runs.insert(ticket, run.clone());
         drop(waiting);
-        QueueEntry { queue: Arc::clone(queue), ticket, _level: Level::queued(workflow) }
+        QueueEntry { queue: Arc::clone(queue), ticket, _level: GaugeEntry::queued(workflow) }
     }
 
     /// Locks the map of waiting runs.
@@ -207,9 +207,9 @@ impl Queue {
 /// The entry of a waiting run in the queue. Dropping it removes the entry.
 #[derive(Debug)]
 struct QueueEntry {
-    queue: Arc<Queue>,
+    queue: Arc<PermitQueue>,
     ticket: u64,
-    _level: Level,
+    _level: GaugeEntry,
 }
 
 impl Drop for QueueEntry {

@@ -7,7 +7,7 @@ use super::RunShared;
 
 impl RunShared {
     /// Signals the run to detach. The signal is never withdrawn.
-    pub(crate) fn note_leave(&self) {
+    pub(crate) fn signal_detach(&self) {
         self.signals.detach();
     }
 
@@ -15,6 +15,6 @@ impl RunShared {
     pub(crate) fn is_to_detach(&self) -> bool {
         // The flag is that of all runs of the engine, so no run sees another one detach before it must detach
         // itself.
-        self.signals.is_to_detach() || self.common.hands_over.load(Ordering::SeqCst)
+        self.signals.is_to_detach() || self.common.shuts_down.load(Ordering::SeqCst)
     }
 }

@@ -13,7 +13,7 @@ use crate::observe::{Observation, Observed, Observers};
 use crate::run::HostsRuns;
 
 /// The clock, observers, settings and links to the engine that all its runs share.
-pub(crate) struct Common {
+pub(crate) struct EngineParts {
     pub(crate) observers: Observers,
     pub(crate) clock: EngineClock,
     /// The engine's context store. Weak, so that handles of ended runs do not keep it open.
@@ -21,17 +21,17 @@ pub(crate) struct Common {
     /// The engine's lease, if it takes one.
     pub(crate) lease: Option<Arc<Lease>>,
     /// Whether runs have journals.
-    pub(crate) is_kept: bool,
+    pub(crate) is_durable: bool,
     pub(crate) settings: RunSettings,
     /// Whether all runs of the engine are to detach for another process.
-    pub(crate) hands_over: AtomicBool,
+    pub(crate) shuts_down: AtomicBool,
     /// The findings of replay checks; `None` unless the engine checks its runs.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     /// The engine, which starts children of runs and loads unloaded runs again.
     pub(crate) engine: Option<Weak<dyn HostsRuns>>,
 }
 
-impl Common {
+impl EngineParts {
     /// The common part of runs without an engine: no observers and no contexts.
     pub(crate) fn without_engine(clock: EngineClock) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Common {
             clock,
             contexts: Weak::<MemoryContexts>::new(),
             lease: None,
-            is_kept: false,
+            is_durable: false,
             settings: RunSettings {
                 display_capacity: 1,
                 mailbox_capacity: 1,
                 ..RunSettings::default().kept(false, false)
             },
-            hands_over: AtomicBool::new(false),
+            shuts_down: AtomicBool::new(false),
             replay_check: None,
             engine: None,
         }

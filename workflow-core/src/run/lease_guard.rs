@@ -22,7 +22,7 @@ use crate::lease::Lease;
 use crate::store::{Position, Record};
 
 /// The state of a run towards its engine's lease.
-pub(super) struct Fence {
+pub(super) struct LeaseGuard {
     lease: Arc<Lease>,
     /// The term in which the run is known to belong to this engine; `None` if there was no lease.
     term: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Fence {
     wait: Option<BoxFuture<'static, ()>>,
 }
 
-impl Fence {
+impl LeaseGuard {
     /// Created before the run writes that it starts or resumes: that write confirms the current term.
     pub(super) fn new(lease: &Arc<Lease>) -> Self {
         Self { term: lease.term(), lease: Arc::clone(lease), confirming: None, wait: None }
@@ -44,7 +44,7 @@ impl Fence {
     }
 
     /// Sets the term of a run that writes nothing before it resumes.
-    pub(super) fn is_of(&mut self, term: Option<u64>) {
+    pub(super) fn set_term(&mut self, term: Option<u64>) {
         self.term = term;
     }
 
@@ -61,19 +61,19 @@ impl Fence {
         }
         // The store's answer to the record wakes the run as well.
         if self.confirming.is_some() || self.has_lapsed(cx) {
-            return Admit::Later;
+            return Admit::WaitsForLease;
         }
         match self.lease.term() {
             Some(term) if Some(term) == self.term => Admit::Now,
             Some(term) => {
                 journal.queue([Record::RunKept { at }]);
                 self.confirming = Some((term, journal.end()));
-                Admit::Queued
+                Admit::RecordQueued
             }
             // The lease lapsed since the last look.
             None => {
                 cx.waker().wake_by_ref();
-                Admit::Later
+                Admit::WaitsForLease
             }
         }
     }

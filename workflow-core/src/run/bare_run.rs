@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use super::host::{Host, Unhosted};
+use super::host::{Host, UnhostedWorkflow};
 use super::recorded::without_engine;
-use super::state::{Applied, Batch, Begins, Returned, RunState};
+use super::state::{Applied, Batch, EffectKind, Returned, RunState};
 use super::{RunExtras, RunShared};
 use crate::error::ErrorClass;
 use crate::event::AnyEvent;
@@ -54,7 +54,7 @@ impl Letters {
 pub(super) const WRITE: ExecutionId = ExecutionId(1);
 
 /// A run of [`Letters`].
-pub(super) struct Alone {
+pub(super) struct BareRun {
     pub(super) host: Arc<Host>,
     pub(super) shared: Arc<RunShared>,
     pub(super) state: RunState,
@@ -86,10 +86,10 @@ impl Seen {
     }
 }
 
-impl Alone {
+impl BareRun {
     /// A run with an empty log.
     pub(super) fn new() -> Self {
-        let (host, error) = Host::new(Unhosted::new(Letters));
+        let (host, error) = Host::new(UnhostedWorkflow::new(Letters));
         assert!(error.is_none(), "{error:?}");
         let seen = Arc::<Seen>::default();
         let common = without_engine(Observers::start(vec![Arc::clone(&seen) as _]), SystemTime::UNIX_EPOCH);
@@ -138,7 +138,7 @@ impl Alone {
         if let Applied::Entered(entered) = applied
             && let Some(start) = entered.next()
         {
-            self.state.queue_effect(Begins::Execution(start));
+            self.state.queue_effect(EffectKind::Execution(start));
         }
         self.state.advance(&mut usize::MAX.clone());
     }

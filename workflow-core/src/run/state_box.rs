@@ -10,11 +10,11 @@ use crate::table::DependencyTable;
 
 /// The state of a run; empty once the finished run has given it to its report.
 #[derive(Debug)]
-pub(super) struct HeldState(Option<Box<RunState>>);
+pub(super) struct StateBox(Option<Box<RunState>>);
 
 const UNTIL_FINISHED: &str = "a run has its state until it has finished";
 
-impl HeldState {
+impl StateBox {
     /// A new state, created in its final memory.
     #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
@@ -31,7 +31,7 @@ impl HeldState {
     }
 }
 
-impl Deref for HeldState {
+impl Deref for StateBox {
     type Target = RunState;
 
     #[inline]
@@ -40,7 +40,7 @@ impl Deref for HeldState {
     }
 }
 
-impl DerefMut for HeldState {
+impl DerefMut for StateBox {
     #[inline]
     fn deref_mut(&mut self) -> &mut RunState {
         self.0.as_mut().expect(UNTIL_FINISHED)

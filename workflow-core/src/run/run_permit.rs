@@ -7,50 +7,50 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 
 use super::admission::Admit;
-use super::places::{Gate, Place, Places};
+use super::permits::{Limit, Permit, PermitRequest};
 
 /// The permit of a run, or its wait for one.
-pub(super) struct Seat {
-    places: Places,
-    place: Option<Place>,
+pub(super) struct RunPermit {
+    places: PermitRequest,
+    permit: Option<Permit>,
     /// The wait for a permit, while the run is queued.
-    wait: Option<BoxFuture<'static, Place>>,
+    wait: Option<BoxFuture<'static, Permit>>,
 }
 
-impl Seat {
-    pub(super) fn new(places: Places, place: Option<Place>) -> Box<Self> {
-        Box::new(Self { places, place, wait: None })
+impl RunPermit {
+    pub(super) fn new(places: PermitRequest, permit: Option<Permit>) -> Box<Self> {
+        Box::new(Self { places, permit, wait: None })
     }
 
     /// Whether the run has its permit.
-    pub(super) fn has_place(&self) -> bool {
-        self.place.is_some()
+    pub(super) fn has_permit(&self) -> bool {
+        self.permit.is_some()
     }
 
     /// Gives the permit to another run, and stops waiting for one.
     pub(super) fn give_up_permit(&mut self) {
-        (self.place, self.wait) = (None, None);
+        (self.permit, self.wait) = (None, None);
     }
 
     /// Takes a permit, unless the run has one. The waker wakes the run when it is its turn.
     pub(super) fn admit(&mut self, cx: &mut Context<'_>) -> Admit {
-        if self.place.is_some() {
+        if self.permit.is_some() {
             return Admit::Now;
         }
         let wait = self.wait.get_or_insert_with(|| Box::pin(self.places.clone().take()));
-        let Poll::Ready(place) = wait.as_mut().poll(cx) else { return Admit::Waits };
-        (self.place, self.wait) = (Some(place), None);
-        Admit::Took
+        let Poll::Ready(permit) = wait.as_mut().poll(cx) else { return Admit::WaitsForPermit };
+        (self.permit, self.wait) = (Some(permit), None);
+        Admit::TookPermit
     }
 
     /// The limit at which the run waits, if it does.
-    pub(super) fn gate(&self) -> Option<&Gate> {
-        self.wait.as_ref().and_then(|_| self.places.gate())
+    pub(super) fn waits_at(&self) -> Option<&Limit> {
+        self.wait.as_ref().and_then(|_| self.places.waits_at())
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for RunPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("RunPermit").field("place", &self.permit).finish_non_exhaustive()
     }
 }

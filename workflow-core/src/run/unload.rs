@@ -13,7 +13,7 @@ use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::driver::Driver;
 use super::finish::{Finished, announce};
-use super::meter::Level;
+use super::meter::GaugeEntry;
 use super::{Derived, Journal, RunShared};
 use crate::id::RunStatus;
 use crate::observe::Observed;
@@ -30,12 +30,12 @@ pub(crate) trait Registration: Send + 'static {
     fn hold(&self) -> BoxFuture<'static, Held>;
 
     /// Notes that the run is unloaded and has not ended. A signal that was set for it meanwhile is not lost.
-    fn release(self, released: Released, run: Arc<RunShared>);
+    fn release(self, released: UnloadedRun, run: Arc<RunShared>);
 }
 
 /// Everything that the engine knows of an unloaded run.
 #[derive(Debug)]
-pub(crate) struct Released {
+pub(crate) struct UnloadedRun {
     /// The end of its journal.
     pub(crate) end: Position,
     /// The term of the engine's lease in which the run belonged to the engine, from 1; `None` without a
@@ -46,7 +46,7 @@ pub(crate) struct Released {
     /// The part that its handles share; empty once there are no handles.
     pub(crate) run: Weak<RunShared>,
     /// Keeps the run counted among the waiting ones.
-    pub(crate) _level: Option<Level>,
+    pub(crate) _level: Option<GaugeEntry>,
 }
 
 /// The reason why a run's task stops polling it.
@@ -78,10 +78,10 @@ impl Run {
 
     /// Waits for the lock of the run; `None` if the run ends first. Polls the run meanwhile, because the
     /// present holder may hold it for long.
-    pub(super) async fn take_hold(&mut self, mut held: BoxFuture<'static, Held>) -> Option<Held> {
+    pub(super) async fn acquire_lock(&mut self, mut held: BoxFuture<'static, Held>) -> Option<Held> {
         let polled = std::future::poll_fn(|cx| match held.as_mut().poll(cx) {
             Poll::Ready(held) => Poll::Ready(Some(held)),
-            Poll::Pending => match self.poll_on(cx) {
+            Poll::Pending => match self.poll_run(cx) {
                 Poll::Ready(Paused::Ended) => Poll::Ready(None),
                 Poll::Ready(Paused::Idle | Paused::Suspendable) | Poll::Pending => Poll::Pending,
             },
@@ -127,23 +127,23 @@ impl Run {
 
     /// Drops the run and returns what the engine needs to load it again. The caller keeps the part that
     /// handles share.
-    pub(super) fn released(mut self: Box<Self>) -> Released {
+    pub(super) fn unload(mut self: Box<Self>) -> UnloadedRun {
         let Driver { committer: Committer { shared, state, journal, telemetry, .. }, admission, .. } =
             &mut self.driver;
         let end = journal.as_deref().map_or(Position(0), Journal::end);
         let due = state.timers.pending(&state.scheduler).map(|(due, _)| due).next();
         let run = if Arc::strong_count(shared) > 2 { Arc::downgrade(shared) } else { Weak::new() };
-        shared.tell(|| Observed::RunReleased);
+        shared.tell(|| Observed::RunUnloaded);
         self.phase = Phase::Unloaded;
         let term = admission.term().and_then(NonZeroU64::new);
-        let released = Released { end, term, due, run, _level: telemetry.meter.level() };
+        let released = UnloadedRun { end, term, due, run, _level: telemetry.meter.level() };
         // Dropping the state runs user code. A panic there must not harm the run.
         discard(self);
         released
     }
 
     /// Drops a run that could not be loaded: it stays unloaded.
-    pub(crate) fn stays_released(mut self: Box<Self>) {
+    pub(crate) fn stay_unloaded(mut self: Box<Self>) {
         self.phase = Phase::Unloaded;
         discard(self);
     }
@@ -155,23 +155,23 @@ impl Run {
         term: Option<u64>,
         registered: R,
     ) {
-        if let Some(fence) = self.driver.admission.fence_mut() {
-            fence.is_of(term);
+        if let Some(guard) = self.driver.admission.lease_guard_mut() {
+            guard.set_term(term);
         }
         let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
-        shared.loaded();
-        state.effects.is_known_to_wait();
+        shared.announce_loaded();
+        state.effects.remove_wait();
         telemetry.meter.waits();
         self.driver.stop_counting_time();
         if !derived.is_empty() {
             Box::pin(self.claim(derived)).await;
         }
-        self.drive_on(registered, false).await;
+        self.drive_to_end(registered, false).await;
     }
 }
 
 /// Ends an unloaded run for its handles, without loading it. Its journal stays as it is.
-pub(crate) fn give_up(run: &RunShared, error: RunError) {
+pub(crate) fn end_unloaded(run: &RunShared, error: RunError) {
     let is_left = matches!(error, RunError::Abandoned);
     let status = if is_left { RunStatus::Cancelled } else { RunStatus::Failed };
     if run.finished.set(Box::new(Finished { status, outcome: Err(error), kept: None })).is_ok() {
