@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_one_step_takes_alone_is_followed_by_it_where_nothing_else_is_left_to_do() {
+    fn an_event_for_one_step_alone_is_committed_directly_if_nothing_else_is_queued() {
         let mut board = board();
         let (begin, note) = (entry(&mut board, "Begin"), entry(&mut board, "Note"));
         assert_eq!((board.follower(begin), board.follower(note)), (Some(step(&board, "open")), None));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_found_by_its_number_until_it_is_answered_in_whichever_order() {
+    fn candidates_are_found_by_number_until_answered_in_any_order() {
         let mut candidates = Candidates::from(7);
         let ids: Vec<_> = (0..4).map(|scope| candidates.add(candidate(scope))).collect();
         assert_eq!(ids, [7, 8, 9, 10].map(CandidateId));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_dropped_scopes_are_not_asked_any_more() {
+    fn candidates_of_dropped_scopes_are_dropped() {
         let mut candidates = Candidates::default();
         let ids: Vec<_> = (0..3).map(|scope| candidates.add(candidate(scope))).collect();
         candidates.drop_in(&HashSet::from([ScopeId(0), ScopeId(2)]));

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_branches_take_what_runs_and_waits_in_them_and_nothing_else() {
+    fn dropped_branches_drop_their_own_executions_only() {
         let table = table();
         let mut executions = Executions::new(2);
         for (step, scope) in [(0, 1), (0, 2), (1, 1), (1, 2), (1, 0)] {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_get_the_numbers_that_a_journal_has() {
+    fn executions_get_their_numbers_of_the_journal() {
         let table = table();
         let mut executions = Executions::new(2);
         executions.recall([((StepIndex::at(1), ScopeId::ROOT, Seq(1)), ExecutionId(2))].into_iter(), 10);

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_items_is_gathered_when_its_batch_is_there() {
+    fn a_fan_out_without_items_is_gathered_with_its_batch() {
         let mut opened = opened(0, 1, FanOutPolicy::FailAll);
         opened.groups.gather_if_settled(opened.id, &mut opened.evaluation, &mut opened.board);
         assert_eq!(opened.gathered(), Some(vec![]));
@@ -434,7 +434,7 @@ mod tests {
 
     // S49
     #[test]
-    fn the_first_failure_drops_the_other_branches_and_is_one_of_the_opener() {
+    fn the_first_failure_drops_the_other_branches_and_fails_the_opener() {
         let mut opened = opened(3, 2, FanOutPolicy::FailAll);
         opened.fail(2, 7);
         assert_eq!(opened.board.progress.end(), Some(&End::Failed(vec![ExecutionId(7)])));

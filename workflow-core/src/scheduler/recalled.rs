@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_in_whatever_order_and_once() {
+    fn each_number_is_found_once_in_any_order() {
         let numbers = [(1, 10), (2, 20), (4, 40), (5, 50), (7, 70)];
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3], [0, 3, 1, 2, 4]] {
             let mut recalled = recalled(&numbers);

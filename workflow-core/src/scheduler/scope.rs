@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn open_branches_are_listed_in_the_order_of_their_numbers_whichever_opened_or_closed_first() {
+    fn open_branches_are_listed_by_number_in_any_order_of_opening_and_closing() {
         let mut scopes = opened(&[(2, &[5, 6]), (1, &[1, 2, 3, 4])]);
         assert_eq!(below_root(&scopes), [1, 2, 3, 4, 5, 6]);
         for (closed, left) in [
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_opens_in_the_place_of_another_has_nothing_of_it() {
+    fn a_branch_in_a_reused_entry_starts_empty() {
         let mut scopes = opened(&[(1, &[1])]);
         if let Some(scope) = scopes.get_mut(ScopeId(1)) {
             (scope.pending, scope.failures) = (3, vec![ExecutionId(1)]);
