@@ -1,5 +1,5 @@
 //! Batches of several emissions (S23). Numbering comes first: each emission gets its position. Then all of
-//! them take effect at once, so that no evaluation sees a part of a batch.
+//! them take effect together, so that no evaluation sees a part of a batch.
 //!
 //! ```text
 //!  emissions      [A, fan-out of 2 items, timer, B]

@@ -1,5 +1,5 @@
-//! Candidates: ready steps whose preconditions are being asked (S18). Their numbers grow, and most answers
-//! arrive in order. So they are a queue with gaps rather than a map.
+//! Candidates: ready steps whose preconditions are being asked (S18). Candidates are numbered in order, and
+//! most answers arrive in that order. So a queue with gaps stores them rather than a map.
 //!
 //! Example: candidates 7, 8 and 9 are asked. The answer for 8 leaves a gap, and the queue is `[7, gap, 9]`
 //! with `first = 7`. The answer for 7 removes both entries, and `first` is 9.
@@ -16,13 +16,13 @@ pub(crate) struct Candidate {
     pub(crate) step: StepIndex,
     pub(crate) scope: ScopeId,
     pub(crate) trigger: Seq,
-    /// What each parameter of the step is bound to.
+    /// The binding of the step.
     pub(crate) binding: Binding,
-    /// Where the answer of the precondition is recorded.
+    /// The place in which the answer of the precondition is recorded.
     pub(super) place: Place,
 }
 
-/// Where the verdict of the candidate has to be recorded.
+/// The place in which the verdict of a candidate is recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
     /// At this place of the recorded decisions.

@@ -134,7 +134,7 @@ impl Evaluation {
         asked.map(|(sweep, (step, scope))| (sweep, step, scope))
     }
 
-    /// Where the sweep in progress is; `None` if none is.
+    /// The place of the sweep in progress; `None` between sweeps.
     pub(super) fn swept_until(&self) -> Option<Until> {
         let cursor = self.cursor.as_ref().filter(|cursor| cursor.sweep.is_some())?;
         Some((cursor.scope, cursor.taker))

@@ -1,5 +1,5 @@
-//! The executions of a run from creation to end, with their numbers and the concurrency of steps (S21). It
-//! knows steps and scopes by their numbers only. What an execution commits is the concern of
+//! The executions of a run from creation to end, with their numbers and the concurrency of steps (S21). The
+//! module knows steps and scopes by their numbers only. The batch of an execution is the concern of
 //! [`commit`](super::commit).
 //!
 //! ```text

@@ -54,7 +54,7 @@ pub(super) struct GroupId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     open: FxHashMap<GroupId, Group>,
-    /// How many are open, by the scope that opened them and the output.
+    /// The number of open ones, by the scope that opened them and the output.
     openers: Counts<(ScopeId, FanOutIndex)>,
     next: u32,
 }

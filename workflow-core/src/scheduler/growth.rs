@@ -1,5 +1,5 @@
-//! Tests of how the cost of outer events grows with the number of open branches. They count evaluations and
-//! bytes and measure no time.
+//! Tests of how the cost of outer events grows with the number of open branches. The tests count evaluations
+//! and bytes, and measure no time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ pub(super) struct Recalled {
     /// The numbers below the greatest one that the journal does not have, in order: their executions had not
     /// ended.
     gaps: VecDeque<ExecutionId>,
-    /// How many entries of `numbered` are `Some`.
+    /// The number of `Some` entries of `numbered`.
     left: usize,
     /// No entry before this place is `Some`.
     next: usize,
