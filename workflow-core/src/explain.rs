@@ -178,7 +178,7 @@ pub struct WhyNot {
     pub trigger: Cited,
     /// The scope in which the step was evaluated.
     pub scope: ScopeId,
-    /// The reason.
+    /// The reason why no execution of this trigger has begun.
     pub reason: Reason,
 }
 
@@ -195,7 +195,7 @@ pub enum Reason {
     Duplicate,
     /// The step had reached its `max_executions`.
     LimitReached {
-        /// The limit.
+        /// The `max_executions` of the step.
         limit: u32,
     },
     /// The run had reached its limit of executions and ended here.
@@ -250,7 +250,7 @@ pub struct MissingInput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unmet {
-    /// The input.
+    /// The missing input, with its counts.
     #[serde(flatten)]
     pub input: MissingInput,
     /// The possible producers, each with the reason why it did not supply the input.
@@ -264,33 +264,33 @@ pub struct Unmet {
 pub enum WhyNotProduced {
     /// A step that never ran.
     DidNotRun {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
     },
     /// A step that was ready, but whose precondition said no every time.
     Refused {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// The precondition.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
     /// A step that is still running.
     Running {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The time of its next attempt since the run began, if it only waits for that.
         next_attempt: Option<Duration>,
     },
     /// A step that waits to start and does not run meanwhile.
     Waiting {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The limit that the first of its waiting executions waits for.
         waits_for: WaitsFor,
     },
     /// A step that ran and emitted none of the events.
     EmittedNone {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
@@ -301,14 +301,14 @@ pub enum WhyNotProduced {
     },
     /// A step that ran and opened a fan-out without items.
     OpenedNone {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
     },
     /// A step that ran and emitted too few of the events.
     EmittedSome {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
@@ -317,7 +317,7 @@ pub enum WhyNotProduced {
     },
     /// A step that emitted the event in branches that this scope does not see. A gather joins them.
     EmittedInBranches {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of these events that it emitted in other branches.
         events: u64,
@@ -326,7 +326,7 @@ pub enum WhyNotProduced {
     },
     /// The event came after the branch that had the other inputs had ended. A gather joins both.
     CameLate {
-        /// The event.
+        /// The event that came.
         event: Cited,
         /// The item of the branch.
         branch: Cited,
@@ -335,12 +335,12 @@ pub enum WhyNotProduced {
     },
     /// The event is in the log but was not evaluated: the run has not reached it, or ended before.
     NotEvaluated {
-        /// The event.
+        /// The event that came.
         event: Cited,
     },
     /// A step whose last finished execution failed.
     Failed {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
@@ -355,12 +355,12 @@ pub enum WhyNotProduced {
     },
     /// Steps whose failure would have been taken, none of which failed.
     NotFailed {
-        /// The steps.
+        /// The names of the steps.
         steps: Vec<Arc<str>>,
     },
     /// A step that failed too few times, or in a branch, whose failures other scopes do not see.
     FailedSome {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its failures in branches that this scope does not see.
         elsewhere: u64,
@@ -393,14 +393,14 @@ pub enum WhyNotProduced {
     },
     /// A step that set a timer for the event, which has not fired.
     TimerPending {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The time at which it fires, since the first event entered the log.
         after: Duration,
     },
     /// A fan-out that is open, so that nothing is gathered yet.
     NotGathered {
-        /// The step that opened it.
+        /// The name of the step that opened the fan-out.
         step: Arc<str>,
         /// The number of branches.
         branches: u64,

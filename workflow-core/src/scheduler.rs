@@ -114,7 +114,7 @@ pub enum Fact {
     PreconditionAnswered {
         /// The candidate of [`Action::AskPrecondition`].
         candidate: CandidateId,
-        /// The answer.
+        /// The answer of the precondition.
         answer: Answer,
     },
     /// An execution returned successfully.
@@ -177,14 +177,14 @@ pub enum Action {
     },
     /// The internal event that completes a fan-out entered the log.
     AppendGathered {
-        /// The event.
+        /// The event with its position and scope.
         entry: Entry,
         /// The results of the branches, for the `Gather` input.
         group: GroupSummary,
     },
     /// Drop the execution: its branch was dropped.
     DropExecution {
-        /// The execution.
+        /// The id of the execution.
         execution: ExecutionId,
     },
     /// Free the state of a branch that is settled or dropped.
@@ -194,7 +194,7 @@ pub enum Action {
     },
     /// Refuse the batch of the execution: the run has ended.
     RefuseCommit {
-        /// The execution.
+        /// The id of the execution.
         execution: ExecutionId,
     },
     /// Refuse an event, a reply or a timer: the run has ended, the request is not open, or the timer is not
@@ -283,7 +283,7 @@ pub enum Cause {
     Expired(Seq),
     /// A timer fired.
     Timer {
-        /// The timer.
+        /// The number of the timer.
         timer: TimerId,
         /// The execution that set the timer.
         execution: ExecutionId,

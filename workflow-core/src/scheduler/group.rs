@@ -111,7 +111,7 @@ pub struct BranchSummary {
 pub struct GroupSummary {
     /// The output that opened the fan-out.
     pub fan_out: FanOutIndex,
-    /// The branches.
+    /// The results of the branches, in fan-out order.
     pub branches: Vec<BranchSummary>,
 }
 

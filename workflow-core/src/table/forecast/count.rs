@@ -4,9 +4,9 @@
 //! executions of the emitting steps bound these events in turn. In a circle of steps only `max_executions`
 //! sets a bound.
 //!
-//! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. It may emit any number of
-//! tasks, so `work(&Task) -> Done` has no bound per run: its forecast is per `Task`. With `max_executions =
-//! 3`, its bound is 3.
+//! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. The step may emit any number
+//! of tasks, so `work(&Task) -> Done` has no bound per run, and its forecast is per `Task`. With
+//! `max_executions` of 3, the bound is 3.
 
 use std::collections::HashMap;
 
