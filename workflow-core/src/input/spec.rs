@@ -29,7 +29,7 @@ pub enum InputKind {
     Fixed(u32),
     /// The latest reply, with its request.
     Reply,
-    /// The settled branches of a fan-out (S48).
+    /// The settled branches of a fan-out.
     Gather,
     /// An injected value, which never affects readiness.
     Injected,
