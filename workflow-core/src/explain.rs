@@ -55,15 +55,15 @@ pub struct Explanation {
     pub status: RunStatus,
     /// One row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
-    /// The stop events, with the reasons why the log has none of them; empty for a completed run.
+    /// The stop events, with the reasons why the log has none of them. Empty for a completed run.
     pub unmet_stops: Vec<Unmet>,
-    /// Events in the log, and replies to open requests, that no step takes; one row per type.
+    /// Events in the log, and replies to open requests, that no step takes. One row per type.
     pub untaken: Vec<Untaken>,
     /// The failed steps, in declaration order.
     pub failed: Vec<FailedStep>,
     /// The pending timers, in the order in which they fire.
     pub timers: Vec<PendingTimer>,
-    /// The types that can still arrive from outside, or could when the run stalled; one row per type.
+    /// The types that can still arrive from outside, or could when the run stalled. One row per type.
     pub can_arrive: Vec<Arrival>,
 }
 
@@ -93,7 +93,7 @@ pub struct Arrival {
     pub event: Arc<str>,
 }
 
-/// An event of the log that no step takes, or a request whose reply no step takes.
+/// An event that no step takes, or a request whose reply no step takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Untaken {
@@ -111,7 +111,7 @@ pub struct StepExplanation {
     pub step: Arc<str>,
     /// One row per execution that has begun.
     pub ran: Vec<WhyRan>,
-    /// One row per trigger that led to no execution, or to one that has not begun.
+    /// One row per trigger without an execution, or with one that has not begun.
     pub did_not_run: Vec<WhyNot>,
     /// The inputs that are missing now, if the step never ran. With only optional inputs, any one of them
     /// would do.

@@ -196,7 +196,7 @@ impl Emitted {
         self.items.all_mut().iter_mut().try_for_each(|item| item.check(check))
     }
 
-    /// Whether a fan-out of the batch has more items than it may open branches at a time.
+    /// Whether a fan-out of the batch has more items than branches open at a time.
     pub fn opens_branches_in_turn(&self) -> bool {
         self.items().iter().any(EmittedItem::opens_in_turn)
     }
