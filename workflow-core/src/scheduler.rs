@@ -458,6 +458,7 @@ impl Scheduler {
         if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
             return false;
         }
+        // A pending timer fires without help from outside, so the run waits for it.
         if self.board.awaited.timers().len() > 0 || Arrivals::of(self).can_go_on() {
             self.board.wait();
         } else {

@@ -250,6 +250,7 @@ impl Executions {
         self.totals[step.get()].executions += 1;
         let recalled = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated));
         let execution = recalled.unwrap_or(ExecutionId(self.entries.len() as u64 + 1));
+        // A recorded number has a placeholder; any other execution gets the next entry.
         match recalled.and_then(|id| self.get_mut(id)) {
             Some(place) => *place = created,
             None => self.entries.push(created),
@@ -354,6 +355,7 @@ impl Executions {
     /// Removes a place from `running_in_branches`; the last execution moves into it.
     fn leave_branch(&mut self, place: u32) {
         self.running_in_branches.swap_remove(place as usize);
+        // `swap_remove` moved the last execution to this place, unless it was the removed one.
         let moved = self.running_in_branches.get(place as usize).copied();
         if let Some(moved) = moved.and_then(|moved| self.get_mut(moved)) {
             moved.place = place;

@@ -219,6 +219,7 @@ impl Groups {
     fn settle(&mut self, mut scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
         let Some((id, place)) = scope.branch else { return };
         let Some(group) = self.open.get_mut(&id) else { return };
+        // A branch stores events for every gather of the table; only those of this fan-out's gathers stay.
         let carried = &board.table.fan_out(group.fan_out).carried;
         scope.carried.retain(|(event, _)| carried.contains(event));
         group.settle(place, scope.carried, scope.failures);
@@ -264,9 +265,12 @@ impl Groups {
                 board.finish(End::Failed(failures));
                 break;
             };
+            // In a branch the failure belongs to the summary of the branch, whatever the policy does next.
             scope.failures.extend(failures.iter().copied());
             match self.open.get(&group).map(|group| (group.policy, group.opener)) {
                 Some((FanOutPolicy::FailAll, opener)) => {
+                    // The opener's count for this group is removed only after the climb, so that no opener is
+                    // queued to settle while the failure climbs past it.
                     self.drop_branches(group, evaluation, board);
                     openers.push(opener);
                     id = opener;
@@ -284,6 +288,7 @@ impl Groups {
 
     /// Drops a fan-out with all work in and below its branches (S49).
     fn drop_branches(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
+        // Questions first: their verdicts are recorded with joins that closing a branch removes.
         let dropped = self.take_dropped(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
         evaluation.drop_in(&scopes, &mut board.actions);

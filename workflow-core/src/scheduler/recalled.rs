@@ -67,6 +67,7 @@ impl Recalled {
         while self.numbered.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
         }
+        // Most replays create executions in the order of their numbers.
         let is_next = self.numbered.get(self.next) == Some(&Some(evaluated));
         let place = if is_next { self.next } else { self.look_up(evaluated)? };
         self.numbered[place] = None;

@@ -185,6 +185,7 @@ impl Scope {
         let row = table.topic(index);
         let state = self.topics.get_mut(index.get());
         let count = state.count(seq);
+        // Later events change nothing here, which keeps frequent topics cheap.
         if count > row.most {
             return;
         }
@@ -286,6 +287,7 @@ impl Scopes {
         let at = std::mem::replace(&mut self.places[index_of(id)], CLOSED);
         self.free.push(at);
         self.unlink(&scope);
+        // No branch is open: a run that had very many gives their memory back.
         if self.free.len() == self.branches.len() && self.free.len() > KEPT {
             (self.branches, self.free) = (Paged::default(), Vec::new());
         }

@@ -82,6 +82,7 @@ impl<'a> Counts<'a> {
         }
         let row = self.table.step(step);
         let limit = row.policy.max_executions.map(u64::from);
+        // In a circle of steps the inner question finds this entry and stops there.
         self.known.insert((place, step), limit);
         let can_run = self.there.iter().any(|there| self.table.is_ready(step, there));
         let most = if can_run && self.can_run(place, row) {
