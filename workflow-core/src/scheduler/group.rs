@@ -288,7 +288,6 @@ impl Groups {
 
     /// Drops a fan-out with all work in and below its branches (S49).
     fn drop_branches(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
-        // Questions first: their verdicts are recorded with joins that closing a branch removes.
         let dropped = self.take_dropped(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
         evaluation.drop_in(&scopes, &mut board.actions);
