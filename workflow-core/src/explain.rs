@@ -338,7 +338,7 @@ pub enum WhyNotProduced {
         /// The event that came.
         event: Cited,
     },
-    /// A step whose last finished execution failed.
+    /// A step that failed at least once, and emitted none or too few of the events.
     Failed {
         /// The name of the step.
         step: Arc<str>,
@@ -348,9 +348,9 @@ pub enum WhyNotProduced {
         failures: u64,
         /// The error of its last failure.
         error: Arc<str>,
-        /// The number of these events that its other executions emitted.
+        /// The number of these events that it emitted all the same.
         events: u64,
-        /// The types of the events that they emitted.
+        /// The types of the events that it emitted.
         only: Vec<Arc<str>>,
     },
     /// Steps whose failure would have been taken, none of which failed.

@@ -176,7 +176,7 @@ impl Executions {
     /// The number of executions created so far.
     #[inline]
     pub(super) fn count(&self) -> u64 {
-        // Saturating, since a damaged journal may have one number twice.
+        // Saturating, since a journal may have one number twice.
         let reserved = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
         self.entries.len().saturating_sub(reserved) as u64
     }

@@ -90,8 +90,8 @@ pub enum TableDifference {
         output: OutputShape,
     },
     /// A step emits an event in another number or way. Compatible if the new output allows all that the
-    /// former one allowed; otherwise incompatible with a run in which the step emitted what is not allowed
-    /// now.
+    /// former one allowed; otherwise incompatible with a run in which a successful execution emitted a number
+    /// or kind of events that the new output does not allow.
     OutputChanged {
         /// The name of the step.
         step: Arc<str>,
