@@ -1,6 +1,6 @@
 //! Step outputs: how a return type is declared and emitted. The module owns the trait [`StepOutput`] and the
-//! return types that the library supports (S7). A step cannot emit an event that its return type does not
-//! declare.
+//! return types that the library supports (S7). An event that a step's signature does not declare cannot be
+//! emitted.
 
 use std::marker::PhantomData;
 
