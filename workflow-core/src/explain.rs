@@ -53,15 +53,15 @@ pub struct Explanation {
     pub status: RunStatus,
     /// One row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
-    /// The stop events, with the reasons why the log has none of them; empty for a completed run.
+    /// The stop events, with the reasons why the log has none of them. Empty for a completed run.
     pub unmet_stops: Vec<Unmet>,
-    /// Events in the log, and replies to open requests, that no step takes; one row per type.
+    /// Events in the log, and replies to open requests, that no step takes. One row per type.
     pub untaken: Vec<Untaken>,
     /// The failed steps, in declaration order.
     pub failed: Vec<FailedStep>,
     /// The pending timers, in the order in which they fire.
     pub timers: Vec<PendingTimer>,
-    /// The types that can still arrive from outside, or could when the run stalled; one row per type.
+    /// The types that can still arrive from outside, or could when the run stalled. One row per type.
     pub can_arrive: Vec<Arrival>,
 }
 
@@ -91,7 +91,7 @@ pub struct Arrival {
     pub event: Arc<str>,
 }
 
-/// An event of the log that no step takes, or a request whose reply no step takes.
+/// An event that no step takes, or a request whose reply no step takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Untaken {
@@ -109,7 +109,7 @@ pub struct StepExplanation {
     pub step: Arc<str>,
     /// One row per execution that has begun.
     pub ran: Vec<WhyRan>,
-    /// One row per trigger that led to no execution, or to one that has not begun.
+    /// One row per trigger without an execution, or with one that has not begun.
     pub did_not_run: Vec<WhyNot>,
     /// The inputs that are missing now, if the step never ran. With only optional inputs, any one of them
     /// would do.
@@ -176,7 +176,7 @@ pub struct WhyNot {
     pub trigger: Cited,
     /// The scope in which the step was evaluated.
     pub scope: ScopeId,
-    /// The reason.
+    /// The reason why no execution of this trigger has begun.
     pub reason: Reason,
 }
 
@@ -193,7 +193,7 @@ pub enum Reason {
     Duplicate,
     /// The step had reached its `max_executions`.
     LimitReached {
-        /// The limit.
+        /// The `max_executions` of the step.
         limit: u32,
     },
     /// The run had reached its limit of executions and ended here.
@@ -248,7 +248,7 @@ pub struct MissingInput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Unmet {
-    /// The input.
+    /// The missing input, with its counts.
     #[serde(flatten)]
     pub input: MissingInput,
     /// The possible producers, each with the reason why it did not supply the input.
@@ -262,33 +262,33 @@ pub struct Unmet {
 pub enum WhyNotProduced {
     /// A step that never ran.
     DidNotRun {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
     },
     /// A step that was ready, but whose precondition said no every time.
     Refused {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// The precondition.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
     /// A step that is still running.
     Running {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The time of its next attempt since the run began, if it only waits for that.
         next_attempt: Option<Duration>,
     },
     /// A step that waits to start and does not run meanwhile.
     Waiting {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The limit that the first of its waiting executions waits for.
         waits_for: WaitsFor,
     },
     /// A step that ran and emitted none of the events.
     EmittedNone {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
@@ -299,14 +299,14 @@ pub enum WhyNotProduced {
     },
     /// A step that ran and opened a fan-out without items.
     OpenedNone {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
     },
     /// A step that ran and emitted too few of the events.
     EmittedSome {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
@@ -315,7 +315,7 @@ pub enum WhyNotProduced {
     },
     /// A step that emitted the event in branches that this scope does not see. A gather joins them.
     EmittedInBranches {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of these events that it emitted in other branches.
         events: u64,
@@ -324,7 +324,7 @@ pub enum WhyNotProduced {
     },
     /// The event came after the branch that had the other inputs had ended. A gather joins both.
     CameLate {
-        /// The event.
+        /// The event that came.
         event: Cited,
         /// The item of the branch.
         branch: Cited,
@@ -333,12 +333,12 @@ pub enum WhyNotProduced {
     },
     /// The event is in the log but was not evaluated: the run has not reached it, or ended before.
     NotEvaluated {
-        /// The event.
+        /// The event that came.
         event: Cited,
     },
-    /// A step whose last finished execution failed.
+    /// A step that failed at least once, and emitted none or too few of the events.
     Failed {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its executions.
         executions: u64,
@@ -346,19 +346,19 @@ pub enum WhyNotProduced {
         failures: u64,
         /// The error of its last failure.
         error: Arc<str>,
-        /// The number of these events that its other executions emitted.
+        /// The number of these events that it emitted all the same.
         events: u64,
-        /// The types of the events that they emitted.
+        /// The types of the events that it emitted.
         only: Vec<Arc<str>>,
     },
     /// Steps whose failure would have been taken, none of which failed.
     NotFailed {
-        /// The steps.
+        /// The names of the steps.
         steps: Vec<Arc<str>>,
     },
     /// A step that failed too few times, or in a branch, whose failures other scopes do not see.
     FailedSome {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The number of its failures in branches that this scope does not see.
         elsewhere: u64,
@@ -391,14 +391,14 @@ pub enum WhyNotProduced {
     },
     /// A step that set a timer for the event, which has not fired.
     TimerPending {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The time at which it fires, since the first event entered the log.
         after: Duration,
     },
     /// A fan-out that is open, so that nothing is gathered yet.
     NotGathered {
-        /// The step that opened it.
+        /// The name of the step that opened the fan-out.
         step: Arc<str>,
         /// The number of branches.
         branches: u64,

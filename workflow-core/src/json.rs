@@ -2,7 +2,8 @@
 //!
 //! The serialiser is compiled with this crate. For each type of event, only the calls to it are compiled
 //! where the type is defined, which keeps builds of users short. The result equals that of
-//! `serde_json::to_value`. For values that a store must read back, [`fit`] refuses what JSON would lose.
+//! `serde_json::to_value`. For values that a store must read back, [`fit()`] refuses parts that JSON would
+//! lose.
 //!
 //! A [`JsonWriter`] has four uses: it builds a `Value`; it counts bytes without building anything (`count`);
 //! it checks that the value can be read back (`checks`); or it marks each `Some`, for a comparison

@@ -212,7 +212,7 @@ impl<T> Ending for AsOutput<T, false> {
     type Events = Unclear;
 }
 
-/// The event of a set's member of type `T`; a stand-in if `T` is no member.
+/// The event of a set's member of type `T`. A stand-in if `T` is no member.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AsMember<T, const IS_MEMBER: bool>(PhantomData<T>);

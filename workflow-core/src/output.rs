@@ -1,6 +1,6 @@
 //! Step outputs: how a return type is declared and emitted. The module owns the trait [`StepOutput`] and the
-//! return types that the library supports (S7). A step cannot emit an event that its return type does not
-//! declare.
+//! return types that the library supports (S7). An event that a step's signature does not declare cannot be
+//! emitted.
 
 use std::marker::PhantomData;
 
@@ -164,7 +164,7 @@ impl Emitted {
         self.items.all_mut().iter_mut().try_for_each(|item| item.check(check))
     }
 
-    /// Whether a fan-out of the batch has more items than it may open branches at a time.
+    /// Whether a fan-out of the batch has more items than branches open at a time.
     pub fn opens_branches_in_turn(&self) -> bool {
         self.items().iter().any(EmittedItem::opens_in_turn)
     }

@@ -19,12 +19,12 @@
 //!    └──▶ actions ──▶ Scheduler::next_action
 //! ```
 //!
-//! The three parts work on one `Board`, which has the state that they share. They have an order: all events
-//! are evaluated before a branch is settled, and all branches are settled before the run can wait or stall.
-//! `apply` completes this work for the facts before it takes a new one. So the result does not depend on when
-//! the caller asks for actions.
+//! The three parts work on one `Board`, which has the state that they share. Their work has an order: all
+//! events are evaluated before a branch is settled, and all branches are settled before the run can wait or
+//! stall. `apply` completes this work for the facts before it takes a new one. So the result does not depend
+//! on when the caller asks for actions.
 //!
-//! An example, of a step `join` that takes `A` and `B`:
+//! An example, of a step `join` that takes the start event `A` and the external event `B`:
 //!
 //! | fact | effect on the log | actions |
 //! | --- | --- | --- |
@@ -108,20 +108,20 @@ pub enum Fact {
         /// The number of the timer, from [`TimerEntry`].
         timer: TimerId,
     },
-    /// The journal refused what is in the log: the run ends.
+    /// The store refused a batch that is in the log: the run ends.
     AppendFailed,
     /// A precondition answered.
     PreconditionAnswered {
         /// The candidate of [`Action::AskPrecondition`].
         candidate: CandidateId,
-        /// The answer.
+        /// The answer of the precondition.
         answer: Answer,
     },
     /// An execution returned successfully.
     ExecutionSucceeded {
         /// The execution of [`Action::StartExecution`].
         execution: ExecutionId,
-        /// What the execution commits, in order.
+        /// The emissions of the execution, in order.
         emissions: SmallVec<[Emission; 1]>,
     },
     /// An execution failed and is not retried any more.
@@ -149,7 +149,7 @@ pub enum Action {
         scope: ScopeId,
         /// The position of the event that triggered the step.
         trigger: Seq,
-        /// What each parameter of the step is bound to.
+        /// The binding of the step's parameters.
         binding: Binding,
     },
     /// Start the execution, then apply [`Fact::ExecutionSucceeded`] or [`Fact::ExecutionFailed`].
@@ -162,12 +162,12 @@ pub enum Action {
         scope: ScopeId,
         /// The position of the event that triggered the step.
         trigger: Seq,
-        /// What each parameter of the step is bound to.
+        /// The binding of the step's parameters.
         binding: Binding,
     },
     /// A batch entered the log. With a store, actions that follow wait until the store has it.
     Append {
-        /// What caused the batch.
+        /// The cause of the batch.
         cause: Cause,
         /// The events, in order of position.
         entries: SmallVec<[Entry; 1]>,
@@ -177,14 +177,14 @@ pub enum Action {
     },
     /// The internal event that completes a fan-out entered the log.
     AppendGathered {
-        /// The event.
+        /// The event with its position and scope.
         entry: Entry,
         /// The results of the branches, for the `Gather` input.
         group: GroupSummary,
     },
     /// Drop the execution: its branch was dropped.
     DropExecution {
-        /// The execution.
+        /// The id of the execution.
         execution: ExecutionId,
     },
     /// Free the state of a branch that is settled or dropped.
@@ -192,9 +192,9 @@ pub enum Action {
         /// The scope of the branch.
         scope: ScopeId,
     },
-    /// Refuse what the execution commits: the run has ended.
+    /// Refuse the batch of the execution: the run has ended.
     RefuseCommit {
-        /// The execution.
+        /// The id of the execution.
         execution: ExecutionId,
     },
     /// Refuse an event, a reply or a timer: the run has ended, the request is not open, or the timer is not
@@ -224,10 +224,10 @@ pub enum Answer {
     Failed,
 }
 
-/// What each parameter of a step is bound to, in the order of the parameters.
+/// The binding of a step: one entry per parameter, in the order of the parameters.
 pub type Binding = SmallVec<[Bound; 2]>;
 
-/// What one parameter of a step is bound to.
+/// The binding of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Bound {
     /// No event: the parameter is injected, or optional and without an event.
@@ -255,7 +255,7 @@ pub enum Emission {
         items: u32,
         /// The most branches open at a time; `None` for no bound.
         concurrency: Option<NonZeroU32>,
-        /// What the failure of one branch means for the others.
+        /// The meaning of a failed branch for the others.
         policy: FanOutPolicy,
     },
 }
@@ -271,7 +271,7 @@ pub struct Entry {
     pub event: EventIndex,
 }
 
-/// What caused a batch.
+/// The cause of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -283,7 +283,7 @@ pub enum Cause {
     Expired(Seq),
     /// A timer fired.
     Timer {
-        /// The timer.
+        /// The number of the timer.
         timer: TimerId,
         /// The execution that set the timer.
         execution: ExecutionId,
@@ -314,7 +314,7 @@ pub enum End {
     LogFull,
     /// The run reached [`SchedulerLimits::executions`], and another execution was due.
     TooManyExecutions,
-    /// The journal refused what was in the log.
+    /// The store refused a batch that was in the log.
     AppendFailed,
 }
 
@@ -340,8 +340,8 @@ pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
 /// The scheduling state of one run: a function of the applied facts and their order.
 ///
 /// [`apply`](Self::apply) takes a fact, and [`next_action`](Self::next_action) returns what to do about it.
-/// Evaluation is lazy, but its results do not depend on when actions are taken: `apply` first evaluates all
-/// events, settles all branches and gathers all fan-outs that follow from the facts before.
+/// Evaluation is lazy. Nevertheless the results do not depend on when actions are taken: `apply` first
+/// evaluates all events, settles all branches and gathers all fan-outs that follow from the facts before.
 ///
 /// ```
 /// use workflow_core::scheduler::{Action, Fact, Scheduler};
@@ -428,8 +428,9 @@ impl Scheduler {
         }
     }
 
-    /// The same, bounded: subtracts every unit of work from `work` and returns `None` when nothing of it
-    /// remains. Many events can be evaluated without an action, so that more work may be left then.
+    /// Returns the next action within a bound: subtracts every unit of work from `work`, and returns `None`
+    /// when nothing of it remains. More work may be left then, since many events can be evaluated without an
+    /// action.
     pub(crate) fn next_within(&mut self, work: &mut usize) -> Option<QueuedAction> {
         loop {
             if let Some(action) = self.board.actions.pop() {
@@ -457,6 +458,7 @@ impl Scheduler {
         if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
             return false;
         }
+        // A pending timer fires without help from outside, so the run waits for it.
         if self.board.awaited.timers().len() > 0 || Arrivals::of(self).can_go_on() {
             self.board.wait();
         } else {

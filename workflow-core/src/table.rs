@@ -379,7 +379,7 @@ impl StepRow {
         &self.outputs
     }
 
-    /// The event that enters the log when the step fails; `None` if no step catches that.
+    /// The event that enters the log when the step fails. `None`: no step catches that.
     pub fn failure(&self) -> Option<EventIndex> {
         self.failed
     }

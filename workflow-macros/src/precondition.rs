@@ -1,6 +1,6 @@
-//! `#[precondition]` on a free function. The macro also makes a type of the same name, so that `precondition
-//! = path::to::it` finds both the function's inputs and the way to ask it. `#[workflow]` reads the
-//! preconditions that are methods.
+//! `#[precondition]` on a free function. The macro also makes a type of the same name. So the key
+//! `precondition = path::to::it` finds both the function's inputs and the way to ask it. `#[workflow]` reads
+//! the preconditions that are methods.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;

@@ -257,7 +257,7 @@ mod tests {
 
     // S27
     #[test]
-    fn events_whose_json_is_made_are_dropped_one_by_one_though_each_panics() {
+    fn serialised_events_are_dropped_one_by_one_though_each_panics() {
         let events = || Vec::from([1, 2, 3].map(checked));
         drop(events());
         assert_eq!(DROPPED.load(Ordering::SeqCst), 3);

@@ -29,13 +29,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_no_clock_can_show_is_far_away() {
+    fn a_delay_beyond_the_clock_is_due_far_in_the_future() {
         let now = SystemTime::UNIX_EPOCH;
         assert_eq!(When::After(Duration::MAX).due(now), now + FAR);
     }
 
     #[test]
-    fn the_last_time_that_a_clock_can_show_has_none_behind_it() {
+    fn the_last_time_of_the_clock_stays() {
         let mut last = SystemTime::UNIX_EPOCH;
         for seconds in (0..64).rev().map(|bit| 1 << bit) {
             last = last.checked_add(Duration::from_secs(seconds)).unwrap_or(last);
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_before_all_times_has_come() {
+    fn a_time_before_1970_is_due() {
         let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
         assert_eq!(When::At(before).due(SystemTime::now()), SystemTime::UNIX_EPOCH);
     }

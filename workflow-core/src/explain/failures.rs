@@ -1,4 +1,4 @@
-//! Explains why a failure that a step waits for did not happen (S29).
+//! Explains why a failure that a step would catch did not happen (S29).
 
 use std::sync::Arc;
 

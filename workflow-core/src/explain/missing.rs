@@ -1,4 +1,5 @@
-//! Missing inputs: what a step that never ran waits for, who could have produced it, and why they did not.
+//! Missing inputs: the events that a step lacks if it never ran, their possible producers, and the reason why
+//! each produced none.
 //!
 //! The search is recursive only where a missing event stands for another one: the reply for its request, the
 //! end of a fan-out for its opening. Otherwise each producer has a reason of its own, and the reader follows
@@ -44,7 +45,7 @@ impl Source<'_> {
         unmet.collect()
     }
 
-    /// The viewpoint at which each step was evaluated with the fewest inputs missing. A branch counts as of its last
+    /// The viewpoint at which each step had the fewest inputs missing. A branch counts as of its last
     /// evaluation, since later events were never evaluated there.
     fn closest(&self, idle: impl Fn(StepIndex) -> bool) -> HashMap<StepIndex, Viewpoint> {
         let mut last: BTreeMap<(StepIndex, ScopeId), Moment> = BTreeMap::new();

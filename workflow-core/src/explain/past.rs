@@ -1,7 +1,7 @@
 //! Turns the decisions of a run into reasons.
 //!
-//! The moment of a decision matters: what a step lacked then is computed with the events evaluated until that
-//! moment, although the log has later ones by now.
+//! The moment of a decision matters: the missing inputs are those of that moment, although the log has later
+//! events by now.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The facts from which explanations are made, indexed for lookups.
 //!
 //! A *moment* is the number of a decision. Evaluation mostly follows the log, except for items of branches
-//! that open late (S50). So what a step saw is a question of moments, not of positions.
+//! that open late (S50). So moments rather than positions decide which events a step saw.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub struct StallReport {
     pub turned_down: Vec<TurnedDown>,
     /// Events in the log that no step takes.
     pub untaken: Vec<Untaken>,
-    /// The types that could still arrive from outside, none of which would make a step run.
+    /// The types that could still arrive from outside. None of them would make a step run.
     pub can_arrive: Vec<Arrival>,
 }
 

@@ -204,8 +204,8 @@ impl StepCall {
         self.frame.context.scope
     }
 
-    /// The slots of the step's parameters, in order and without `&self`. Middleware can
-    /// [fill](crate::StepInput::fill) a parameter of its own from a slot.
+    /// The slots of the step's parameters, in order and without `&self`. Each slot can be
+    /// [filled](crate::StepInput::fill) as its parameter is.
     pub fn slots(&mut self) -> Slots<'_> {
         self.open().0
     }

@@ -50,7 +50,7 @@ impl<E: ControlEvent> Gather<E> {
         self.gathered.branches.iter().map(Branch::of)
     }
 
-    /// The events of the branches that did not fail, in the order of the fan-out's items.
+    /// The events of the branches that did not fail, in the items' order.
     pub fn ok(&self) -> impl Iterator<Item = &E> {
         self.branches().filter(|branch| branch.failure().is_none()).flat_map(Branch::into_events)
     }
@@ -65,7 +65,7 @@ impl<E: ControlEvent> Gather<E> {
         self.branches().find(|branch| branch.item::<I>() == Some(item))
     }
 
-    /// Clones of the events of the branches that did not fail, in the order of the fan-out's items.
+    /// Clones the events of the branches that did not fail, in the items' order.
     pub fn into_vec(self) -> Vec<E>
     where
         E: Clone,

@@ -95,7 +95,7 @@ impl RunInfo {
         self.scope
     }
 
-    /// The parent run and the execution that started this run; `None` if it is no child.
+    /// The parent run, and the execution that started this run. `None`: this run is no child.
     pub fn parent(&self) -> Option<&ParentRun> {
         self.parent.as_ref()
     }

@@ -92,7 +92,7 @@ impl<P> List<P> {
         self.prefix.len()
     }
 
-    /// Whether the list has no events, which a step never sees.
+    /// Whether the list has no events. A step never gets such a list.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_has_no_path() {
+    fn a_difference_of_the_whole_value_has_no_path() {
         let found = difference(&Some(None::<u8>), &None::<Option<u8>>).unwrap();
         assert_eq!(found, Difference { path: String::new(), sides: sides("Some(null)", "null") });
     }

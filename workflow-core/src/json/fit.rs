@@ -15,8 +15,8 @@ use crate::panics::{Panicked, caught};
 /// its `de.rs`, without the feature `unbounded_depth`).
 const READER_LEVELS: usize = 127;
 
-/// The levels of a [`Record`](crate::Record) around an event or a configuration: `{"event_logged": {…,
-/// "event": {…, "data": …}}}` and `{"run_started": {…, "configs": {"…": …}}}`.
+/// The levels of a [`Record`](crate::Record) around an event or a configuration:
+/// `{"event_logged": {…, "event": {…, "data": …}}}` and `{"run_started": {…, "configs": {"…": …}}}`.
 const RECORD_LEVELS: usize = 3;
 
 /// The levels that a store may put around a record.

@@ -65,7 +65,7 @@ fn everything_is_written_as_serde_json_writes_it() {
 }
 
 #[test]
-fn what_has_no_json_is_an_error() {
+fn a_value_without_json_is_an_error() {
     assert!(to_json(&u128::MAX).is_err());
     assert!(to_json(&i128::MIN).is_err());
     assert!(to_json(&BTreeMap::from([([1, 2], 3)])).is_err());
@@ -106,7 +106,7 @@ fn counts_as_written(value: &impl Serialize) {
 }
 
 #[test]
-fn what_is_counted_is_what_is_written() {
+fn the_count_is_the_length_of_the_text() {
     counts_as_written(&everything());
     counts_as_written(&"\"quoted\"\n ß \u{1}");
     counts_as_written(&[f64::NAN, 1.0, -0.0, 1e300]);
@@ -134,12 +134,12 @@ fn counting_stops_where_the_bound_is_passed() {
 }
 
 #[test]
-fn what_cannot_be_written_cannot_be_counted() {
+fn a_value_that_cannot_be_written_cannot_be_counted() {
     assert_eq!(size_of(&[Refusing], 100).unwrap_err().to_string(), "it is secret");
 }
 
 #[test]
-fn json_in_text_stands_as_it_is() {
+fn raw_json_is_copied_unchanged() {
     struct Raw(&'static str);
     impl Serialize for Raw {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -82,7 +82,7 @@ impl<'a> Arrivals<'a> {
         external.chain(replies).chain(gathers)
     }
 
-    /// Whether one of these events can come to where the scope sees it.
+    /// Whether one of these events can still come in sight of the scope.
     fn come(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
         let Self { board: Board { table, awaited, scopes, .. }, groups } = *self;
         let mut seen = scopes.chain(scope).map(|(id, _)| id);

@@ -1,5 +1,5 @@
 //! Batches of several emissions (S23). Numbering comes first: each emission gets its position. Then all of
-//! them take effect at once, so that no evaluation sees a part of a batch.
+//! them take effect together, so that no evaluation sees a part of a batch.
 //!
 //! ```text
 //!  emissions      [A, fan-out of 2 items, timer, B]
@@ -156,7 +156,7 @@ mod tests {
 
     // S23
     #[test]
-    fn its_events_are_adjacent_and_the_items_of_a_fan_out_have_branches_of_their_own() {
+    fn events_of_a_batch_are_adjacent_and_each_item_has_a_branch() {
         let mut board = board();
         let note = event(&board, "Note");
         let entered = enter(&[Emission::Event(note), fan_out(2), Emission::Timer(note)], &mut board);
@@ -180,7 +180,7 @@ mod tests {
 
     // S28
     #[test]
-    fn one_with_a_stop_event_ends_the_run_and_nothing_of_it_is_evaluated() {
+    fn a_batch_with_a_stop_event_ends_the_run_and_is_not_evaluated() {
         let mut board = board();
         let (note, done) = (event(&board, "Note"), event(&board, "Done"));
         let entered = enter(&[Emission::Event(note), Emission::Event(done)], &mut board);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_the_log_has_no_room_for_ends_the_run() {
+    fn a_batch_beyond_the_limit_of_the_log_ends_the_run() {
         let mut board = board();
         assert!(enter(&[fan_out(6)], &mut board).is_none());
         assert_eq!(board.progress.end(), Some(&End::LogFull));

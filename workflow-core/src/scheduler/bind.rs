@@ -92,6 +92,8 @@ impl Binder<'_> {
         let firsts = chain.map(|(id, scope)| (id, scope.first(topic)));
         let mut seqs: SmallVec<[(Seq, ScopeId); 8]> =
             firsts.flat_map(|(id, first)| first.iter().map(move |seq| (*seq, id))).collect();
+        // The first events by position, whichever scopes they are in; then counted per scope, since a list is
+        // a number of first events of each.
         seqs.sort_unstable();
         let mut counts: SmallVec<[(ScopeId, u32); 1]> = SmallVec::new();
         for (_, id) in seqs.iter().take(count as usize) {

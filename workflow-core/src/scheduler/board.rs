@@ -174,6 +174,7 @@ impl Board {
         let step = row.direct.filter(|_| !row.roles.is_request())?;
         let is_leaf = self.scopes.get(entry.scope).is_some_and(Scope::is_leaf);
         let executions = &self.executions;
+        // A waiting execution of any step would come first, so nothing may start before it.
         let may_start = executions.waiting() == 0
             && executions.count() < self.progress.limits.executions
             && executions.has_room(step, &self.table);
@@ -198,6 +199,7 @@ impl Board {
     pub(super) fn create_with(&mut self, binding: Binding, evaluated: Evaluated) -> Verdict {
         let (step, scope, trigger) = evaluated;
         let row = self.table.step(step);
+        // Only fixed lists can give the same combination twice, so no other step stores its combinations.
         if row.may_repeat
             && let Some(state) = self.scopes.step_mut(scope, step)
         {
@@ -246,6 +248,7 @@ impl Board {
             self.actions.push(QueuedAction::Free(*scope));
         }
         self.awaited.drop_in(scopes);
+        // An execution whose start was not taken yet is dropped silently: the run does not know it.
         let unstarted = self.actions.take_starts_in(scopes);
         for execution in self.executions.drop_in(scopes) {
             if !unstarted.contains(&execution) {
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_one_step_takes_alone_is_followed_by_it_where_nothing_else_is_left_to_do() {
+    fn an_event_for_one_step_alone_is_committed_directly_if_nothing_else_is_queued() {
         let mut board = board();
         let (begin, note) = (entry(&mut board, "Begin"), entry(&mut board, "Note"));
         assert_eq!((board.follower(begin), board.follower(note)), (Some(step(&board, "open")), None));

@@ -1,5 +1,5 @@
-//! Candidates: ready steps whose preconditions are being asked (S18). Their numbers grow, and most answers
-//! arrive in order. So they are a queue with gaps rather than a map.
+//! Candidates: ready steps whose preconditions are being asked (S18). Candidates are numbered in order, and
+//! most answers arrive in that order. So a queue with gaps stores them rather than a map.
 //!
 //! Example: candidates 7, 8 and 9 are asked. The answer for 8 leaves a gap, and the queue is `[7, gap, 9]`
 //! with `first = 7`. The answer for 7 removes both entries, and `first` is 9.
@@ -16,13 +16,13 @@ pub(crate) struct Candidate {
     pub(crate) step: StepIndex,
     pub(crate) scope: ScopeId,
     pub(crate) trigger: Seq,
-    /// What each parameter of the step is bound to.
+    /// The binding of the step.
     pub(crate) binding: Binding,
-    /// Where the answer of the precondition is recorded.
+    /// The place in which the answer of the precondition is recorded.
     pub(super) place: Place,
 }
 
-/// Where the verdict of the candidate has to be recorded.
+/// The place in which the verdict of a candidate is recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
     /// At this place of the recorded decisions.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_found_by_its_number_until_it_is_answered_in_whichever_order() {
+    fn candidates_are_found_by_number_until_answered_in_any_order() {
         let mut candidates = Candidates::from(7);
         let ids: Vec<_> = (0..4).map(|scope| candidates.add(candidate(scope))).collect();
         assert_eq!(ids, [7, 8, 9, 10].map(CandidateId));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_dropped_scopes_are_not_asked_any_more() {
+    fn candidates_of_dropped_scopes_are_dropped() {
         let mut candidates = Candidates::default();
         let ids: Vec<_> = (0..3).map(|scope| candidates.add(candidate(scope))).collect();
         candidates.drop_in(&HashSet::from([ScopeId(0), ScopeId(2)]));

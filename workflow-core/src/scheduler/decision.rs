@@ -8,7 +8,7 @@ use crate::table::StepIndex;
 pub struct Decision {
     /// The position of the event that triggered the evaluation.
     pub trigger: Seq,
-    /// The step.
+    /// The index of the step in the table.
     pub step: StepIndex,
     /// The scope in which the step was evaluated.
     pub scope: ScopeId,

@@ -1,8 +1,8 @@
 //! All evaluations of a run in order: the recorded ones, and those in branches that follow from the history
 //! of sweeps.
 //!
-//! Reading walks forward. For each sweep it restores which branches were open then, applies the changes of
-//! that sweep, and derives the verdict of each step in each open branch:
+//! Reading walks forward. For each sweep, the reader restores the branches that were open then, applies the
+//! changes of that sweep, and derives the verdict of each step in each open branch:
 //!
 //! ```text
 //!  1. a verdict of this sweep alone (an execution)      from the changes
@@ -52,7 +52,7 @@ struct Below<'a> {
     latest: FxHashMap<(EventIndex, StepIndex, ScopeId), Verdict>,
     /// The evaluations whose precondition has not answered.
     asking: FxHashSet<(u32, StepIndex, ScopeId)>,
-    /// Where the last sweep is, if it is still in progress.
+    /// The place of the last sweep, if the sweep is still in progress.
     until: Option<Until>,
 }
 

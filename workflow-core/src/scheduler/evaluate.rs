@@ -113,6 +113,8 @@ impl Evaluation {
     /// Drops the questions of these scopes, also those whose action was not taken yet.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>, actions: &mut Actions) {
         let dropped = self.candidates.drop_in(scopes);
+        // These questions end without an answer: the history records `Asking`, which is derived from the open
+        // candidates until now.
         for (sweep, at) in dropped.iter().filter_map(Candidate::asked_below) {
             self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
@@ -134,7 +136,7 @@ impl Evaluation {
         asked.map(|(sweep, (step, scope))| (sweep, step, scope))
     }
 
-    /// Where the sweep in progress is; `None` if none is.
+    /// The place of the sweep in progress; `None` between sweeps.
     pub(super) fn swept_until(&self) -> Option<Until> {
         let cursor = self.cursor.as_ref().filter(|cursor| cursor.sweep.is_some())?;
         Some((cursor.scope, cursor.taker))

@@ -1,5 +1,5 @@
-//! The executions of a run from creation to end, with their numbers and the concurrency of steps (S21). It
-//! knows steps and scopes by their numbers only. What an execution commits is the concern of
+//! The executions of a run from creation to end, with their numbers and the concurrency of steps (S21). The
+//! module knows steps and scopes by their numbers only. The batch of an execution is the concern of
 //! [`commit`](super::commit).
 //!
 //! ```text
@@ -176,7 +176,7 @@ impl Executions {
     /// The number of executions created so far.
     #[inline]
     pub(super) fn count(&self) -> u64 {
-        // Saturating, since a damaged journal may have one number twice.
+        // Saturating, since a journal may have one number twice.
         let reserved = self.recalled.as_ref().map_or(0, |recalled| recalled.left());
         self.entries.len().saturating_sub(reserved) as u64
     }
@@ -250,6 +250,7 @@ impl Executions {
         self.totals[step.get()].executions += 1;
         let recalled = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated));
         let execution = recalled.unwrap_or(ExecutionId(self.entries.len() as u64 + 1));
+        // A recorded number has a placeholder; any other execution gets the next entry.
         match recalled.and_then(|id| self.get_mut(id)) {
             Some(place) => *place = created,
             None => self.entries.push(created),
@@ -354,6 +355,7 @@ impl Executions {
     /// Removes a place from `running_in_branches`; the last execution moves into it.
     fn leave_branch(&mut self, place: u32) {
         self.running_in_branches.swap_remove(place as usize);
+        // `swap_remove` moved the last execution to this place, unless it was the removed one.
         let moved = self.running_in_branches.get(place as usize).copied();
         if let Some(moved) = moved.and_then(|moved| self.get_mut(moved)) {
             moved.place = place;
@@ -460,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_branches_take_what_runs_and_waits_in_them_and_nothing_else() {
+    fn dropped_branches_drop_their_own_executions_only() {
         let table = table();
         let mut executions = Executions::new(2);
         for (step, scope) in [(0, 1), (0, 2), (1, 1), (1, 2), (1, 0)] {
@@ -475,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_get_the_numbers_that_a_journal_has() {
+    fn executions_get_their_numbers_of_the_journal() {
         let table = table();
         let mut executions = Executions::new(2);
         executions.recall([((StepIndex::at(1), ScopeId::ROOT, Seq(1)), ExecutionId(2))].into_iter(), 10);

@@ -54,7 +54,7 @@ pub(super) struct GroupId(u32);
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     open: FxHashMap<GroupId, Group>,
-    /// How many are open, by the scope that opened them and the output.
+    /// The number of open ones, by the scope that opened them and the output.
     openers: Counts<(ScopeId, FanOutIndex)>,
     next: u32,
 }
@@ -111,7 +111,7 @@ pub struct BranchSummary {
 pub struct GroupSummary {
     /// The output that opened the fan-out.
     pub fan_out: FanOutIndex,
-    /// The branches.
+    /// The results of the branches, in fan-out order.
     pub branches: Vec<BranchSummary>,
 }
 
@@ -219,6 +219,7 @@ impl Groups {
     fn settle(&mut self, mut scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
         let Some((id, place)) = scope.branch else { return };
         let Some(group) = self.open.get_mut(&id) else { return };
+        // A branch stores events for every gather of the table; only those of this fan-out's gathers stay.
         let carried = &board.table.fan_out(group.fan_out).carried;
         scope.carried.retain(|(event, _)| carried.contains(event));
         group.settle(place, scope.carried, scope.failures);
@@ -264,9 +265,12 @@ impl Groups {
                 board.finish(End::Failed(failures));
                 break;
             };
+            // In a branch the failure belongs to the summary of the branch, whatever the policy does next.
             scope.failures.extend(failures.iter().copied());
             match self.open.get(&group).map(|group| (group.policy, group.opener)) {
                 Some((FanOutPolicy::FailAll, opener)) => {
+                    // The opener's count for this group is removed only after the climb, so that no opener is
+                    // queued to settle while the failure climbs past it.
                     self.drop_branches(group, evaluation, board);
                     openers.push(opener);
                     id = opener;
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn one_without_items_is_gathered_when_its_batch_is_there() {
+    fn a_fan_out_without_items_is_gathered_with_its_batch() {
         let mut opened = opened(0, 1, FanOutPolicy::FailAll);
         opened.groups.gather_if_settled(opened.id, &mut opened.evaluation, &mut opened.board);
         assert_eq!(opened.gathered(), Some(vec![]));
@@ -434,7 +438,7 @@ mod tests {
 
     // S49
     #[test]
-    fn the_first_failure_drops_the_other_branches_and_is_one_of_the_opener() {
+    fn the_first_failure_drops_the_other_branches_and_fails_the_opener() {
         let mut opened = opened(3, 2, FanOutPolicy::FailAll);
         opened.fail(2, 7);
         assert_eq!(opened.board.progress.end(), Some(&End::Failed(vec![ExecutionId(7)])));

@@ -1,5 +1,5 @@
-//! Tests of how the cost of outer events grows with the number of open branches. They count evaluations and
-//! bytes and measure no time.
+//! Tests of how the cost of outer events grows with the number of open branches. The tests count evaluations
+//! and bytes, and measure no time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,14 +127,14 @@ fn events_that_open_waiting_branches_cost_work_and_memory_in_proportion_to_their
 
 // S46
 #[test]
-fn so_do_events_that_waiting_branches_take_and_cannot_run_with_yet() {
+fn events_for_waiting_branches_that_are_not_ready_cost_in_proportion_too() {
     assert_in_proportion(&[InputDef::one("Open")]);
     assert_in_proportion(&[InputDef::one("Open").optional(), InputDef::one("End")]);
 }
 
 // S46
 #[test]
-fn an_event_that_makes_no_step_run_below_stores_next_to_nothing_there() {
+fn an_outer_event_without_effect_stores_almost_nothing_per_branch() {
     const BRANCHES: u32 = 3_000;
     const EVENTS: usize = 400;
     let mut waiting = waiting(&[InputDef::one("Note")]);

@@ -19,7 +19,7 @@ pub(super) struct Recalled {
     /// The numbers below the greatest one that the journal does not have, in order: their executions had not
     /// ended.
     gaps: VecDeque<ExecutionId>,
-    /// How many entries of `numbered` are `Some`.
+    /// The number of `Some` entries of `numbered`.
     left: usize,
     /// No entry before this place is `Some`.
     next: usize,
@@ -67,6 +67,7 @@ impl Recalled {
         while self.numbered.get(self.next).is_some_and(Option::is_none) {
             self.next += 1;
         }
+        // Most replays create executions in the order of their numbers.
         let is_next = self.numbered.get(self.next) == Some(&Some(evaluated));
         let place = if is_next { self.next } else { self.look_up(evaluated)? };
         self.numbered[place] = None;
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_in_whatever_order_and_once() {
+    fn each_number_is_found_once_in_any_order() {
         let numbers = [(1, 10), (2, 20), (4, 40), (5, 50), (7, 70)];
         for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3], [0, 3, 1, 2, 4]] {
             let mut recalled = recalled(&numbers);

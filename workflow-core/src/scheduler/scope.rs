@@ -185,6 +185,7 @@ impl Scope {
         let row = table.topic(index);
         let state = self.topics.get_mut(index.get());
         let count = state.count(seq);
+        // Later events change nothing here, which keeps frequent topics cheap.
         if count > row.most {
             return;
         }
@@ -286,6 +287,7 @@ impl Scopes {
         let at = std::mem::replace(&mut self.places[index_of(id)], CLOSED);
         self.free.push(at);
         self.unlink(&scope);
+        // No branch is open: a run that had very many gives their memory back.
         if self.free.len() == self.branches.len() && self.free.len() > KEPT {
             (self.branches, self.free) = (Paged::default(), Vec::new());
         }
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn open_branches_are_listed_in_the_order_of_their_numbers_whichever_opened_or_closed_first() {
+    fn open_branches_are_listed_by_number_in_any_order_of_opening_and_closing() {
         let mut scopes = opened(&[(2, &[5, 6]), (1, &[1, 2, 3, 4])]);
         assert_eq!(below_root(&scopes), [1, 2, 3, 4, 5, 6]);
         for (closed, left) in [
@@ -503,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_opens_in_the_place_of_another_has_nothing_of_it() {
+    fn a_branch_in_a_reused_entry_starts_empty() {
         let mut scopes = opened(&[(1, &[1])]);
         if let Some(scope) = scopes.get_mut(ScopeId(1)) {
             (scope.pending, scope.failures) = (3, vec![ExecutionId(1)]);

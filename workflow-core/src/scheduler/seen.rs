@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_found_in_whatever_order_they_were_seen() {
+    fn rows_are_found_in_any_order_of_first_use() {
         let mut seen = Seen::<TopicState, 2>::default();
         for row in [7, 0, 3, 1, 9] {
             assert!(seen.get(row).is_none());
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_seen_of_rows_that_are_all_there() {
+    fn a_full_set_of_rows_starts_empty() {
         let seen = Seen::<TopicState, 2>::all(5);
         assert!((0..5).all(|row| seen.get(row).is_some_and(|state| state.latest().is_none())));
         assert!(seen.get(5).is_none());

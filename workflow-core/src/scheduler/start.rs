@@ -68,7 +68,7 @@ mod tests {
     use crate::scheduler::sample::{self, step};
 
     #[test]
-    fn only_what_is_not_the_trigger_alone_is_stored() {
+    fn a_binding_to_the_trigger_alone_is_not_stored() {
         let board = sample::board(SchedulerLimits::default());
         let (ask, pack) = (board.table.step(step(&board, "ask")), board.table.step(step(&board, "pack")));
         let (one, both): (Binding, Binding) =

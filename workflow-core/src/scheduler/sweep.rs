@@ -18,7 +18,8 @@
 //!
 //! Two numbers order everything here: the number of a sweep, and the number of sweeps before something
 //! happened. A branch that opened after 3 sweeps and closed after 5 was part of sweeps 3 and 4 (counted from
-//! 0). A verdict of sweep 3 that stays holds for sweep 4 too, unless a change of sweep 4 replaces it.
+//! 0). A verdict of sweep 3 that stays holds for sweep 4 too if both events have the same type, unless a
+//! change of sweep 4 replaces it.
 
 use super::board::Board;
 use super::joins::{self, Joins, Latest};
@@ -80,7 +81,7 @@ pub(super) struct Closed {
     pub(super) during: [u32; 2],
 }
 
-/// Where a sweep is: the branch, and how many of the steps that take the event were evaluated there.
+/// The place of a sweep in progress: the branch, and the number of steps already evaluated there.
 pub(super) type Until = (ScopeId, usize);
 
 impl Sweeps {

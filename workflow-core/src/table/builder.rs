@@ -157,7 +157,7 @@ impl OutputDef {
         Self { fan_out: true, ..Self::event(event) }
     }
 
-    /// Sets any number of timers, each of which logs an event of this type when it is due.
+    /// Sets any number of timers for this event type. A due timer logs its event.
     pub fn timer(event: impl Into<Arc<str>>) -> Self {
         Self { timed: true, ..Self::many(event) }
     }

@@ -187,6 +187,7 @@ impl Compiler {
         let topic = self.topic(self.table.step(step).inputs[input].events.clone());
         self.note_takers(step, topic);
         self.note_kind(step, topic, kind);
+        // An optional input has a topic, since it triggers its step, but no condition.
         let condition = (!optional).then(|| self.condition(topic, kind));
         let row = &mut self.table.steps[step.get()];
         row.inputs[input].topic = Some(topic);

@@ -41,25 +41,25 @@ mod find;
 pub enum TableDifference {
     /// A step is new. Compatible: the scheduler evaluates it for the events that the log has, and it runs.
     StepAdded {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
     },
     /// A step is missing or renamed. Incompatible with a run in which it ran or its precondition was asked.
     StepRemoved {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
     },
     /// A step takes another input. Compatible if the input is optional; otherwise incompatible with a run in
     /// which the step ran or its precondition was asked.
     InputAdded {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The new input.
         input: InputShape,
     },
     /// A step lacks an input. Incompatible with a run in which the step ran or its precondition was asked.
     InputRemoved {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The former input.
         input: InputShape,
@@ -67,7 +67,7 @@ pub enum TableDifference {
     /// A step takes an input in another way. Incompatible with a run in which the step ran or its
     /// precondition was asked.
     InputChanged {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The former input.
         was: InputShape,
@@ -77,23 +77,23 @@ pub enum TableDifference {
     /// A step may emit another event. Compatible if executions may omit it; otherwise incompatible with a run
     /// in which the step succeeded.
     OutputAdded {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The new output.
         output: OutputShape,
     },
     /// A step cannot emit an event any more. Incompatible with a run in which it did.
     OutputRemoved {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The former output.
         output: OutputShape,
     },
     /// A step emits an event in another number or way. Compatible if the new output allows all that the
-    /// former one allowed; otherwise incompatible with a run in which the step emitted what is not allowed
-    /// now.
+    /// former one allowed; otherwise incompatible with a run in which a successful execution emitted a number
+    /// or kind of events that the new output does not allow.
     OutputChanged {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The former output.
         was: OutputShape,
@@ -102,38 +102,38 @@ pub enum TableDifference {
     },
     /// A step has a precondition now. Incompatible with a run in which the step ran without it.
     PreconditionAdded {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// The precondition.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
     /// A step has no precondition any more. Incompatible with a run in which it was asked.
     PreconditionRemoved {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// The precondition.
+        /// The name of the precondition.
         precondition: Arc<str>,
     },
     /// A step catches failures of another step now. Incompatible with a run that continued after such a
     /// failure without its event.
     CatchAdded {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// The step whose failures are caught.
+        /// The name of the step whose failures are caught.
         caught: Arc<str>,
     },
     /// A step does not catch failures of another step any more. Incompatible with a run that has the event of
     /// such a failure.
     CatchRemoved {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
-        /// The step whose failures were caught.
+        /// The name of the step whose failures were caught.
         caught: Arc<str>,
     },
     /// A step has another `max_executions`. Compatible if it is greater; otherwise incompatible with a run in
     /// which the step executed more often in a scope.
     MaxExecutionsChanged {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The former limit; `None` for no limit.
         was: Option<u32>,
@@ -143,7 +143,7 @@ pub enum TableDifference {
     /// A step has another `concurrency`. Compatible if it is greater; otherwise resuming a run decides it, by
     /// reading whether the journal's executions could have ended in that order.
     ConcurrencyChanged {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// The former limit; `None` for no limit.
         was: Option<u32>,
@@ -153,7 +153,7 @@ pub enum TableDifference {
     /// A step's failure ends the run now, or does not any more. Incompatible with a run that continued after
     /// such a failure without an event of it.
     OnErrorChanged {
-        /// The step.
+        /// The name of the step.
         step: Arc<str>,
         /// Whether the run continues after a failure now.
         continues: bool,

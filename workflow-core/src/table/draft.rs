@@ -123,8 +123,8 @@ pub(super) struct OutputDraft {
     pub(super) fan_out: bool,
     /// Whether the event enters the log when a timer fires.
     pub(super) timed: bool,
-    /// If not 0: this and the following outputs, so many in all, are alternatives of which every execution
-    /// emits one.
+    /// The number of alternatives that begin with this output, of which every execution emits one; 0 if it
+    /// begins none.
     pub(super) choices: usize,
     /// Whether the step returns it, rather than sends it with an emitter.
     pub(super) returned: bool,

@@ -40,7 +40,7 @@ pub struct Forecast {
     pub least: u64,
     /// The most executions in any run; `None` without a bound.
     pub greatest: Option<u64>,
-    /// The event type to which both numbers refer, per event; `None` if they are per run.
+    /// Both numbers are per event of this type. `None`: they are per run.
     pub per: Option<Arc<str>>,
 }
 

@@ -62,6 +62,7 @@ impl DependencyTable {
             reach.seen[scope].extend(&emitted);
             let opened = running.iter().flat_map(|step| &step.outputs).filter_map(|output| output.fan_out);
             for fan_out in opened.collect::<Vec<_>>() {
+                // A branch sees all that the scope of its opener sees.
                 let outer = reach.seen[scope].clone();
                 reach.seen[fan_out.get() + 1].extend(outer);
             }

@@ -1,5 +1,6 @@
 //! Shapes: tables as data, by names. A shape has all that decides how the scheduler behaves. Journals store
-//! it, and their readers need no program. The module [`difference`](super::difference) compares two shapes.
+//! shapes, so their readers need no program. The module [`difference`](super::difference) compares two
+//! shapes.
 
 use std::sync::Arc;
 

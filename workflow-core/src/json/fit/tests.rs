@@ -147,7 +147,7 @@ impl Serialize for Endless {
 }
 
 #[test]
-fn a_value_that_is_too_large_is_given_up_early() {
+fn serialisation_of_a_large_value_stops_early() {
     let Err(Misfit::TooLarge { bytes }) = fit(&Endless, 600) else { panic!("it has no end") };
     assert_eq!(bytes, 606);
     let keys = BTreeMap::from([("a long key", 1)]);

@@ -1,5 +1,5 @@
 //! List capacity: finds fixed lists that no run can fill, by bounding the number of events of each type.
-//! Where no bound is known the number is unlimited, so that no list is refused that a run may fill.
+//! Where no bound is known the number is unlimited, so that no list is refused that some run can fill.
 //!
 //! A fixed point from above: all steps start without a bound. Each round bounds executions by the events that
 //! trigger them, and events by the executions that emit them. Stopping after any round is safe, since bounds

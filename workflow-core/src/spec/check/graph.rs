@@ -229,8 +229,8 @@ pub(crate) struct Output {
     pub(crate) event: usize,
     /// Whether every execution emits it.
     pub(crate) always: bool,
-    /// If not 0: this and the following outputs, so many in all, are alternatives of which every execution
-    /// emits one.
+    /// The number of alternatives that begin with this output, of which every execution emits one; 0 if it
+    /// begins none.
     pub(crate) choices: usize,
     /// Whether an execution may emit several.
     pub(crate) many: bool,

@@ -4,7 +4,7 @@ use super::names::Names;
 use super::say;
 use super::text::Text;
 
-/// One mistake at one place of a graph. [`say`](super::say) documents each variant with its message.
+/// One mistake at one place of a graph. The module `say` documents each variant with its message.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::large_enum_variant, reason = "nothing can be boxed in constant evaluation")]
 pub(crate) enum Mistake<'n> {

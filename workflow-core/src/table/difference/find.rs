@@ -10,8 +10,8 @@ use super::TableDifference;
 use crate::table::{EventShape, InputShape, OutputShape, StepShape, TableShape};
 
 impl TableShape {
-    /// The differences between this table and the one that replaces it, steps first, in the order of this
-    /// table.
+    /// The differences between this table and the one that replaces it. Steps come first, in the order of
+    /// this table.
     ///
     /// The order of rows makes no difference, nor do the inputs of preconditions. O(rows²).
     pub fn differences(&self, now: &Self) -> Vec<TableDifference> {

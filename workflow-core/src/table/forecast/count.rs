@@ -4,9 +4,9 @@
 //! executions of the emitting steps bound these events in turn. In a circle of steps only `max_executions`
 //! sets a bound.
 //!
-//! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. It may emit any number of
-//! tasks, so `work(&Task) -> Done` has no bound per run: its forecast is per `Task`. With `max_executions =
-//! 3`, its bound is 3.
+//! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. The step may emit any number
+//! of tasks, so `work(&Task) -> Done` has no bound per run, and its forecast is per `Task`. With
+//! `max_executions` of 3, the bound is 3.
 
 use std::collections::HashMap;
 
@@ -82,6 +82,7 @@ impl<'a> Counts<'a> {
         }
         let row = self.table.step(step);
         let limit = row.policy.max_executions.map(u64::from);
+        // In a circle of steps the inner question finds this entry and stops there.
         self.known.insert((place, step), limit);
         let can_run = self.there.iter().any(|there| self.table.is_ready(step, there));
         let most = if can_run && self.can_run(place, row) {

@@ -81,7 +81,7 @@ fn an_optional_fixed_list_runs_its_step_before_and_after_it_is_complete() {
 }
 
 #[test]
-fn what_comes_from_outside_has_no_bound_of_its_own() {
+fn external_events_have_no_bound() {
     let hear = step("hear", &[one("Said")], &[]);
     let both = step("both", &[one("Said"), one("Typed")], &[emits("Stop")]);
     let go = step("go", &[one("Start")], &[]);

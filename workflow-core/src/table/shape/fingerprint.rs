@@ -19,7 +19,7 @@ mod tests {
     use super::hash;
 
     #[test]
-    fn it_is_what_its_authors_say_it_is() {
+    fn the_hash_matches_the_published_test_vectors() {
         assert_eq!(hash(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(hash(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(hash(b"foobar"), 0x8594_4171_f739_67e8);
