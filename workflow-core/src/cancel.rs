@@ -137,7 +137,7 @@ struct Held {
 
 impl Cancellations {
     /// The cancellation of a call, until the call [ends](Self::end).
-    pub(crate) fn lease(&self, execution: ExecutionId) -> Lease {
+    pub(crate) fn lease(&self, execution: ExecutionId) -> CancelRegistration {
         let token = CancellationToken::new();
         let mut state = self.lock();
         let closed = state.closed;
@@ -151,11 +151,11 @@ impl Cancellations {
             held.open.insert(place, token.clone());
         }
         drop(state);
-        Lease { place, token }
+        CancelRegistration { place, token }
     }
 
     /// Ends a call: its cancellation fires.
-    pub(crate) fn end(&self, lease: &Lease) {
+    pub(crate) fn end(&self, lease: &CancelRegistration) {
         let held = self.lock().held.as_mut().and_then(|held| held.open.remove(&lease.place));
         drop(held);
         lease.token.cancel();
@@ -207,12 +207,12 @@ fn cancel(tokens: impl IntoIterator<Item = CancellationToken>) {
 
 /// The cancellation of one call.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(crate) struct CancelRegistration {
     place: (ExecutionId, u64),
     token: CancellationToken,
 }
 
-impl Lease {
+impl CancelRegistration {
     pub(crate) fn cancellation(&self) -> Cancellation {
         Cancellation(self.token.clone())
     }

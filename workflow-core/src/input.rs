@@ -28,7 +28,7 @@ pub use single::{input_of, lent_set};
 
 pub(crate) use call::{CallContext, SlotValue, SlotValues};
 pub(crate) use list::{LogEntry, Prefix};
-pub(crate) use services::{AttemptChildren, RunServices};
+pub(crate) use services::{RunServices, StartedChildren};
 
 /// One parameter of a step or precondition: declares its needs and fills itself.
 ///

@@ -61,7 +61,7 @@ pub trait StepOutput: Sized {
 #[derive(Debug, Default)]
 pub struct Emitted {
     items: Items,
-    shown: Shown,
+    shown: PendingDisplay,
 }
 
 /// The entries of a batch, in order. Nearly every batch has exactly one.
@@ -127,9 +127,9 @@ impl Items {
 /// by its output. Dropping the batch then retracts the items (S25). Boxed, since few attempts display
 /// anything.
 #[derive(Debug, Default)]
-struct Shown(Option<Box<Display>>);
+struct PendingDisplay(Option<Box<Display>>);
 
-impl Drop for Shown {
+impl Drop for PendingDisplay {
     fn drop(&mut self) {
         if let Some(display) = self.0.take() {
             display.retract();
@@ -189,15 +189,15 @@ impl Emitted {
         self.items.push(item);
     }
 
-    /// Retracts these display items when the batch is dropped, unless [`stand`](Self::stand) was called.
-    pub(crate) fn showed(&mut self, display: Option<Display>) {
-        self.shown = Shown(display.map(Box::new));
+    /// Retracts these display items when the batch is dropped, unless [`stand`](Self::commit_display) was called.
+    pub(crate) fn set_display(&mut self, display: Option<Display>) {
+        self.shown = PendingDisplay(display.map(Box::new));
     }
 
     /// Marks the batch as committed: the display items stay. The caller can still retract them with the
     /// returned display.
     #[inline]
-    pub(crate) fn stand(&mut self) -> Option<Box<Display>> {
+    pub(crate) fn commit_display(&mut self) -> Option<Box<Display>> {
         self.shown.0.take()
     }
 

@@ -57,15 +57,15 @@ mod evaluate;
 mod executions;
 mod group;
 #[cfg(test)]
-mod growth;
+mod cost_tests;
 mod joins;
 mod prefixes;
 mod progress;
-mod recalled;
+mod recorded_numbers;
 #[cfg(test)]
-mod sample;
+mod fixtures;
 mod scope;
-mod seen;
+mod row_states;
 mod snapshot;
 mod start;
 mod suspended;
@@ -79,8 +79,8 @@ pub use prefixes::Prefixes;
 pub(crate) use actions::QueuedAction;
 pub(crate) use board::Board;
 pub(crate) use candidates::Candidate;
-pub(crate) use commit::{Committed, Entered, Entries, Follower};
-pub(crate) use executions::{Execution, Executions, Unbegun};
+pub(crate) use commit::{BatchEntries, CommitOutcome, DirectStart, LoggedBatch};
+pub(crate) use executions::{Execution, Executions, QueuedExecution};
 pub(crate) use start::{ExecutionStart, Inputs};
 pub(crate) use suspended::SuspendedScheduler;
 
@@ -335,7 +335,7 @@ impl Default for SchedulerLimits {
 
 /// Identifies one evaluation: the step, the scope in which it was evaluated, and the trigger. One evaluation
 /// leads to at most one execution.
-pub(crate) type Evaluated = (StepIndex, ScopeId, Seq);
+pub(crate) type EvaluationKey = (StepIndex, ScopeId, Seq);
 
 /// The scheduling state of one run: a function of the applied facts and their order.
 ///
@@ -397,9 +397,9 @@ impl Scheduler {
             }
             Fact::TimerFired { timer } => (self.fire(timer), unreceived),
             Fact::ExecutionSucceeded { execution, emissions } => match self.succeed(execution, &emissions) {
-                Committed::Entered(entered) => (Some((Cause::Execution(execution), entered)), None),
-                Committed::Refused => (None, Some(Action::RefuseCommit { execution })),
-                Committed::Nothing => (None, None),
+                CommitOutcome::Logged(entered) => (Some((Cause::Execution(execution), entered)), None),
+                CommitOutcome::Refused => (None, Some(Action::RefuseCommit { execution })),
+                CommitOutcome::Nothing => (None, None),
             },
             Fact::ExecutionFailed { execution } => {
                 (self.fail(execution).map(|it| (Cause::Failure(execution), it)), None)
@@ -459,7 +459,7 @@ impl Scheduler {
             return false;
         }
         // A pending timer fires without help from outside, so the run waits for it.
-        if self.board.awaited.timers().len() > 0 || Arrivals::of(self).can_go_on() {
+        if self.board.awaited.timers().len() > 0 || Arrivals::of(self).can_progress() {
             self.board.wait();
         } else {
             self.board.finish(End::Stalled);
@@ -572,9 +572,9 @@ impl Scheduler {
 
     /// Gives executions the numbers that the journal has for them. The numbers apply when the scheduler
     /// creates these executions again.
-    pub(crate) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>) {
+    pub(crate) fn reserve_numbers(&mut self, numbers: impl Iterator<Item = (EvaluationKey, ExecutionId)>) {
         // No run has more executions than its limit, so greater numbers are not taken from a journal.
-        self.board.executions.recall(numbers, self.board.progress.limits.executions);
+        self.board.executions.reserve_numbers(numbers, self.board.progress.limits.executions);
     }
 
     /// Removes the decisions about events from this position on: a batch that the store refused is not in the

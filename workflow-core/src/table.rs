@@ -260,13 +260,13 @@ impl DependencyTable {
     /// # Errors
     /// [`TableError`] with every problem of the table.
     pub fn from_spec(spec: &TableSpec) -> Result<Self, TableError> {
-        draft::TableDraft::from_spec(spec).compile(graph::Rigour::Everything)
+        draft::TableDraft::from_spec(spec).compile(graph::Strictness::Everything)
     }
 
     /// Compiles a table even with problems, and returns both, so that building an engine can report the
     /// problems of all its workflows together.
     pub(crate) fn with_problems(spec: &TableSpec) -> (Self, Option<TableError>) {
-        match draft::TableDraft::from_spec(spec).compile_anyway(graph::Rigour::Everything) {
+        match draft::TableDraft::from_spec(spec).compile_with_problems(graph::Strictness::Everything) {
             (table, problems) if problems.is_empty() => (table, None),
             (table, problems) => (table, Some(TableError::new(spec.name, problems))),
         }
@@ -274,7 +274,7 @@ impl DependencyTable {
 
     /// Compiles a table for drawing, whatever its problems: a drawing helps to find them.
     pub(crate) fn for_drawing(spec: &TableSpec) -> Self {
-        draft::TableDraft::from_spec(spec).compile_anyway(graph::Rigour::Scheduler).0
+        draft::TableDraft::from_spec(spec).compile_with_problems(graph::Strictness::Scheduler).0
     }
 
     /// The name of the workflow.

@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::emitter::EmitBuffer;
-use super::{AttemptChildren, Prefix, RunInfo, RunServices};
-use crate::cancel::{Cancellation, Lease};
+use super::{Prefix, RunInfo, RunServices, StartedChildren};
+use crate::cancel::{CancelRegistration, Cancellation};
 use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
@@ -78,8 +78,8 @@ pub(crate) struct Frame {
 struct Taken {
     emitted: OnceLock<Arc<EmitBuffer>>,
     display: OnceLock<Display>,
-    children: OnceLock<Arc<dyn AttemptChildren>>,
-    cancellation: OnceLock<Lease>,
+    children: OnceLock<Arc<dyn StartedChildren>>,
+    cancellation: OnceLock<CancelRegistration>,
 }
 
 /// A value that a parameter borrows and that is not in the log. The library drops it, since its type is a
@@ -253,7 +253,7 @@ impl StepCall {
             buffer.close_into(&mut emitted);
         }
         emitted.append(returned);
-        emitted.showed(taken.display.take());
+        emitted.set_display(taken.display.take());
         emitted
     }
 }
@@ -349,7 +349,7 @@ impl<'a> Slot<'a> {
     }
 
     /// The children of the attempt, without their type; a precondition has none.
-    pub(crate) fn attempt_children(&self) -> Result<Arc<dyn AttemptChildren>, StepError> {
+    pub(crate) fn attempt_children(&self) -> Result<Arc<dyn StartedChildren>, StepError> {
         let context = &self.frame.context;
         if context.execution == ExecutionId(0) {
             return Err(StepError::permanent(Internal::ChildrenOfPrecondition));

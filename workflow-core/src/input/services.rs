@@ -36,11 +36,11 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
     fn cancellations(&self) -> &Cancellations;
 
     /// The children of one attempt, which shows what they show on its own display.
-    fn children(self: Arc<Self>, call: &CallContext, display: Display) -> Arc<dyn AttemptChildren>;
+    fn children(self: Arc<Self>, call: &CallContext, display: Display) -> Arc<dyn StartedChildren>;
 }
 
 /// The children that one attempt started. Their input knows the type behind it.
-pub(crate) trait AttemptChildren: Any + fmt::Debug + Send + Sync {
+pub(crate) trait StartedChildren: Any + fmt::Debug + Send + Sync {
     /// The attempt has ended: children that it waited for are cancelled.
     fn end(&self);
 }

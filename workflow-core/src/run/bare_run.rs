@@ -135,7 +135,7 @@ impl BareRun {
     pub(super) fn apply(&mut self, seconds: u64, batch: Batch) {
         let applied = self.state.apply(batch, Duration::from_secs(seconds));
         assert!(!matches!(applied, Applied::Refused), "the run takes it");
-        if let Applied::Entered(entered) = applied
+        if let Applied::Logged(entered) = applied
             && let Some(start) = entered.next()
         {
             self.state.queue_effect(EffectKind::Execution(start));

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! parent run ── ChildRegistry: all its children, for its report and its end
-//!    └ attempt ── Brood: the children of this attempt, their ids; drops awaited children with the attempt
+//!    └ attempt ── AttemptChildren: the children of this attempt, their ids; drops awaited children with the attempt
 //!         └ child run ── ParentLink: its link up (weak), the signal that it is no longer awaited, the lent permit
 //! ```
 //!
@@ -30,7 +30,7 @@ mod parent_link;
 mod reattach;
 mod registry;
 
-pub(super) use attempt::Brood;
+pub(super) use attempt::AttemptChildren;
 pub(crate) use parent_link::{HostsRuns, ParentLink, Spawned};
 pub(crate) use reattach::Reunion;
 pub(crate) use registry::ChildRegistry;
@@ -131,13 +131,13 @@ pub(crate) use registry::ChildRegistry;
 /// ```
 #[derive(Clone)]
 pub struct Children {
-    brood: Arc<Brood>,
+    children: Arc<AttemptChildren>,
 }
 
 impl Children {
     fn of(slot: &Slot<'_>) -> Result<Self, StepError> {
-        let brood: Arc<dyn Any + Send + Sync> = slot.attempt_children()?;
-        Ok(Self { brood: brood.downcast().map_err(|_| slot.mismatch())? })
+        let children: Arc<dyn Any + Send + Sync> = slot.attempt_children()?;
+        Ok(Self { children: children.downcast().map_err(|_| slot.mismatch())? })
     }
 
     /// Runs a child to its end and returns its output, or the error that ended it.
@@ -200,7 +200,7 @@ impl Children {
         options: RunOptions,
     ) -> BoxFuture<'static, Result<C::Output, RunError>> {
         assert_taken::<C, _>(&event);
-        let ended = self.brood.run(Start::of::<C, _>(event), options);
+        let ended = self.children.run(Start::of::<C, _>(event), options);
         Box::pin(async move { output_of::<C>(&ended.await?) })
     }
 
@@ -239,7 +239,7 @@ impl Children {
         options: RunOptions,
     ) -> BoxFuture<'static, Result<RunHandle<C>, StartError>> {
         assert_taken::<C, _>(&event);
-        let started = self.brood.start(Start::of::<C, _>(event), options);
+        let started = self.children.start(Start::of::<C, _>(event), options);
         Box::pin(async move { Ok(RunHandle::new(started.await?.shared)) })
     }
 }
@@ -251,7 +251,7 @@ fn assert_taken<C: Workflow, S: StartEvent>(_: &S) {
 
 impl fmt::Debug for Children {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Children of {:?}", self.brood)
+        write!(f, "Children of {:?}", self.children)
     }
 }
 

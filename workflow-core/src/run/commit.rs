@@ -49,7 +49,7 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, Seq};
 use crate::observe::Observed;
 use crate::outcome::{RunError, SendError};
-use crate::scheduler::{End, Entered, ExecutionStart};
+use crate::scheduler::{End, ExecutionStart, LoggedBatch};
 use crate::store::{JOURNAL_FORMAT, Record, StoreError, WaitingFor};
 use crate::table::EventIndex;
 
@@ -112,7 +112,7 @@ impl Committer {
             self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Entered(entered) => self.entered(by, &entered, replayable, done),
+            Applied::Logged(entered) => self.entered(by, &entered, replayable, done),
             Applied::WithoutEvent => {
                 self.note_pending(replayable);
                 None
@@ -149,7 +149,7 @@ impl Committer {
     fn entered(
         &mut self,
         by: Option<ExecutionId>,
-        entered: &Entered,
+        entered: &LoggedBatch,
         replayable: Option<Batch>,
         done: Option<Done>,
     ) -> Option<ExecutionStart> {

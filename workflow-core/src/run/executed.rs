@@ -7,7 +7,7 @@ use super::attempts::{Attempts, failed_attempt, until_next};
 use super::commit::Committer;
 use super::driver::Driver;
 use super::in_flight::StepResult;
-use super::returned::{Shown, returned};
+use super::returned::{PendingDisplay, returned};
 use super::state::{Batch, EffectKind, Returned};
 use crate::error::StepError;
 use crate::id::ExecutionId;
@@ -36,7 +36,7 @@ impl Driver {
         &mut self,
         execution: ExecutionId,
         returned: Returned,
-        shown: Shown,
+        shown: PendingDisplay,
     ) -> Option<ExecutionStart> {
         if self.committer.state.end().is_some() {
             self.committer.record_late_events(execution, returned.all_events());

@@ -63,7 +63,7 @@ impl BatchFacts {
             return records;
         }
         records.extend(lead);
-        let Applied::Entered(entered) = applied else { return records };
+        let Applied::Logged(entered) = applied else { return records };
         records.extend(entered.events().iter().filter_map(|entry| logged(entry.seq, state, at)));
         for (entry, DueEvent { due, event }) in entered.timers().iter().zip(timers) {
             records.push(Record::TimerSet {

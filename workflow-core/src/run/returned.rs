@@ -11,7 +11,7 @@ use crate::scheduler::Emission;
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 
 /// The display of an execution that returned, if it has shown something.
-pub(super) type Shown = Option<Box<Display>>;
+pub(super) type PendingDisplay = Option<Box<Display>>;
 
 impl Returned {
     /// All its events: those for the log, and those of timers.
@@ -29,17 +29,17 @@ pub(super) fn returned(
     mut emitted: Emitted,
     check: EventCheck,
     clock: &RunClock,
-) -> Result<(Returned, Shown), StepError> {
+) -> Result<(Returned, PendingDisplay), StepError> {
     let outputs = &state.table().step(step).outputs;
     if emitted.items().is_empty() {
-        return Ok((Returned::Nothing, emitted.stand()));
+        return Ok((Returned::Nothing, emitted.commit_display()));
     }
     let Some(mut event) = emitted.take_only() else {
         return returned_batch(state, outputs, emitted, check, clock);
     };
     let index = plain_output(state.table(), outputs, &event)?;
     check.check(&mut event, 1)?;
-    Ok((Returned::Event(index, event), emitted.stand()))
+    Ok((Returned::Event(index, event), emitted.commit_display()))
 }
 
 fn returned_batch(
@@ -48,14 +48,14 @@ fn returned_batch(
     mut emitted: Emitted,
     check: EventCheck,
     clock: &RunClock,
-) -> Result<(Returned, Shown), StepError> {
+) -> Result<(Returned, PendingDisplay), StepError> {
     let emissions = emissions(state.table(), outputs, &emitted)?;
     emitted.check_events(check)?;
     let timers = emitted.timers();
     if timers > 0 && state.scheduler.timers().len() + timers > MAX_TIMERS {
         return Err(TimerError::TooMany { limit: MAX_TIMERS }.into());
     }
-    let (shown, now) = (emitted.stand(), clock.wall());
+    let (shown, now) = (emitted.commit_display(), clock.wall());
     let (events, timers) = emitted.into_parts();
     let due = |SetTimer { when, event }: SetTimer| DueEvent { due: when.due(now), event };
     let timers = timers.into_iter().map(due).collect();

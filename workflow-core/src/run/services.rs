@@ -4,12 +4,12 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use super::RunShared;
-use super::children::Brood;
+use super::children::AttemptChildren;
 use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
-use crate::input::{AttemptChildren, CallContext, RunServices};
+use crate::input::{CallContext, RunServices, StartedChildren};
 
 impl RunServices for RunShared {
     fn id(&self) -> &RunId {
@@ -52,7 +52,7 @@ impl RunServices for RunShared {
         &self.cancellations
     }
 
-    fn children(self: Arc<Self>, call: &CallContext, display: Display) -> Arc<dyn AttemptChildren> {
-        Arc::new(Brood::of(self, call, display))
+    fn children(self: Arc<Self>, call: &CallContext, display: Display) -> Arc<dyn StartedChildren> {
+        Arc::new(AttemptChildren::of(self, call, display))
     }
 }

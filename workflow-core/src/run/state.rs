@@ -45,8 +45,8 @@ use crate::failure::StepFailed;
 use crate::id::{ChildRun, ExecutionId, Seq};
 use crate::retry::NotRetried;
 use crate::scheduler::{
-    Answer, CandidateId, Cause, Committed, Emission, End, Entered, Entry, ExecutionStart, GroupSummary,
-    QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler,
+    Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, ExecutionStart, GroupSummary,
+    LoggedBatch, QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler,
 };
 use crate::store::Position;
 use crate::table::{DependencyTable, StepIndex};
@@ -236,8 +236,8 @@ impl RunState {
     /// Appends one event to the log. If an execution emitted or failed with it, that record stands before the
     /// event's.
     #[inline(always)]
-    fn enter_one(&mut self, cause: Cause, entered: Entered, event: AnyEvent) -> Applied {
-        if let Entered::One(entry, _) = entered {
+    fn enter_one(&mut self, cause: Cause, entered: LoggedBatch, event: AnyEvent) -> Applied {
+        if let LoggedBatch::One(entry, _) = entered {
             self.log.append(self.scheduler.table(), entry, event, cause, self.now);
         }
         let caused = usize::from(matches!(cause, Cause::Failure(_) | Cause::Execution(_)));
@@ -247,15 +247,15 @@ impl RunState {
     /// Counts the records of a batch whose events are in the log: `before` other records, events, timers and
     /// the end.
     #[inline(always)]
-    fn enter(&mut self, entered: Entered, before: usize) -> Applied {
+    fn enter(&mut self, entered: LoggedBatch, before: usize) -> Applied {
         let ended = usize::from(self.has_completed());
         let records = before + entered.events().len() + entered.timers().len() + ended;
         self.position = self.position.after(records);
-        if let Entered::One(_, Some(next)) = &entered {
+        if let LoggedBatch::One(_, Some(next)) = &entered {
             // The only successor, which the scheduler started without its action queue.
             self.trace.schedule(next.execution, self.now);
         }
-        Applied::Entered(entered)
+        Applied::Logged(entered)
     }
 
     #[inline]
@@ -275,7 +275,7 @@ impl RunState {
             Returned::Nothing => &[],
             Returned::Many(many) => &many.emissions,
         };
-        let Committed::Entered(entered) = self.scheduler.succeed(execution, emissions) else {
+        let CommitOutcome::Logged(entered) = self.scheduler.succeed(execution, emissions) else {
             return Applied::Refused;
         };
         self.trace.committed(execution, self.now, entered.events());
@@ -288,7 +288,7 @@ impl RunState {
     }
 
     /// The general case of a success: several events, timers, or the items of fan-outs.
-    fn enter_many(&mut self, execution: ExecutionId, entered: Entered, many: ReturnedBatch) -> Applied {
+    fn enter_many(&mut self, execution: ExecutionId, entered: LoggedBatch, many: ReturnedBatch) -> Applied {
         let ReturnedBatch { events, timers, .. } = many;
         debug_assert_eq!(events.len(), entered.events().len(), "a batch is logged as it was committed");
         let cause = Cause::Execution(execution);
@@ -389,13 +389,13 @@ impl RunState {
                     self.dropped.get_or_insert_default().push(execution);
                 }
                 // The driver compares its questions with the scheduler's when it takes the list.
-                QueuedAction::Unask => drop(self.dropped.get_or_insert_default()),
+                QueuedAction::QuestionsDropped => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
                     self.active.pause(self.now);
                     self.queue_effect(EffectKind::Wait);
                 }
                 // The driver reads the end from the state, and knows which batches it applied.
-                QueuedAction::Said(_) => {}
+                QueuedAction::Report(_) => {}
             }
         }
         *work > 0

@@ -10,7 +10,7 @@ use super::permits::Limit;
 use super::state::{RunState, bound_input};
 use crate::id::ExecutionId;
 use crate::report::{WaitingExecution, WaitsFor};
-use crate::scheduler::{ExecutionStart, Unbegun};
+use crate::scheduler::{ExecutionStart, QueuedExecution};
 use crate::table::DependencyTable;
 
 /// The executions of a run that have not begun, and the limits that they wait for.
@@ -40,15 +40,15 @@ impl<'a> Deferred<'a> {
     /// The executions that have not begun, by their ids.
     pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
         let table = state.table();
-        let due = self.due.iter().map(|start| Unbegun { start: start.clone(), full: None });
-        let unbegun = state.scheduler.board().unbegun().chain(due);
+        let due = self.due.iter().map(|start| QueuedExecution { start: start.clone(), full: None });
+        let unbegun = state.scheduler.board().queued_executions().chain(due);
         let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, table)).collect();
         waiting.sort_unstable_by_key(|waiting| waiting.execution);
         waiting
     }
 
     /// The execution with the first limit on its way: its step's, its run's, then those of runs.
-    fn waiting(&self, unbegun: &Unbegun, table: &DependencyTable) -> WaitingExecution {
+    fn waiting(&self, unbegun: &QueuedExecution, table: &DependencyTable) -> WaitingExecution {
         let start = &unbegun.start;
         let row = table.step(start.step);
         WaitingExecution {

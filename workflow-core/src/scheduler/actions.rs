@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 use super::candidates::{Candidate, Candidates};
 use super::{
-    Action, CandidateId, Cause, End, Entered, Entries, Entry, ExecutionStart, GroupSummary, Unbegun,
+    Action, BatchEntries, CandidateId, Cause, End, Entry, ExecutionStart, GroupSummary, LoggedBatch,
+    QueuedExecution,
 };
 use crate::id::{ExecutionId, ScopeId};
 use crate::table::DependencyTable;
@@ -21,11 +22,11 @@ pub(crate) enum QueuedAction {
     Free(ScopeId),
     Drop(ExecutionId),
     /// Tells the run that questions were dropped with their branches.
-    Unask,
+    QuestionsDropped,
     Wait,
     /// Reports the effect of a fact to users of the public [`Scheduler`](super::Scheduler). The run ignores
     /// these entries: it takes the effect from the method that it calls.
-    Said(Box<Action>),
+    Report(Box<Action>),
 }
 
 impl QueuedAction {
@@ -47,9 +48,9 @@ impl QueuedAction {
             }
             Self::Free(scope) => Action::FreeScope { scope },
             Self::Drop(execution) => Action::DropExecution { execution },
-            Self::Unask => return None,
+            Self::QuestionsDropped => return None,
             Self::Wait => Action::Wait,
-            Self::Said(action) => *action,
+            Self::Report(action) => *action,
         })
     }
 }
@@ -80,18 +81,18 @@ impl Actions {
 
     /// Reports the effect of a fact.
     pub(super) fn say(&mut self, action: Action) {
-        self.push(QueuedAction::Said(Box::new(action)));
+        self.push(QueuedAction::Report(Box::new(action)));
     }
 
     /// Reports a batch. The report precedes the actions that follow from the batch, which are those after the
     /// first `before`. If the batch ended the run, reports that as well, behind them.
-    pub(super) fn report(&mut self, before: usize, cause: Cause, entered: Entered, end: Option<&End>) {
+    pub(super) fn report(&mut self, before: usize, cause: Cause, entered: LoggedBatch, end: Option<&End>) {
         let next = entered.next();
         let (entries, timers) = match entered {
-            Entered::Nothing => (SmallVec::new(), Vec::new()),
-            Entered::One(entry, _) => (SmallVec::from_buf([entry]), Vec::new()),
-            Entered::Many(entries) => {
-                let Entries { events, timers } = *entries;
+            LoggedBatch::Nothing => (SmallVec::new(), Vec::new()),
+            LoggedBatch::One(entry, _) => (SmallVec::from_buf([entry]), Vec::new()),
+            LoggedBatch::Many(entries) => {
+                let BatchEntries { events, timers } = *entries;
                 (SmallVec::from_vec(events), timers)
             }
         };
@@ -105,11 +106,11 @@ impl Actions {
 
     /// Drops all work, since the run ends. Reports stay in the queue.
     pub(super) fn close(&mut self) {
-        self.0.retain(|queued| matches!(queued, QueuedAction::Said(_) | QueuedAction::Gathered(_)));
+        self.0.retain(|queued| matches!(queued, QueuedAction::Report(_) | QueuedAction::Gathered(_)));
     }
 
     /// Drops questions whose candidates are dropped.
-    pub(super) fn unask(&mut self, candidates: &Candidates) {
+    pub(super) fn drop_questions(&mut self, candidates: &Candidates) {
         self.0.retain(|queued| !matches!(queued, QueuedAction::Ask(id) if candidates.get(*id).is_none()));
     }
 
@@ -124,9 +125,9 @@ impl Actions {
     }
 
     /// The executions whose start was not taken yet.
-    pub(super) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
+    pub(super) fn queued_executions(&self) -> impl Iterator<Item = QueuedExecution> {
         self.0.iter().filter_map(|queued| match queued {
-            QueuedAction::Start(start) => Some(Unbegun { start: start.clone(), full: None }),
+            QueuedAction::Start(start) => Some(QueuedExecution { start: start.clone(), full: None }),
             _ => None,
         })
     }
@@ -162,7 +163,7 @@ mod tests {
         std::iter::from_fn(|| actions.pop())
             .map(|queued| match queued {
                 QueuedAction::Start(start) => format!("start {}", start.execution.0),
-                QueuedAction::Said(action) => match *action {
+                QueuedAction::Report(action) => match *action {
                     Action::Append { entries, .. } => format!("append {}", entries.len()),
                     Action::Finish { end } => format!("finish {end:?}"),
                     other => format!("{other:?}"),
@@ -180,7 +181,7 @@ mod tests {
     fn a_batch_is_reported_before_the_actions_that_follow_and_the_end_behind_them() {
         let mut actions = filled();
         let end = End::Completed(Seq(4));
-        actions.report(1, Cause::Outside, Entered::One(entry(4), None), Some(&end));
+        actions.report(1, Cause::Outside, LoggedBatch::One(entry(4), None), Some(&end));
         let said = ["start 1", "append 1", "start 2", "Wait", "finish Completed(Seq(4))"];
         assert_eq!(drained(actions), said);
     }
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn an_end_without_a_stop_event_is_not_reported_again() {
         let mut actions = Actions::default();
-        actions.report(9, Cause::Outside, Entered::Nothing, Some(&End::Stalled));
+        actions.report(9, Cause::Outside, LoggedBatch::Nothing, Some(&End::Stalled));
         assert_eq!(drained(actions), ["append 0"]);
     }
 
@@ -197,7 +198,7 @@ mod tests {
         let mut actions = filled();
         let taken = actions.take_starts_in(&HashSet::from([ScopeId(1)]));
         assert_eq!(taken, HashSet::from([ExecutionId(2)]));
-        assert!(actions.unbegun().map(|unbegun| unbegun.start.execution).eq([ExecutionId(1)]));
+        assert!(actions.queued_executions().map(|unbegun| unbegun.start.execution).eq([ExecutionId(1)]));
         assert_eq!(drained(actions), ["start 1", "Wait"]);
     }
 
@@ -213,7 +214,7 @@ mod tests {
     fn dropped_questions_are_not_asked() {
         let mut actions = filled();
         actions.push(QueuedAction::Ask(CandidateId(1)));
-        actions.unask(&Candidates::default());
+        actions.drop_questions(&Candidates::default());
         assert_eq!(drained(actions), ["start 1", "start 2", "Wait"]);
     }
 }

@@ -40,7 +40,7 @@ impl<'a> Arrivals<'a> {
     /// Whether an event can come that makes a step run or ends the run. Mostly the first candidate does. If
     /// none does, the cost is one look per event that can come, step that takes it, and open branch that sees
     /// it.
-    pub(super) fn can_go_on(self) -> bool {
+    pub(super) fn can_progress(self) -> bool {
         self.end_the_run()
             || self.all().any(|arrival| self.trigger(arrival, arrival.scope))
             || self.all().any(|arrival| self.trigger_below(arrival))
@@ -185,7 +185,7 @@ impl<'a> Arrivals<'a> {
 mod tests {
     use super::*;
     use crate::scheduler::SchedulerLimits;
-    use crate::scheduler::sample::{self, entry, step};
+    use crate::scheduler::fixtures::{self, entry, step};
 
     fn counted(board: &mut Board, name: &str) -> Entry {
         let entry = entry(board, name);
@@ -196,8 +196,8 @@ mod tests {
     // S30
     #[test]
     fn an_external_event_is_awaited_as_long_as_it_would_make_a_step_run() {
-        let (mut board, groups) = (sample::board(SchedulerLimits::default()), Groups::default());
-        let (note, pair) = (sample::event(&board, "Note"), step(&board, "pair"));
+        let (mut board, groups) = (fixtures::board(SchedulerLimits::default()), Groups::default());
+        let (note, pair) = (fixtures::event(&board, "Note"), step(&board, "pair"));
         assert_eq!(Arrivals { board: &board, groups: &groups }.awaited_events(), [note]);
 
         counted(&mut board, "Note");
@@ -205,11 +205,11 @@ mod tests {
         let binding = board.binder(last, ScopeId::ROOT).bind(pair);
         board.create_with(binding, (pair, ScopeId::ROOT, last.seq));
         let arrivals = Arrivals { board: &board, groups: &groups };
-        assert!(arrivals.awaited_events().is_empty() && !arrivals.can_go_on(), "the list is full");
+        assert!(arrivals.awaited_events().is_empty() && !arrivals.can_progress(), "the list is full");
 
         counted(&mut board, "Item");
         let arrivals = Arrivals { board: &board, groups: &groups };
-        assert!(arrivals.can_go_on(), "the item is packed with the next note");
+        assert!(arrivals.can_progress(), "the item is packed with the next note");
         assert_eq!(arrivals.awaited_events(), [note]);
     }
 }

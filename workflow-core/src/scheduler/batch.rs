@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::board::Board;
 use super::evaluate::Evaluation;
 use super::group::{GroupId, Groups, Items, Opening};
-use super::{Emission, End, Entered, Entries, Entry, TimerEntry};
+use super::{BatchEntries, Emission, End, Entry, LoggedBatch, TimerEntry};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::EventIndex;
 
@@ -25,7 +25,7 @@ pub(super) struct Batch {
     execution: ExecutionId,
     scope: ScopeId,
     /// The events and timers with their numbers, for the caller.
-    entries: Box<Entries>,
+    entries: Box<BatchEntries>,
     /// The effects of the batch, in the order of its emissions.
     parts: SmallVec<[Part; 1]>,
 }
@@ -104,12 +104,12 @@ impl Batch {
         groups: &mut Groups,
         evaluation: &mut Evaluation,
         board: &mut Board,
-    ) -> Entered {
+    ) -> LoggedBatch {
         let Self { scope, entries, parts, .. } = self;
         let stop = entries.events.iter().find(|entry| board.table.event(entry.event).roles.is_stop());
         if let Some(stop) = stop {
             board.close(End::Completed(stop.seq));
-            return Entered::Many(entries);
+            return LoggedBatch::Many(entries);
         }
         let mut opened: SmallVec<[GroupId; 1]> = SmallVec::new();
         for part in parts {
@@ -123,8 +123,8 @@ impl Batch {
         for group in opened {
             groups.gather_if_settled(group, evaluation, board);
         }
-        board.scopes.release(scope);
-        Entered::Many(entries)
+        board.scopes.remove_pending(scope);
+        LoggedBatch::Many(entries)
     }
 }
 
@@ -133,14 +133,14 @@ mod tests {
     use super::*;
     use crate::output::FanOutPolicy;
     use crate::scheduler::SchedulerLimits;
-    use crate::scheduler::sample::{self, event};
+    use crate::scheduler::fixtures::{self, event};
     use crate::table::FanOutIndex;
 
     const AT: (ExecutionId, ScopeId) = (ExecutionId(1), ScopeId::ROOT);
 
     fn board() -> Board {
-        let mut board = sample::board(SchedulerLimits { events: 5, ..SchedulerLimits::default() });
-        board.scopes.hold(ScopeId::ROOT);
+        let mut board = fixtures::board(SchedulerLimits { events: 5, ..SchedulerLimits::default() });
+        board.scopes.add_pending(ScopeId::ROOT);
         board
     }
 
@@ -149,7 +149,7 @@ mod tests {
         Emission::FanOut { fan_out, items, concurrency: None, policy }
     }
 
-    fn enter(emissions: &[Emission], board: &mut Board) -> Option<Entered> {
+    fn enter(emissions: &[Emission], board: &mut Board) -> Option<LoggedBatch> {
         let batch = Batch::number(AT, emissions, board)?;
         Some(batch.enter(&mut Groups::default(), &mut Evaluation::default(), board))
     }

@@ -13,8 +13,8 @@
 
 use smallvec::SmallVec;
 
+use super::row_states::BindingKey;
 use super::scope::Scopes;
-use super::seen::BindingKey;
 use super::{Binding, Bound, Entry, Prefixes};
 use crate::id::{ScopeId, Seq};
 use crate::spec::InputKind;
@@ -153,7 +153,7 @@ pub(super) fn key_of(binding: &Binding) -> BindingKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::sample::{self, entry, step};
+    use crate::scheduler::fixtures::{self, entry, step};
     use crate::scheduler::{Board, SchedulerLimits};
 
     fn counted(board: &mut Board, name: &str) -> Entry {
@@ -165,7 +165,7 @@ mod tests {
     // S13, S15
     #[test]
     fn a_step_is_ready_with_all_it_requires_and_takes_the_trigger_and_the_latest_others() {
-        let mut board = sample::board(SchedulerLimits::default());
+        let mut board = fixtures::board(SchedulerLimits::default());
         let pack = step(&board, "pack");
         let item = counted(&mut board, "Item");
         assert!(!board.binder(item, ScopeId::ROOT).is_ready(pack));
@@ -180,7 +180,7 @@ mod tests {
     // S17
     #[test]
     fn a_fixed_list_is_full_with_its_first_events() {
-        let mut board = sample::board(SchedulerLimits::default());
+        let mut board = fixtures::board(SchedulerLimits::default());
         let pair = step(&board, "pair");
         let first = counted(&mut board, "Note");
         assert_eq!(board.binder(first, ScopeId::ROOT).bind(pair)[..], [Bound::Nothing]);

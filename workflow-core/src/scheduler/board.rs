@@ -6,11 +6,11 @@
 //! [`Evaluation`](super::evaluate::Evaluation) and [`Groups`](super::Groups) do.
 //!
 //! Invariant: every event in `unevaluated`, candidate, execution, open request, pending timer and open
-//! fan-out counts once in `pending` of its scope ([`Scopes::hold`]). A timer that closes a request shares the
+//! fan-out counts once in `pending` of its scope ([`Scopes::add_pending`]). A timer that closes a request shares the
 //! request's count. Where work turns into other work of the same scope, the count passes from one to the
 //! other: from an execution to its batch, from a batch to its last event.
 //!
-//! A direct commit bypasses both queues: [`follower`](Board::follower) finds the only step that an event
+//! A direct commit bypasses both queues: [`direct_successor`](Board::direct_successor) finds the only step that an event
 //! leads to, if nothing else is queued. The effect is the same as through the queues, and a hop from step to
 //! step costs no queue operation.
 
@@ -25,7 +25,8 @@ use super::bind::{Binder, key_of};
 use super::progress::Progress;
 use super::scope::{Scope, Scopes};
 use super::{
-    Action, Binding, End, Entry, Evaluated, Executions, Inputs, SchedulerLimits, TimerEntry, Unbegun, Verdict,
+    Action, Binding, End, Entry, EvaluationKey, Executions, Inputs, QueuedExecution, SchedulerLimits,
+    TimerEntry, Verdict,
 };
 use crate::id::ScopeId;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
@@ -90,8 +91,8 @@ impl Board {
 
     /// The executions that were created and have not begun: those that wait for the concurrency of their
     /// steps, and those whose action was not taken yet.
-    pub(crate) fn unbegun(&self) -> impl Iterator<Item = Unbegun> {
-        self.executions.unbegun(&self.table).chain(self.actions.unbegun())
+    pub(crate) fn queued_executions(&self) -> impl Iterator<Item = QueuedExecution> {
+        self.executions.queued_executions(&self.table).chain(self.actions.queued_executions())
     }
 
     /// Binds the inputs of steps at this trigger, as the scope sees the log.
@@ -112,11 +113,11 @@ impl Board {
 
     /// Queues an event of the log for evaluation, and opens it if it is a request.
     pub(super) fn log(&mut self, entry: Entry) {
-        self.scopes.hold(entry.scope);
+        self.scopes.add_pending(entry.scope);
         self.unevaluated.push_back(entry);
         let row = self.table.event(entry.event);
         if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
-            self.scopes.hold(entry.scope);
+            self.scopes.add_pending(entry.scope);
             self.awaited.open(entry.seq, OpenRequest::new(entry.scope, entry.event, reply));
         }
     }
@@ -124,7 +125,7 @@ impl Board {
     /// Makes a timer pending. A timer that closes a request shares the count of the request in the scope.
     pub(super) fn set_timer(&mut self, timer: TimerEntry) {
         if self.awaited.set_timer(timer) && timer.request.is_none() {
-            self.scopes.hold(timer.scope);
+            self.scopes.add_pending(timer.scope);
         }
     }
 
@@ -169,7 +170,7 @@ impl Board {
     /// The step of a direct commit: one step takes this event and takes it alone, and nothing else is queued
     /// or in its way. Then the execution can start without the queues.
     #[inline(always)]
-    pub(super) fn follower(&self, entry: Entry) -> Option<StepIndex> {
+    pub(super) fn direct_successor(&self, entry: Entry) -> Option<StepIndex> {
         let row = self.table.event(entry.event);
         let step = row.direct.filter(|_| !row.roles.is_request())?;
         let is_leaf = self.scopes.get(entry.scope).is_some_and(Scope::is_leaf);
@@ -196,14 +197,14 @@ impl Board {
 
     /// Creates an execution of this combination and stores the combination where it could repeat (S20).
     #[inline]
-    pub(super) fn create_with(&mut self, binding: Binding, evaluated: Evaluated) -> Verdict {
+    pub(super) fn create_with(&mut self, binding: Binding, evaluated: EvaluationKey) -> Verdict {
         let (step, scope, trigger) = evaluated;
         let row = self.table.step(step);
         // Only fixed lists can give the same combination twice, so no other step stores its combinations.
         if row.may_repeat
             && let Some(state) = self.scopes.step_mut(scope, step)
         {
-            state.saw(key_of(&binding));
+            state.record(key_of(&binding));
         }
         let inputs = Inputs::of(binding, row, trigger);
         self.create(evaluated, inputs)
@@ -212,13 +213,13 @@ impl Board {
     /// Creates an execution, which counts in its scope. At the run's limit of executions, ends the run
     /// instead.
     #[inline]
-    pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> Verdict {
+    pub(super) fn create(&mut self, evaluated: EvaluationKey, inputs: Inputs) -> Verdict {
         if self.executions.count() >= self.progress.limits.executions {
             self.finish(End::TooManyExecutions);
             return Verdict::RunLimitReached;
         }
         let (step, scope, _) = evaluated;
-        self.scopes.hold(scope);
+        self.scopes.add_pending(scope);
         if let Some(scope) = self.scopes.get_mut(scope) {
             scope.executed(step, self.table.step(step));
         }
@@ -292,10 +293,10 @@ mod tests {
     use super::*;
     use crate::id::{ExecutionId, Seq};
     use crate::scheduler::Bound;
-    use crate::scheduler::sample::{self, entry, entry_in, step};
+    use crate::scheduler::fixtures::{self, entry, entry_in, step};
 
     fn board() -> Board {
-        sample::board(SchedulerLimits::default())
+        fixtures::board(SchedulerLimits::default())
     }
 
     fn drained(board: &mut Board) -> Vec<String> {
@@ -312,8 +313,8 @@ mod tests {
 
     #[test]
     fn a_full_log_ends_the_run_once() {
-        let mut board = sample::board(SchedulerLimits { events: 1, ..SchedulerLimits::default() });
-        let note = sample::event(&board, "Note");
+        let mut board = fixtures::board(SchedulerLimits { events: 1, ..SchedulerLimits::default() });
+        let note = fixtures::event(&board, "Note");
         assert!(board.number(ScopeId::ROOT, note).is_some_and(|entry| entry.seq == Seq(1)));
         assert!((0..2).all(|_| board.number(ScopeId::ROOT, note).is_none()));
         assert_eq!(board.progress.end(), Some(&End::LogFull));
@@ -336,12 +337,15 @@ mod tests {
     fn an_event_for_one_step_alone_is_committed_directly_if_nothing_else_is_queued() {
         let mut board = board();
         let (begin, note) = (entry(&mut board, "Begin"), entry(&mut board, "Note"));
-        assert_eq!((board.follower(begin), board.follower(note)), (Some(step(&board, "open")), None));
+        assert_eq!(
+            (board.direct_successor(begin), board.direct_successor(note)),
+            (Some(step(&board, "open")), None)
+        );
         board.actions.push(QueuedAction::Wait);
-        assert_eq!(board.follower(begin), None);
+        assert_eq!(board.direct_successor(begin), None);
         assert!(board.actions.pop().is_some());
         board.log(note);
-        assert_eq!(board.follower(begin), None);
+        assert_eq!(board.direct_successor(begin), None);
     }
 
     // S17
@@ -368,17 +372,17 @@ mod tests {
         let verdict = board.create_with(binding.clone(), (pair, ScopeId::ROOT, Seq(2)));
         assert_eq!(verdict, Verdict::Executed(ExecutionId(1)));
         assert_eq!(board.obstacle(pair, ScopeId::ROOT, &binding), Some(Verdict::Duplicate));
-        assert_eq!(board.unbegun().count(), 1);
+        assert_eq!(board.queued_executions().count(), 1);
     }
 
     #[test]
     fn one_execution_too_many_ends_the_run() {
-        let mut board = sample::board(SchedulerLimits { executions: 1, ..SchedulerLimits::default() });
+        let mut board = fixtures::board(SchedulerLimits { executions: 1, ..SchedulerLimits::default() });
         let evaluated = (step(&board, "open"), ScopeId::ROOT, Seq(1));
         assert_eq!(board.create(evaluated, Inputs::TRIGGER), Verdict::Executed(ExecutionId(1)));
         assert_eq!(board.create(evaluated, Inputs::TRIGGER), Verdict::RunLimitReached);
         assert_eq!(board.progress.end(), Some(&End::TooManyExecutions));
-        assert_eq!(board.unbegun().count(), 0, "an ended run begins nothing");
+        assert_eq!(board.queued_executions().count(), 0, "an ended run begins nothing");
     }
 
     #[test]

@@ -19,12 +19,12 @@ pub(crate) struct Candidate {
     /// The binding of the step.
     pub(crate) binding: Binding,
     /// The place in which the answer of the precondition is recorded.
-    pub(super) place: Place,
+    pub(super) place: VerdictSlot,
 }
 
 /// The place in which the verdict of a candidate is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum VerdictSlot {
     /// At this place of the recorded decisions.
     At(usize),
     /// With the sweep, in a branch below the scope of the trigger.
@@ -34,7 +34,7 @@ pub(super) enum Place {
 impl Candidate {
     /// The sweep, step and branch of a question below the scope of the trigger; `None` for others.
     pub(super) fn asked_below(&self) -> Option<(u32, (StepIndex, ScopeId))> {
-        let Place::Below { sweep } = self.place else { return None };
+        let VerdictSlot::Below { sweep } = self.place else { return None };
         Some((sweep, (self.step, self.scope)))
     }
 }
@@ -125,7 +125,7 @@ mod tests {
 
     fn candidate(scope: u32) -> Candidate {
         let (step, trigger) = (StepIndex::at(0), Seq(1));
-        Candidate { step, scope: ScopeId(scope), trigger, binding: Binding::new(), place: Place::At(0) }
+        Candidate { step, scope: ScopeId(scope), trigger, binding: Binding::new(), place: VerdictSlot::At(0) }
     }
 
     #[test]

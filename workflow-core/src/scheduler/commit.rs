@@ -4,10 +4,10 @@
 //!
 //! ```text
 //!   receive         an event from outside    ─┐
-//!   receive_reply   the reply to a request    │   one event     Entered::One, perhaps with
+//!   receive_reply   the reply to a request    │   one event     LoggedBatch::One, perhaps with
 //!   fire            a due timer               ├─▶               the execution of a direct commit
 //!   fail            a caught failure          │
-//!   succeed         emissions of an execution ┴─▶ any other     Entered::Many, Entered::Nothing
+//!   succeed         emissions of an execution ┴─▶ any other     LoggedBatch::Many, LoggedBatch::Nothing
 //! ```
 //!
 //! Invariant: the pending count that the source had in its scope passes to the batch, so that no branch is
@@ -22,33 +22,33 @@ use crate::table::{EventIndex, StepIndex};
 
 /// A batch in the log, as its source committed it.
 #[derive(Debug)]
-pub(crate) enum Entered {
+pub(crate) enum LoggedBatch {
     /// The batch has no events.
     Nothing,
     /// The batch is one event, as nearly every batch is. `Some` execution is a direct commit: it follows
     /// alone, and no queue has it.
-    One(Entry, Option<Follower>),
+    One(Entry, Option<DirectStart>),
     /// Any other batch. Boxed, since batches are moved around.
-    Many(Box<Entries>),
+    Many(Box<BatchEntries>),
 }
 
 /// The execution of a direct commit: it belongs to the scope of the event, and is bound to this event alone.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Follower {
+pub(crate) struct DirectStart {
     pub(crate) execution: ExecutionId,
     pub(super) step: StepIndex,
 }
 
 /// The content of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Entries {
+pub(crate) struct BatchEntries {
     /// The events, in order.
     pub(crate) events: Vec<Entry>,
     /// The timers that the batch sets, in order.
     pub(crate) timers: Vec<TimerEntry>,
 }
 
-impl Entered {
+impl LoggedBatch {
     /// The events, in order.
     #[inline]
     pub(crate) fn events(&self) -> &[Entry] {
@@ -72,16 +72,16 @@ impl Entered {
     #[inline]
     pub(crate) fn next(&self) -> Option<ExecutionStart> {
         let Self::One(Entry { seq, scope, .. }, Some(next)) = *self else { return None };
-        let Follower { execution, step } = next;
+        let DirectStart { execution, step } = next;
         Some(ExecutionStart { execution, step, scope, trigger: seq, inputs: Inputs::TRIGGER })
     }
 }
 
 /// The result of ending an execution.
 #[derive(Debug)]
-pub(crate) enum Committed {
+pub(crate) enum CommitOutcome {
     /// The batch is in the log.
-    Entered(Entered),
+    Logged(LoggedBatch),
     /// The run has ended and accepts nothing any more (S28).
     Refused,
     /// The execution is unknown, over or dropped, or the log is full.
@@ -90,26 +90,26 @@ pub(crate) enum Committed {
 
 impl Scheduler {
     /// Commits an event from outside; `None` if the run has ended or its log is full.
-    pub(crate) fn receive(&mut self, event: EventIndex) -> Option<Entered> {
+    pub(crate) fn receive(&mut self, event: EventIndex) -> Option<LoggedBatch> {
         self.accept().then(|| self.receive_now(event))?
     }
 
     /// Commits an event from outside in any state of the run, also while work is left.
-    pub(crate) fn receive_now(&mut self, event: EventIndex) -> Option<Entered> {
-        self.board.scopes.hold(ScopeId::ROOT);
+    pub(crate) fn receive_now(&mut self, event: EventIndex) -> Option<LoggedBatch> {
+        self.board.scopes.add_pending(ScopeId::ROOT);
         self.evaluation.enter(ScopeId::ROOT, event, &mut self.board)
     }
 
     /// Commits a reply; `None` if the request is not open. The request's count in its scope passes to the
     /// batch.
-    pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<Entered> {
+    pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<LoggedBatch> {
         let open = self.accept().then(|| self.board.awaited.close(request))??;
         self.evaluation.enter(open.scope, open.reply, &mut self.board)
     }
 
     /// Commits the event of a due timer; `None` if the timer is not pending. The count of the timer, or of
     /// the request that it closes, passes to the batch.
-    pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, Entered)> {
+    pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, LoggedBatch)> {
         let fired = self.accept().then(|| self.board.awaited.fire(timer))??;
         let TimerEntry { execution, scope, event, request, .. } = fired;
         let cause = request.map_or(Cause::Timer { timer, execution }, Cause::Expired);
@@ -134,19 +134,19 @@ impl Scheduler {
 
     /// S23: commits the emissions of an execution as one batch.
     #[inline(always)]
-    pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> Committed {
+    pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> CommitOutcome {
         let accepts = self.accept();
         let Self { board, evaluation, groups } = self;
-        let Some((_, scope)) = board.executions.end(id) else { return Committed::Nothing };
+        let Some((_, scope)) = board.executions.end(id) else { return CommitOutcome::Nothing };
         if !accepts {
-            return Committed::Refused;
+            return CommitOutcome::Refused;
         }
         // The execution's count in its scope passes to the batch.
         let entered = match emissions {
             [Emission::Event(event)] => evaluation.enter(scope, *event, board),
             [] => {
-                board.scopes.release(scope);
-                Some(Entered::Nothing)
+                board.scopes.remove_pending(scope);
+                Some(LoggedBatch::Nothing)
             }
             _ => {
                 let batch = Batch::number((id, scope), emissions, board);
@@ -154,13 +154,13 @@ impl Scheduler {
             }
         };
         self.board.start_waiting();
-        entered.map_or(Committed::Nothing, Committed::Entered)
+        entered.map_or(CommitOutcome::Nothing, CommitOutcome::Logged)
     }
 
     /// Handles a failed execution (S29). A caught failure commits an event in the scope in which it happened,
     /// and that scope has not failed. Returns `None` if no step catches it. A failure after the stop event
     /// does not change how the run ends (S28).
-    pub(crate) fn fail(&mut self, id: ExecutionId) -> Option<Entered> {
+    pub(crate) fn fail(&mut self, id: ExecutionId) -> Option<LoggedBatch> {
         let accepts = self.accept();
         let Self { board, evaluation, groups } = self;
         let (step, scope) = board.executions.end(id)?;
@@ -178,7 +178,7 @@ impl Scheduler {
             if !continues {
                 groups.fail(scope, vec![id], evaluation, board);
             }
-            board.scopes.release(scope);
+            board.scopes.remove_pending(scope);
             None
         };
         board.start_waiting();
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn the_execution_that_follows_from_one_event_is_of_its_scope_and_triggered_by_it() {
-        let follower = Follower { execution: ExecutionId(5), step: StepIndex::at(1) };
-        let entered = Entered::One(entry(3), Some(follower));
+        let follower = DirectStart { execution: ExecutionId(5), step: StepIndex::at(1) };
+        let entered = LoggedBatch::One(entry(3), Some(follower));
         assert_eq!((entered.events(), entered.timers()), (&[entry(3)][..], &[][..]));
         let next = entered.next().map(|start| (start.execution, start.step, start.scope, start.trigger));
         assert_eq!(next, Some((ExecutionId(5), StepIndex::at(1), ScopeId(2), Seq(3))));
@@ -205,10 +205,12 @@ mod tests {
 
     #[test]
     fn nothing_follows_without_a_queue_from_any_other_batch() {
-        let many = Entries { events: vec![entry(1), entry(2)], timers: Vec::new() };
-        for (entered, events) in
-            [(Entered::Nothing, 0), (Entered::One(entry(1), None), 1), (Entered::Many(many.into()), 2)]
-        {
+        let many = BatchEntries { events: vec![entry(1), entry(2)], timers: Vec::new() };
+        for (entered, events) in [
+            (LoggedBatch::Nothing, 0),
+            (LoggedBatch::One(entry(1), None), 1),
+            (LoggedBatch::Many(many.into()), 2),
+        ] {
             assert_eq!(entered.events().len(), events);
             assert!(entered.next().is_none() && entered.timers().is_empty());
         }

@@ -40,10 +40,12 @@ use smallvec::SmallVec;
 
 use super::actions::{Actions, QueuedAction};
 use super::board::Board;
-use super::candidates::{Candidate, Candidates, Place};
+use super::candidates::{Candidate, Candidates, VerdictSlot};
 use super::scope::Scope;
 use super::sweep::{Sweeps, Until};
-use super::{Answer, CandidateId, Decision, End, Entered, Entry, Evaluated, Follower, Inputs, Verdict};
+use super::{
+    Answer, CandidateId, Decision, DirectStart, End, Entry, EvaluationKey, Inputs, LoggedBatch, Verdict,
+};
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
 
@@ -118,9 +120,9 @@ impl Evaluation {
         for (sweep, at) in dropped.iter().filter_map(Candidate::asked_below) {
             self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
-        actions.unask(&self.candidates);
+        actions.drop_questions(&self.candidates);
         if !dropped.is_empty() {
-            actions.push(QueuedAction::Unask);
+            actions.push(QueuedAction::QuestionsDropped);
         }
     }
 
@@ -151,32 +153,37 @@ impl Evaluation {
     /// Commits one event as a batch of its own. The caller's count in the scope passes to the batch. `None`
     /// if the log is full.
     #[inline(always)]
-    pub(super) fn enter(&mut self, scope: ScopeId, event: EventIndex, board: &mut Board) -> Option<Entered> {
+    pub(super) fn enter(
+        &mut self,
+        scope: ScopeId,
+        event: EventIndex,
+        board: &mut Board,
+    ) -> Option<LoggedBatch> {
         let entry = board.number(scope, event)?;
-        Some(Entered::One(entry, self.enter_single(entry, board)))
+        Some(LoggedBatch::One(entry, self.enter_single(entry, board)))
     }
 
     /// Makes the event take effect. Returns the execution of a direct commit, if the event leads to that
     /// alone.
     #[inline(always)]
-    fn enter_single(&mut self, entry: Entry, board: &mut Board) -> Option<Follower> {
+    fn enter_single(&mut self, entry: Entry, board: &mut Board) -> Option<DirectStart> {
         if board.table.event(entry.event).roles.is_stop() {
             board.close(End::Completed(entry.seq));
             return None;
         }
         // Direct commit: nothing else is evaluated or queued, so the order of events is the same as through
         // the queue.
-        if let Some(step) = board.follower(entry).filter(|_| self.cursor.is_none()) {
-            return Some(self.follow(step, entry, board));
+        if let Some(step) = board.direct_successor(entry).filter(|_| self.cursor.is_none()) {
+            return Some(self.commit_direct(step, entry, board));
         }
         board.log(entry);
-        board.scopes.release(entry.scope);
+        board.scopes.remove_pending(entry.scope);
         None
     }
 
     /// Evaluates the event of a direct commit at once. Its count in the scope passes to the execution.
     #[inline(always)]
-    fn follow(&mut self, step: StepIndex, trigger: Entry, board: &mut Board) -> Follower {
+    fn commit_direct(&mut self, step: StepIndex, trigger: Entry, board: &mut Board) -> DirectStart {
         let Entry { seq, scope, .. } = trigger;
         self.count(trigger, board);
         if let Some(scope) = board.scopes.get_mut(scope) {
@@ -185,7 +192,7 @@ impl Evaluation {
         let evaluated = (step, scope, seq);
         let execution = board.executions.create_running(evaluated);
         self.record(evaluated, Verdict::Executed(execution));
-        Follower { execution, step }
+        DirectStart { execution, step }
     }
 
     /// Evaluates one step; `false` if no event is left.
@@ -221,7 +228,7 @@ impl Evaluation {
             self.cursor = Some(Cursor { entry, sweep, scopes, scope, taker });
         } else {
             self.cursor = None;
-            board.scopes.release(entry.scope);
+            board.scopes.remove_pending(entry.scope);
         }
         true
     }
@@ -233,7 +240,7 @@ impl Evaluation {
         self.count(entry, board);
         let row = board.table.event(entry.event);
         if row.takers.is_empty() {
-            board.scopes.release(entry.scope);
+            board.scopes.remove_pending(entry.scope);
             return true;
         }
         let is_leaf = board.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
@@ -242,7 +249,7 @@ impl Evaluation {
             let evaluated = (step, entry.scope, entry.seq);
             let verdict = board.create(evaluated, Inputs::TRIGGER);
             self.record(evaluated, verdict);
-            board.scopes.release(entry.scope);
+            board.scopes.remove_pending(entry.scope);
         } else {
             let (sweep, scopes, scope) = (None, Vec::new(), entry.scope);
             self.cursor = Some(Cursor { entry, sweep, scopes, scope, taker: 0 });
@@ -286,12 +293,12 @@ impl Evaluation {
         // The decision is recorded before the precondition answers, so that decisions stand in the order of
         // evaluation.
         let place = match sweep {
-            None => Place::At(self.record(evaluated, Verdict::Asking)),
-            Some(sweep) => Place::Below { sweep },
+            None => VerdictSlot::At(self.record(evaluated, Verdict::Asking)),
+            Some(sweep) => VerdictSlot::Below { sweep },
         };
         let candidate = Candidate { step, scope, trigger: trigger.seq, binding, place };
         if board.table.step(step).precondition.is_some() {
-            board.scopes.hold(scope);
+            board.scopes.add_pending(scope);
             board.actions.push(QueuedAction::Ask(self.candidates.add(candidate)));
         } else {
             self.create(candidate, board);
@@ -314,7 +321,7 @@ impl Evaluation {
                 board.finish(End::PreconditionFailed(id));
             }
         }
-        board.scopes.release(scope);
+        board.scopes.remove_pending(scope);
     }
 
     /// Executes the combination of the candidate.
@@ -326,14 +333,14 @@ impl Evaluation {
 
     /// Records a verdict and returns its place in the decisions, so that a later answer can replace it.
     #[inline]
-    fn record(&mut self, (step, scope, trigger): Evaluated, verdict: Verdict) -> usize {
+    fn record(&mut self, (step, scope, trigger): EvaluationKey, verdict: Verdict) -> usize {
         self.decisions.push(Decision { trigger, step, scope, verdict });
         self.decisions.len() - 1
     }
 
     /// Records a verdict: among the decisions, or with the sweep if the scope is a branch below the event's
     /// scope.
-    fn decide(&mut self, evaluated: Evaluated, sweep: Option<u32>, verdict: Verdict) {
+    fn decide(&mut self, evaluated: EvaluationKey, sweep: Option<u32>, verdict: Verdict) {
         match sweep {
             None => drop(self.record(evaluated, verdict)),
             Some(sweep) => self.sweeps.conclude(sweep, (evaluated.0, evaluated.1), verdict),
@@ -341,10 +348,10 @@ impl Evaluation {
     }
 
     /// Completes the verdict of a candidate.
-    fn conclude(&mut self, place: Place, at: (StepIndex, ScopeId), verdict: Verdict) {
+    fn conclude(&mut self, place: VerdictSlot, at: (StepIndex, ScopeId), verdict: Verdict) {
         match place {
-            Place::At(at) => self.decisions[at].verdict = verdict,
-            Place::Below { sweep } => self.sweeps.conclude(sweep, at, verdict),
+            VerdictSlot::At(at) => self.decisions[at].verdict = verdict,
+            VerdictSlot::Below { sweep } => self.sweeps.conclude(sweep, at, verdict),
         }
     }
 }
@@ -354,16 +361,17 @@ mod tests {
     use super::*;
     use crate::id::ExecutionId;
     use crate::scheduler::SchedulerLimits;
-    use crate::scheduler::sample::{self, entry, event, step};
+    use crate::scheduler::fixtures::{self, entry, event, step};
 
     fn evaluate_all(evaluation: &mut Evaluation, board: &mut Board) {
         while !board.progress.has_ended() && evaluation.evaluate_next(board) {}
     }
 
-    fn entered(name: &str) -> (Evaluation, Board, Option<Entered>) {
-        let (mut evaluation, mut board) = (Evaluation::default(), sample::board(SchedulerLimits::default()));
+    fn entered(name: &str) -> (Evaluation, Board, Option<LoggedBatch>) {
+        let (mut evaluation, mut board) =
+            (Evaluation::default(), fixtures::board(SchedulerLimits::default()));
         let event = event(&board, name);
-        board.scopes.hold(ScopeId::ROOT);
+        board.scopes.add_pending(ScopeId::ROOT);
         let entered = evaluation.enter(ScopeId::ROOT, event, &mut board);
         (evaluation, board, entered)
     }
@@ -424,7 +432,7 @@ mod tests {
     #[test]
     fn nothing_is_evaluated_behind_the_end_of_the_run() {
         let limits = SchedulerLimits { executions: 0, ..SchedulerLimits::default() };
-        let (mut evaluation, mut board) = (Evaluation::default(), sample::board(limits));
+        let (mut evaluation, mut board) = (Evaluation::default(), fixtures::board(limits));
         let item = entry(&mut board, "Item");
         board.log(item);
         evaluate_all(&mut evaluation, &mut board);
@@ -439,7 +447,9 @@ mod tests {
         evaluation.drop_in(&HashSet::from([ScopeId(7)]), &mut board.actions);
         assert_eq!(board.actions.len(), 1, "nothing of the root was dropped");
         evaluation.drop_in(&HashSet::from([ScopeId::ROOT]), &mut board.actions);
-        assert!(matches!(board.actions.pop(), Some(QueuedAction::Unask)) && board.actions.is_empty());
+        assert!(
+            matches!(board.actions.pop(), Some(QueuedAction::QuestionsDropped)) && board.actions.is_empty()
+        );
         assert!(evaluation.questions().is_empty());
     }
 }

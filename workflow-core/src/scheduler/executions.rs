@@ -15,7 +15,7 @@
 //! and 3. When 1 ends, `next_waiting` runs 2. Executions of other steps pass the queue.
 //!
 //! On resume the scheduler creates the executions of the journal again, perhaps in another order than that of
-//! their ends. [`Recalled`] has the journal's numbers, so that each gets the number it had.
+//! their ends. [`RecordedNumbers`] has the journal's numbers, so that each gets the number it had.
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
@@ -23,8 +23,8 @@ use std::collections::{HashSet, VecDeque};
 
 use smallvec::SmallVec;
 
-use super::recalled::Recalled;
-use super::{Evaluated, ExecutionStart, Inputs};
+use super::recorded_numbers::RecordedNumbers;
+use super::{EvaluationKey, ExecutionStart, Inputs};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, StepIndex};
@@ -36,7 +36,7 @@ pub(crate) struct Executions {
     entries: Paged<Execution>,
     /// The numbers that a journal has for executions to be created again; `None` in a run that was not
     /// resumed.
-    recalled: Option<Box<Recalled>>,
+    recalled: Option<Box<RecordedNumbers>>,
     /// Totals by step. A small table needs no allocation for them.
     totals: SmallVec<[StepTotals; 4]>,
     /// The number of running executions.
@@ -95,7 +95,7 @@ pub(super) struct SuspendedExecutions {
 
 /// An execution that was created and has not begun.
 #[derive(Debug)]
-pub(crate) struct Unbegun {
+pub(crate) struct QueuedExecution {
     pub(crate) start: ExecutionStart,
     /// The concurrency of the step, if the step has reached it.
     pub(crate) full: Option<u32>,
@@ -212,8 +212,12 @@ impl Executions {
 
     /// Reserves the numbers that a journal has, up to `most`. A created execution gets its number from the
     /// journal, or the lowest number that the journal does not have.
-    pub(super) fn recall(&mut self, numbers: impl Iterator<Item = (Evaluated, ExecutionId)>, most: u64) {
-        let recalled = Recalled::new(numbers, most);
+    pub(super) fn reserve_numbers(
+        &mut self,
+        numbers: impl Iterator<Item = (EvaluationKey, ExecutionId)>,
+        most: u64,
+    ) {
+        let recalled = RecordedNumbers::new(numbers, most);
         while self.entries.len() < recalled.last() {
             self.entries.push(Execution::unknown());
         }
@@ -222,7 +226,7 @@ impl Executions {
 
     /// Creates and numbers an execution. The execution waits until [`admit`](Self::admit) lets it run.
     #[inline]
-    pub(super) fn create(&mut self, evaluated: Evaluated, inputs: Inputs) -> ExecutionStart {
+    pub(super) fn create(&mut self, evaluated: EvaluationKey, inputs: Inputs) -> ExecutionStart {
         let (step, scope, trigger) = evaluated;
         let state = ExecutionState::Waiting;
         let created = Execution { step, scope, trigger, inputs: inputs.clone(), place: 0, state };
@@ -232,7 +236,7 @@ impl Executions {
 
     /// Creates an execution that runs at once and is bound to its trigger alone.
     #[inline(always)]
-    pub(super) fn create_running(&mut self, evaluated: Evaluated) -> ExecutionId {
+    pub(super) fn create_running(&mut self, evaluated: EvaluationKey) -> ExecutionId {
         let (step, scope, trigger) = evaluated;
         let (place, state) = (self.place_in_branches(), ExecutionState::Running);
         let created = Execution { step, scope, trigger, inputs: Inputs::TRIGGER, place, state };
@@ -331,10 +335,15 @@ impl Executions {
     }
 
     /// The executions that wait for others of their steps.
-    pub(super) fn unbegun<'a>(&'a self, table: &'a DependencyTable) -> impl Iterator<Item = Unbegun> + 'a {
+    pub(super) fn queued_executions<'a>(
+        &'a self,
+        table: &'a DependencyTable,
+    ) -> impl Iterator<Item = QueuedExecution> + 'a {
         self.totals.iter().enumerate().flat_map(move |(row, totals)| {
             let full = self.full(StepIndex::at(row), table);
-            totals.waiting().filter_map(move |id| Some(Unbegun { start: self.get(id)?.start(id), full }))
+            totals
+                .waiting()
+                .filter_map(move |id| Some(QueuedExecution { start: self.get(id)?.start(id), full }))
         })
     }
 
@@ -454,7 +463,10 @@ mod tests {
         assert_eq!(create(&mut executions, &table, 0, 0), None);
         assert_eq!(create(&mut executions, &table, 1, 0), Some(ExecutionId(4)));
         assert!(executions.next_waiting(&table).is_none());
-        assert_eq!(executions.unbegun(&table).map(|unbegun| unbegun.full).collect::<Vec<_>>(), [Some(1); 2]);
+        assert_eq!(
+            executions.queued_executions(&table).map(|unbegun| unbegun.full).collect::<Vec<_>>(),
+            [Some(1); 2]
+        );
         assert!(executions.end(ExecutionId(1)).is_some());
         assert!(executions.end(ExecutionId(1)).is_none());
         assert_eq!(executions.next_waiting(&table).map(|start| start.execution), Some(ExecutionId(2)));
@@ -480,7 +492,8 @@ mod tests {
     fn executions_get_their_numbers_of_the_journal() {
         let table = table();
         let mut executions = Executions::new(2);
-        executions.recall([((StepIndex::at(1), ScopeId::ROOT, Seq(1)), ExecutionId(2))].into_iter(), 10);
+        executions
+            .reserve_numbers([((StepIndex::at(1), ScopeId::ROOT, Seq(1)), ExecutionId(2))].into_iter(), 10);
         assert_eq!(executions.count(), 0);
         assert_eq!(create(&mut executions, &table, 1, 0), Some(ExecutionId(2)));
         assert!(executions.get(ExecutionId(1)).is_none());

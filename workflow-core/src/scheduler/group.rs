@@ -189,7 +189,7 @@ impl Groups {
     /// Opens a fan-out whose items are in the log. The caller gathers one without items once its whole batch
     /// is processed.
     pub(super) fn open(&mut self, opening: &Opening, board: &mut Board) -> GroupId {
-        board.scopes.hold(opening.opener);
+        board.scopes.add_pending(opening.opener);
         let id = self.add(opening);
         self.open_branches(id, board);
         id
@@ -236,7 +236,7 @@ impl Groups {
             branches.iter().flat_map(|branch| branch.failures.iter().copied()).collect();
         if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
             self.fail(opener, failures, evaluation, board);
-            board.scopes.release(opener);
+            board.scopes.remove_pending(opener);
             board.start_waiting();
             return;
         }
@@ -245,7 +245,7 @@ impl Groups {
             let group = GroupSummary { fan_out, branches };
             board.actions.push(QueuedAction::Gathered(Box::new((entry, group))));
             board.log(entry);
-            board.scopes.release(opener);
+            board.scopes.remove_pending(opener);
         }
     }
 
@@ -282,7 +282,7 @@ impl Groups {
             break;
         }
         for opener in openers.into_iter().rev() {
-            board.scopes.release(opener);
+            board.scopes.remove_pending(opener);
         }
     }
 
@@ -362,7 +362,7 @@ impl GroupId {
 mod tests {
     use super::*;
     use crate::scheduler::SchedulerLimits;
-    use crate::scheduler::sample::{self, entry_in};
+    use crate::scheduler::fixtures::{self, entry_in};
 
     struct Opened {
         groups: Groups,
@@ -373,7 +373,7 @@ mod tests {
 
     /// A fan-out of the root with `items` items, of which `concurrency` are open at a time.
     fn opened(items: u32, concurrency: u32, policy: FanOutPolicy) -> Opened {
-        let mut board = sample::board(SchedulerLimits::default());
+        let mut board = fixtures::board(SchedulerLimits::default());
         let (mut groups, evaluation) = (Groups::default(), Evaluation::default());
         let entries: Vec<Entry> = (0..items)
             .map(|_| {
@@ -394,7 +394,7 @@ mod tests {
             let Self { groups, evaluation, board, .. } = self;
             let mut open = Vec::new();
             while let Some(item) = board.next_event() {
-                board.scopes.release(item.scope);
+                board.scopes.remove_pending(item.scope);
                 open.push(item.scope.0);
             }
             while groups.settle_next(evaluation, board) {}

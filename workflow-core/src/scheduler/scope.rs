@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use smallvec::SmallVec;
 
 use super::GroupId;
-use super::seen::{BindingKey, Seen, StepState, TopicState};
+use super::row_states::{BindingKey, RowStates, StepState, TopicState};
 use super::suspended::SuspendedRoot;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
@@ -73,10 +73,10 @@ pub(super) struct Scope {
     /// The conditions that this scope's own events satisfy.
     pub(super) satisfied: Mask,
     /// The scope's own events by topic: how many, the latest, and the first.
-    topics: Seen<TopicState, 2>,
+    topics: RowStates<TopicState, 2>,
     /// By step, what this scope must remember of executions (S19, S20). Steps without such rules have no
     /// entry.
-    steps: Seen<StepState, 1>,
+    steps: RowStates<StepState, 1>,
     /// The open branches directly below, by fan-out. Fan-outs and items are numbered together, so the order
     /// is that of the items in the log.
     children: BTreeMap<GroupId, Siblings>,
@@ -110,13 +110,13 @@ struct Beside {
 
 impl Scope {
     fn root(table: &DependencyTable) -> Self {
-        Self { topics: Seen::all(table.topics.len()), ..Self::default() }
+        Self { topics: RowStates::all(table.topics.len()), ..Self::default() }
     }
 
     /// The state of the scope in words, for snapshots.
     pub(super) fn snapshot(&self) -> String {
         let Self { parent, branch, satisfied, topics, steps, pending, carried, failures, .. } = self;
-        let steps = steps.iter().map(super::seen::StepState::snapshot).collect::<Vec<_>>();
+        let steps = steps.iter().map(super::row_states::StepState::snapshot).collect::<Vec<_>>();
         format!(
             "parent {parent:?} branch {branch:?} satisfied {satisfied:?} topics {topics:?} steps {steps:?} pending \
              {pending} carried {carried:?} failures {failures:?}"
@@ -235,7 +235,7 @@ impl Scopes {
 
     pub(super) fn restore(root: SuspendedRoot) -> Self {
         let SuspendedRoot { satisfied, topics, steps, pending, next } = root;
-        let (topics, steps) = (Seen::of(topics), Seen::of(steps));
+        let (topics, steps) = (RowStates::of(topics), RowStates::of(steps));
         Self {
             root: Scope { satisfied, topics, steps, pending, ..Scope::default() },
             next,
@@ -388,9 +388,9 @@ impl Scopes {
     }
 
     /// Adds pending work to a scope, which keeps it from being settled (S47), until
-    /// [`release`](Self::release).
+    /// [`remove_pending`](Self::remove_pending).
     #[inline]
-    pub(super) fn hold(&mut self, scope: ScopeId) {
+    pub(super) fn add_pending(&mut self, scope: ScopeId) {
         if let Some(scope) = self.get_mut(scope) {
             scope.pending += 1;
         }
@@ -398,7 +398,7 @@ impl Scopes {
 
     /// Removes pending work from a scope. A branch without any is queued to be settled.
     #[inline]
-    pub(super) fn release(&mut self, id: ScopeId) {
+    pub(super) fn remove_pending(&mut self, id: ScopeId) {
         let Some(scope) = self.get_mut(id) else { return };
         scope.pending -= 1;
         if scope.pending == 0 && scope.branch.is_some() {

@@ -65,11 +65,11 @@ mod tests {
 
     use super::*;
     use crate::scheduler::SchedulerLimits;
-    use crate::scheduler::sample::{self, step};
+    use crate::scheduler::fixtures::{self, step};
 
     #[test]
     fn a_binding_to_the_trigger_alone_is_not_stored() {
-        let board = sample::board(SchedulerLimits::default());
+        let board = fixtures::board(SchedulerLimits::default());
         let (ask, pack) = (board.table.step(step(&board, "ask")), board.table.step(step(&board, "pack")));
         let (one, both): (Binding, Binding) =
             (smallvec![Bound::One(Seq(3))], smallvec![Bound::One(Seq(2)), Bound::One(Seq(3))]);

@@ -18,8 +18,8 @@ use super::evaluate::Evaluation;
 use super::executions::{Executions, SuspendedExecutions};
 use super::group::Groups;
 use super::progress::Progress;
+use super::row_states::{StepState, TopicState};
 use super::scope::Scopes;
-use super::seen::{StepState, TopicState};
 use super::{Decision, Scheduler, SchedulerLimits};
 use crate::id::Seq;
 use crate::table::{DependencyTable, Mask};
@@ -107,7 +107,7 @@ impl SuspendedScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::sample::{self, event};
+    use crate::scheduler::fixtures::{self, event};
     use crate::scheduler::{Action, Fact};
 
     fn snapshot(scheduler: &Scheduler) -> String {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_that_waits_is_restored_as_it_was_and_one_that_does_not_is_not_suspended() {
-        let board = sample::board(SchedulerLimits::default());
+        let board = fixtures::board(SchedulerLimits::default());
         let (note, begin) = (event(&board, "Note"), event(&board, "Begin"));
         let mut scheduler = Scheduler::new(Arc::clone(&board.table));
         scheduler.apply(Fact::EventReceived { event: note });

@@ -265,12 +265,12 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::sample::{self, entry, entry_in, step};
+    use crate::scheduler::fixtures::{self, entry, entry_in, step};
     use crate::scheduler::{GroupId, SchedulerLimits};
 
     /// Two open branches; the first one has an item.
     fn joined() -> (Sweeps, Board) {
-        let (mut sweeps, mut board) = (Sweeps::default(), sample::board(SchedulerLimits::default()));
+        let (mut sweeps, mut board) = (Sweeps::default(), fixtures::board(SchedulerLimits::default()));
         for place in 0..2 {
             let scope = board.scopes.reserve();
             board.scopes.open(scope, ScopeId::ROOT, (GroupId::of(0), place));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::DependencyTable;
-use super::graph::Rigour;
+use super::graph::Strictness;
 use crate::event::Roles;
 use crate::spec::{InputKind, StepPolicy, TableError};
 
@@ -270,7 +270,7 @@ impl TableBuilder {
     /// # Errors
     /// [`TableError`] with every problem of the table, unknown event names among them.
     pub fn build(self) -> Result<DependencyTable, TableError> {
-        self.compile(Rigour::Everything)
+        self.compile(Strictness::Everything)
     }
 
     /// Compiles the table with only those checks that the scheduler needs.
@@ -298,10 +298,10 @@ impl TableBuilder {
     /// # Errors
     /// [`TableError`] with every problem of this kind.
     pub fn build_unchecked(self) -> Result<DependencyTable, TableError> {
-        self.compile(Rigour::Scheduler)
+        self.compile(Strictness::Scheduler)
     }
 
-    fn compile(self, rigour: Rigour) -> Result<DependencyTable, TableError> {
-        self.draft().compile(rigour)
+    fn compile(self, strictness: Strictness) -> Result<DependencyTable, TableError> {
+        self.draft().compile(strictness)
     }
 }

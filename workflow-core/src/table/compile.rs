@@ -23,7 +23,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
-use super::graph::Rigour;
+use super::graph::Strictness;
 use super::{
     Condition, DependencyTable, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, OutputRow,
     PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
@@ -32,22 +32,25 @@ use crate::event::Roles;
 use crate::spec::{InputKind, TableError, TableProblem};
 
 impl TableDraft {
-    pub(super) fn compile(self, rigour: Rigour) -> Result<DependencyTable, TableError> {
+    pub(super) fn compile(self, strictness: Strictness) -> Result<DependencyTable, TableError> {
         let workflow = Arc::clone(&self.name);
-        match self.compile_anyway(rigour) {
+        match self.compile_with_problems(strictness) {
             (table, problems) if problems.is_empty() => Ok(table),
             (_, problems) => Err(TableError::new(&workflow, problems)),
         }
     }
 
     /// Compiles the table whatever its problems, and returns both. Such a table can be drawn but not run.
-    pub(super) fn compile_anyway(mut self, rigour: Rigour) -> (DependencyTable, Vec<TableProblem>) {
+    pub(super) fn compile_with_problems(
+        mut self,
+        strictness: Strictness,
+    ) -> (DependencyTable, Vec<TableProblem>) {
         let mut compiler = Compiler::of(&self);
-        self.check_rows(rigour);
+        self.check_rows(strictness);
         compiler.problems.append(&mut self.problems);
         compiler.check_event_names(&mut self);
         compiler.check_step_names(&self);
-        compiler.problems.extend(self.graph_problems(rigour));
+        compiler.problems.extend(self.graph_problems(strictness));
         for step in &self.steps {
             compiler.step(step);
         }

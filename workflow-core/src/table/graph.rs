@@ -11,7 +11,7 @@ use crate::spec::{InputKind, TableProblem};
 
 /// How strictly to check the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rigour {
+pub(super) enum Strictness {
     /// Only what the scheduler cannot work without.
     Scheduler,
     /// Every rule.
@@ -20,26 +20,26 @@ pub(super) enum Rigour {
 
 impl TableDraft {
     /// The problems that the graph rules find.
-    pub(super) fn graph_problems(&self, rigour: Rigour) -> Vec<TableProblem> {
+    pub(super) fn graph_problems(&self, strictness: Strictness) -> Vec<TableProblem> {
         let mut space = Space::of(self);
         let mut graph = space.graph();
         self.fill(&mut graph);
         graph.explore();
         debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
         let mut problems: Vec<TableProblem> =
-            (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, rigour)).collect();
-        if rigour == Rigour::Everything {
+            (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, strictness)).collect();
+        if strictness == Strictness::Everything {
             problems.extend(graph.mistake_of_output_type().map(TableProblem::from));
         }
-        if problems.is_empty() && rigour == Rigour::Everything && !self.has_unclear() {
+        if problems.is_empty() && strictness == Strictness::Everything && !self.has_unclear() {
             let whole = [graph.mistake_of_whole(), graph.mistake_of_end()];
             problems.extend(whole.into_iter().flatten().map(TableProblem::from));
         }
         problems
     }
 
-    /// The problems of one step that matter at this rigour.
-    fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, rigour: Rigour) -> Vec<TableProblem> {
+    /// The problems of one step that matter at this strictness.
+    fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, strictness: Strictness) -> Vec<TableProblem> {
         let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
         let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();
         let asked = asked.filter(|(_, input)| !input.is_unclear(&self.events));
@@ -48,9 +48,9 @@ impl TableDraft {
             [graph.mistake_of_catches(step), graph.mistake_of_step(step), graph.mistake_of_output(step)];
         let mistakes = inputs.chain(preconditions).chain(others).flatten();
         let mistakes = mistakes.filter(|mistake| !self.has_unclear() || !is_of_branches(mistake));
-        let said = mistakes.filter_map(|mistake| match rigour {
-            Rigour::Scheduler => mistake.is_of_scheduler().then_some(mistake),
-            Rigour::Everything => graph.unless_it_follows(Some(mistake)),
+        let said = mistakes.filter_map(|mistake| match strictness {
+            Strictness::Scheduler => mistake.is_of_scheduler().then_some(mistake),
+            Strictness::Everything => graph.unless_it_follows(Some(mistake)),
         });
         said.map(TableProblem::from).collect()
     }

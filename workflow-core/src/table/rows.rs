@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use super::draft::{InputDraft, StepDraft, TableDraft};
-use super::graph::Rigour;
+use super::graph::Strictness;
 use crate::spec::{InputKind, TableProblem};
 
 impl TableDraft {
     /// Reports the problems of single rows, and marks the events that they make unclear.
-    pub(super) fn check_rows(&mut self, rigour: Rigour) {
+    pub(super) fn check_rows(&mut self, strictness: Strictness) {
         let names = self.named().filter_map(|(what, name)| problem_of_name(what, name));
         let empty = self.steps.iter().filter_map(problem_of_empty_inputs);
         let mut problems: Vec<TableProblem> = names.chain(empty).collect();
-        if rigour == Rigour::Everything {
+        if strictness == Strictness::Everything {
             problems.extend(self.problems_of_uses());
             problems.extend(self.problems_of_roles());
             self.note_shown();

@@ -192,7 +192,7 @@ impl Driven {
     /// run that gives its scheduler a fact too early.
     fn enter_early(&mut self, note: Note) -> Record {
         let applied = self.state.receive_early(AnyEvent::new(note), self.event::<Note>());
-        let Applied::Entered(entered) = applied else { panic!("the run takes it") };
+        let Applied::Logged(entered) = applied else { panic!("the run takes it") };
         self.logged(entered.events()[0].seq)
     }
 

@@ -11,12 +11,12 @@ use super::{ParentLink, Spawned};
 use crate::display::Display;
 use crate::event::AnyEvent;
 use crate::id::{ParentRun, RunId};
-use crate::input::{AttemptChildren, CallContext};
+use crate::input::{CallContext, StartedChildren};
 use crate::outcome::{RunError, StartError};
 use crate::run::{DropSignal, RunOptions, RunShared, Start, begun};
 
 /// The children that one attempt has started, shared by the `Children` values of the step.
-pub(crate) struct Brood {
+pub(crate) struct AttemptChildren {
     run: Arc<RunShared>,
     names: ParentRun,
     display: Display,
@@ -26,7 +26,7 @@ pub(crate) struct Brood {
     awaited: Mutex<Option<Vec<Arc<DropSignal>>>>,
 }
 
-impl Brood {
+impl AttemptChildren {
     pub(crate) fn of(run: Arc<RunShared>, call: &CallContext, display: Display) -> Self {
         let (step, execution, attempt) = (run.step_name(call.step), call.execution, call.attempt);
         Self {
@@ -45,16 +45,16 @@ impl Brood {
         start: Start,
         options: RunOptions,
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
-        let (brood, options) = (Arc::clone(self), self.named(options));
+        let (children, options) = (Arc::clone(self), self.named(options));
         Box::pin(async move {
-            let birth = brood.parent_link(true);
-            let _until_here = EndOnDrop(Arc::clone(&birth.unwanted));
-            brood.wait_for(&birth.unwanted)?;
-            let outcome = match brood.spawn(start, options, birth).await {
+            let link = children.parent_link(true);
+            let _until_here = EndOnDrop(Arc::clone(&link.unwanted));
+            children.wait_for(&link.unwanted)?;
+            let outcome = match children.spawn(start, options, link).await {
                 Ok(spawned) => outcome(spawned).await,
                 Err(error) => Err(error.into()),
             };
-            if outcome.as_ref().is_err_and(|error| brood.run.stops_after_child(error)) {
+            if outcome.as_ref().is_err_and(|error| children.run.stops_after_child(error)) {
                 // The parent stops, and drops this future.
                 pending::<()>().await;
             }
@@ -68,16 +68,16 @@ impl Brood {
         start: Start,
         options: RunOptions,
     ) -> BoxFuture<'static, Result<Spawned, StartError>> {
-        let (brood, options) = (Arc::clone(self), self.named(options));
+        let (children, options) = (Arc::clone(self), self.named(options));
         Box::pin(async move {
-            if brood.has_ended() {
-                return Err(brood.ended());
+            if children.has_ended() {
+                return Err(children.ended());
             }
-            let spawned = brood.spawn(start, options, brood.parent_link(false)).await;
+            let spawned = children.spawn(start, options, children.parent_link(false)).await;
             if let Err(error @ StartError::Elsewhere { .. }) = &spawned {
-                brood.run.stops_after_child(&error.clone().into());
+                children.run.stops_after_child(&error.clone().into());
             }
-            if spawned.is_err() && brood.run.stops() {
+            if spawned.is_err() && children.run.stops() {
                 pending::<()>().await;
             }
             let mut child = spawned?;
@@ -96,17 +96,17 @@ impl Brood {
         &self,
         start: Start,
         mut options: RunOptions,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> Result<Spawned, StartError> {
         let engine = self.run.common.engine().ok_or_else(|| self.ended())?;
         // A private thread ends with the parent, so an independent child does not share it.
-        if birth.awaited || !self.run.has_private_thread() {
+        if link.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
-        if birth.may_have_earlier_children {
-            engine.find_child(start, options, birth).await
+        if link.may_have_earlier_children {
+            engine.find_child(start, options, link).await
         } else {
-            engine.start_child(start, options, birth)
+            engine.start_child(start, options, link)
         }
     }
 
@@ -134,7 +134,7 @@ impl Brood {
     }
 }
 
-impl AttemptChildren for Brood {
+impl StartedChildren for AttemptChildren {
     /// Ends the attempt: its awaited children are dropped, even if the futures that await them are elsewhere.
     fn end(&self) {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -145,7 +145,7 @@ impl AttemptChildren for Brood {
     }
 }
 
-impl fmt::Debug for Brood {
+impl fmt::Debug for AttemptChildren {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} in {}", self.names.execution, self.names.step, self.names.run)
     }

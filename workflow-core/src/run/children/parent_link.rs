@@ -18,7 +18,7 @@ pub(crate) trait HostsRuns: Send + Sync {
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> Result<Spawned, StartError>;
 
     /// Starts a child of a resumed parent, or resumes the child that an earlier process began for the same execution.
@@ -26,7 +26,7 @@ pub(crate) trait HostsRuns: Send + Sync {
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> BoxFuture<'static, Result<Spawned, StartError>>;
 
     /// Cancels the children that the run waited for in an earlier process and has not asked for again.
@@ -81,11 +81,11 @@ impl ParentLink {
         let above = parent.parent_link();
         Self {
             parent: names,
-            depth: above.map_or(0, |birth| birth.depth) + 1,
+            depth: above.map_or(0, |link| link.depth) + 1,
             awaited,
             unwanted: Arc::default(),
             display,
-            lent: above.filter(|_| awaited).map(|birth| Arc::clone(&birth.lends)),
+            lent: above.filter(|_| awaited).map(|link| Arc::clone(&link.lends)),
             lends: Arc::new(Semaphore::new(1)),
             private_thread: if awaited { parent.private_thread() } else { None },
             may_have_earlier_children: parent.may_have_earlier_children(),

@@ -10,7 +10,7 @@ use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::{ChildRun, ExecutionId, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{CandidateId, Emission, Entered, Fact};
+use crate::scheduler::{CandidateId, Emission, Fact, LoggedBatch};
 use crate::table::{EventIndex, StepIndex};
 
 /// One change of a run's state, which the state takes or refuses as a whole.
@@ -139,8 +139,8 @@ impl From<Stop> for Fact {
 /// The state's answer to a batch.
 #[derive(Debug)]
 pub(in crate::run) enum Applied {
-    /// The batch's events are in the log. `Entered` names the execution that may begin directly, if one may.
-    Entered(Entered),
+    /// The batch's events are in the log. `LoggedBatch` names the execution that may begin directly, if one may.
+    Logged(LoggedBatch),
     /// The batch changed the state and left no event. It has a record, unless it stopped the run or is the
     /// failure of a precondition.
     WithoutEvent,

@@ -35,7 +35,7 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
-use crate::scheduler::{CandidateId, Cause, Evaluated, TimerEntry};
+use crate::scheduler::{CandidateId, Cause, EvaluationKey, TimerEntry};
 use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
@@ -56,7 +56,7 @@ pub(crate) struct Replay {
     effects: VecDeque<Effect>,
     /// Preconditions without an answer so far, by step, scope and trigger: a record names these, not the
     /// candidate.
-    questions: FxHashMap<Evaluated, CandidateId>,
+    questions: FxHashMap<EvaluationKey, CandidateId>,
     /// The due times of next attempts, of executions whose last attempt failed.
     retries: FxHashMap<ExecutionId, SystemTime>,
     /// Errors of a live run's executions, which replace the texts in the records. Empty on resume from a
@@ -104,7 +104,7 @@ impl Replay {
     /// Tells the scheduler the execution numbers of the records. An earlier version may have numbered
     /// executions in another order.
     pub(crate) fn recall(&mut self, records: &[Record]) {
-        self.state.scheduler.recall(numbers(&self.host.table, records));
+        self.state.scheduler.reserve_numbers(numbers(&self.host.table, records));
     }
 
     /// Takes the errors of executions from the live state of the same run, because a record has only their
@@ -261,7 +261,7 @@ impl Replay {
             return Err("the run would refuse it now".into());
         }
         // The driver would begin this execution directly. Here it becomes an effect like any other.
-        if let Applied::Entered(entered) = &applied
+        if let Applied::Logged(entered) = &applied
             && let Some(start) = entered.next()
         {
             self.state.queue_effect(EffectKind::Execution(start));
@@ -309,7 +309,7 @@ impl Replay {
     }
 
     /// Checks that the execution runs, and that step, scope and trigger are those of the record.
-    fn is_running(&mut self, execution: ExecutionId, (step, scope, trigger): Evaluated) -> ReplayResult {
+    fn is_running(&mut self, execution: ExecutionId, (step, scope, trigger): EvaluationKey) -> ReplayResult {
         self.complete();
         let start = self.state.start_of(execution);
         let is_it = |start: &crate::scheduler::ExecutionStart| {
@@ -334,7 +334,7 @@ impl Replay {
         at: SystemTime,
     ) -> ReplayResult {
         let applied = self.apply_failure(execution, error, not_retried, at)?;
-        if let Applied::Entered(entered) = applied {
+        if let Applied::Logged(entered) = applied {
             self.derived.extend(entered.events().iter().map(|entry| entry.seq));
             self.derived.make_contiguous().sort_unstable();
         }
@@ -364,7 +364,7 @@ impl Replay {
     }
 
     /// `PreconditionAnswered`: an error has no such record, as it ends the run.
-    fn answered(&mut self, question: Evaluated, answer: bool, at: SystemTime) -> ReplayResult {
+    fn answered(&mut self, question: EvaluationKey, answer: bool, at: SystemTime) -> ReplayResult {
         self.complete();
         let Some(candidate) = self.questions.remove(&question) else {
             let name = &self.host.table.step(question.0).name;
@@ -432,7 +432,10 @@ impl Replay {
 }
 
 /// The executions that the records name, by step, scope and trigger.
-fn numbers(table: &DependencyTable, records: &[Record]) -> impl Iterator<Item = (Evaluated, ExecutionId)> {
+fn numbers(
+    table: &DependencyTable,
+    records: &[Record],
+) -> impl Iterator<Item = (EvaluationKey, ExecutionId)> {
     records.iter().filter_map(|record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
         | Record::ExecutionFailed { execution, step, scope, trigger, .. }

@@ -97,7 +97,7 @@ impl Replay {
         }
         let returned = Returned::of(emissions, events, timers);
         let applied = self.apply(Batch::Succeeded { execution, returned }, at)?;
-        let Applied::Entered(entered) = applied else { return Ok(1) };
+        let Applied::Logged(entered) = applied else { return Ok(1) };
         // The state must have given each event the place that the journal has.
         let mut places = entered.events().iter().zip(logged.iter().zip(types));
         let agree = places.all(|(entry, (Logged { seq, scope, .. }, event))| {

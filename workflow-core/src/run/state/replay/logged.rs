@@ -49,7 +49,7 @@ impl Replay {
             }
         };
         let applied = self.apply(batch, at)?;
-        let Applied::Entered(entered) = applied else { return Ok(()) };
+        let Applied::Logged(entered) = applied else { return Ok(()) };
         match entered.events().first() {
             Some(entry) if (entry.seq, entry.scope, entry.event) == (place.0, place.1, index) => Ok(()),
             _ => Err("it would be logged elsewhere now".into()),

@@ -11,7 +11,7 @@ pub(super) type BindingKey = SmallVec<[u64; 8]>;
 
 /// The states of some rows of a table, ordered by row. The first `FEW` need no allocation.
 #[derive(Debug)]
-pub(super) struct Seen<T, const FEW: usize>(SmallVec<[T; FEW]>);
+pub(super) struct RowStates<T, const FEW: usize>(SmallVec<[T; FEW]>);
 
 /// The state of one row.
 pub(super) trait OfRow {
@@ -45,13 +45,13 @@ pub(super) struct StepState {
     seen: Option<Box<FxHashSet<BindingKey>>>,
 }
 
-impl<T, const FEW: usize> Default for Seen<T, FEW> {
+impl<T, const FEW: usize> Default for RowStates<T, FEW> {
     fn default() -> Self {
         Self(SmallVec::new())
     }
 }
 
-impl<T: OfRow, const FEW: usize> Seen<T, FEW> {
+impl<T: OfRow, const FEW: usize> RowStates<T, FEW> {
     /// Creates the states of rows 0 to `rows`.
     pub(super) fn all(rows: usize) -> Self {
         Self((0..number(rows)).map(T::of).collect())
@@ -148,7 +148,7 @@ impl StepState {
     }
 
     /// Stores a combination as executed.
-    pub(super) fn saw(&mut self, key: BindingKey) {
+    pub(super) fn record(&mut self, key: BindingKey) {
         self.seen.get_or_insert_default().insert(key);
     }
 }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn rows_are_found_in_any_order_of_first_use() {
-        let mut seen = Seen::<TopicState, 2>::default();
+        let mut seen = RowStates::<TopicState, 2>::default();
         for row in [7, 0, 3, 1, 9] {
             assert!(seen.get(row).is_none());
             assert_eq!(seen.get_mut(row).count(Seq(row as u64 + 1)), 1);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_full_set_of_rows_starts_empty() {
-        let seen = Seen::<TopicState, 2>::all(5);
+        let seen = RowStates::<TopicState, 2>::all(5);
         assert!((0..5).all(|row| seen.get(row).is_some_and(|state| state.latest().is_none())));
         assert!(seen.get(5).is_none());
     }

@@ -6,16 +6,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::Evaluated;
+use super::EvaluationKey;
 use crate::id::ExecutionId;
 
 /// Numbers by evaluation. A replay creates most executions in the order of their numbers, so the next number
 /// is compared first and others are looked up. Amortised O(1) each.
 #[derive(Debug, Default)]
-pub(super) struct Recalled {
+pub(super) struct RecordedNumbers {
     /// The evaluation of each number, that of number 1 first; `None` where the journal has none, or the
     /// number was taken.
-    numbered: Vec<Option<Evaluated>>,
+    numbered: Vec<Option<EvaluationKey>>,
     /// The numbers below the greatest one that the journal does not have, in order: their executions had not
     /// ended.
     gaps: VecDeque<ExecutionId>,
@@ -24,12 +24,12 @@ pub(super) struct Recalled {
     /// No entry before this place is `Some`.
     next: usize,
     /// The places of all entries that were left at the first lookup out of order; `None` before.
-    places: Option<HashMap<Evaluated, usize>>,
+    places: Option<HashMap<EvaluationKey, usize>>,
 }
 
-impl Recalled {
+impl RecordedNumbers {
     /// Collects the numbers of a journal that are at most `most`.
-    pub(super) fn new(numbers: impl Iterator<Item = (Evaluated, ExecutionId)>, most: u64) -> Self {
+    pub(super) fn new(numbers: impl Iterator<Item = (EvaluationKey, ExecutionId)>, most: u64) -> Self {
         let mut numbered = Vec::new();
         for (evaluated, id) in numbers.filter(|(_, id)| id.0 <= most) {
             let Some(place) = place_of(id) else { continue };
@@ -55,12 +55,12 @@ impl Recalled {
     }
 
     /// Takes the number of an evaluation: the journal's, else the next one that the journal does not have.
-    pub(super) fn number(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
+    pub(super) fn number(&mut self, evaluated: EvaluationKey) -> Option<ExecutionId> {
         self.take(evaluated).or_else(|| self.gaps.pop_front())
     }
 
     /// Takes the number that the journal has for the evaluation, if any.
-    fn take(&mut self, evaluated: Evaluated) -> Option<ExecutionId> {
+    fn take(&mut self, evaluated: EvaluationKey) -> Option<ExecutionId> {
         if self.left == 0 {
             return None;
         }
@@ -75,7 +75,7 @@ impl Recalled {
         Some(ExecutionId(place as u64 + 1))
     }
 
-    fn look_up(&mut self, evaluated: Evaluated) -> Option<usize> {
+    fn look_up(&mut self, evaluated: EvaluationKey) -> Option<usize> {
         let numbered = &self.numbered;
         let all = || {
             let places = numbered.iter().enumerate();
@@ -97,13 +97,13 @@ mod tests {
     use crate::id::{ScopeId, Seq};
     use crate::table::StepIndex;
 
-    fn triggered_by(seq: u64) -> Evaluated {
+    fn triggered_by(seq: u64) -> EvaluationKey {
         (StepIndex::at(0), ScopeId::ROOT, Seq(seq))
     }
 
     /// Pairs of a number and the event that triggered its execution.
-    fn recalled(numbers: &[(u64, u64)]) -> Recalled {
-        Recalled::new(numbers.iter().map(|(id, seq)| (triggered_by(*seq), ExecutionId(*id))), 100)
+    fn recalled(numbers: &[(u64, u64)]) -> RecordedNumbers {
+        RecordedNumbers::new(numbers.iter().map(|(id, seq)| (triggered_by(*seq), ExecutionId(*id))), 100)
     }
 
     #[test]
