@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! callers ──▶ queue ──▶ committer: begin ─▶ job, job, job … ─▶ commit (one fsync) ─▶ answer all
-//!                                  error ─▶ answer all with it ─▶ close the file ─▶ open it again (`rewrite` if a sync failed)
+//!                                  error ─▶ answer all with it ─▶ close the file ─▶ open it again
 //! ```
 //!
 //! A refused job has done its work, so its refusal fails no other job. Only an error of the file fails a transaction,
-//! and then redb uses the database no further.
+//! and then redb uses the database no further. If the error was a failed sync, opening the file rewrites it (`rewrite`).
 //!
 //! Invariant: a caller gets `Ok` only after the commit of its job. With [`Durability::Buffered`] the commit may not be
-//! on disk yet; if its later sync fails, `lost` holds the error until somebody asks by `sync`.
+//! on disk yet; if its later sync fails, `lost` holds the error for the next caller of `sync`.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -67,7 +67,7 @@ fn row(stored: &StoredRun) -> [String; 6] {
     ]
 }
 
-/// What a waiting run waits for, and until when.
+/// The events, replies or timers that a waiting run waits for.
 fn waits_for(run: &RunSummary) -> String {
     let Some(waits_for) = &run.waits_for else { return String::new() };
     let until = waits_for.until.map(|until| format!(" at {}", utc(until))).unwrap_or_default();
