@@ -159,7 +159,7 @@ fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), r
         Some(_) => Ok(()),
         // An unreadable entry may have named it.
         None => {
-            let found = found(&tables.recent, run)?;
+            let found = scan(&tables.recent, run)?;
             insert_missing(tables.records()?, &found)
         }
     }
@@ -270,13 +270,13 @@ fn position_in(key: &[u8]) -> Option<Position> {
 /// The recent writes of a run, in their order.
 fn recent_of(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let Some(entry) = view.runs.get(run.as_bytes())? else { return Ok(Vec::new()) };
-    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return found(&view.recent, run) };
+    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return scan(&view.recent, run) };
     let batches = entry.recent.iter().map(|number| named(&view.recent, run, *number));
     batches.filter_map(Result::transpose).collect()
 }
 
 /// The same for a run whose entry cannot be read. Looks at every recent write.
-fn found(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
+fn scan(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let mut found = Vec::new();
     for entry in recent.range::<&[u8]>(..)? {
         let (_, bytes) = entry?;

@@ -75,7 +75,7 @@ pub(crate) struct Birth {
     /// Weak, because the parent holds its children.
     run: Weak<RunShared>,
     /// The index among the parent's children, once the child has joined.
-    place: OnceLock<usize>,
+    index: OnceLock<usize>,
 }
 
 impl Birth {
@@ -92,7 +92,7 @@ impl Birth {
             private_thread: if awaited { parent.private_thread() } else { None },
             is_of_resumed: parent.is_of_resumed(),
             run: Arc::downgrade(parent),
-            place: OnceLock::new(),
+            index: OnceLock::new(),
         }
     }
 
@@ -105,9 +105,9 @@ impl Birth {
     pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
         let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
         let parent = self.run.upgrade().ok_or_else(ended)?;
-        let place = parent.family().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
+        let index = parent.family().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
         // A child joins once.
-        let _ = self.place.set(place);
+        let _ = self.index.set(index);
         Ok(())
     }
 
@@ -125,8 +125,8 @@ impl Birth {
 
     /// Notifies the parent that the child has ended, before anybody else.
     pub(crate) fn ended(&self, status: RunStatus) {
-        let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };
-        parent.family().left(&parent, *place, status);
+        let Some((parent, index)) = self.run.upgrade().zip(self.index.get()) else { return };
+        parent.family().left(&parent, *index, status);
     }
 
     /// The reason for cancelling the child.

@@ -44,17 +44,17 @@ pub(super) struct Claim<'a, R> {
     ending: &'a Ending,
     unfit: &'a IncompatibleOrphans,
     resumes: &'a R,
-    found: Found,
+    result: SearchResult,
 }
 
 #[derive(Default)]
-struct Found {
+struct SearchResult {
     /// Open runs that this engine does not drive. Their children belong elsewhere too.
     not_here: HashSet<RunId>,
     /// Orphaned children that executions of their parents wait for.
     awaited: Vec<RunId>,
     /// Orphans that do not fit, for the next search.
-    unfit: HashMap<RunId, Position>,
+    incompatible: HashMap<RunId, Position>,
 }
 
 impl<R: Resumes> Claim<'_, R> {
@@ -65,8 +65,8 @@ impl<R: Resumes> Claim<'_, R> {
         if self.ending.has_begun() {
             return None;
         }
-        let Found { awaited, unfit, .. } = self.found;
-        *locked(&self.unfit.0) = unfit;
+        let SearchResult { awaited, incompatible, .. } = self.result;
+        *locked(&self.unfit.0) = incompatible;
         Some(awaited)
     }
 
@@ -82,7 +82,7 @@ impl<R: Resumes> Claim<'_, R> {
                     self.claim(&run).await;
                 }
                 if !self.is_here(&run.id) {
-                    self.found.not_here.insert(run.id);
+                    self.result.not_here.insert(run.id);
                 }
             }
         }
@@ -105,11 +105,11 @@ impl<R: Resumes> Claim<'_, R> {
             return false;
         }
         if locked(&self.unfit.0).get(&run.id) == Some(&run.end) {
-            self.found.unfit.insert(run.id.clone(), run.end);
+            self.result.incompatible.insert(run.id.clone(), run.end);
             return false;
         }
         // A parent comes before its children, whose ids begin with its id.
-        let not_here = &self.found.not_here;
+        let not_here = &self.result.not_here;
         let mut above = run.id.as_str().match_indices('/').map(|(at, _)| RunId::new(&run.id.as_str()[..at]));
         if !above.any(|above| not_here.contains(&above)) {
             return true;
@@ -129,9 +129,9 @@ impl<R: Resumes> Claim<'_, R> {
                     lease.wait(shared.status.begun()).await;
                 }
             }
-            Ok(Loaded::Awaited) => self.found.awaited.push(run.id.clone()),
+            Ok(Loaded::Awaited) => self.result.awaited.push(run.id.clone()),
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
-                self.found.unfit.insert(run.id.clone(), run.end);
+                self.result.incompatible.insert(run.id.clone(), run.end);
             }
             Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Moved(_)) | Err(_) => {}
         }
@@ -148,7 +148,7 @@ impl Inner {
             ending: &self.ending,
             unfit: &self.unfit,
             resumes: self,
-            found: Found::default(),
+            result: SearchResult::default(),
         };
         if let Some(awaited) = claim.all().await {
             self.orphans().end_among(awaited, self.journals.lease()).await;
@@ -195,7 +195,7 @@ mod tests {
                 ending: &self.ending,
                 unfit: &self.unfit,
                 resumes: &self.resumer,
-                found: Found::default(),
+                result: SearchResult::default(),
             };
             now(claim.all())
         }

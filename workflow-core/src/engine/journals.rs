@@ -194,10 +194,10 @@ fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
 /// An error if a record has a format that this version does not know.
 fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), StoreError> {
     let mut formats =
-        records.iter().enumerate().filter_map(|(place, record)| Some((place, record.format()?)));
+        records.iter().enumerate().filter_map(|(index, record)| Some((index, record.format()?)));
     let newer = formats.find(|(_, format)| *format > JOURNAL_FORMAT);
-    newer.map_or(Ok(()), |(place, format)| {
-        let (run, position) = (run.clone(), from.after(place));
+    newer.map_or(Ok(()), |(index, format)| {
+        let (run, position) = (run.clone(), from.after(index));
         Err(StoreError::NewerFormat { run, position, format, known: JOURNAL_FORMAT })
     })
 }
