@@ -33,7 +33,9 @@ const SHARED: usize = 4;
 /// Opens the file again.
 pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
+/// The state of the writing thread.
 pub(crate) struct Committer {
+    /// The database, the queue, and the signal of the file's release.
     pub(crate) shared: Arc<Shared>,
     pub(crate) durability: Durability,
     /// `None` if only the user can open the backend.

@@ -44,6 +44,7 @@ pub(crate) fn add(
     batch: &[u8],
 ) -> Result<(), redb::Error> {
     if !tables.shared || batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
+        // The run's earlier writes come first, so that its records have no gap.
         settle(tables, run, numbers)?;
         numbers.clear();
         tables.written += batch.len();
@@ -51,6 +52,7 @@ pub(crate) fn add(
     } else {
         numbers.push(push(tables, batch)?);
     }
+    // Two for each new write: the table shrinks back to its bound without a commit that moves everything at once.
     for _ in 0..RELEASED_EACH {
         if tables.recent.len()? > MOST {
             release_oldest(tables)?;

@@ -18,7 +18,9 @@ use crate::run::{Dropped, RunOptions, RunShared};
 
 /// The children that one attempt has started, shared by the `Children` values of the step.
 pub(crate) struct Brood {
+    /// The parent. A strong handle, because the attempt belongs to the parent.
     run: Arc<RunShared>,
+    /// The names of run, step, execution and attempt in ids and journals of the children.
     names: ParentRun,
     display: Display,
     /// How many children the step asked for; the number in the next id.
@@ -51,6 +53,7 @@ impl Brood {
         Box::pin(async move {
             let birth = brood.birth(true);
             let _until_here = EndOnDrop(Arc::clone(&birth.unwanted));
+            // From here on the end of the attempt drops the child, even if the step has moved this future elsewhere.
             brood.wait_for(&birth.unwanted)?;
             let outcome = match brood.spawn(start, options, birth).await {
                 Ok(spawned) => outcome(spawned).await,

@@ -42,11 +42,15 @@ pub(super) struct Claim<'a, R> {
     hosts: &'a Hosts,
     runs: &'a RunRegistry,
     ending: &'a Ending,
+    /// The engine's orphans that did not fit at the last search. Each search replaces them.
     unfit: &'a IncompatibleOrphans,
+    /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
+    /// Grows with each listed run.
     result: SearchResult,
 }
 
+/// The findings of a search so far.
 #[derive(Default)]
 struct SearchResult {
     /// Open runs that this engine does not drive. Their children belong elsewhere too.
@@ -70,6 +74,7 @@ impl<R: Resumes> Claim<'_, R> {
         Some(awaited)
     }
 
+    /// Goes through all open runs, page by page, and claims the orphans among them.
     async fn search(&mut self) -> Result<(), StoreError> {
         let mut pages = Pages::of(&**self.journals.store()?, RunQuery::new().open());
         while let Some(page) = pages.next().await? {

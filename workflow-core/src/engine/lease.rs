@@ -41,10 +41,13 @@ pub(super) const SHORTEST: Duration = Duration::from_secs(1);
 
 /// The lease of one engine, in the engine's own view.
 pub(crate) struct Lease {
+    /// This engine, in the calls of the store.
     engine: EngineId,
     /// `None` once the engine has given the lease up for good. Ended runs keep the lease, and must not keep the store.
     store: Mutex<Option<Arc<dyn EventStore>>>,
+    /// How long each renewal extends the lease.
     duration: Duration,
+    /// The state by the latest successful call. Runs watch it for renewals.
     held: watch::Sender<LeaseState>,
     /// Locked during each call of the store, so that no call overtakes another.
     call_lock: tokio::sync::Mutex<()>,
@@ -57,6 +60,7 @@ pub(crate) struct Lease {
 /// When the lease was last renewed, and how often the engine has taken it.
 #[derive(Default)]
 struct LeaseState {
+    /// The beginning of the latest successful call; `None` if the engine never held the lease, or gave it up.
     since: Option<Moment>,
     /// Counts the times that the engine took the lease without holding it. A renewal in time does not change it.
     term: u64,

@@ -1,4 +1,8 @@
-//! A lock per run, for loading it, looking it up and unloading it. A lock exists while a task holds it or waits for it.
+//! A lock per run, for loading it, looking it up and unloading it.
+//!
+//! Invariant: an entry of the map exists exactly while a task holds its lock or waits for it, so that the map stays
+//! small however many runs the store has. A task announces itself by a `Turn` before it waits, and the last `Turn`
+//! removes the entry.
 
 use std::sync::Arc;
 
