@@ -227,7 +227,7 @@ mod tests {
     assert_impl_all!(Cancellation: Send, Sync, Clone, fmt::Debug);
 
     #[test]
-    fn an_execution_that_takes_its_own_after_it_was_dropped_is_told_at_once() {
+    fn a_cancellation_taken_after_the_drop_of_its_execution_fires_at_once() {
         let all = Cancellations::default();
         all.tell(ExecutionId(3));
         assert!(all.lease(ExecutionId(3)).cancellation().is_cancelled());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_of_an_execution_is_told_and_other_executions_are_not() {
+    fn a_drop_fires_every_call_of_the_execution_and_of_no_other() {
         let all = Cancellations::default();
         let leases = [3, 3, 4].map(|execution| all.lease(ExecutionId(execution)));
         all.tell(ExecutionId(3));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_what_has_ended() {
+    fn ended_calls_leave_no_state() {
         let all = Cancellations::default();
         let ended = all.lease(ExecutionId(1));
         all.end(&ended);

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_too_large_says_so_and_concerns_no_other() {
+    fn a_call_that_is_too_large_fails_alone() {
         let builder = RedbStore::builder().max_job(1_000);
         let store = builder.start("runs".into(), None, in_memory().unwrap(), None).unwrap();
         let scope = workflow_core::ContextScope::Run("a".into());

@@ -206,13 +206,13 @@ fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>
     let summary = entry.as_ref().and_then(|entry| from_slice(entry.summary).ok());
     let told = match (&entry, summary) {
         (Some(entry), Some(run)) => StoredRun { id: id.into(), end: entry.end, run },
-        _ => told_by_journal(view, id)?,
+        _ => run_from_journal(view, id)?,
     };
     Ok(Some(told))
 }
 
 /// A run by its first and last record. Without readable ones it counts as open, so that it is not removed.
-fn told_by_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
+fn run_from_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
     let ends = Ends::of(view, id)?;
     let mut run = match ends.as_ref().map(|ends| from_slice(&ends.first)) {
         Some(Ok(Record::RunStarted { workflow, at, .. })) => RunSummary::running(workflow, at),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_at_the_end_is_not_lost() {
+    fn bytes_held_back_at_the_end_are_not_lost() {
         assert_eq!(parts(&["a <"]), [text("a "), text("<")]);
         assert_eq!(parts(&["<think>a</thin"]), [thought("a"), thought("</thin")]);
     }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_nobody_awaits_is_awaited_by_no_run() {
+    fn an_independent_child_is_awaited_by_no_run() {
         let written = Written::default();
         written.begin("b", Began { parent: Some("a"), ..Began::default() });
         let records = written.records("b");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_cannot_be_cleared_keeps_the_scope_that_tells_of_it_for_the_next_process() {
+    fn a_thread_that_cannot_be_cleared_keeps_the_run_scope_for_the_next_process() {
         for outlive in [true, false] {
             let store = Arc::new(Stuck::default());
             set(&store.0, &ContextScope::Run("r".into()), "seen", ContextValue::new(1));

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_without_a_store_says_so() {
+    fn journals_of_an_engine_without_a_store_are_an_error() {
         let journals = Journals::new(None, None);
         assert!(!journals.are_kept());
         assert!(matches!(now(journals.read(&"a".into())), Err(StoreError::NoStore)));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_just_before_an_id_comes_after_all_that_sort_well_before_it() {
+    fn the_text_just_before_an_id_sorts_after_all_earlier_ids() {
         for (id, earlier) in
             [("order-17", "order-169"), ("b", "a~"), ("a\u{e000}", "a\u{d7ff}z"), ("a\0", "a")]
         {

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(lease.term(), None);
         lease.hold(counted(&claims)).await.unwrap();
         lease.hold(counted(&claims)).await.unwrap();
-        assert_eq!(lease.term(), Some(1), "it was taken once");
+        assert_eq!(lease.term(), Some(1), "one take");
         let other = EngineId::generate();
         assert_eq!(holders(&store, &other).await, [lease.engine().clone()]);
         lease.give_up(&Ending::default().patience()).await;
@@ -398,7 +398,7 @@ mod tests {
         assert!(futures::poll!(gives_up.as_mut()).is_pending(), "a call still has the store");
         ending.give_up();
         gives_up.await;
-        assert_eq!(Arc::strong_count(&store), 1, "nobody polls the caller");
+        assert_eq!(Arc::strong_count(&store), 1, "although the caller is not polled");
         assert!(matches!(asks.await, Err(StoreError::ShutDown)));
     }
 

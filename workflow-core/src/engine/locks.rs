@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_there_as_long_as_somebody_has_it_or_waits_for_it() {
+    fn a_lock_exists_while_a_task_holds_it_or_waits_for_it() {
         let locks = Arc::new(RunLocks::default());
         let run = RunId::new("r");
         let held = locks.hold(&run).now_or_never().unwrap();

@@ -141,7 +141,11 @@ mod tests {
         let owners = now(written.leased(&own).owners(&runs)).unwrap();
         let elsewhere = Owner::Elsewhere(other);
         assert_eq!(owners, Some(vec![elsewhere, Owner::Orphan, Owner::Own, Owner::Own]));
-        assert_eq!(now(written.journals().owners(&runs)).unwrap(), None, "without leases nobody can say");
+        assert_eq!(
+            now(written.journals().owners(&runs)).unwrap(),
+            None,
+            "without leases the owner is unknown"
+        );
     }
 
     #[test]

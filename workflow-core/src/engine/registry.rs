@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((found.end, found.term, registry.is_unloaded(&"a".into())), (Position(7), Some(2), true));
         assert_eq!(registry.len(), 1);
         registry.forget_driven(&"a".into());
-        assert!(registry.has(&"a".into()), "what drove it is gone, and it is not");
+        assert!(registry.has(&"a".into()), "the run outlives the task that drove it");
         assert!(registry.forget_unloaded(&"a".into()).is_some());
         assert_eq!(registry.len(), 0);
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_lock_gives_up_with_the_engine() {
+    fn a_wait_for_a_lock_ends_with_the_engine() {
         let ending = Ending::default();
         let registry = RunRegistry::new(ending.patience());
         let held = registry.lock(&"a".into()).now_or_never().unwrap();

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_nobody_waits_for_reminders() {
+    fn without_a_runtime_no_task_attends_to_reminders() {
         let reminders = Reminders::default();
         reminders.note_runtime();
         assert!(reminders.runtime().is_none());

@@ -136,7 +136,7 @@ async fn there_is_a_bound_for_all_runs_together() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_removed_and_begun_again_has_only_what_is_new() {
+async fn a_run_that_is_removed_and_begun_again_has_only_new_records() {
     let place = Place::new();
     let store = place.open();
     for position in 0..MOST_OF_A_RUN + 4 {
@@ -203,7 +203,7 @@ async fn a_recent_batch_that_is_missing_is_a_gap() {
 
 /// The entry named the writes. Without it, a scan finds them.
 #[tokio::test]
-async fn a_run_whose_entry_is_damaged_keeps_its_recent_batches() {
+async fn a_run_with_a_damaged_entry_still_reads_its_recent_writes() {
     let place = Place::new();
     let store = place.open();
     for run in ["a", "b"] {
@@ -226,7 +226,7 @@ async fn a_run_whose_entry_is_damaged_keeps_its_recent_batches() {
 /// Runs grow, end, are removed and begin again in a random order, with compactions in between. A map has the expected
 /// contents.
 #[tokio::test]
-async fn what_is_drawn_at_random_is_read_as_a_map_has_it() {
+async fn random_operations_read_like_a_map() {
     let place = Place::new();
     let mut store = place.open();
     let mut model = BTreeMap::<String, u64>::new();
@@ -319,7 +319,7 @@ async fn a_number_of_another_runs_batch_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_check_finds_what_is_wrong_with_recent_batches() {
+async fn a_check_finds_problems_of_recent_writes() {
     let place = Place::new();
     let store = place.open();
     put(&store, "a", 0..1).await;

@@ -291,7 +291,7 @@ fn survives(failing: usize, next: Next, seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_answered_after_a_failed_sync_survives_a_power_cut() {
+fn a_write_answered_after_a_failed_sync_survives_a_power_cut() {
     let mut lost = String::new();
     for (failing, seed) in (1..=20).flat_map(|failing| (0..5).map(move |seed| (failing, seed))) {
         for next in [Next::SameProcess, Next::LaterProcess, Next::EachItsOwn] {
@@ -384,7 +384,7 @@ fn a_failed_compaction_rewrites_the_file_too() {
 
 /// A process that opened the file before another one replaced it, and gets its lock afterwards.
 #[test]
-fn a_file_that_was_replaced_is_not_opened_by_who_waited_for_it() {
+fn a_process_that_waited_for_a_replaced_file_opens_the_new_one() {
     let folder = Folder::with_store(4);
     let first = open(&folder).unwrap();
     append(&first, 0).unwrap();
@@ -397,7 +397,7 @@ fn a_file_that_was_replaced_is_not_opened_by_who_waited_for_it() {
     append(&first, 2).unwrap_err();
     let end_of_first = end(&first);
     append(&first, end_of_first).unwrap();
-    assert!(lock(&old).unwrap(), "the old file is nobody's");
+    assert!(lock(&old).unwrap(), "the old file is unlocked");
     assert!(late.files.current().unwrap() != id);
     drop(old);
     // The new file is locked.

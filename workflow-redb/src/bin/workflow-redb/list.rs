@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_run_waits_for_is_said_with_its_date() {
+    fn a_waiting_run_is_listed_with_its_reasons_and_date() {
         let run = RunSummary::running("Orders", SystemTime::UNIX_EPOCH);
         assert_eq!(waits_for(&run), "");
         let mut waiting = WaitingFor::default();

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("a\x1b[31m\n日本"), "a\\u{1b}[31m\\n日本");
     }
 
