@@ -50,7 +50,7 @@ pub struct Cancellation(CancellationToken);
 
 /// The execution was dropped or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cancelled: nobody waits for the execution any more")]
+#[error("cancelled: the execution was dropped or has ended")]
 pub struct Cancelled;
 
 impl Cancellation {

@@ -45,7 +45,7 @@ pub(crate) use reunion::Reunion;
 /// |---|---|---|
 /// | the step gets | the child's output, or how it ended | a [`RunHandle`] |
 /// | the child ends with | the execution at the latest: when the future is dropped, the execution ends, is dropped or is cancelled | itself; when the parent is cancelled |
-/// | the end of the parent | waits for the child's (S31) | waits for it only if the parent is cancelled |
+/// | the end of the parent | waits for the child's | waits for it only if the parent is cancelled |
 /// | in the parent's report | with its own report | with its status |
 /// | its thread | the parent's | the parent's, unless that was made for the parent alone |
 ///

@@ -30,8 +30,11 @@ impl Splitter {
     pub(super) fn push(&mut self, mut rest: &str, mut give: impl FnMut(Part)) {
         let mut certain = String::new();
         while !rest.is_empty() {
-            rest =
-                if self.held == 0 { self.seek(rest, &mut certain) } else { self.match_tag(rest, &mut certain) };
+            rest = if self.held == 0 {
+                self.seek(rest, &mut certain)
+            } else {
+                self.match_tag(rest, &mut certain)
+            };
             if self.held == self.tag().len() {
                 self.part(&mut certain).into_iter().for_each(&mut give);
                 if self.inside {
