@@ -1,6 +1,6 @@
 //! The runs of an engine that have not ended: those in tasks and those that were unloaded.
 //!
-//! The registry decides where a message to a run goes. An entry changes in one direction at a time:
+//! The registry decides where a message to a run goes. The entry of a run changes like this:
 //!
 //! ```text
 //!           enter              unload             reload
@@ -9,8 +9,8 @@
 //!     └───────────────┴───────────────────┘
 //! ```
 //!
-//! Invariant: one id has at most one entry, so an engine drives a run at most once. Whoever loads, looks up or unloads
-//! a run holds the run's lock; the entry alone is read without it.
+//! Invariant: one id has at most one entry, so an engine drives a run at most once. A task that loads a run, looks it
+//! up in the store or unloads it holds the run's lock. Reading the entry alone needs no lock.
 
 use std::fmt;
 use std::num::NonZeroU64;

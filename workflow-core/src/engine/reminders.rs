@@ -5,7 +5,7 @@
 //!                                                     (≤ 32 loads at once; a failed load is due again 5 s later)
 //! ```
 //!
-//! Invariant: while `due` has an entry and the engine does not end, exactly one task attends to it.
+//! Invariant: at most one task attends to `due`. A new reminder spawns it if there is none and a runtime is known.
 
 use std::collections::BTreeSet;
 use std::future::pending;
