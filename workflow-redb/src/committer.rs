@@ -59,6 +59,7 @@ impl Committer {
         }
     }
 
+    /// Takes work from the queue until that is closed. In between, syncs buffered commits when they are due.
     fn work(&mut self) {
         loop {
             match self.shared.queue.next(self.sync_due()) {
@@ -78,6 +79,7 @@ impl Committer {
         drop(self.sync());
     }
 
+    /// When buffered commits have to be on disk; `None` if all are, or with [`Durability::Sync`].
     fn sync_due(&self) -> Option<Instant> {
         match self.durability {
             Durability::Sync => None,
@@ -86,6 +88,7 @@ impl Committer {
         }
     }
 
+    /// Commits all of these jobs, in several transactions if they write too much for one.
     fn commit(&mut self, jobs: Vec<Box<dyn Job>>) {
         let mut waiting = VecDeque::from(jobs);
         while !waiting.is_empty() {

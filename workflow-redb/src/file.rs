@@ -109,6 +109,7 @@ fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Res
     opened.map(Opened::new).map_err(|error| OpenError::redb(path, error))
 }
 
+/// The length of a regular file. An error for any other.
 fn length(path: &Path) -> Result<u64, OpenError> {
     let metadata = fs::metadata(path).map_err(|error| OpenError::io(path, error))?;
     if metadata.is_file() {
@@ -118,6 +119,7 @@ fn length(path: &Path) -> Result<u64, OpenError> {
     Err(OpenError::Io { path: path.to_owned(), source })
 }
 
+/// The contents of a database that is no foreign one.
 #[derive(PartialEq, Eq)]
 enum Contents {
     Store,
@@ -166,6 +168,7 @@ fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
     Ok((tables, format, recovery))
 }
 
+/// Creates the tables of an empty store, with format and recovery mode.
 fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
     let initialise = || {
         let transaction = database.begin_write()?;

@@ -88,6 +88,7 @@ enum Prior {
     Malformed,
 }
 
+/// Reads the run's entry before a write.
 fn prior(tables: &Tables<'_>, run: &[u8], summary: &[u8]) -> Result<Prior, redb::Error> {
     let Some(entry) = tables.runs.get(run)? else { return Ok(Prior::Missing) };
     let found = RunEntry::from_bytes(entry.value()).map(|entry| Prior::Run {

@@ -69,6 +69,7 @@ pub(crate) struct Queue {
     max_job: usize,
 }
 
+/// The waiting tasks.
 #[derive(Default)]
 struct Waiting {
     tasks: VecDeque<Queued>,
@@ -76,6 +77,7 @@ struct Waiting {
     closed: bool,
 }
 
+/// A waiting task, with its permit for a place in the queue.
 struct Queued {
     task: Task,
     /// An estimate of the bytes that it adds to a commit.

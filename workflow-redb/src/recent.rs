@@ -74,6 +74,7 @@ fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
     Ok(number)
 }
 
+/// The number after the latest recent write.
 fn next_number(recent: &Writing<'_>) -> Result<u64, redb::Error> {
     for entry in recent.range::<&[u8]>(..)?.rev() {
         // A key that is no number is skipped; a check reports it.
@@ -123,6 +124,7 @@ fn named(
     Ok(batch.filter(|batch| RecentBatch::from_bytes(batch).is_some_and(|batch| batch.run == run)))
 }
 
+/// Inserts the records of a write where the records of its run are.
 fn insert_records(records: &mut Writing<'_>, batch: &[u8]) -> Result<(), redb::Error> {
     let Some(batch) = RecentBatch::from_bytes(batch) else { return Ok(()) };
     let mut key = batch.key.to_vec();
@@ -149,6 +151,7 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
     Ok(true)
 }
 
+/// Settles the writes of the oldest write's run, if the run's entry names that write.
 fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), redb::Error> {
     let Some(run) = RecentBatch::from_bytes(batch).map(|batch| batch.run) else { return Ok(()) };
     let Some(entry) = bytes_at(&tables.runs, run.as_bytes())? else { return Ok(()) };

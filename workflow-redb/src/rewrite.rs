@@ -127,6 +127,7 @@ impl<F: Files> Home<F> {
         Ok(self.unsynced.load(Ordering::SeqCst) || is_marked()?)
     }
 
+    /// The file with its syncs watched.
     fn watched(self: &Arc<Self>, file: F::File) -> Watched<F> {
         Watched { home: Arc::clone(self), file }
     }

@@ -16,6 +16,7 @@ use crate::store::StoreError;
 
 /// The engine, for runs: they hold it weakly and call it through this trait.
 pub(crate) trait HostsRuns: Send + Sync {
+    /// Starts a child in a task of its own.
     fn start_child(
         self: Arc<Self>,
         start: Start,
@@ -79,6 +80,7 @@ pub(crate) struct Birth {
 }
 
 impl Birth {
+    /// A link for a new child. An awaited child borrows its parent's permit and shares its private thread.
     pub(super) fn of(parent: &Arc<RunShared>, names: ParentRun, awaited: bool, display: Display) -> Self {
         let above = parent.birth();
         Self {

@@ -106,6 +106,7 @@ impl Brood {
         Birth::of(&self.run, self.names.clone(), awaited, self.display.clone())
     }
 
+    /// Starts the child, or finds it if an earlier process may have begun it.
     async fn spawn(
         &self,
         start: Start,
@@ -124,6 +125,7 @@ impl Brood {
         }
     }
 
+    /// Registers an awaited child. An error if the attempt has ended.
     fn wait_for(&self, unwanted: &Arc<Dropped>) -> Result<(), StartError> {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         awaited.as_mut().ok_or_else(|| self.ended())?.push(Arc::clone(unwanted));
@@ -154,6 +156,7 @@ impl fmt::Debug for Brood {
     }
 }
 
+/// Waits until the store has the child's beginning, and then for its outcome.
 async fn outcome(spawned: Spawned) -> Result<AnyEvent, RunError> {
     let Spawned { shared, written, .. } = spawned;
     if let Some(written) = written {

@@ -41,6 +41,7 @@ struct State {
     end_observed: bool,
 }
 
+/// A child and its state. Reports of awaited children are part of the parent's report.
 #[derive(Debug)]
 struct Member {
     child: ChildRun,

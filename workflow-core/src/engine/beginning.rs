@@ -26,6 +26,7 @@ pub(super) struct Beginning<'r> {
 }
 
 impl<'r> Beginning<'r> {
+    /// Reads the first record. An error if the journal is empty, does not begin a run, or has no event and no end.
     pub(super) fn of(run: &RunId, records: &'r [Record]) -> Result<Self, ResumeError> {
         let opens = |record: &Record| matches!(record, Record::EventLogged { .. } | Record::RunEnded { .. });
         match records.first() {

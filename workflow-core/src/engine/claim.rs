@@ -125,6 +125,7 @@ impl<R: Resumes> Claim<'_, R> {
         parent.as_ref().is_none_or(|parent| !not_here.contains(&parent.run))
     }
 
+    /// Resumes one orphan, and notes in `result` why it was not resumed.
     async fn claim(&mut self, run: &StoredRun) {
         match self.resumes.load(&run.id, Some(run.end)).await {
             Ok(Loaded::Resumed(shared)) => {

@@ -30,6 +30,7 @@ impl ContextScopes {
         Arc::downgrade(&self.store)
     }
 
+    /// Bounds a call by the engine's patience, and turns a panic into an error.
     async fn ask<T>(&self, asked: impl Future<Output = Result<T, ContextError>>) -> Result<T, StoreError> {
         match self.patience.wait(caught_in(asked)).await? {
             Ok(answer) => answer.map_err(StoreError::unavailable),

@@ -122,6 +122,7 @@ impl Inner {
     }
 }
 
+/// The first record of a child's journal.
 fn beginning_of<'r>(id: &RunId, records: &'r [Record]) -> Result<Beginning<'r>, StartError> {
     Beginning::of(id, records).map_err(start_error)
 }

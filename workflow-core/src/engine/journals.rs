@@ -180,6 +180,7 @@ pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<
     }
 }
 
+/// One vector of all pages.
 fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
     if pages.len() < 2 {
         return pages.pop().unwrap_or_default();

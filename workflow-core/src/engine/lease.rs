@@ -82,6 +82,7 @@ impl Moment {
 }
 
 impl LeaseState {
+    /// Whether the lease still lasts, in the engine's view.
     fn lasts(&self, duration: Duration) -> bool {
         self.since.is_some_and(|since| since.elapsed() < duration)
     }
@@ -187,6 +188,7 @@ impl Lease {
         renewing.as_ref().filter(|(task, _)| !task.is_finished()).map(|(_, runtime)| runtime.clone())
     }
 
+    /// Makes the call and notes its success. The caller holds `call_lock`.
     async fn call_store(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
         let Some(store) = locked(&self.store).clone() else { return Ok(None) };
         let begun = Moment::now();

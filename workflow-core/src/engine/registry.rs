@@ -78,6 +78,7 @@ impl RunRegistry {
         self.runs.contains_key(run)
     }
 
+    /// The run's entry; `None` if the engine has no such run. O(1).
     pub(super) fn find(&self, run: &RunId) -> Option<Lookup> {
         Some(match &*self.runs.get(run)? {
             State::Driven(run) => Lookup::Driven(Weak::clone(run)),

@@ -71,6 +71,7 @@ impl Reminders {
         }
     }
 
+    /// Removes a reminder, because the run was loaded or given up.
     pub(super) fn forget(&self, at: SystemTime, run: &RunId) {
         locked(&self.state).due.remove(&(at, run.clone()));
         // The task ends when no reminder is left.
@@ -123,6 +124,7 @@ struct Attending {
 }
 
 impl Attending {
+    /// Loads runs as they fall due, until no reminder is left or the engine ends.
     async fn attend(mut self) {
         let inner = Arc::clone(&self.engine);
         let mut loads = FuturesUnordered::new();
@@ -169,6 +171,7 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
     }
 }
 
+/// Reloads a due run. If the store cannot be read, the run is due again a little later.
 fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let loaded = inner.wake(&run, None).await;

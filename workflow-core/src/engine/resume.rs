@@ -147,6 +147,7 @@ impl<R: Resumes> OpenRuns<'_, R> {
         Ok(true)
     }
 
+    /// Resumes one listed run, and sorts it into the result.
     async fn resume(&mut self, run: StoredRun, owner: Option<&Owner>) {
         let StoredRun { id, end, .. } = run;
         // This engine drives the run, or has unloaded it.
