@@ -231,7 +231,7 @@ impl Engine {
     /// #     engine.start_with::<Slow>(Begin, RunOptions::new().id("second")).await.map(drop)
     /// # } });
     /// # tokio::task::yield_now().await;
-    /// Elsewhere, before that future completes:
+    /// // Elsewhere, before that future completes:
     /// assert_eq!(engine.queued(), ["second".into()]);
     /// # Ok(())
     /// # }
