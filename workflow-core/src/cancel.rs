@@ -50,7 +50,7 @@ pub struct Cancellation(CancellationToken);
 
 /// The execution was dropped or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cancelled: nobody waits for the execution any more")]
+#[error("cancelled: the execution was dropped or has ended")]
 pub struct Cancelled;
 
 impl Cancellation {
@@ -80,7 +80,7 @@ impl Cancellation {
     /// let (cancellation, source) = workflow_core::Cancellation::detached();
     /// let waits = tokio::spawn(async move { cancellation.cancelled().await });
     /// drop(source);
-    /// waits.await.expect("it was told");
+    /// waits.await.expect("it fires");
     /// # }
     /// ```
     pub async fn cancelled(&self) {
@@ -121,18 +121,18 @@ pub(crate) struct Cancellations(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     /// Allocated for the first cancellation or dropped execution.
-    held: Option<Box<Held>>,
+    active: Option<Box<Active>>,
     /// Whether the run has ended.
     closed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Active {
     /// The tokens that have not fired, with a number for each call of an execution.
     open: BTreeMap<(ExecutionId, u64), CancellationToken>,
     next: u64,
     /// Dropped executions. Another thread may be about to take a cancellation for one of them.
-    told: HashSet<ExecutionId>,
+    dropped: HashSet<ExecutionId>,
 }
 
 impl Cancellations {
@@ -141,14 +141,14 @@ impl Cancellations {
         let token = CancellationToken::new();
         let mut state = self.lock();
         let closed = state.closed;
-        let held = state.held.get_or_insert_default();
-        if closed || held.told.contains(&execution) {
+        let active = state.active.get_or_insert_default();
+        if closed || active.dropped.contains(&execution) {
             token.cancel();
         }
-        held.next += 1;
-        let place = (execution, held.next);
+        active.next += 1;
+        let place = (execution, active.next);
         if !token.is_cancelled() {
-            held.open.insert(place, token.clone());
+            active.open.insert(place, token.clone());
         }
         drop(state);
         CancelRegistration { place, token }
@@ -156,8 +156,8 @@ impl Cancellations {
 
     /// Ends a call: its cancellation fires.
     pub(crate) fn end(&self, lease: &CancelRegistration) {
-        let held = self.lock().held.as_mut().and_then(|held| held.open.remove(&lease.place));
-        drop(held);
+        let active = self.lock().active.as_mut().and_then(|active| active.open.remove(&lease.place));
+        drop(active);
         lease.token.cancel();
     }
 
@@ -167,19 +167,19 @@ impl Cancellations {
         if state.closed {
             return;
         }
-        let held = state.held.get_or_insert_default();
-        held.told.insert(execution);
-        let of_it = held.open.range((execution, 0)..=(execution, u64::MAX));
+        let active = state.active.get_or_insert_default();
+        active.dropped.insert(execution);
+        let of_it = active.open.range((execution, 0)..=(execution, u64::MAX));
         let places: SmallVec<[_; 1]> = of_it.map(|(place, _)| *place).collect();
-        let tokens: SmallVec<[_; 1]> = places.iter().filter_map(|place| held.open.remove(place)).collect();
+        let tokens: SmallVec<[_; 1]> = places.iter().filter_map(|place| active.open.remove(place)).collect();
         drop(state);
         cancel(tokens);
     }
 
     /// A dropped execution begins again: its later cancellations do not fire at once.
     pub(crate) fn revoke(&self, execution: ExecutionId) {
-        if let Some(held) = self.lock().held.as_mut() {
-            held.told.remove(&execution);
+        if let Some(active) = self.lock().active.as_mut() {
+            active.dropped.remove(&execution);
         }
     }
 
@@ -187,10 +187,10 @@ impl Cancellations {
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        let held = state.held.take();
+        let active = state.active.take();
         drop(state);
-        if let Some(held) = held {
-            cancel(held.open.into_values());
+        if let Some(active) = active {
+            cancel(active.open.into_values());
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
     assert_impl_all!(Cancellation: Send, Sync, Clone, fmt::Debug);
 
     #[test]
-    fn an_execution_that_takes_its_own_after_it_was_dropped_is_told_at_once() {
+    fn a_cancellation_taken_after_the_drop_of_its_execution_fires_at_once() {
         let all = Cancellations::default();
         all.tell(ExecutionId(3));
         assert!(all.lease(ExecutionId(3)).cancellation().is_cancelled());
@@ -237,26 +237,26 @@ mod tests {
     }
 
     #[test]
-    fn each_call_of_an_execution_is_told_and_other_executions_are_not() {
+    fn a_drop_fires_every_call_of_the_execution_and_of_no_other() {
         let all = Cancellations::default();
         let leases = [3, 3, 4].map(|execution| all.lease(ExecutionId(execution)));
         all.tell(ExecutionId(3));
-        let told = leases.each_ref().map(|lease| lease.cancellation().is_cancelled());
-        assert_eq!(told, [true, true, false]);
+        let dropped = leases.each_ref().map(|lease| lease.cancellation().is_cancelled());
+        assert_eq!(dropped, [true, true, false]);
     }
 
     #[test]
-    fn nothing_is_kept_of_what_has_ended() {
+    fn ended_calls_leave_no_state() {
         let all = Cancellations::default();
         let ended = all.lease(ExecutionId(1));
         all.end(&ended);
         assert!(ended.cancellation().is_cancelled());
-        let told = all.lease(ExecutionId(2));
+        let dropped = all.lease(ExecutionId(2));
         all.tell(ExecutionId(2));
-        assert!(all.lock().held.as_ref().is_some_and(|held| held.open.is_empty()));
+        assert!(all.lock().active.as_ref().is_some_and(|active| active.open.is_empty()));
         all.close();
         all.tell(ExecutionId(3));
-        assert!(all.lock().held.is_none());
-        all.end(&told);
+        assert!(all.lock().active.is_none());
+        all.end(&dropped);
     }
 }

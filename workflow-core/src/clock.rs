@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_of_a_time_that_has_come() {
+    fn a_time_that_has_come_needs_no_wait() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(1);
         assert_eq!(time_left(now, now), None);
         assert_eq!(time_left(now, SystemTime::UNIX_EPOCH), None);

@@ -548,14 +548,14 @@ mod tests {
     }
 
     #[test]
-    fn a_late_viewer_begins_with_what_is_retained() {
+    fn a_late_viewer_begins_with_the_retained_items() {
         let hub = DisplayHub::new(8);
         show(&display(&hub), 0..3);
         assert_eq!(drain(&mut hub.subscribe(None)), "0 1 2");
     }
 
     #[test]
-    fn a_viewer_is_told_how_many_items_it_missed() {
+    fn a_viewer_receives_the_number_of_items_it_missed() {
         let hub = DisplayHub::new(3);
         let clock = display(&hub);
         show(&clock, 0..5);
@@ -579,7 +579,7 @@ mod tests {
 
     // S28
     #[test]
-    fn what_was_shown_before_the_end_is_delivered_before_the_end_marker() {
+    fn items_from_before_the_end_arrive_before_the_end_marker() {
         let hub = DisplayHub::new(8);
         let mut viewer = hub.subscribe(None);
         show(&display(&hub), 0..2);

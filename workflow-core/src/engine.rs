@@ -1,4 +1,19 @@
 //! The engine: hosts workflows, starts runs within its limits, and outlives them.
+//!
+//! ```text
+//! Engine (a handle) ─ Inner ┬ hosts        the workflows and their configuration
+//!                           ├ concurrency  the limits of runs
+//!                           ├ journals     the store (`guarded`), and the engine's lease in it (`lease`, `owner`)
+//!                           ├ runs         the table of driven and unloaded runs (`registry`), with their `locks`
+//!                           ├ reminders    the timers of unloaded runs
+//!                           ├ contexts     the store of contexts
+//!                           └ ending       the engine's tasks, and the bound on waiting for stores
+//! begins runs    start, children, found
+//! loads runs     load, for resume, claim and unloaded
+//! ends them      orphans, removal, hand_over
+//! ```
+//!
+//! The engine makes runs, spawns their tasks and signals them. It never looks into a run's log or state.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -196,7 +211,7 @@ impl Engine {
     /// #     engine.start_with::<Slow>(Begin, RunOptions::new().id("second")).await.map(drop)
     /// # } });
     /// # tokio::task::yield_now().await;
-    /// Elsewhere, before that future completes:
+    /// // Elsewhere, before that future completes:
     /// assert_eq!(engine.queued(), ["second".into()]);
     /// # Ok(())
     /// # }

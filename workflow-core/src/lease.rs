@@ -15,7 +15,7 @@
 //! Invariant: the engine's own view ends no later than the store's. The engine counts from the start of a call, and the
 //! store from a later moment. So `term` never returns a lease that the store has already given to others.
 //!
-//! One call of the store is made at a time (`asking`). A call for a caller runs in a task of its own, because a caller
+//! One call of the store is made at a time (`call_lock`). A call for a caller runs in a task of its own, because a caller
 //! may stop polling its future and would block the renewals.
 
 use std::fmt;
@@ -41,13 +41,16 @@ pub(crate) const SHORTEST: Duration = Duration::from_secs(1);
 
 /// The lease of one engine, in the engine's own view.
 pub(crate) struct Lease {
+    /// This engine, in the calls of the store.
     engine: EngineId,
     /// `None` once the engine has given the lease up for good. Ended runs keep the lease, and must not keep the store.
     store: Mutex<Option<Arc<dyn EventStore>>>,
+    /// How long each renewal extends the lease.
     duration: Duration,
-    held: watch::Sender<Held>,
+    /// The state by the latest successful call. Runs watch it for renewals.
+    held: watch::Sender<LeaseState>,
     /// Locked during each call of the store, so that no call overtakes another.
-    asking: tokio::sync::Mutex<()>,
+    call_lock: tokio::sync::Mutex<()>,
     /// The tasks that make these calls for callers. `give_up` waits for all of them.
     calls: TaskTracker,
     /// The task that renews the lease, and the runtime that has it.
@@ -56,7 +59,8 @@ pub(crate) struct Lease {
 
 /// When the lease was last renewed, and how often the engine has taken it.
 #[derive(Default)]
-struct Held {
+struct LeaseState {
+    /// The beginning of the latest successful call; `None` if the engine never held the lease, or gave it up.
     since: Option<Moment>,
     /// Counts the times that the engine took the lease without holding it. A renewal in time does not change it.
     term: u64,
@@ -77,7 +81,8 @@ impl Moment {
     }
 }
 
-impl Held {
+impl LeaseState {
+    /// Whether the lease still lasts, in the engine's view.
     fn lasts(&self, duration: Duration) -> bool {
         self.since.is_some_and(|since| since.elapsed() < duration)
     }
@@ -90,7 +95,7 @@ impl Lease {
             store: Mutex::new(Some(store)),
             duration,
             held: watch::Sender::default(),
-            asking: tokio::sync::Mutex::default(),
+            call_lock: tokio::sync::Mutex::default(),
             calls: TaskTracker::new(),
             renewing: Mutex::default(),
         }
@@ -132,8 +137,9 @@ impl Lease {
         if self.term().is_some() && renewing.as_ref().is_none_or(|(task, _)| task.is_finished()) {
             // Without a runtime no run begins or resumes.
             let runtime = Handle::try_current();
-            *renewing =
-                runtime.ok().map(|runtime| (runtime.spawn(keep(Arc::clone(self), claims())), runtime));
+            *renewing = runtime
+                .ok()
+                .map(|runtime| (runtime.spawn(renew_periodically(Arc::clone(self), claims())), runtime));
         }
         Ok(())
     }
@@ -142,8 +148,8 @@ impl Lease {
     async fn take(self: &Arc<Self>) -> Result<(), StoreError> {
         let lease = Arc::clone(self);
         let take = async move {
-            let _asking = lease.asking.lock().await;
-            if lease.term().is_none() { lease.ask().await.map(drop) } else { Ok(()) }
+            let _call = lease.call_lock.lock().await;
+            if lease.term().is_none() { lease.call_store().await.map(drop) } else { Ok(()) }
         };
         self.call(take).await
     }
@@ -157,8 +163,8 @@ impl Lease {
 
     /// The same in the polling task. Only the renewing task, which is always polled, may call it.
     async fn renew_here(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
-        let _asking = self.asking.lock().await;
-        self.ask().await
+        let _call = self.call_lock.lock().await;
+        self.call_store().await
     }
 
     /// Makes a call of the store in a task of its own, so that a caller that is not polled does not stop the renewals.
@@ -182,7 +188,8 @@ impl Lease {
         renewing.as_ref().filter(|(task, _)| !task.is_finished()).map(|(_, runtime)| runtime.clone())
     }
 
-    async fn ask(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
+    /// Makes the call and notes its success. The caller holds `call_lock`.
+    async fn call_store(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
         let Some(store) = locked(&self.store).clone() else { return Ok(None) };
         let begun = Moment::now();
         let asked = caught_in(async { store.lease(&self.engine, self.duration).await }).await;
@@ -216,8 +223,8 @@ impl Lease {
         self.calls.close();
         self.calls.wait().await;
         // A caller without a runtime may have the lock and not be polled.
-        let asking = patience.wait(self.asking.lock()).await;
-        if let (Ok(_asking), true, Some(store)) = (asking, self.clear(), store) {
+        let call_lock = patience.wait(self.call_lock.lock()).await;
+        if let (Ok(_call), true, Some(store)) = (call_lock, self.clear(), store) {
             drop(caught_in(async { store.lease(&self.engine, Duration::ZERO).await }).await);
         }
     }
@@ -262,7 +269,7 @@ pub(crate) type Renewed = ControlFlow<(), Option<BoxFuture<'static, ()>>>;
 
 /// Renews the lease at every third of its duration and starts a claim after each renewal, until the engine is gone. A
 /// slow claim delays no renewal, and at most one claim runs at a time.
-async fn keep(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
+async fn renew_periodically(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
     let mut claiming: Option<JoinHandle<()>> = None;
     loop {
         tokio::time::sleep(lease.interval()).await;
@@ -358,7 +365,7 @@ mod tests {
         assert_eq!(lease.term(), None);
         lease.hold(counted(&claims)).await.unwrap();
         lease.hold(counted(&claims)).await.unwrap();
-        assert_eq!(lease.term(), Some(1), "it was taken once");
+        assert_eq!(lease.term(), Some(1), "one take");
         let other = EngineId::generate();
         assert_eq!(holders(&store, &other).await, [lease.engine().clone()]);
         lease.give_up(&Patience::default()).await;
@@ -391,7 +398,7 @@ mod tests {
         assert!(futures::poll!(gives_up.as_mut()).is_pending(), "a call still has the store");
         patience.end();
         gives_up.await;
-        assert_eq!(Arc::strong_count(&store), 1, "nobody polls the caller");
+        assert_eq!(Arc::strong_count(&store), 1, "although the caller is not polled");
         assert!(matches!(asks.await, Err(StoreError::ShutDown)));
     }
 

@@ -133,7 +133,7 @@ pub enum ResumeError {
         asked: &'static str,
     },
     /// The workflow has changed since the run's journal was written, and does not fit it.
-    #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
+    #[error("run `{run}` cannot be resumed with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
         run: RunId,
@@ -141,7 +141,7 @@ pub enum ResumeError {
         difference: Incompatibility,
     },
     /// Another engine drives the run, and holds its lease.
-    #[error("run `{run}` goes on in engine `{engine}`, which holds its lease")]
+    #[error("run `{run}` is driven by engine `{engine}`, which holds its lease")]
     Elsewhere {
         /// The run.
         run: RunId,
@@ -150,7 +150,7 @@ pub enum ResumeError {
     },
     /// Another engine wrote to the run at each look-up. Only with [leases](crate::EngineBuilder::lease). The call can
     /// be repeated.
-    #[error("run `{run}` is being written to by somebody else: try it again")]
+    #[error("run `{run}` is being written to by another engine: try again")]
     Contended {
         /// The run.
         run: RunId,
@@ -162,7 +162,7 @@ pub enum ResumeError {
     #[error("the engine was shut down: it resumes no runs")]
     ShutDown,
     /// There is no tokio runtime here to run it on.
-    #[error("a run goes on as a tokio task: call this within a tokio runtime")]
+    #[error("a resumed run is a tokio task: call this within a tokio runtime")]
     NoRuntime,
     /// The store cannot be read.
     #[error("the run cannot be read: {0}")]
@@ -175,7 +175,7 @@ pub enum ResumeError {
 pub enum StartError {
     /// The engine does not host the workflow.
     #[error(
-        "the engine does not host workflow `{workflow}`: add it with `.workflow(…)`; what the one-line `.run(…)` runs has no engine to add it to"
+        "the engine does not host workflow `{workflow}`: add it with `.workflow(…)`; a workflow that the one-line `.run(…)` runs has no engine"
     )]
     UnknownWorkflow {
         /// The workflow.
@@ -221,7 +221,7 @@ pub enum StartError {
     /// Another engine drives the child run, and holds its lease. An earlier process of the parent began the child, and
     /// a caller has [attached](crate::Engine::attach) to it. No step sees this error: the parent stops with its journal
     /// unchanged, and can be resumed when the child has ended or its engine is gone.
-    #[error("child run `{run}` goes on in engine `{engine}`, which holds its lease")]
+    #[error("child run `{run}` is driven by engine `{engine}`, which holds its lease")]
     Elsewhere {
         /// The child.
         run: RunId,
@@ -260,7 +260,7 @@ pub enum StartError {
     #[error("the engine is shut down")]
     ShutDown,
     /// The store did not take the beginning of the run, or a child run's journal could not be read.
-    #[error("the store kept the run from starting: {0}")]
+    #[error("the run was not started, because of its store: {0}")]
     Store(#[source] StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
@@ -348,19 +348,19 @@ pub enum RunError {
         executions: u64,
     },
     /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
-    #[error("the store kept the run from going on: {source}")]
+    #[error("the run stopped, because of its store: {source}")]
     Store {
         /// The store's error.
         source: StoreError,
     },
     /// Another engine or process writes the run's journal. This run stopped without effect.
-    #[error("run `{run}` is written by somebody else, or was removed: it stopped here")]
+    #[error("run `{run}` is written by another engine, or was removed: it stopped here")]
     Conflict {
         /// The run.
         run: RunId,
     },
     /// The workflow has changed since the run's journal was written, and does not fit it. The journal stays as it is.
-    #[error("run `{run}` cannot go on with the workflow as it is now: {difference}")]
+    #[error("run `{run}` cannot be resumed with the workflow as it is now: {difference}")]
     Incompatible {
         /// The run.
         run: RunId,

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_file_that_is_never_released_is_waited_for_in_vain_and_not_without_end() {
         let (file, release) = (PathBuf::from("/a file of this test"), Release::default());
-        assert!(!wait_for(&file), "nobody closes it");
+        assert!(!wait_for(&file), "no thread closes it");
         assert!(!release.wait(Duration::from_millis(1)));
         note(file.clone(), thread::current().id(), release.clone());
         assert!(!wait_for(&file), "this thread closes it");

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! callers ──▶ queue ──▶ committer: begin ─▶ job, job, job … ─▶ commit (one fsync) ─▶ answer all
-//!                                  error ─▶ answer all with it ─▶ close the file ─▶ open it again (`rewrite` if a sync failed)
+//!                                  error ─▶ answer all with it ─▶ close the file ─▶ open it again
 //! ```
 //!
 //! A refused job has done its work, so its refusal fails no other job. Only an error of the file fails a transaction,
-//! and then redb uses the database no further.
+//! and then redb uses the database no further. If the error was a failed sync, opening the file rewrites it (`rewrite`).
 //!
 //! Invariant: a caller gets `Ok` only after the commit of its job. With [`Durability::Buffered`] the commit may not be
-//! on disk yet; if its later sync fails, `lost` holds the error until somebody asks by `sync`.
+//! on disk yet; if its later sync fails, `lost` holds the error for the next caller of `sync`.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -33,7 +33,9 @@ const SHARED: usize = 4;
 /// Opens the file again.
 pub(crate) type Reopen = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
+/// The state of the writing thread.
 pub(crate) struct Committer {
+    /// The database, the queue, and the signal of the file's release.
     pub(crate) shared: Arc<Shared>,
     pub(crate) durability: Durability,
     /// `None` if only the user can open the backend.
@@ -57,6 +59,7 @@ impl Committer {
         }
     }
 
+    /// Takes work from the queue until that is closed. In between, syncs buffered commits when they are due.
     fn work(&mut self) {
         loop {
             match self.shared.queue.next(self.sync_due()) {
@@ -76,6 +79,7 @@ impl Committer {
         drop(self.sync());
     }
 
+    /// When buffered commits have to be on disk; `None` if all are, or with [`Durability::Sync`].
     fn sync_due(&self) -> Option<Instant> {
         match self.durability {
             Durability::Sync => None,
@@ -84,6 +88,7 @@ impl Committer {
         }
     }
 
+    /// Commits all of these jobs, in several transactions if they write too much for one.
     fn commit(&mut self, jobs: Vec<Box<dyn Job>>) {
         let mut waiting = VecDeque::from(jobs);
         while !waiting.is_empty() {
@@ -348,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_too_large_says_so_and_concerns_no_other() {
+    fn a_call_that_is_too_large_fails_alone() {
         let builder = RedbStore::builder().max_job(1_000);
         let store = builder.start("runs".into(), None, in_memory().unwrap(), None).unwrap();
         let scope = workflow_core::ContextScope::Run("a".into());

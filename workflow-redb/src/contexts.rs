@@ -166,6 +166,7 @@ fn bytes_of(name: &str, value: &ContextValue) -> Result<Vec<u8>, ContextError> {
     bytes.map_err(|error| ContextError::Unserialisable { key: name.into(), source: Arc::new(error) })
 }
 
+/// Whether arrays and objects nest at most this deep.
 fn is_at_most_so_deep(json: &Value, depth: usize) -> bool {
     match json {
         Value::Array(items) => depth > 0 && items.iter().all(|item| is_at_most_so_deep(item, depth - 1)),

@@ -369,7 +369,7 @@ mod tests {
 
     /// Made-up errors of the system, because the tests may run with every permission.
     #[test]
-    fn what_the_system_says_is_told_apart() {
+    fn errors_of_the_system_are_distinguished() {
         let (there, away) = (Path::new(env!("CARGO_MANIFEST_PATH")), Path::new("/missing"));
         let opened = |path, kind: io::ErrorKind| OpenError::io(path, kind.into());
         assert!(matches!(opened(there, io::ErrorKind::PermissionDenied), OpenError::ReadOnly { .. }));

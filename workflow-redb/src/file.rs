@@ -61,8 +61,8 @@ pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Opened, OpenErro
     // A missing file is not a closing one.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match once_closed(&file, || probe(path, cache))? {
-        (database, Found::Store) => Ok(database),
-        (_, Found::Nothing) => Err(OpenError::Foreign { path: path.to_owned() }),
+        (database, Contents::Store) => Ok(database),
+        (_, Contents::Empty) => Err(OpenError::Foreign { path: path.to_owned() }),
     }
 }
 
@@ -75,7 +75,7 @@ fn once_closed<T>(file: &Path, open: impl Fn() -> Result<T, OpenError>) -> Resul
 }
 
 /// Opens a file without changing it, and identifies it.
-fn probe(path: &Path, cache: usize) -> Result<(Opened, Found), OpenError> {
+fn probe(path: &Path, cache: usize) -> Result<(Opened, Contents), OpenError> {
     if length(path)? == 0 {
         return Err(OpenError::NotRedb { path: path.to_owned() });
     }
@@ -94,7 +94,7 @@ pub(crate) fn open_backend(
     options: Options,
 ) -> Result<Opened, OpenError> {
     let database = open_redb(path, backend, options)?;
-    if identify(path, &database)? == Found::Nothing {
+    if identify(path, &database)? == Contents::Empty {
         initialise(path, &database)?;
     }
     Ok(database)
@@ -109,6 +109,7 @@ fn open_redb(path: &Path, backend: impl StorageBackend, options: Options) -> Res
     opened.map(Opened::new).map_err(|error| OpenError::redb(path, error))
 }
 
+/// The length of a regular file. An error for any other.
 fn length(path: &Path) -> Result<u64, OpenError> {
     let metadata = fs::metadata(path).map_err(|error| OpenError::io(path, error))?;
     if metadata.is_file() {
@@ -118,21 +119,22 @@ fn length(path: &Path) -> Result<u64, OpenError> {
     Err(OpenError::Io { path: path.to_owned(), source })
 }
 
+/// The contents of a database that is no foreign one.
 #[derive(PartialEq, Eq)]
-enum Found {
+enum Contents {
     Store,
     /// A database without tables.
-    Nothing,
+    Empty,
 }
 
 /// Identifies a database.
-fn identify(path: &Path, database: &Database) -> Result<Found, OpenError> {
+fn identify(path: &Path, database: &Database) -> Result<Contents, OpenError> {
     let read = catch_unwind(AssertUnwindSafe(|| read_meta(database)));
     let read = read.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
     let (tables, format, recovery) = read.map_err(|error| OpenError::redb(path, error))?;
     let path = path.to_owned();
     let Some(format) = format else {
-        return if tables == 0 { Ok(Found::Nothing) } else { Err(OpenError::Foreign { path }) };
+        return if tables == 0 { Ok(Contents::Empty) } else { Err(OpenError::Foreign { path }) };
     };
     let Some(found) = format.try_into().ok().map(u32::from_be_bytes) else {
         return Err(OpenError::damaged(&path, Malformed("version in 4 bytes")));
@@ -143,7 +145,7 @@ fn identify(path: &Path, database: &Database) -> Result<Found, OpenError> {
     if recovery.as_deref() != Some(RECOVERY) {
         return Err(OpenError::damaged(&path, Malformed("mode of recovery that version 1 has")));
     }
-    Ok(Found::Store)
+    Ok(Contents::Store)
 }
 
 /// The number of tables, and the format and the recovery mode of the meta table.
@@ -166,6 +168,7 @@ fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
     Ok((tables, format, recovery))
 }
 
+/// Creates the tables of an empty store, with format and recovery mode.
 fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
     let initialise = || {
         let transaction = database.begin_write()?;

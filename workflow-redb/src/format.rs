@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_as_what_it_was_made_of() {
+    fn a_key_is_read_back_into_its_parts() {
         for run in ["", "a", "a\0\0\0\0\0\0\0\0", "日本"] {
             let key = record_key(run, Position(7));
             assert_eq!(parse_record_key(&key), Some((run, Position(7))));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_none() {
+    fn other_bytes_are_no_key() {
         assert_eq!(parse_record_key(b""), None);
         assert_eq!(parse_record_key(b"\0\0\0\x09ab\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_record_key(b"\0\0\0\x01\xff\0\0\0\0\0\0\0\0"), None);

@@ -45,10 +45,10 @@ impl Written {
     /// Appends the write, or returns its refusal. A refusal is no error of the transaction, which other writes share.
     pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), StoreError>, redb::Error> {
         let (run, expected) = (self.run.as_str().as_bytes(), self.expected);
-        let (found, mut recent, is_listed) = match found(tables, run, &self.summary)? {
-            Found::Nothing => (Position(0), Vec::new(), false),
-            Found::Run { end, recent, is_same } => (end, recent, is_same),
-            Found::Malformed => {
+        let (found, mut recent, is_listed) = match prior(tables, run, &self.summary)? {
+            Prior::Missing => (Position(0), Vec::new(), false),
+            Prior::Run { end, recent, is_same } => (end, recent, is_same),
+            Prior::Malformed => {
                 let malformed = Malformed("entry of 18 bytes and more");
                 return Ok(Err(StoreError::corrupt(&self.run, expected, malformed)));
             }
@@ -74,8 +74,8 @@ impl Written {
 }
 
 /// A run before a write.
-enum Found {
-    Nothing,
+enum Prior {
+    Missing,
     Run {
         /// The end of its journal.
         end: Position,
@@ -88,14 +88,15 @@ enum Found {
     Malformed,
 }
 
-fn found(tables: &Tables<'_>, run: &[u8], summary: &[u8]) -> Result<Found, redb::Error> {
-    let Some(entry) = tables.runs.get(run)? else { return Ok(Found::Nothing) };
-    let found = RunEntry::from_bytes(entry.value()).map(|entry| Found::Run {
+/// Reads the run's entry before a write.
+fn prior(tables: &Tables<'_>, run: &[u8], summary: &[u8]) -> Result<Prior, redb::Error> {
+    let Some(entry) = tables.runs.get(run)? else { return Ok(Prior::Missing) };
+    let found = RunEntry::from_bytes(entry.value()).map(|entry| Prior::Run {
         end: entry.end,
         recent: entry.recent.to_vec(),
         is_same: entry.summary == summary,
     });
-    Ok(found.unwrap_or(Found::Malformed))
+    Ok(found.unwrap_or(Prior::Malformed))
 }
 
 /// Removes a run, if there is one.
@@ -206,13 +207,13 @@ fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>
     let summary = entry.as_ref().and_then(|entry| from_slice(entry.summary).ok());
     let told = match (&entry, summary) {
         (Some(entry), Some(run)) => StoredRun { id: id.into(), end: entry.end, run },
-        _ => told_by_journal(view, id)?,
+        _ => run_from_journal(view, id)?,
     };
     Ok(Some(told))
 }
 
 /// A run by its first and last record. Without readable ones it counts as open, so that it is not removed.
-fn told_by_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
+fn run_from_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
     let ends = Ends::of(view, id)?;
     let mut run = match ends.as_ref().map(|ends| from_slice(&ends.first)) {
         Some(Ok(Record::RunStarted { workflow, at, .. })) => RunSummary::running(workflow, at),

@@ -9,11 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
 
+/// The size of a block in memory.
 const BLOCK: usize = 4096;
 
 /// The size of a block, as an offset.
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
+/// A file for reading, under blocks in memory that redb has written.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     file: FileBackend,

@@ -36,6 +36,7 @@ pub(crate) type Compacted = oneshot::Sender<Result<bool, WorkError>>;
 
 /// A task for the committer.
 pub(crate) enum Task {
+    /// A job, committed with others.
     Group(Box<dyn Job>),
     /// Put everything that was answered before on disk.
     Sync(oneshot::Sender<Result<(), WorkError>>),
@@ -45,6 +46,7 @@ pub(crate) enum Task {
 
 /// The committer's next work.
 pub(crate) enum Next {
+    /// Jobs for one commit; at least one.
     Jobs(Vec<Box<dyn Job>>),
     Sync(oneshot::Sender<Result<(), WorkError>>),
     Compact(Compacted),
@@ -54,23 +56,31 @@ pub(crate) enum Next {
     Closed,
 }
 
+/// A bounded queue with many senders and one receiver.
 pub(crate) struct Queue {
+    /// Locked for one operation at a time.
     waiting: Mutex<Waiting>,
+    /// Wakes the committer.
     wake: Condvar,
     /// A permit for each waiting task.
     room: Arc<Semaphore>,
     path: Arc<Path>,
+    /// The most bytes of one job.
     max_job: usize,
 }
 
+/// The waiting tasks.
 #[derive(Default)]
 struct Waiting {
     tasks: VecDeque<Queued>,
+    /// Set by `close`. Then no task is added, and the waiting ones are still taken.
     closed: bool,
 }
 
+/// A waiting task, with its permit for a place in the queue.
 struct Queued {
     task: Task,
+    /// An estimate of the bytes that it adds to a commit.
     bytes: usize,
     /// Returned when the committer takes the task.
     _room: OwnedSemaphorePermit,

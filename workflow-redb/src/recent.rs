@@ -44,6 +44,7 @@ pub(crate) fn add(
     batch: &[u8],
 ) -> Result<(), redb::Error> {
     if !tables.shared || batch.len() > LARGE || numbers.len() >= MOST_OF_A_RUN {
+        // The run's earlier writes come first, so that its records have no gap.
         settle(tables, run, numbers)?;
         numbers.clear();
         tables.written += batch.len();
@@ -51,6 +52,7 @@ pub(crate) fn add(
     } else {
         numbers.push(push(tables, batch)?);
     }
+    // Two for each new write: the table shrinks back to its bound without a commit that moves everything at once.
     for _ in 0..RELEASED_EACH {
         if tables.recent.len()? > MOST {
             release_oldest(tables)?;
@@ -72,6 +74,7 @@ fn push(tables: &mut Tables<'_>, batch: &[u8]) -> Result<[u8; 8], redb::Error> {
     Ok(number)
 }
 
+/// The number after the latest recent write.
 fn next_number(recent: &Writing<'_>) -> Result<u64, redb::Error> {
     for entry in recent.range::<&[u8]>(..)?.rev() {
         // A key that is no number is skipped; a check reports it.
@@ -121,6 +124,7 @@ fn named(
     Ok(batch.filter(|batch| RecentBatch::from_bytes(batch).is_some_and(|batch| batch.run == run)))
 }
 
+/// Inserts the records of a write where the records of its run are.
 fn insert_records(records: &mut Writing<'_>, batch: &[u8]) -> Result<(), redb::Error> {
     let Some(batch) = RecentBatch::from_bytes(batch) else { return Ok(()) };
     let mut key = batch.key.to_vec();
@@ -147,6 +151,7 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
     Ok(true)
 }
 
+/// Settles the writes of the oldest write's run, if the run's entry names that write.
 fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), redb::Error> {
     let Some(run) = RecentBatch::from_bytes(batch).map(|batch| batch.run) else { return Ok(()) };
     let Some(entry) = bytes_at(&tables.runs, run.as_bytes())? else { return Ok(()) };
@@ -159,7 +164,7 @@ fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), r
         Some(_) => Ok(()),
         // An unreadable entry may have named it.
         None => {
-            let found = found(&tables.recent, run)?;
+            let found = scan(&tables.recent, run)?;
             insert_missing(tables.records()?, &found)
         }
     }
@@ -270,13 +275,13 @@ fn position_in(key: &[u8]) -> Option<Position> {
 /// The recent writes of a run, in their order.
 fn recent_of(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let Some(entry) = view.runs.get(run.as_bytes())? else { return Ok(Vec::new()) };
-    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return found(&view.recent, run) };
+    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return scan(&view.recent, run) };
     let batches = entry.recent.iter().map(|number| named(&view.recent, run, *number));
     batches.filter_map(Result::transpose).collect()
 }
 
 /// The same for a run whose entry cannot be read. Looks at every recent write.
-fn found(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
+fn scan(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
     let mut found = Vec::new();
     for entry in recent.range::<&[u8]>(..)? {
         let (_, bytes) = entry?;

@@ -24,6 +24,7 @@ pub(crate) async fn retain(shared: Arc<Shared>, kept: Retention) -> Result<u64, 
     Ok(removed)
 }
 
+/// Removes those of the runs that are still as they were chosen.
 fn remove_all(tables: &mut Tables<'_>, runs: &[(StoredRun, SystemTime)]) -> Result<u64, redb::Error> {
     let mut removed = 0;
     for (stored, written) in runs {

@@ -59,6 +59,7 @@ impl<F: Files> Home<F> {
 
     /// Opens the file for writing, and rewrites it first if a sync has failed.
     pub(crate) fn open(self: &Arc<Self>, options: Options) -> Result<Opened, OpenError> {
+        // Each turn sees the file that has the name then. Another process may replace it in between.
         for _ in 0..TURNS {
             let opened = if self.is_unsynced()? { self.rewrite(options) } else { self.open_current(options) };
             if let Some(database) = opened? {
@@ -73,6 +74,7 @@ impl<F: Files> Home<F> {
     fn open_current(self: &Arc<Self>, options: Options) -> Result<Option<Opened>, OpenError> {
         let (file, id) = self.files.open().map_err(|error| self.io(error))?;
         let database = file::open_backend(&self.path, self.watched(file), options)?;
+        // The lock is held now. If the name leads to another file, the old one must not be used.
         let is_current = self.files.current().map_err(|error| self.io(error))? == id;
         Ok((is_current && !self.is_unsynced()?).then_some(database))
     }
@@ -96,6 +98,7 @@ impl<F: Files> Home<F> {
         self.unsynced.store(false, Ordering::SeqCst);
         // A remaining mark only costs another rewrite.
         drop(self.files.unmark());
+        // Unlocked last: a process that waits for this lock then finds the new file and no mark.
         drop(old.close());
         Ok(Some(database))
     }
@@ -124,6 +127,7 @@ impl<F: Files> Home<F> {
         Ok(self.unsynced.load(Ordering::SeqCst) || is_marked()?)
     }
 
+    /// The file with its syncs watched.
     fn watched(self: &Arc<Self>, file: F::File) -> Watched<F> {
         Watched { home: Arc::clone(self), file }
     }

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_keeps_json_reads_the_same() {
+    async fn a_serialising_store_reads_the_same() {
         let context = on_json(false);
         context.set("k", vec![1_u8]).await.unwrap();
         assert_eq!(context.get::<Vec<u64>>("k").await.unwrap(), Some(vec![1]));
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_keeps_nothing_is_found_out() {
+    async fn a_store_that_loses_an_update_is_an_error() {
         let error = on_json(true).increment("n", 1).await.unwrap_err();
         assert!(matches!(error, ContextError::NotKept { key } if &*key == "n"));
     }
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_keeps_json_is_given_none_that_cannot_be_read_back() {
+    async fn a_serialising_store_gets_no_json_that_cannot_be_read_back() {
         let context = on_json(false);
         context.set("k", vec![1.5]).await.unwrap();
         let error = context.set("k", vec![Some(1.0), Some(f64::NAN)]).await.unwrap_err();
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_is_serialised_once_for_a_store_that_keeps_json() {
+    async fn a_value_is_serialised_once_for_a_serialising_store() {
         #[derive(Clone, Default, Deserialize)]
         struct Counted(#[serde(skip)] Arc<AtomicUsize>);
         impl Serialize for Counted {
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_in_memory_takes_what_has_no_json() {
+    async fn a_store_in_memory_accepts_a_value_without_json() {
         let store: Arc<dyn ContextStore> = Arc::new(Arc::new(MemoryContexts::default()));
         let context = RunContext::new(RunId::generate(), store);
         context.set("k", f64::INFINITY).await.unwrap();

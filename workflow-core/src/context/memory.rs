@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn set_returns_what_was_there() {
+    async fn set_returns_the_previous_value() {
         let store = MemoryContexts::default();
         assert_eq!(number(store.set(&scope("a"), "k", Some(value(1))).await.unwrap()), None);
         assert_eq!(number(store.set(&scope("a"), "k", Some(value(2))).await.unwrap()), Some(1));

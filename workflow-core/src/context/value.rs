@@ -43,7 +43,7 @@ impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ContextDat
 /// ```
 #[derive(Clone)]
 pub struct ContextValue {
-    value: Arc<dyn Held>,
+    value: Arc<dyn ErasedValue>,
     /// Its JSON, if the value was checked for a store that serialises.
     json: Option<Arc<Value>>,
 }
@@ -124,11 +124,11 @@ impl fmt::Debug for ContextValue {
 }
 
 /// The operations of a value whose type is erased.
-trait Held: Any + ToJson + Send + Sync {
+trait ErasedValue: Any + ToJson + Send + Sync {
     fn type_name(&self) -> &'static str;
 }
 
-impl<T: Serialize + Send + Sync + 'static> Held for T {
+impl<T: Serialize + Send + Sync + 'static> ErasedValue for T {
     fn type_name(&self) -> &'static str {
         std::any::type_name::<T>()
     }

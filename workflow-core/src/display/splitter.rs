@@ -30,8 +30,11 @@ impl Splitter {
     pub(super) fn push(&mut self, mut rest: &str, mut give: impl FnMut(Part)) {
         let mut certain = String::new();
         while !rest.is_empty() {
-            rest =
-                if self.held == 0 { self.seek(rest, &mut certain) } else { self.go_on(rest, &mut certain) };
+            rest = if self.held == 0 {
+                self.seek(rest, &mut certain)
+            } else {
+                self.match_tag(rest, &mut certain)
+            };
             if self.held == self.tag().len() {
                 self.part(&mut certain).into_iter().for_each(&mut give);
                 if self.inside {
@@ -63,7 +66,7 @@ impl Splitter {
 
     /// Matches the tag. If it breaks off, the held bytes are text. Only the first byte of a tag is a `<`, so no other
     /// tag has begun in them.
-    fn go_on<'a>(&mut self, piece: &'a str, certain: &mut String) -> &'a str {
+    fn match_tag<'a>(&mut self, piece: &'a str, certain: &mut String) -> &'a str {
         let missing = self.tag()[self.held..].bytes();
         let fits = piece.bytes().zip(missing).take_while(|(byte, wanted)| byte == wanted).count();
         if fits == 0 {
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_at_the_end_is_not_lost() {
+    fn bytes_held_back_at_the_end_are_not_lost() {
         assert_eq!(parts(&["a <"]), [text("a "), text("<")]);
         assert_eq!(parts(&["<think>a</thin"]), [thought("a"), thought("</thin")]);
     }

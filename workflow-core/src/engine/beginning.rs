@@ -25,6 +25,7 @@ pub(super) struct Beginning<'r> {
 }
 
 impl<'r> Beginning<'r> {
+    /// Reads the first record. An error if the journal is empty, does not begin a run, or has no event and no end.
     pub(super) fn of(run: &RunId, records: &'r [Record]) -> Result<Self, ResumeError> {
         let opens = |record: &Record| matches!(record, Record::EventLogged { .. } | Record::RunEnded { .. });
         match records.first() {
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_nobody_awaits_is_awaited_by_no_run() {
+    fn an_independent_child_is_awaited_by_no_run() {
         let written = Written::default();
         written.begin("b", Began { parent: Some("a"), ..Began::default() });
         let records = written.records("b");

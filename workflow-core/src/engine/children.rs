@@ -28,7 +28,7 @@ pub(super) struct Born {
 }
 
 impl HostsRuns for Inner {
-    // The child does not wait for a permit: its steps do, so that the step that starts it can go on.
+    // The child does not wait for a permit: its steps do, so that the step that starts it can continue.
     fn start_child(
         self: Arc<Self>,
         mut start: Start,

@@ -42,19 +42,23 @@ pub(super) struct Claim<'a, R> {
     hosts: &'a Hosts,
     runs: &'a RunRegistry,
     ending: &'a Ending,
+    /// The engine's orphans that did not fit at the last search. Each search replaces them.
     unfit: &'a IncompatibleOrphans,
+    /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
-    found: Found,
+    /// Grows with each listed run.
+    result: SearchResult,
 }
 
+/// The findings of a search so far.
 #[derive(Default)]
-struct Found {
+struct SearchResult {
     /// Open runs that this engine does not drive. Their children belong elsewhere too.
     not_here: HashSet<RunId>,
     /// Orphaned children that executions of their parents wait for.
     awaited: Vec<RunId>,
     /// Orphans that do not fit, for the next search.
-    unfit: HashMap<RunId, Position>,
+    incompatible: HashMap<RunId, Position>,
 }
 
 impl<R: Resumes> Claim<'_, R> {
@@ -65,11 +69,12 @@ impl<R: Resumes> Claim<'_, R> {
         if self.ending.has_begun() {
             return None;
         }
-        let Found { awaited, unfit, .. } = self.found;
-        *locked(&self.unfit.0) = unfit;
+        let SearchResult { awaited, incompatible, .. } = self.result;
+        *locked(&self.unfit.0) = incompatible;
         Some(awaited)
     }
 
+    /// Goes through all open runs, page by page, and claims the orphans among them.
     async fn search(&mut self) -> Result<(), StoreError> {
         let mut pages = Pages::of(&**self.journals.store()?, RunQuery::new().open());
         while let Some(page) = pages.next().await? {
@@ -82,7 +87,7 @@ impl<R: Resumes> Claim<'_, R> {
                     self.claim(&run).await;
                 }
                 if !self.is_here(&run.id) {
-                    self.found.not_here.insert(run.id);
+                    self.result.not_here.insert(run.id);
                 }
             }
         }
@@ -105,11 +110,11 @@ impl<R: Resumes> Claim<'_, R> {
             return false;
         }
         if locked(&self.unfit.0).get(&run.id) == Some(&run.end) {
-            self.found.unfit.insert(run.id.clone(), run.end);
+            self.result.incompatible.insert(run.id.clone(), run.end);
             return false;
         }
         // A parent comes before its children, whose ids begin with its id.
-        let not_here = &self.found.not_here;
+        let not_here = &self.result.not_here;
         let mut above = run.id.as_str().match_indices('/').map(|(at, _)| RunId::new(&run.id.as_str()[..at]));
         if !above.any(|above| not_here.contains(&above)) {
             return true;
@@ -120,6 +125,7 @@ impl<R: Resumes> Claim<'_, R> {
         parent.as_ref().is_none_or(|parent| !not_here.contains(&parent.run))
     }
 
+    /// Resumes one orphan, and notes in `result` why it was not resumed.
     async fn claim(&mut self, run: &StoredRun) {
         match self.resumes.load(&run.id, Some(run.end)).await {
             Ok(Loaded::Resumed(shared)) => {
@@ -129,9 +135,9 @@ impl<R: Resumes> Claim<'_, R> {
                     lease.wait(shared.status.begun()).await;
                 }
             }
-            Ok(Loaded::Awaited) => self.found.awaited.push(run.id.clone()),
+            Ok(Loaded::Awaited) => self.result.awaited.push(run.id.clone()),
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
-                self.found.unfit.insert(run.id.clone(), run.end);
+                self.result.incompatible.insert(run.id.clone(), run.end);
             }
             Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Moved(_)) | Err(_) => {}
         }
@@ -148,7 +154,7 @@ impl Inner {
             ending: &self.ending,
             unfit: &self.unfit,
             resumes: self,
-            found: Found::default(),
+            result: SearchResult::default(),
         };
         if let Some(awaited) = claim.all().await {
             self.orphans().end_among(awaited, self.journals.lease()).await;
@@ -195,7 +201,7 @@ mod tests {
                 ending: &self.ending,
                 unfit: &self.unfit,
                 resumes: &self.resumer,
-                found: Found::default(),
+                result: SearchResult::default(),
             };
             now(claim.all())
         }

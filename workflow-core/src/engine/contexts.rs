@@ -30,6 +30,7 @@ impl ContextScopes {
         Arc::downgrade(&self.store)
     }
 
+    /// Bounds a call by the engine's patience, and turns a panic into an error.
     async fn ask<T>(&self, asked: impl Future<Output = Result<T, ContextError>>) -> Result<T, StoreError> {
         match self.patience.wait(caught_in(asked)).await? {
             Ok(answer) => answer.map_err(StoreError::unavailable),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_cannot_be_cleared_keeps_the_scope_that_tells_of_it_for_the_next_process() {
+    fn a_thread_that_cannot_be_cleared_keeps_the_run_scope_for_the_next_process() {
         for outlive in [true, false] {
             let store = Arc::new(Stuck::default());
             set(&store.0, &ContextScope::Run("r".into()), "seen", ContextValue::new(1));

@@ -1,5 +1,13 @@
 //! Children that an earlier process began. An execution that runs again asks for its children again, and finds them by
 //! their ids. Their journals count, and not the event and the options of the new call (S39).
+//!
+//! ```text
+//!                    no journal ──▶ start a new child
+//! call ─▶ lock(id) ─ journal of another parent, kind or workflow ──▶ DuplicateRun | WrongWorkflow
+//!                    journal, driven here ──▶ re-attach it to the resumed parent
+//!                    journal, not driven  ──▶ resume it, or look back at an ended child
+//!                    journal, other owner ──▶ Elsewhere: the parent stops, and keeps its journal open
+//! ```
 
 use std::sync::Arc;
 
@@ -41,6 +49,7 @@ impl Inner {
         let read = || async { self.journals.read(id).await.map_err(StartError::Store) };
         let has_lease = self.journals.lease().is_some();
         let was_here = self.runs.driven(id).is_some();
+        // Without leases, and for a run of this engine, no owner is asked for.
         if !has_lease || was_here {
             let records = read().await?;
             let here = self.runs.driven(id);
@@ -52,6 +61,7 @@ impl Inner {
                 return Ok((read().await?, None));
             }
         }
+        // With leases: as in `find`, the journal has to end where it ended when its owner was looked up.
         let mut ends = SeenEnds::default();
         for _ in 0..LOOKUPS {
             let end = match self.journals.availability(id).await.map_err(StartError::Store)? {
@@ -111,6 +121,7 @@ impl Inner {
     }
 }
 
+/// The first record of a child's journal.
 fn beginning_of<'r>(id: &RunId, records: &'r [Record]) -> Result<Beginning<'r>, StartError> {
     Beginning::of(id, records).map_err(start_error)
 }

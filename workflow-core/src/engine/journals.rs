@@ -178,6 +178,7 @@ pub(super) async fn read_all(store: &dyn EventStore, run: &RunId) -> Result<Vec<
     }
 }
 
+/// One vector of all pages.
 fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
     if pages.len() < 2 {
         return pages.pop().unwrap_or_default();
@@ -192,10 +193,10 @@ fn joined(mut pages: Vec<Vec<Record>>) -> Vec<Record> {
 /// An error if a record has a format that this version does not know.
 fn check_format(run: &RunId, from: Position, records: &[Record]) -> Result<(), StoreError> {
     let mut formats =
-        records.iter().enumerate().filter_map(|(place, record)| Some((place, record.format()?)));
+        records.iter().enumerate().filter_map(|(index, record)| Some((index, record.format()?)));
     let newer = formats.find(|(_, format)| *format > JOURNAL_FORMAT);
-    newer.map_or(Ok(()), |(place, format)| {
-        let (run, position) = (run.clone(), from.after(place));
+    newer.map_or(Ok(()), |(index, format)| {
+        let (run, position) = (run.clone(), from.after(index));
         Err(StoreError::NewerFormat { run, position, format, known: JOURNAL_FORMAT })
     })
 }
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_without_a_store_says_so() {
+    fn journals_of_an_engine_without_a_store_are_an_error() {
         let journals = Journals::new(None, None);
         assert!(!journals.are_kept());
         assert!(matches!(now(journals.read(&"a".into())), Err(StoreError::NoStore)));
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_just_before_an_id_comes_after_all_that_sort_well_before_it() {
+    fn the_text_just_before_an_id_sorts_after_all_earlier_ids() {
         for (id, earlier) in
             [("order-17", "order-169"), ("b", "a~"), ("a\u{e000}", "a\u{d7ff}z"), ("a\0", "a")]
         {

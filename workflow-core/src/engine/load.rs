@@ -119,26 +119,31 @@ impl Inner {
             _ => Ok(()),
         };
         let _held = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+        // A driven run needs no look at the store: its task holds the run's only writer.
         if let Some(run) = self.runs.driven(id) {
             return fits(&run.table.name).map(|()| Loaded::Here(run));
         }
+        // An engine without a store has no other runs, and the empty journal leads to `UnknownRun` below.
         let records = match self.journals.read(id).await {
             Err(StoreError::NoStore) => Vec::new(),
             records => records.map_err(ResumeError::Store)?,
         };
         let beginning = Beginning::of(id, &records)?;
         fits(beginning.workflow)?;
+        // Only a handle that names the workflow may resume an awaited child before its parent does.
         if asked.is_none() && beginning.awaited {
             return Ok(Loaded::Awaited);
         }
         let read = Position::default().after(records.len());
+        // The owner was looked up for a journal that ended at `end`. An ended run has no owner, so its end may differ.
         if end.is_some_and(|end| !ends_with_run_ended(&records) && end != read) {
             return Ok(Loaded::Moved(read));
         }
         let mut unloaded = self.runs.unloaded(id);
         if unloaded.as_ref().is_some_and(|unloaded| unloaded.end != read) {
             self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
-            // The caller has to ask for the run's owner first.
+            // Another engine has written to the run, so this engine has lost it (S40). With leases the caller looks up
+            // the owner first; without them any engine may resume the run.
             if self.journals.lease().is_some() {
                 return Ok(Loaded::Moved(read));
             }
@@ -160,6 +165,7 @@ impl Inner {
         let host = &self.hosts.named(id, beginning.workflow)?;
         let runtime = self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
+        // Handles of an unloaded run stay valid: the run continues under the same shared part.
         let shared = match unloaded.and_then(|unloaded| unloaded.run.upgrade()) {
             Some(shared) => {
                 shared.signals.mailbox.reopen();
@@ -171,6 +177,7 @@ impl Inner {
             self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
+        // Replaying is synchronous, so the run's lock covers everything up to the spawned task.
         let mut run = self.made(&shared, host, Some(records));
         let derived = match run.resume(records) {
             Ok(derived) => derived,
@@ -185,6 +192,7 @@ impl Inner {
             shared.note_cancel(reason);
         }
         if let Some(unloaded) = unloaded {
+            // Also while the engine ends: a cancel of all runs loads the unloaded ones to end them.
             let _task = self.ending.enter_late();
             let Some(registered) = Registered::again(self, &shared) else {
                 run.stay_unloaded();
@@ -199,6 +207,7 @@ impl Inner {
         // Checked once the run is registered: either the run is refused here, or shutting down finds it in the
         // registry.
         let _task = self.ending.enter().ok_or(ResumeError::ShutDown)?;
+        // The parent may have been resumed first, and lists the child for its report and its end.
         if cancelled.is_none()
             && let Some(names) = shared.parent()
             && let Some(parent) = self.runs.driven(&names.run)

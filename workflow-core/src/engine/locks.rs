@@ -1,4 +1,8 @@
-//! A lock per run, for loading it, looking it up and unloading it. A lock exists while a task holds it or waits for it.
+//! A lock per run, for loading it, looking it up and unloading it.
+//!
+//! Invariant: an entry of the map exists exactly while a task holds its lock or waits for it, so that the map stays
+//! small however many runs the store has. A task announces itself by a `Turn` before it waits, and the last `Turn`
+//! removes the entry.
 
 use std::sync::Arc;
 
@@ -62,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_there_as_long_as_somebody_has_it_or_waits_for_it() {
+    fn a_lock_exists_while_a_task_holds_it_or_waits_for_it() {
         let locks = Arc::new(RunLocks::default());
         let run = RunId::new("r");
         let held = locks.hold(&run).now_or_never().unwrap();

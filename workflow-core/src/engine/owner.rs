@@ -50,6 +50,7 @@ pub(super) struct SeenEnds {
 }
 
 impl SeenEnds {
+    /// Adds a look-up: the listed end, and the end of the journal that was read after it.
     pub(super) fn note(&mut self, listed: Position, read: Position) {
         self.differ |= *self.first.get_or_insert((listed, read)) != (listed, read);
     }
@@ -62,6 +63,7 @@ impl SeenEnds {
     }
 }
 
+/// A store whose list disagrees with the journal.
 #[derive(Debug, thiserror::Error)]
 #[error("the list of runs says that the journal ends at {}, and it ends at {}", listed.0, read.0)]
 struct Mislisted {
@@ -141,7 +143,11 @@ mod tests {
         let owners = now(written.leased(&own).owners(&runs)).unwrap();
         let elsewhere = Owner::Elsewhere(other);
         assert_eq!(owners, Some(vec![elsewhere, Owner::Orphan, Owner::Own, Owner::Own]));
-        assert_eq!(now(written.journals().owners(&runs)).unwrap(), None, "without leases nobody can say");
+        assert_eq!(
+            now(written.journals().owners(&runs)).unwrap(),
+            None,
+            "without leases the owner is unknown"
+        );
     }
 
     #[test]

@@ -44,6 +44,8 @@ impl Registration for Registered {
 
     fn release(self, released: UnloadedRun, run: Arc<RunShared>) {
         let due = released.due;
+        // The order matters: a sender that finds the mailbox closed asks the engine, and waits for the run's lock,
+        // which the caller holds until the entry is changed.
         run.signals.mailbox.keep_engine(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
         self.engine.runs.unload(self.id.clone(), released);
         self.engine.reminders.note_runtime();

@@ -1,6 +1,6 @@
 //! The runs of an engine that have not ended: those in tasks and those that were unloaded.
 //!
-//! The registry decides where a message to a run goes. An entry changes in one direction at a time:
+//! The registry decides where a message to a run goes. The entry of a run changes like this:
 //!
 //! ```text
 //!           enter              unload             reload
@@ -9,8 +9,8 @@
 //!     └───────────────┴───────────────────┘
 //! ```
 //!
-//! Invariant: one id has at most one entry, so an engine drives a run at most once. Whoever loads, looks up or unloads
-//! a run holds the run's lock; the entry alone is read without it.
+//! Invariant: one id has at most one entry, so an engine drives a run at most once. A task that loads a run, looks it
+//! up in the store or unloads it holds the run's lock. Reading the entry alone needs no lock.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -78,6 +78,7 @@ impl RunRegistry {
         self.runs.contains_key(run)
     }
 
+    /// The run's entry; `None` if the engine has no such run. O(1).
     pub(super) fn find(&self, run: &RunId) -> Option<Lookup> {
         Some(match &*self.runs.get(run)? {
             State::Driven(run) => Lookup::Driven(Weak::clone(run)),
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!((found.end, found.term, registry.is_unloaded(&"a".into())), (Position(7), Some(2), true));
         assert_eq!(registry.len(), 1);
         registry.forget_driven(&"a".into());
-        assert!(registry.has(&"a".into()), "what drove it is gone, and it is not");
+        assert!(registry.has(&"a".into()), "the run outlives the task that drove it");
         assert!(registry.forget_unloaded(&"a".into()).is_some());
         assert_eq!(registry.len(), 0);
     }
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_lock_gives_up_with_the_engine() {
+    fn a_wait_for_a_lock_ends_with_the_engine() {
         let ending = Ending::default();
         let registry = RunRegistry::new(ending.patience());
         let held = registry.lock(&"a".into()).now_or_never().unwrap();

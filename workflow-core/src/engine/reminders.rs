@@ -5,7 +5,7 @@
 //!                                                     (≤ 32 loads at once; a failed load is due again 5 s later)
 //! ```
 //!
-//! Invariant: while `due` has an entry and the engine does not end, exactly one task attends to it.
+//! Invariant: at most one task attends to `due`. A new reminder spawns it if there is none and a runtime is known.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -71,6 +71,7 @@ impl Reminders {
         }
     }
 
+    /// Removes a reminder, because the run was loaded or given up.
     pub(super) fn forget(&self, at: SystemTime, run: &RunId) {
         locked(&self.state).due.remove(&(at, run.clone()));
         // The task ends when no reminder is left.
@@ -123,6 +124,7 @@ struct Attending {
 }
 
 impl Attending {
+    /// Loads runs as they fall due, until no reminder is left or the engine ends.
     async fn attend(mut self) {
         let inner = Arc::clone(&self.engine);
         let mut loads = FuturesUnordered::new();
@@ -169,6 +171,7 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
     }
 }
 
+/// Reloads a due run. If the store cannot be read, the run is due again a little later.
 fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let loaded = inner.wake(&run, None).await;
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_nobody_waits_for_reminders() {
+    fn without_a_runtime_no_task_attends_to_reminders() {
         let reminders = Reminders::default();
         reminders.note_runtime();
         assert!(reminders.runtime().is_none());

@@ -162,6 +162,7 @@ impl<'a> Removal<'a> {
         Ok(removed)
     }
 
+    /// Whether the run is an ended child whose parent neither `listed` nor the store has.
     async fn is_leftover_child(
         &self,
         stored: &StoredRun,
@@ -178,6 +179,7 @@ impl<'a> Removal<'a> {
         Ok(!listed.contains(&parent) && self.journals.listed(&parent).await?.is_none())
     }
 
+    /// Removes a leftover child, unless a run of its id began meanwhile. Returns whether it was removed.
     async fn remove_leftover_child(&self, run: &RunId) -> Result<bool, StoreError> {
         let _held = self.runs.lock(run).await?;
         let Some(id) = self.runs.reserve(run) else { return Ok(false) };
@@ -214,6 +216,7 @@ impl<'a> Removal<'a> {
         }
     }
 
+    /// Clears the contexts of one run, if the store lists it as ended and this engine has no such run.
     async fn clear_if_left(&self, run: &RunId) -> Result<(), StoreError> {
         if self.runs.has(run) || !self.journals.is_listed_as_ended(run).await? {
             return Ok(());

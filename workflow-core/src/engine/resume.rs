@@ -140,13 +140,14 @@ impl<R: Resumes> OpenRuns<'_, R> {
     async fn next_page(&mut self, pages: &mut Pages<'_>) -> Result<bool, StoreError> {
         let Some(page) = pages.next().await? else { return Ok(false) };
         let owners = self.journals.owners(&page).await?;
-        for (place, run) in page.into_iter().enumerate() {
-            let owner = owners.as_ref().map(|owners| &owners[place]);
+        for (index, run) in page.into_iter().enumerate() {
+            let owner = owners.as_ref().map(|owners| &owners[index]);
             self.resume(run, owner).await;
         }
         Ok(true)
     }
 
+    /// Resumes one listed run, and sorts it into the result.
     async fn resume(&mut self, run: StoredRun, owner: Option<&Owner>) {
         let StoredRun { id, end, .. } = run;
         // This engine drives the run, or has unloaded it.

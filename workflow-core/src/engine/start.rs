@@ -121,6 +121,7 @@ impl Inner {
             return Ok(Begun::Now(shared));
         }
         Ok(Begun::Later(Box::pin(async move {
+            // With a store the start is complete only when the journal begins; a dropped future leaves the run running.
             let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
             let slot = self.admit(places).await?;
             let (run, shared) = self.task_for(prepared, slot, done)?;
@@ -138,6 +139,7 @@ impl Inner {
         mut start: Start,
         options: RunOptions,
     ) -> Result<(Prepared, Option<PermitRequest>), StartError> {
+        // Everything that can refuse the start without waiting comes here. The registration reserves the id.
         let (host, index) = self.hosts.of(&start)?;
         self.common.event_check().check(&mut start.event, 1)?;
         let layers = self.journals.layers(&host, &options);

@@ -61,6 +61,8 @@ impl Inner {
         }
     }
 
+    /// Reads the journal of an unloaded run and resumes it. Returns `false`, and gives the run up, if it cannot be
+    /// resumed.
     async fn reload(
         self: &Arc<Self>,
         id: &RunId,
@@ -68,6 +70,7 @@ impl Inner {
         cancelled: Option<&Arc<str>>,
     ) -> Result<bool, StoreError> {
         let records = self.journals.read(id).await?;
+        // Another engine wrote to the run, so this engine has lost it (S40).
         if Position::default().after(records.len()) != unloaded.end {
             self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
             return Ok(false);

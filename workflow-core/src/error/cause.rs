@@ -65,7 +65,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The error's text, or a note that it has none: callers that read an error do not expect a second one.
+/// Writes the error's text, or a note that its text failed: formatting an error must not fail a second time.
 fn said(
     f: &mut fmt::Formatter<'_>,
     how: &str,
@@ -73,7 +73,7 @@ fn said(
 ) -> fmt::Result {
     match caught(|| say(f)) {
         Ok(Ok(())) => Ok(()),
-        // If its text panicked, a payload's may panic too.
+        // If the formatter itself failed, this fails too.
         Ok(Err(fmt::Error)) => write!(f, "the error's `{how}` failed"),
         Err(Panicked { message }) => write!(f, "the error's `{how}` panicked: {message}"),
     }

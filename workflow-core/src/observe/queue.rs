@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_observer_is_told_how_many_observations_it_missed() {
+    fn a_blocked_observer_receives_the_number_of_observations_it_missed() {
         let (release, blocked) = mpsc::channel();
         let (sender, seen) = mpsc::channel();
         let observers = Observers::start(vec![Arc::new(Blocked(Mutex::new(blocked), Mutex::new(sender)))]);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_are_the_same_are_told_once() {
+    fn equal_errors_are_named_once() {
         let text = tried(&[failed("busy", 10), failed("busy", 30)], NextAttempt::Began);
         assert_eq!(text, "failed twice (transient: busy), retried after 10s and 30s");
         let text = tried(&[failed("busy", 0), failed("torn", 0), failed("busy", 0)], NextAttempt::Began);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_that_has_not_come_is_not_told_as_made() {
+    fn a_retry_counts_once_it_starts() {
         let (once, twice) = ([failed("busy", 10)], [failed("busy", 10), failed("busy", 0)]);
         assert_eq!(tried(&once, NextAttempt::Due), "failed once (transient: busy), to be retried after 10s");
         assert_eq!(

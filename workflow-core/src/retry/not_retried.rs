@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_says_in_a_few_words_why() {
+    fn each_reason_reads_in_a_few_words() {
         let budget = Duration::from_mins(2);
         let all = [
             NotRetried::Class,

@@ -232,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_wait_does_not_grow() {
+    fn a_zero_delay_does_not_grow() {
         let at_once = Retries::exponential(9, Duration::ZERO).factor(f64::INFINITY);
         assert_eq!(at_once.delay(9, 0), Some(Duration::ZERO));
     }
 
     #[test]
-    fn a_factor_below_one_and_what_is_no_number_leave_the_delay_as_it_is() {
+    fn a_factor_below_one_or_nan_leaves_the_delay_unchanged() {
         for factor in [0.5, -3.0, f64::NAN] {
             let growing = Retries::exponential(3, SECOND).factor(factor);
             assert_eq!(growing.delay(3, 0), Some(SECOND));

@@ -1,16 +1,16 @@
-//! What can be wrong with a dependency table.
+//! Problems of a dependency table.
 
 use std::fmt;
 
 use crate::spec::check::{Mistake, Names, say};
 
-/// Why a dependency table cannot be used: every problem, not just the first.
+/// All problems of an unusable dependency table, not just the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableError {
     /// The workflow.
     pub workflow: String,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<TableProblem>,
 }
 
@@ -31,11 +31,11 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// One thing that is wrong with a table.
+/// One problem of a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableProblem {
-    /// It has no steps.
+    /// The table has no steps.
     #[error("it has no steps")]
     NoSteps,
     /// Two steps have one name.
@@ -52,16 +52,16 @@ pub enum TableProblem {
         /// The Rust types; empty in a table built at run time.
         types: [String; 2],
     },
-    /// Something has no name.
+    /// A step, an event or a precondition has an empty name.
     #[error("{what} has no name: a name cannot be empty")]
     EmptyName {
-        /// What it is.
+        /// The nameless thing.
         what: &'static str,
     },
-    /// A name that a log line would garble.
+    /// A name has spaces or control characters, which would garble a log line.
     #[error("{what} is named {name:?}: a name has no spaces or control characters")]
     GarbledName {
-        /// What it names.
+        /// The named thing.
         what: &'static str,
         /// The name.
         name: String,
@@ -72,7 +72,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step takes an event that is only shown to people.
+    /// A step takes a pure display event.
     #[error(
         "step `{step}` cannot take `{event}`: it is display only and triggers nothing; \
          give it the role `control` too, or leave it out"
@@ -83,7 +83,7 @@ pub enum TableProblem {
         /// The display event.
         event: String,
     },
-    /// A step emits an event that is only shown to people.
+    /// A step emits a pure display event.
     #[error(
         "step `{step}` cannot emit `{event}`: it is display only and never in the log; \
          give it the role `control` too, or leave it out"
@@ -94,13 +94,13 @@ pub enum TableProblem {
         /// The display event.
         event: String,
     },
-    /// An input that takes one of no events, or a list of none.
+    /// An input takes one of no events, or a list of none.
     #[error("step `{step}` has an input of no events, which waits for nothing: name one, or leave it out")]
     EmptyInput {
         /// The step.
         step: String,
     },
-    /// An input that names an event twice.
+    /// An input names an event twice.
     #[error("step `{step}` has an input that holds `{event}` twice: name each event once")]
     TakenTwice {
         /// The step.
@@ -128,14 +128,14 @@ pub enum TableProblem {
         /// Events with nearly the same names, at most three.
         similar: Vec<String>,
     },
-    /// An event is the reply to one that is no request.
+    /// An event is the reply to an event that is no request.
     #[error(
         "event `{reply}` replies to `{event}`, but only a request has a reply: give `{event}` the role `request`"
     )]
     ReplyToNoRequest {
         /// The reply.
         reply: String,
-        /// What it replies to.
+        /// The event that it replies to.
         event: String,
     },
     /// A reply is a request itself.
@@ -152,17 +152,17 @@ pub enum TableProblem {
         /// The replies.
         replies: [String; 2],
     },
-    /// An event says that something expires which is no request, or which another event says it of.
+    /// An event is the expiry of an event that is no request, or of a request that has an expiry.
     #[error(
         "event `{event}` says that `{request}` has expired, which has to be a request, and of which no other event says it"
     )]
     StrayExpiry {
         /// The event.
         event: String,
-        /// What it says has expired.
+        /// The event whose expiry it is.
         request: String,
     },
-    /// A step waits for a reply that replies to nothing.
+    /// A step waits for a reply to no request.
     #[error(
         "step `{step}` waits for `{event}` as a reply, but it replies to no request: make it with `EventDef::reply_to`"
     )]
@@ -172,26 +172,26 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A fixed list of no events.
+    /// A fixed list has a length of 0.
     #[error("{}", say::empty_fixed_list(.step))]
     EmptyFixedList {
         /// The step.
         step: String,
     },
-    /// A limit of 0.
+    /// A limit of a step is 0.
     #[error("step `{step}` has `{limit} = 0`, so it could never run")]
     ZeroLimit {
         /// The step.
         step: String,
-        /// Which limit.
+        /// The limit.
         limit: &'static str,
     },
-    /// A step takes no event, so that nothing can trigger it.
+    /// A step takes no event, so nothing can trigger it.
     #[error("{}", say::no_event_input(.step, .such_as))]
     NoEventInput {
         /// The step.
         step: String,
-        /// An event it could take: the first start event of the table; empty if it has none.
+        /// An event that the step could take: the first start event of the table; empty if it has none.
         such_as: String,
     },
     /// A step catches the failures of no steps.
@@ -225,7 +225,7 @@ pub enum TableProblem {
         /// The step.
         step: String,
     },
-    /// A step takes failures, and there is no step whose failure it would take.
+    /// A step takes failures, and there is no step whose failures it could take.
     #[error("{}", say::nothing_to_catch(.step, .event))]
     NothingToCatch {
         /// The step.
@@ -233,7 +233,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step emits what only the library does: that a step failed.
+    /// A step emits the failure event, which only the library emits.
     #[error("{}", say::failure_emitted(.step, .event))]
     FailureEmitted {
         /// The step.
@@ -249,7 +249,7 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step takes an event that ends the run, so that it would never run.
+    /// A step takes a stop event, so it would never run.
     #[error("{}", say::stop_taken(.step, .event))]
     StopTaken {
         /// The step.
@@ -257,7 +257,7 @@ pub enum TableProblem {
         /// The stop event.
         event: String,
     },
-    /// A step takes what it emits and does not say that it is meant to loop.
+    /// A step takes an event that it emits, and is not marked as a loop.
     #[error("{}", say::takes_its_own(.step, .event))]
     TakesItsOwn {
         /// The step.
@@ -265,12 +265,12 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
-    /// A step requires an event that no step emits, that opens no run and that is not sent from outside.
+    /// A step requires an event that no step emits, and that is neither a start event nor external.
     #[error("{}", say::nothing_produces(.step, &names(.events), &names(.similar)))]
     NothingProduces {
         /// The step.
         step: String,
-        /// The event, or several of which it requires one.
+        /// The event, or several, one of which it requires.
         events: Vec<String>,
         /// Events with nearly the same names, at most three.
         similar: Vec<String>,
@@ -283,23 +283,23 @@ pub enum TableProblem {
         /// The request.
         request: String,
     },
-    /// A step can never run, because it waits for a step that waits for it.
+    /// A step can never run: it waits for a step that waits for it.
     #[error("{}", say::unreachable(.step, .event, .emitter))]
     Unreachable {
         /// The step.
         step: String,
-        /// What it waits for.
+        /// The event that it waits for.
         event: String,
-        /// Who emits that.
+        /// The step that emits that event.
         emitter: String,
     },
-    /// A step can never run, because nothing produces any of its inputs, which are all optional.
+    /// A step can never run: all of its inputs are optional, and nothing produces any of them.
     #[error("{}", say::never_triggered(.step))]
     NeverTriggered {
         /// The step.
         step: String,
     },
-    /// A precondition asks for what its step does not have.
+    /// A precondition takes a parameter that its step does not have.
     #[error("{}", say::precondition_input(.step, .precondition, .parameter, .instead))]
     PreconditionInput {
         /// The step.
@@ -308,20 +308,20 @@ pub enum TableProblem {
         precondition: String,
         /// The parameter.
         parameter: String,
-        /// How the step takes the same event; empty if it does not take it at all.
+        /// How the step takes the same event; empty if it does not take the event.
         instead: String,
     },
-    /// A gather that fits no fan-out.
+    /// A gather fits no fan-out.
     #[error("{}", say::gather_fits_nothing(.step, .event, &names(.items)))]
     GatherFitsNothing {
         /// The step.
         step: String,
-        /// What it gathers.
+        /// The event that it gathers.
         event: String,
-        /// The items of the fan-outs that there are.
+        /// The items of the table's fan-outs.
         items: Vec<String>,
     },
-    /// A fan-out whose branches can end neither in a gather nor in a stop.
+    /// The branches of a fan-out can end neither in a gather nor in a stop.
     #[error("{}", say::fan_out_never_ends(.step, .item))]
     FanOutNeverEnds {
         /// The step.
@@ -334,14 +334,14 @@ pub enum TableProblem {
     ListNeverFull {
         /// The step.
         step: String,
-        /// The event, or several of which it takes any.
+        /// The event, or several, any of which it takes.
         events: Vec<String>,
         /// How many it waits for.
         count: u32,
-        /// How many a run can have.
+        /// The most events of a run.
         most: u64,
     },
-    /// A step can never run, because it requires events of branches that do not see each other.
+    /// A step can never run: it requires events of branches that do not see each other.
     #[error("{}", say::parted_by_branches(.step, &names(.events)))]
     PartedByBranches {
         /// The step.
@@ -349,7 +349,7 @@ pub enum TableProblem {
         /// The events.
         events: Vec<String>,
     },
-    /// A step can never run, because it requires events that follow from different start events.
+    /// A step can never run: it requires events that follow from different start events.
     #[error("{}", say::parted_by_starts(.step, &names(.events)))]
     PartedByStarts {
         /// The step.
@@ -357,17 +357,17 @@ pub enum TableProblem {
         /// The events.
         events: Vec<String>,
     },
-    /// A step ends the run with an event that the workflow's output has no place for.
+    /// A step ends the run with an event that is not in the workflow's output type.
     #[error("{}", say::unexpected_stop(.step, .event, &names(.expected)))]
     UnexpectedStop {
         /// The step.
         step: String,
         /// The event.
         event: String,
-        /// The events that the output can be made of.
+        /// The events of the output type.
         expected: Vec<String>,
     },
-    /// The workflow's output is made of events none of which ends a run.
+    /// The workflow's output type has no stop event.
     #[error("{}", say::output_ends_nothing(&names(.events)))]
     OutputEndsNothing {
         /// The events.
@@ -379,7 +379,7 @@ pub enum TableProblem {
     /// No step that can run emits a stop event.
     #[error("{}", say::no_stop())]
     NoStop,
-    /// Steps always trigger each other, and nothing that follows from them ends the run.
+    /// Steps trigger each other for ever, and nothing that follows from them ends the run.
     #[error("{}", say::endless_loop(&names(.steps)))]
     EndlessLoop {
         /// The steps, in the order in which they trigger each other.

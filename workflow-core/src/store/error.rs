@@ -15,14 +15,16 @@ use crate::id::RunId;
 /// let error = StoreError::Conflict { expected: Position(3), found: Position(5) };
 /// assert_eq!(
 ///     error.to_string(),
-///     "the journal ends at 5 and not at 3: somebody else has written to the run",
+///     "the journal ends at 5 and not at 3: another engine or process has written to the run",
 /// );
 /// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The journal ends elsewhere than expected. Nothing was changed.
-    #[error("the journal ends at {found} and not at {expected}: somebody else has written to the run")]
+    #[error(
+        "the journal ends at {found} and not at {expected}: another engine or process has written to the run"
+    )]
     Conflict {
         /// The expected end.
         expected: Position,
@@ -30,7 +32,7 @@ pub enum StoreError {
         found: Position,
     },
     /// The store cannot represent an event, or refuses a write of this size. Nothing was changed.
-    #[error("the store refuses what it was given: {source}")]
+    #[error("the store refuses the write: {source}")]
     Unserialisable {
         /// The error of the type's own `Serialize`, or the store's error, with the size that it accepts.
         source: Arc<dyn Error + Send + Sync>,

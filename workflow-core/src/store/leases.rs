@@ -26,16 +26,16 @@ use crate::id::EngineId;
 #[derive(Debug, Default)]
 pub struct Leases {
     /// Locked for one operation at a time.
-    held: Mutex<BTreeMap<EngineId, Held>>,
+    granted: Mutex<BTreeMap<EngineId, Granted>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct Granted {
     since: Instant,
     duration: Duration,
 }
 
-impl Held {
+impl Granted {
     fn has_run_out(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= self.duration
     }
@@ -52,9 +52,9 @@ impl Leases {
     /// by then are forgotten already.
     pub fn renew_at(&self, engine: &EngineId, duration: Duration, now: Instant) -> Vec<EngineId> {
         // Every operation leaves the map whole, so a poisoned lock is usable.
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.insert(engine.clone(), Held { since: now, duration });
-        held.retain(|_, lease| !lease.has_run_out(now));
-        held.keys().cloned().collect()
+        let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        granted.insert(engine.clone(), Granted { since: now, duration });
+        granted.retain(|_, lease| !lease.has_run_out(now));
+        granted.keys().cloned().collect()
     }
 }

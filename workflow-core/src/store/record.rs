@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! 0 RunStarted          format, workflow, its table, thread, options
-//! 1 EventLogged         #0 Begin, caused by the outside
-//! 2 ExecutionSucceeded  x1 of `prepare`, triggered by #0
-//! 3 EventLogged         #1 Item, caused by x1
+//! 1 EventLogged         #1 Begin, caused by the outside
+//! 2 ExecutionSucceeded  x1 of `prepare`, triggered by #1
+//! 3 EventLogged         #2 Item, caused by x1
 //! 4 RunWaiting          for an event from outside
 //! 5 RunResumed          another process took the run up (fences the first one off)
 //! …

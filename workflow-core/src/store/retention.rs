@@ -19,7 +19,7 @@ use crate::id::{RunId, RunStatus};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let engine = Engine::builder().store(MemoryStore::default()).build()?;
-/// The last 1,000, everything of the last week, and all failures.
+/// // The last 1,000, everything of the last week, and all failures.
 /// let week = Duration::from_hours(7 * 24);
 /// let kept = Retention::none().last(1_000).within(week).failed();
 /// assert_eq!(engine.retain(&kept).await?, 0);

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 /// # while engine.runs(&RunQuery::new()).await?[0].run.status != RunStatus::Waiting {
 /// #     tokio::task::yield_now().await;
 /// # }
-/// Once the store has the record:
+/// // Once the store has the record:
 /// let listed = &engine.runs(&RunQuery::new()).await?[0].run;
 /// assert_eq!(listed.status, RunStatus::Waiting);
 /// assert_eq!(listed.waits_for.as_ref().unwrap().to_string(), "a reply to Approve");

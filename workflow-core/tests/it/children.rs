@@ -85,8 +85,8 @@ fn is_unknown(error: &RunError) -> bool {
     let RunError::StepFailed { source, .. } = error else { return false };
     assert_eq!(
         source.to_string(),
-        "the engine does not host workflow `Doubling`: add it with `.workflow(…)`; what the one-line `.run(…)` \
-         runs has no engine to add it to"
+        "the engine does not host workflow `Doubling`: add it with `.workflow(…)`; a workflow that the one-line \
+         `.run(…)` runs has no engine"
     );
     matches!(source.downcast_ref(), Some(RunError::Start(StartError::UnknownWorkflow { .. })))
 }

@@ -1,4 +1,4 @@
-//! Batches are where they were committed first, and move later: whoever reads does not see where they are.
+//! Writes are first recent, and move later. A reader does not see where they are.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use crate::journal::Written;
 use crate::tables::Tables;
 use crate::{RedbStore, StoreFile};
 
-/// How many batches of a run may be among the recent ones: of the format, as the next.
+/// The most recent writes of a run; part of the format, like the next one.
 const MOST_OF_A_RUN: u64 = 32;
 
-/// How many batches may be among the recent ones in all.
+/// The most recent writes in all.
 const MOST: u64 = 16_384;
 
-/// How many entries the tables of records and of recent batches have.
+/// The number of entries in the tables of records and of recent writes.
 fn lengths(place: &Place) -> (u64, u64) {
     let database = Database::open(&place.file).unwrap();
     let transaction = database.begin_read().unwrap();
@@ -26,7 +26,7 @@ fn lengths(place: &Place) -> (u64, u64) {
     (length(RECORDS), length(RECENT))
 }
 
-/// Appends these records as in a commit that several runs share.
+/// Appends these records as in a commit that many calls share.
 async fn put(store: &RedbStore, run: &str, positions: Range<u64>) {
     let written = Written::new(&run.into(), Position(positions.start), &batch(positions)).unwrap();
     let work = move |tables: &mut Tables<'_>| {
@@ -36,7 +36,7 @@ async fn put(store: &RedbStore, run: &str, positions: Range<u64>) {
     store.shared().queue.commit(0, work).await.unwrap().unwrap();
 }
 
-/// All records of a run, read in pages of this many.
+/// All records of a run, read in pages of this size.
 async fn read(store: &RedbStore, run: &str, page: usize) -> Vec<Record> {
     let mut records = Vec::new();
     loop {
@@ -55,7 +55,7 @@ fn written(count: u64) -> String {
 #[tokio::test]
 async fn a_run_is_read_alike_wherever_its_batches_are() {
     let place = Place::new();
-    // None is moved, some are, and all but one.
+    // None has moved, some have, and all but one have.
     for count in [1, 5, MOST_OF_A_RUN, MOST_OF_A_RUN + 1, MOST_OF_A_RUN + 2, 3 * MOST_OF_A_RUN] {
         let (store, run) = (place.open(), format!("of-{count}"));
         for position in 0..count {
@@ -82,7 +82,7 @@ async fn the_thirty_third_batch_of_a_run_moves_those_before_it() {
     }
 }
 
-/// Where a commit is of few batches, there is nothing to be gained.
+/// A commit of few calls has no recent writes.
 #[tokio::test]
 async fn a_batch_that_is_committed_alone_goes_with_those_before_it_to_where_it_stays() {
     let place = Place::new();
@@ -107,7 +107,7 @@ async fn a_large_batch_goes_with_those_before_it_to_where_it_stays() {
     assert_eq!(lengths(&place), (300, 2));
 }
 
-/// Many runs of few batches: none comes to 32, and they are moved because there are too many of them all.
+/// Many runs with few writes each: none reaches 32, and they move because there are too many in all.
 #[tokio::test]
 async fn there_is_a_bound_for_all_runs_together() {
     let place = Place::new();
@@ -136,7 +136,7 @@ async fn there_is_a_bound_for_all_runs_together() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_removed_and_begun_again_has_only_what_is_new() {
+async fn a_run_that_is_removed_and_begun_again_has_only_new_records() {
     let place = Place::new();
     let store = place.open();
     for position in 0..MOST_OF_A_RUN + 4 {
@@ -171,7 +171,7 @@ async fn a_copy_and_a_compacted_file_have_everything_where_it_stays() {
     assert_eq!(lengths(&place), (5, 0));
 }
 
-/// Changes what is in a file behind the store's back.
+/// Changes the file without the store's knowledge.
 fn change(place: &Place, table: Definition, key: &[u8], value: Option<&[u8]>) {
     let database = Database::open(&place.file).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -201,9 +201,9 @@ async fn a_recent_batch_that_is_missing_is_a_gap() {
     assert_eq!(store.read(&"a".into(), Position(2), 10).await.unwrap().len(), 1);
 }
 
-/// The entry named the batches; without it they are found by looking at all.
+/// The entry named the writes. Without it, a scan finds them.
 #[tokio::test]
-async fn a_run_whose_entry_is_damaged_keeps_its_recent_batches() {
+async fn a_run_with_a_damaged_entry_still_reads_its_recent_writes() {
     let place = Place::new();
     let store = place.open();
     for run in ["a", "b"] {
@@ -223,10 +223,10 @@ async fn a_run_whose_entry_is_damaged_keeps_its_recent_batches() {
     }
 }
 
-/// Runs grow, end, are removed and begin again in an order drawn at random, with compactions between; a map says what
-/// there has to be.
+/// Runs grow, end, are removed and begin again in a random order, with compactions in between. A map has the expected
+/// contents.
 #[tokio::test]
-async fn what_is_drawn_at_random_is_read_as_a_map_has_it() {
+async fn random_operations_read_like_a_map() {
     let place = Place::new();
     let mut store = place.open();
     let mut model = BTreeMap::<String, u64>::new();
@@ -271,7 +271,7 @@ fn problems(place: &Place) -> Vec<String> {
     report.problems.iter().map(ToString::to_string).collect()
 }
 
-/// What was moved may still be among the recent batches when its run is removed; it is not of the one that comes next.
+/// A settled write may still be recent when its run is removed. It must not become part of the next run of the id.
 #[tokio::test]
 async fn a_run_whose_entry_is_damaged_has_nothing_of_one_that_was_removed() {
     let place = Place::new();
@@ -303,7 +303,7 @@ async fn a_number_of_another_runs_batch_is_not_followed() {
     put(&store, "a", 0..1).await;
     put(&store, "b", 0..1).await;
     drop(store);
-    // The entry of `a` names the batch of `b`: behind end, time and count.
+    // The entry of `a` names the write of `b`: behind end, time and count.
     let database = Database::open(&place.file).unwrap();
     let transaction = database.begin_read().unwrap();
     let mut entry = transaction.open_table(RUNS).unwrap().get(&b"a"[..]).unwrap().unwrap().value().to_vec();
@@ -319,7 +319,7 @@ async fn a_number_of_another_runs_batch_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_check_finds_what_is_wrong_with_recent_batches() {
+async fn a_check_finds_problems_of_recent_writes() {
     let place = Place::new();
     let store = place.open();
     put(&store, "a", 0..1).await;
@@ -342,7 +342,7 @@ async fn a_check_finds_what_is_wrong_with_recent_batches() {
             "run `a` is wrongly in the index of runs that have not ended",
         ],
     );
-    // What is not damaged is used as before.
+    // Undamaged runs work as before.
     let store = place.open();
     put(&store, "c", 1..2).await;
     assert_eq!(text(&read(&store, "c", 10).await), written(2));

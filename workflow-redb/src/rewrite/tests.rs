@@ -1,5 +1,5 @@
-//! Syncs that fail, on a disk that loses what they were to write, and the power cut that shows it. The store is opened
-//! and rewritten by the code that does it in production; only its files are a disk in memory.
+//! Failing syncs on a disk that loses the pages of the failed sync, and the power cut that reveals the loss. The code
+//! is the production code; only the files are a disk in memory.
 
 use std::fmt::Write as _;
 use std::io;
@@ -17,7 +17,7 @@ use crate::disk::Disk;
 use crate::fixtures::{batch, record, text};
 use crate::{RedbStore, WorkError};
 
-/// A file on a disk in memory, and who has it locked.
+/// A file on a disk in memory, and the holder of its lock.
 #[derive(Debug, Clone, Default)]
 struct Inode {
     number: u64,
@@ -33,20 +33,20 @@ struct Folder(Arc<Mutex<State>>);
 struct State {
     rng: Rng,
     file: Inode,
-    /// The file that has the name if the power goes.
+    /// The file that has the name after a power cut.
     on_disk: Inode,
     copy: Option<Inode>,
     marked: bool,
-    /// So many syncs until one fails.
+    /// The number of syncs until one fails.
     until_failure: Option<usize>,
     failed: bool,
-    /// Why no copy can be created, if none can.
+    /// The error of creating a copy, if that fails.
     refuses: Option<io::ErrorKind>,
-    /// Why no mark can be made.
+    /// The error of making a mark, if that fails.
     refuses_mark: Option<io::ErrorKind>,
 }
 
-/// An open file. It has its lock until it is closed.
+/// An open file. It holds its lock until it is closed.
 #[derive(Debug)]
 struct Open {
     folder: Folder,
@@ -72,7 +72,7 @@ impl Folder {
         Self(Arc::new(Mutex::new(State { rng, on_disk: file.clone(), file, ..State::default() })))
     }
 
-    /// One with a store, all of which is on disk: it is created under another name in production, too.
+    /// A folder with a store that is on disk as a whole. In production, too, the store is created under another name.
     fn with_store(seed: u64) -> Self {
         let folder = Self::holding(Vec::new(), seed);
         drop(open(&folder).unwrap());
@@ -84,7 +84,7 @@ impl Folder {
         self.0.lock().unwrap()
     }
 
-    /// The same folder after the power was cut.
+    /// The folder after a power cut.
     fn after_the_cut(&self) -> Self {
         let mut state = self.state();
         let mut rng = state.rng.fork();
@@ -94,7 +94,7 @@ impl Folder {
         after
     }
 
-    /// Counts a sync, of a file or of the folder, and says how it fails if it does.
+    /// Counts a sync of a file or of the folder, and returns its error if it fails.
     fn failure(&self) -> Option<Rng> {
         let mut state = self.state();
         let left = state.until_failure.as_mut()?;
@@ -223,7 +223,7 @@ impl StorageBackend for Open {
 
 const OPTIONS: Options = Options { cache: 1 << 20, create: true, verify: false };
 
-/// What a process that starts now knows of the folder.
+/// The view of a process that starts now.
 fn home(folder: &Folder) -> Arc<Home<Folder>> {
     Home::new("disk".into(), folder.clone())
 }
@@ -238,7 +238,7 @@ fn append(store: &RedbStore, at: u64) -> Result<(), StoreError> {
     block_on(store.append(&"a".into(), Position(at), batch(at..at + 2)))
 }
 
-/// How many records the run has. They are the first of its records, or the test fails.
+/// How many records the run has. The test fails if they are not its first records.
 fn end(store: &RedbStore) -> u64 {
     let there = block_on(store.read(&"a".into(), Position(0), 10_000)).unwrap();
     let expected: Vec<_> = (0..there.len() as u64).map(record).collect();
@@ -246,18 +246,19 @@ fn end(store: &RedbStore) -> u64 {
     there.len() as u64
 }
 
-/// Who writes after the failed sync.
+/// The process that writes after the failed sync.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Next {
-    /// The process that it failed in.
+    /// The process of the failed sync.
     SameProcess,
     /// Another process. The first one could not rewrite the file.
     LaterProcess,
-    /// Each append has a process of its own, so that the sync may fail when the file is opened or closed.
+    /// A process for each append, so that the sync may fail at opening or closing.
     EachItsOwn,
 }
 
-/// Appends on a disk whose sync fails once, cuts the power, and returns how many records were answered and are there.
+/// Appends on a disk whose sync fails once, and cuts the power. Returns how many records were answered and how many are
+/// there.
 fn survives(failing: usize, next: Next, seed: u64) -> (u64, u64) {
     let folder = Folder::with_store(seed);
     folder.state().until_failure = Some(failing);
@@ -267,11 +268,11 @@ fn survives(failing: usize, next: Next, seed: u64) -> (u64, u64) {
         if folder.state().failed && store.is_none() {
             folder.state().refuses = None;
         }
-        // Opening may be what fails.
+        // The opening may fail.
         let Some(opened) = store.take().or_else(|| open(&folder).ok()) else { continue };
         match append(&opened, answered) {
             Ok(()) => answered += 2,
-            // The batch of the failed sync may be there or not.
+            // The write of the failed sync may be there or not.
             Err(StoreError::Conflict { found, .. }) => answered = found.0,
             Err(StoreError::Unavailable { .. }) if next != Next::SameProcess => continue,
             Err(StoreError::Unavailable { .. }) => answered = end(&opened),
@@ -290,7 +291,7 @@ fn survives(failing: usize, next: Next, seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_answered_after_a_failed_sync_survives_a_power_cut() {
+fn a_write_answered_after_a_failed_sync_survives_a_power_cut() {
     let mut lost = String::new();
     for (failing, seed) in (1..=20).flat_map(|failing| (0..5).map(move |seed| (failing, seed))) {
         for next in [Next::SameProcess, Next::LaterProcess, Next::EachItsOwn] {
@@ -341,7 +342,7 @@ fn writes_are_refused_until_the_file_is_rewritten_and_each_tries_again() {
     let Some(WorkError::NotReopened { source, .. }) = source.downcast_ref() else { panic!("{source:?}") };
     assert!(matches!(&**source, OpenError::NotRewritten { .. }), "{source:?}");
     folder.state().refuses = None;
-    // The first call finds out where the journal ends.
+    // The first call finds the end of the journal.
     drop(append(&store, 2));
     let end = end(&store);
     append(&store, end).unwrap();
@@ -381,22 +382,22 @@ fn a_failed_compaction_rewrites_the_file_too() {
     assert!(!folder.state().marked);
 }
 
-/// A process that opened the file before another one replaced it, and has its lock afterwards.
+/// A process that opened the file before another one replaced it, and gets its lock afterwards.
 #[test]
-fn a_file_that_was_replaced_is_not_opened_by_who_waited_for_it() {
+fn a_process_that_waited_for_a_replaced_file_opens_the_new_one() {
     let folder = Folder::with_store(4);
     let first = open(&folder).unwrap();
     append(&first, 0).unwrap();
     assert!(matches!(open(&folder), Err(OpenError::InUse { .. })));
 
-    // The other process has the old file open, and gets to lock it once it is replaced.
+    // The other process has the old file open, and locks it after the replacement.
     let late = home(&folder);
     let (old, id) = late.files.open().unwrap();
     folder.state().until_failure = Some(1);
     append(&first, 2).unwrap_err();
     let end_of_first = end(&first);
     append(&first, end_of_first).unwrap();
-    assert!(lock(&old).unwrap(), "the old file is nobody's");
+    assert!(lock(&old).unwrap(), "the old file is unlocked");
     assert!(late.files.current().unwrap() != id);
     drop(old);
     // The new file is locked.

@@ -17,7 +17,9 @@ use crate::run::{DropSignal, RunOptions, RunShared, Start, begun};
 
 /// The children that one attempt has started, shared by the `Children` values of the step.
 pub(crate) struct AttemptChildren {
+    /// The parent. A strong handle, because the attempt belongs to the parent.
     run: Arc<RunShared>,
+    /// The names of run, step, execution and attempt in ids and journals of the children.
     names: ParentRun,
     display: Display,
     /// How many children the step asked for; the number in the next id.
@@ -92,6 +94,7 @@ impl AttemptChildren {
         ParentLink::of(&self.run, self.names.clone(), awaited, self.display.clone())
     }
 
+    /// Starts the child, or finds it if an earlier process may have begun it.
     async fn spawn(
         &self,
         start: Start,
@@ -151,6 +154,7 @@ impl fmt::Debug for AttemptChildren {
     }
 }
 
+/// Waits until the store has the child's beginning, and then for its outcome.
 async fn outcome(spawned: Spawned) -> Result<AnyEvent, RunError> {
     let Spawned { shared, written, .. } = spawned;
     if let Some(written) = written {

@@ -14,6 +14,7 @@ use crate::store::StoreError;
 
 /// The engine, for runs: they hold it weakly and call it through this trait.
 pub(crate) trait HostsRuns: Send + Sync {
+    /// Starts a child in a task of its own.
     fn start_child(
         self: Arc<Self>,
         start: Start,
@@ -73,10 +74,11 @@ pub(crate) struct ParentLink {
     /// Weak, because the parent holds its children.
     run: Weak<RunShared>,
     /// The index among the parent's children, once the child has joined.
-    place: OnceLock<usize>,
+    index: OnceLock<usize>,
 }
 
 impl ParentLink {
+    /// A link for a new child. An awaited child borrows its parent's permit and shares its private thread.
     pub(super) fn of(parent: &Arc<RunShared>, names: ParentRun, awaited: bool, display: Display) -> Self {
         let above = parent.parent_link();
         Self {
@@ -90,7 +92,7 @@ impl ParentLink {
             private_thread: if awaited { parent.private_thread() } else { None },
             may_have_earlier_children: parent.may_have_earlier_children(),
             run: Arc::downgrade(parent),
-            place: OnceLock::new(),
+            index: OnceLock::new(),
         }
     }
 
@@ -103,9 +105,9 @@ impl ParentLink {
     pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
         let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
         let parent = self.run.upgrade().ok_or_else(ended)?;
-        let place = parent.child_registry().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
+        let index = parent.child_registry().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
         // A child joins once.
-        let _ = self.place.set(place);
+        let _ = self.index.set(index);
         Ok(())
     }
 
@@ -123,8 +125,8 @@ impl ParentLink {
 
     /// Notifies the parent that the child has ended, before anybody else.
     pub(crate) fn ended(&self, status: RunStatus) {
-        let Some((parent, place)) = self.run.upgrade().zip(self.place.get()) else { return };
-        parent.child_registry().left(&parent, *place, status);
+        let Some((parent, index)) = self.run.upgrade().zip(self.index.get()) else { return };
+        parent.child_registry().left(&parent, *index, status);
     }
 
     /// The reason for cancelling the child.

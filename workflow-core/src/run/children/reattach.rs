@@ -31,14 +31,14 @@ impl<'a> Reunion<'a> {
     }
 
     /// Adds the run to its parent's children: the child ends with its parent, and the parent shows the child's items
-    /// and learns its status. A child that has joined already keeps its place. The caller needs a tokio runtime.
+    /// and learns its status. A child that has joined already is not added again. The caller needs a tokio runtime.
     pub(crate) fn reunite(self, parent: &Arc<RunShared>, run: &Arc<RunShared>) {
         let Self { names, awaited, unwanted, display } = self;
         let child = names.child(run.id.clone(), Arc::clone(&run.table.name), awaited);
         let family = parent.child_registry();
         let joins = !family.has(&run.id);
-        let place = if joins { family.join(parent, child.clone(), run, &unwanted) } else { None };
-        if joins && place.is_none() {
+        let index = if joins { family.join(parent, child.clone(), run, &unwanted) } else { None };
+        if joins && index.is_none() {
             return;
         }
         run.display().forward(Forward::new(display, child));
@@ -52,8 +52,8 @@ impl<'a> Reunion<'a> {
                 }
                 run.ended().await;
             }
-            if let Some((parent, place)) = parent.upgrade().zip(place) {
-                parent.child_registry().left(&parent, place, run.status());
+            if let Some((parent, index)) = parent.upgrade().zip(index) {
+                parent.child_registry().left(&parent, index, run.status());
             }
         };
         Handle::current().spawn(watched);

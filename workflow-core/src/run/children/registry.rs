@@ -36,18 +36,19 @@ struct State {
     /// Whether the run has ended. Then no child joins.
     closed: bool,
     /// Whether the run was detached. An awaited child that joins later is detached at once.
-    left: bool,
+    detached: bool,
     /// Whether observers have seen the run's end. They see nothing of its children after that.
-    over: bool,
+    end_observed: bool,
 }
 
+/// A child and its state. Reports of awaited children are part of the parent's report.
 #[derive(Debug)]
 struct Member {
     child: ChildRun,
     joined: SystemTime,
     /// `None` for an independent child that has ended: its report is not part of the parent's.
     run: Option<Arc<RunShared>>,
-    unwanted: Arc<DropSignal>,
+    drop_signal: Arc<DropSignal>,
     /// The child's final status; `None` while it is open.
     ended: Option<RunStatus>,
 }
@@ -88,7 +89,7 @@ impl ChildRegistry {
         parent: &RunShared,
         child: ChildRun,
         run: &Arc<RunShared>,
-        unwanted: &Arc<DropSignal>,
+        drop_signal: &Arc<DropSignal>,
     ) -> Option<usize> {
         let mut state = self.lock();
         if state.closed {
@@ -96,26 +97,26 @@ impl ChildRegistry {
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
         let joins = run;
-        let (run, unwanted, place) = (Some(Arc::clone(run)), Arc::clone(unwanted), state.members.len());
+        let (run, drop_signal, index) = (Some(Arc::clone(run)), Arc::clone(drop_signal), state.members.len());
         // A child of the journal takes its old index.
         let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
-        let place = known.unwrap_or(place);
+        let index = known.unwrap_or(index);
         if child.awaited {
-            state.awaited.insert((child.execution, place));
+            state.awaited.insert((child.execution, index));
         }
         let awaited = child.awaited;
-        let member = Member { child, joined: parent.common.clock.now(), run, unwanted, ended: None };
-        match state.members.get_mut(place) {
+        let member = Member { child, joined: parent.common.clock.now(), run, drop_signal, ended: None };
+        match state.members.get_mut(index) {
             Some(known) => *known = member,
             None => state.members.push(member),
         }
-        let joins_left = state.left && awaited;
+        let joins_left = state.detached && awaited;
         // After the lock, because a woken child may end at once.
         drop(state);
         if joins_left {
             joins.signal_detach();
         }
-        Some(place)
+        Some(index)
     }
 
     /// Whether the run has joined.
@@ -126,7 +127,7 @@ impl ChildRegistry {
     /// Adds a child from the run's journal, without a run.
     pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime) {
         let mut state = self.lock();
-        state.members.push(Member { child, joined, run: None, unwanted: Arc::default(), ended: None });
+        state.members.push(Member { child, joined, run: None, drop_signal: Arc::default(), ended: None });
         state.recorded = state.members.len();
     }
 
@@ -136,16 +137,16 @@ impl ChildRegistry {
     }
 
     /// Notes that a child has ended.
-    pub(super) fn left(&self, parent: &RunShared, place: usize, status: RunStatus) {
+    pub(super) fn left(&self, parent: &RunShared, index: usize, status: RunStatus) {
         // Dropped after the lock, because it may be the last handle on the child.
         let _run;
         let mut state = self.lock();
-        let State { members, awaited, over, .. } = &mut *state;
-        let Some(member) = members.get_mut(place) else { return };
+        let State { members, awaited, end_observed, .. } = &mut *state;
+        let Some(member) = members.get_mut(index) else { return };
         member.ended = Some(status);
-        awaited.remove(&(member.child.execution, place));
+        awaited.remove(&(member.child.execution, index));
         _run = if member.child.awaited { None } else { member.run.take() };
-        if !*over {
+        if !*end_observed {
             parent.tell(|| Observed::ChildEnded { child: member.child.clone(), status });
         }
         drop(state);
@@ -154,7 +155,7 @@ impl ChildRegistry {
     /// Detaches the awaited children, because the run is detached.
     pub(crate) fn leave(&self) {
         let mut state = self.lock();
-        state.left = true;
+        state.detached = true;
         let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
         let left: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
         // After the lock, because a woken child may end at once.
@@ -175,16 +176,16 @@ impl ChildRegistry {
             let run = member.run.clone()?;
             let names = run.parent().filter(|_| cancelled && !left);
             let why = names.map(|names| names.why_unwanted(member.child.awaited));
-            Some((run, Arc::clone(&member.unwanted), why))
+            Some((run, Arc::clone(&member.drop_signal), why))
         });
         let ending: Vec<_> = ending.collect();
         // After the lock, because a woken child may end at once.
         drop(state);
-        let told = ending.into_iter().map(|(run, unwanted, why)| {
+        let told = ending.into_iter().map(|(run, drop_signal, why)| {
             if left {
                 run.signal_detach();
             }
-            unwanted.tell();
+            drop_signal.tell();
             // A detached child reads the drop signal too, and ignores it.
             if let Some(why) = why {
                 run.note_cancel(&why);
@@ -197,13 +198,13 @@ impl ChildRegistry {
     /// The open children that an execution waits for.
     pub(crate) fn awaited_by(&self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
         let state = self.lock();
-        let places = state.awaited.range((execution, 0)..=(execution, usize::MAX));
-        places.filter_map(|(_, place)| state.members[*place].run.clone()).collect()
+        let indexes = state.awaited.range((execution, 0)..=(execution, usize::MAX));
+        indexes.filter_map(|(_, index)| state.members[*index].run.clone()).collect()
     }
 
     /// Called before observers see the run's end.
     pub(crate) fn over(&self) {
-        self.lock().over = true;
+        self.lock().end_observed = true;
     }
 
     /// The children that joined since the last call, with the times.

@@ -137,7 +137,7 @@ impl RecordedEvent {
     /// The value as JSON.
     ///
     /// # Errors
-    /// What the type's own `Serialize` reports.
+    /// The error of the type's own `Serialize`.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         match &self.0 {
             Payload::Value(event) => event.to_json(),

@@ -152,7 +152,7 @@ async fn an_ended_run_is_not_read_with_a_contradicting_table() {
     let refused = engine.attach::<grows::first::Shop>("r").await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "run `r` cannot go on with the workflow as it is now: what its journal tells of has changed\n\
+        "run `r` cannot be resumed with the workflow as it is now: what its journal tells of has changed\n\
          - step `count` is gone\n\
          - event `Item` is gone"
     );

@@ -26,7 +26,7 @@ fn has_failed(journal: &[Record]) -> bool {
 fn names(error: &RunError, engine: &Engine) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
-        if error.to_string().contains(&format!("goes on in engine `{}`", engine.id())) {
+        if error.to_string().contains(&format!("is driven by engine `{}`", engine.id())) {
             return true;
         }
         cause = error.source();

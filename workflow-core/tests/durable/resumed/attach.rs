@@ -506,14 +506,14 @@ async fn a_workflow_that_contradicts_the_journal_is_refused_and_the_run_stays_un
     let engine = Engine::builder().workflow(renamed::Shop).store(store.clone()).build().unwrap();
     assert_eq!(
         engine.attach::<renamed::Shop>("r").await.unwrap_err().to_string(),
-        "run `r` cannot go on with the workflow as it is now: what its journal tells of has changed\n\
+        "run `r` cannot be resumed with the workflow as it is now: what its journal tells of has changed\n\
          - step `begin` is gone"
     );
     let engine = Engine::builder().workflow(narrower::Shop).store(store.clone()).build().unwrap();
     let error = engine.attach::<narrower::Shop>("r").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "run `r` cannot go on with the workflow as it is now: what its journal tells of has changed\n\
+        "run `r` cannot be resumed with the workflow as it is now: what its journal tells of has changed\n\
          - step `begin` takes `Note` as well now"
     );
     assert!(engine.running().is_empty());

@@ -163,7 +163,7 @@ async fn start<W: Workflow>(engine: &Engine, number: u32) -> RunHandle<W> {
 fn assert_unwanted(error: &StoreError) {
     let StoreError::Unserialisable { source } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref(), Some(&Refusal::Unwanted));
-    assert_eq!(error.to_string(), "the store refuses what it was given: nobody wants that");
+    assert_eq!(error.to_string(), "the store refuses the write: nobody wants that");
 }
 
 /// Reads the journal without the workflow, and returns the run.
@@ -328,7 +328,7 @@ async fn a_batch_that_the_store_refuses_fails_its_execution_with_the_stores_reas
         ExecutionOutcome::Failed { error, .. } => Some(error.clone()),
         _ => None,
     });
-    assert_eq!(failed.as_deref(), Some("the store refuses what it was given: nobody wants that"));
+    assert_eq!(failed.as_deref(), Some("the store refuses the write: nobody wants that"));
     // Refused with the others, then alone, and never tried again.
     let refused = store.writes().iter().filter(|write| !write.is_taken).count();
     assert_eq!(refused, 2, "{:?}", store.writes());
@@ -652,7 +652,7 @@ async fn a_run_whose_end_the_store_refuses_continues_with_all_executions_in_flig
     until(async || store.writes().iter().any(|write| !write.is_taken)).await;
     slow.add_permits(2);
     let Finished(text) = run.outcome().await.unwrap();
-    assert_eq!(text, "the store refuses what it was given: nobody wants that 1111");
+    assert_eq!(text, "the store refuses the write: nobody wants that 1111");
     assert_eq!(counts.map(|count| count.load(Ordering::SeqCst)), [1, 1, 3], "nothing was begun twice");
     let report = run.report().await.unwrap();
     assert!(report.violations.is_empty() && report.quality == Quality::Degraded, "{report}");

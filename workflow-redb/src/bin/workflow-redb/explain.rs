@@ -22,7 +22,7 @@ impl Explain {
             return Ok(writeln!(output.to)?);
         }
         let (bold, end) = if output.colour { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-        // What errors and names hold is shown, and does nothing to the terminal.
+        // Control characters in errors and names are shown as text, so they cannot affect the terminal.
         for (place, line) in explanation.to_string().lines().enumerate() {
             let (bold, end) = if place == 0 { (bold, end) } else { ("", "") };
             writeln!(output.to, "{bold}{}{end}", plain(line))?;
@@ -31,7 +31,7 @@ impl Explain {
     }
 }
 
-/// A run as its journal tells of it.
+/// A run, read from its journal.
 pub(crate) fn recorded(file: &StoreFile, id: &str) -> Result<RecordedRun, Problem> {
     let run = RunId::from(id);
     if file.run(&run)?.is_none() {

@@ -16,7 +16,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    /// It is JSON whether it is asked for or not.
+    /// The output is JSON with and without the option.
     pub(crate) fn run(&self, file: &StoreFile, output: &mut Output<'_>) -> Result<(), Problem> {
         let run = RunId::from(self.run.as_str());
         if file.run(&run)?.is_none() {
@@ -29,7 +29,7 @@ impl Export {
     }
 }
 
-/// Does something with every record of a run, in their order.
+/// Passes every record of a run to `work`, in order.
 pub(crate) fn each_record(
     file: &StoreFile,
     run: &RunId,

@@ -67,7 +67,7 @@ fn row(stored: &StoredRun) -> [String; 6] {
     ]
 }
 
-/// What a waiting run waits for, and until when.
+/// The events, replies or timers that a waiting run waits for.
 fn waits_for(run: &RunSummary) -> String {
     let Some(waits_for) = &run.waits_for else { return String::new() };
     let until = waits_for.until.map(|until| format!(" at {}", utc(until))).unwrap_or_default();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_run_waits_for_is_said_with_its_date() {
+    fn a_waiting_run_is_listed_with_its_reasons_and_date() {
         let run = RunSummary::running("Orders", SystemTime::UNIX_EPOCH);
         assert_eq!(waits_for(&run), "");
         let mut waiting = WaitingFor::default();

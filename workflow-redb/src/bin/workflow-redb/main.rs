@@ -1,4 +1,4 @@
-//! Shows what is in a store's file, and never changes it. What is shown of what is in the files beside this one.
+//! Shows the contents of a store's file, and never changes it. The other files of this folder have a command each.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ enum Command {
     Check,
 }
 
-/// Something that keeps a command from doing its work.
+/// An error that ends a command.
 type Problem = Box<dyn std::error::Error>;
 
 /// Where a command prints, and how.
@@ -87,12 +87,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the command, and exits with 2.
+/// Reports a wrong command, and exits with 2.
 fn usage(kind: ErrorKind, text: &str) -> ! {
     Arguments::command().error(kind, text).exit()
 }
 
-/// Says whether what was looked at is sound.
+/// Runs the command. Returns `false` if a check found problems.
 fn run(command: &Command, file: StoreFile, output: &mut Output<'_>) -> Result<bool, Problem> {
     match command {
         Command::List(list) => list.run(&file, output).map(|()| true),
@@ -104,14 +104,14 @@ fn run(command: &Command, file: StoreFile, output: &mut Output<'_>) -> Result<bo
     }
 }
 
-/// Whoever read what is printed has read enough.
+/// Whether the reader of the output has closed it.
 fn is_closed_pipe(problem: &(dyn std::error::Error + 'static)) -> bool {
     let io = problem.downcast_ref::<io::Error>().map(io::Error::kind);
     let json = problem.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
     io.or(json) == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Says what is wrong, and what led to it.
+/// Prints an error and its sources.
 fn report(problem: &dyn std::error::Error, json: bool) {
     let mut text = problem.to_string();
     let mut cause = problem.source();
@@ -121,7 +121,7 @@ fn report(problem: &dyn std::error::Error, json: bool) {
         cause = source.source();
     }
     let text = if json { serde_json::json!({ "error": text }).to_string() } else { table::plain(&text) };
-    // If nobody hears it, the exit code says it.
+    // If printing fails too, the exit code reports the error.
     drop(writeln!(io::stderr(), "{}{text}", if json { "" } else { "error: " }));
 }
 

@@ -45,7 +45,7 @@ impl Show {
 
     fn row(&self, position: Position, record: &Record) -> Result<[String; 4], Problem> {
         let (kind, mut fields) = parts(serde_json::to_value(record)?);
-        // A table is long: its fingerprint tells whether it is another.
+        // A table is long, and its fingerprint identifies it.
         if let Some(fingerprint) = fields.get("table").and_then(|table| table.get("fingerprint")).cloned()
             && !self.full
         {

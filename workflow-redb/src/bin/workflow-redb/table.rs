@@ -1,8 +1,8 @@
-//! Tables for people: columns as wide as they have to be, and text that cannot do anything to a terminal.
+//! Tables for people: columns of the needed width, with text that cannot affect a terminal.
 
 use std::io::{self, Write};
 
-/// Text without what a terminal would obey.
+/// Replaces characters that a terminal would interpret.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
@@ -20,7 +20,7 @@ fn is_invisible(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Text cut off after so many characters.
+/// Text, cut after so many characters.
 pub(crate) fn short(text: &str, length: usize) -> String {
     match text.char_indices().nth(length) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -28,7 +28,7 @@ pub(crate) fn short(text: &str, length: usize) -> String {
     }
 }
 
-/// Rows under headings. The last column is not filled up.
+/// Rows with headings. The last column is not padded.
 pub(crate) struct Table<const N: usize> {
     headings: [&'static str; N],
     rows: Vec<[String; N]>,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("a\x1b[31m\n日本"), "a\\u{1b}[31m\\n日本");
     }
 

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// A time to the second: `2023-11-14 22:13:20`. What is before 1970 is that.
+/// A time to the second: `2023-11-14 22:13:20`. A time before 1970 is shown as 1970.
 pub(crate) fn utc(time: SystemTime) -> String {
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let (days, within) = (seconds / DAY, seconds % DAY);
@@ -13,7 +13,7 @@ pub(crate) fn utc(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
-/// The date so many days after 1970-01-01. Years are counted from March, so that a leap day is the last.
+/// The date so many days after 1970-01-01. Years begin in March here, so that a leap day is the last day.
 fn date(days: u64) -> (u64, u64, u64) {
     let since_year_0 = days + 719_468;
     let (era, within) = (since_year_0 / 146_097, since_year_0 % 146_097);

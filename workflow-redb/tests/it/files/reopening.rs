@@ -176,3 +176,17 @@ async fn a_store_is_opened_at_once_when_an_engine_of_one_thread_was_shut_down() 
 async fn a_store_is_opened_at_once_when_an_engine_of_several_threads_was_shut_down() {
     after_shut_down().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_store_is_opened_at_once_when_an_engine_with_a_lease_was_shut_down_during_an_unpolled_start() {
+    let place = Place::new();
+    for time in 0..engines() {
+        let store = reopened(&place, time);
+        let engine = Engine::builder().workflow(Waits).store(store).lease(Duration::from_secs(30));
+        let engine = engine.build().unwrap();
+        let mut starts = Box::pin(engine.start::<Waits>(Begin));
+        drop(poll_immediate(&mut starts).await);
+        engine.shut_down(Duration::from_mins(5)).await;
+        drop(starts);
+    }
+}
