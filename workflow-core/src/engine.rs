@@ -31,7 +31,7 @@ use crate::run::{EngineParts, ReplayFailures, RunOptions, Start, UnhostedWorkflo
 use crate::workflow::Workflow;
 
 mod alone;
-mod beginning;
+mod first_record;
 mod builder;
 mod children;
 mod claim;
@@ -40,8 +40,8 @@ mod contexts;
 mod ending;
 #[cfg(test)]
 pub(crate) mod fixtures;
-mod found;
-mod guarded;
+mod find_child;
+mod guarded_store;
 mod hand_over;
 mod hosts;
 mod journals;
@@ -49,7 +49,7 @@ mod load;
 mod locks;
 mod orphans;
 mod owner;
-mod registered;
+mod registration;
 mod registry;
 mod reminders;
 mod removal;
@@ -67,12 +67,12 @@ pub use start::Starting;
 pub use when_full::WhenFull;
 
 #[cfg(test)]
-pub(crate) use guarded::Guarded;
+pub(crate) use guarded_store::GuardedStore;
 
 use claim::IncompatibleOrphans;
 use concurrency::Concurrency;
 use contexts::ContextScopes;
-use ending::{Ending, or_never};
+use ending::{Ending, sleep_or_pend};
 use hosts::Hosts;
 use journals::Journals;
 use registry::RunRegistry;
@@ -113,7 +113,7 @@ pub struct Engine {
 }
 
 /// The parts of an engine, with the methods that need several of them. Each driven run keeps it alive through
-/// [`Registered`](registered::Registered).
+/// [`Registered`](registration::Registered).
 struct Inner {
     id: EngineId,
     hosts: Hosts,
@@ -125,7 +125,7 @@ struct Inner {
     runs: RunRegistry,
     reminders: Reminders,
     ending: Ending,
-    unfit: IncompatibleOrphans,
+    incompatible: IncompatibleOrphans,
 }
 
 impl Engine {
@@ -238,7 +238,7 @@ impl Engine {
     pub async fn shut_down(&self, at_most: Duration) {
         self.inner.ending.begin();
         let reason = "the engine is shutting down".into();
-        self.inner.wind_up(at_most, self.inner.cancel_all(&reason)).await;
+        self.inner.end_all(at_most, self.inner.cancel_all(&reason)).await;
     }
 
     /// Does not compile if no step of `W` takes the event. An argument, because callers cannot name the event's type.
@@ -265,7 +265,7 @@ impl Engine {
 
 impl Inner {
     /// Ends all runs by `end_all`, and waits until no task is left. The wait for the store is bounded.
-    async fn wind_up(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
+    async fn end_all(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
         let ending = &self.ending;
         let mut ended = pin!(async {
             end_all.await;
@@ -277,7 +277,7 @@ impl Inner {
         let over = async {
             // Only a store may fail to answer. Without one, no clock is needed.
             if self.journals.are_kept() {
-                or_never(self.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await;
+                sleep_or_pend(self.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await;
             } else {
                 pending::<()>().await;
             }

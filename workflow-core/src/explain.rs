@@ -7,7 +7,7 @@
 //!  log, trace ───┼─▶ Source: facts indexed by step, event, scope and moment
 //!  decisions ────┘      │
 //!                       ├─ past      each decision ─▶ WhyRan or WhyNot
-//!                       ├─ missing   each step that never ran ─▶ Unmet: inputs, producers, why not
+//!                       ├─ missing   each step that never ran ─▶ MissingProducer: inputs, producers, why not
 //!                       └─ stall     the part that a stalled run's owner needs, causes in order
 //! ```
 //!
@@ -37,7 +37,7 @@ mod text;
 
 pub(crate) use runaway::Runaway;
 
-pub use stall::{IdleStep, Refusals, StallReport, TurnedDown};
+pub use stall::{IdleStep, PreconditionRefusals, Rejected, StallReport};
 
 /// Why each step of a run ran or did not run.
 ///
@@ -54,9 +54,9 @@ pub struct Explanation {
     /// One row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
     /// The stop events, with the reasons why the log has none of them. Empty for a completed run.
-    pub unmet_stops: Vec<Unmet>,
+    pub missing_stops: Vec<MissingProducer>,
     /// Events in the log, and replies to open requests, that no step takes. One row per type.
-    pub untaken: Vec<Untaken>,
+    pub unconsumed: Vec<Unconsumed>,
     /// The failed steps, in declaration order.
     pub failed: Vec<FailedStep>,
     /// The pending timers, in the order in which they fire.
@@ -94,7 +94,7 @@ pub struct Arrival {
 /// An event that no step takes, or a request whose reply no step takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Untaken {
+pub struct Unconsumed {
     /// [`InputKind::Reply`] for a request whose reply no step takes.
     pub kind: InputKind,
     /// The last event of the type.
@@ -113,7 +113,7 @@ pub struct StepExplanation {
     pub did_not_run: Vec<WhyNot>,
     /// The inputs that are missing now, if the step never ran. With only optional inputs, any one of them
     /// would do.
-    pub missing: Vec<Unmet>,
+    pub missing: Vec<MissingProducer>,
 }
 
 /// An event as explanations refer to it.
@@ -221,7 +221,7 @@ pub enum Reason {
         waits_for: WaitsFor,
     },
     /// The execution was dropped with its run or branch before it started.
-    NeverBegan {
+    NeverStarted {
         /// The id of the execution.
         execution: ExecutionId,
     },
@@ -247,7 +247,7 @@ pub struct MissingInput {
 /// A missing input, with its possible producers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Unmet {
+pub struct MissingProducer {
     /// The missing input, with its counts.
     #[serde(flatten)]
     pub input: MissingInput,
@@ -323,7 +323,7 @@ pub enum WhyNotProduced {
         seen: u64,
     },
     /// The event came after the branch that had the other inputs had ended. A gather joins both.
-    CameLate {
+    ArrivedLate {
         /// The event that came.
         event: Cited,
         /// The item of the branch.
@@ -406,7 +406,7 @@ pub enum WhyNotProduced {
         failed: u64,
     },
     /// Nothing: no step emits the event.
-    Nobody {
+    NoProducer {
         /// The type of the event.
         event: Arc<str>,
     },

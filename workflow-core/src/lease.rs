@@ -33,7 +33,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::id::EngineId;
 use crate::panics::{caught, caught_in, locked};
-use crate::patience::Patience;
+use crate::patience::StorePatience;
 use crate::store::{EventStore, StoreError};
 
 /// The shortest lease. Renewals come at a third of it.
@@ -213,7 +213,7 @@ impl Lease {
     }
 
     /// Gives the lease up for good. A lease whose end the store does not learn runs out by itself.
-    pub(crate) async fn give_up(&self, patience: &Patience) {
+    pub(crate) async fn give_up(&self, patience: &StorePatience) {
         if let Some(task) = self.stop() {
             // The task may hold the store until it has ended.
             drop(task.await);
@@ -245,9 +245,9 @@ impl Lease {
 }
 
 /// The engine's own handle on its lease. Dropping it gives the lease up.
-pub(crate) struct Leased(pub(crate) Arc<Lease>);
+pub(crate) struct LeaseOwner(pub(crate) Arc<Lease>);
 
-impl Drop for Leased {
+impl Drop for LeaseOwner {
     /// No run is left, so other engines may claim at once.
     fn drop(&mut self) {
         let lease = &self.0;
@@ -300,7 +300,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::engine::Guarded;
+    use crate::engine::GuardedStore;
     use crate::id::RunId;
     use crate::store::{Batch, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun};
 
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(lease.term(), Some(1), "one take");
         let other = EngineId::generate();
         assert_eq!(holders(&store, &other).await, [lease.engine().clone()]);
-        lease.give_up(&Patience::default()).await;
+        lease.give_up(&StorePatience::default()).await;
         assert_eq!((lease.term(), holders(&store, &other).await), (None, vec![]));
         assert!(lease.renew().await.unwrap().is_none(), "it is given up for good");
     }
@@ -383,13 +383,14 @@ mod tests {
             tokio::task::yield_now().await;
             assert_eq!(claims.load(Ordering::SeqCst), renewals);
         }
-        lease.give_up(&Patience::default()).await;
+        lease.give_up(&StorePatience::default()).await;
     }
 
     #[tokio::test]
     async fn a_lease_that_is_given_up_leaves_no_handle_on_a_store_that_never_answers() {
-        let (store, patience) = (Arc::new(Silent), Patience::default());
-        let guarded = Arc::new(Guarded::new(Arc::clone(&store) as Arc<dyn EventStore>, patience.clone()));
+        let (store, patience) = (Arc::new(Silent), StorePatience::default());
+        let guarded =
+            Arc::new(GuardedStore::new(Arc::clone(&store) as Arc<dyn EventStore>, patience.clone()));
         let lease = Arc::new(Lease::new(EngineId::generate(), guarded, DURATION));
         let mut asks = pin!(lease.renew());
         assert!(futures::poll!(asks.as_mut()).is_pending());
@@ -405,7 +406,7 @@ mod tests {
     #[tokio::test]
     async fn a_lease_ends_with_the_engine() {
         let store = Arc::new(MemoryStore::default());
-        let leased = Leased(lease_in(&store));
+        let leased = LeaseOwner(lease_in(&store));
         assert!(leased.0.renew().await.unwrap().is_some());
         let other = EngineId::generate();
         assert_eq!(holders(&store, &other).await.len(), 1);

@@ -137,8 +137,9 @@ pub use event::{
     Roles, SetMember, StartEvent, StopEvent, Upgrade,
 };
 pub use explain::{
-    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
-    StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
+    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, MissingProducer,
+    PreconditionRefusals, Reason, Rejected, StallReport, StepExplanation, Unconsumed, WhyNot, WhyNotProduced,
+    WhyRan,
 };
 pub use failure::StepFailed;
 pub use id::{ChildRun, EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq, ThreadId, TimerId};

@@ -10,9 +10,9 @@ use crate::store::StoreError;
 
 /// How long an engine waits for its stores: until it gives up. Clones end at the same moment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Patience(CancellationToken);
+pub(crate) struct StorePatience(CancellationToken);
 
-impl Patience {
+impl StorePatience {
     /// Every call that waits gets an error from now on.
     pub(crate) fn end(&self) {
         self.0.cancel();
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_store_ends_when_the_engine_gives_up() {
-        let patience = Patience::default();
+        let patience = StorePatience::default();
         let mut waits = pin!(patience.wait(pending::<()>()));
         assert!(waits.as_mut().now_or_never().is_none());
         patience.end();

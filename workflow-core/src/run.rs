@@ -83,7 +83,7 @@ pub use options::RunOptions;
 pub use recorded::RecordedRun;
 
 pub(crate) use check::ReplayFailures;
-pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reunion, Spawned};
+pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned};
 pub(crate) use contexts::{Contexts, PrivateThread};
 pub(crate) use drive::{Run, RunLimits};
 pub(crate) use engine_parts::EngineParts;
@@ -102,7 +102,7 @@ pub(crate) use shared::RunShared;
 pub(crate) use signals::Signals;
 pub(crate) use start::{Start, begun};
 pub(crate) use status_cell::StatusCell;
-pub(crate) use unload::{Held, Registration, UnloadedRun, end_unloaded};
+pub(crate) use unload::{Registration, RunLockGuard, UnloadedRun, end_unloaded};
 
 /// The first event of a run that is about to start, and the channel that answers its sender.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use serde_json::{Value, from_slice};
 use workflow_core::{Position, Record, RunId, RunStatus, RunSummary};
 
 use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
-use crate::recent::{self, Walked};
-use crate::tables::{Unread, View};
+use crate::recent::{self, Finding};
+use crate::tables::{ReadError, View};
 
 /// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -195,9 +195,9 @@ fn keys(view: &View, report: &mut Report) -> Result<(), redb::Error> {
 fn recent_batches(view: &View, report: &mut Report) -> Result<(), redb::Error> {
     let mut forgotten = Vec::new();
     recent::walk(view, |walked| match walked {
-        Walked::BadKey(key) => report.add(bad_key("workflow.recent", key)),
-        Walked::BadBatch(number) => report.add(Problem::BadBatch { number }),
-        Walked::Forgotten(run) => forgotten.push(run),
+        Finding::BadKey(key) => report.add(bad_key("workflow.recent", key)),
+        Finding::BadBatch(number) => report.add(Problem::BadBatch { number }),
+        Finding::Forgotten(run) => forgotten.push(run),
     })?;
     for run in forgotten {
         // The check of the keys has reported a run with records.
@@ -226,7 +226,7 @@ impl Journal {
             journal.add(position, record, report);
             Ok::<_, Infallible>(ControlFlow::Continue(()))
         });
-        visited.map_err(Unread::of_redb)?;
+        visited.map_err(ReadError::of_redb)?;
         Ok(journal)
     }
 

@@ -14,7 +14,7 @@ use crate::error::{BadValue, WorkError};
 use crate::format::{CONTEXTS, beginning_with, context_key, context_prefix, parse_context_key};
 use crate::journal::PAGE_BYTES;
 use crate::store::RedbStore;
-use crate::tables::{Tables, Unread, View, bytes_at};
+use crate::tables::{ReadError, Tables, View, bytes_at};
 
 /// The depth up to which `serde_json` reads.
 const MAX_DEPTH: usize = 127;
@@ -24,7 +24,7 @@ type Stored = Option<Vec<u8>>;
 
 impl RedbStore {
     async fn context_bytes(&self, key: Vec<u8>) -> Result<Stored, ContextError> {
-        let read = move |view: &View| bytes_at(&view.contexts, &key).map_err(Unread::from);
+        let read = move |view: &View| bytes_at(&view.contexts, &key).map_err(ReadError::from);
         self.shared().read::<_, ContextError>(read).await
     }
 
@@ -90,7 +90,7 @@ pub(crate) fn list(
     scope: &ContextScope,
     after: Option<&str>,
     at_most: usize,
-) -> Result<Vec<(String, ContextValue)>, Unread<ContextError>> {
+) -> Result<Vec<(String, ContextValue)>, ReadError<ContextError>> {
     let keys = beginning_with(context_prefix(scope));
     let after = after.map(|after| context_key(scope, after));
     let start = after.as_deref().map_or(Bound::Included(&*keys.start), Bound::Excluded);
@@ -109,7 +109,7 @@ pub(crate) fn list(
             Ok(parsed) => page.push((name.to_owned(), parsed)),
             // The next page begins with it.
             Err(_) if !page.is_empty() => break,
-            Err(error) => return Err(Unread::Own(error)),
+            Err(error) => return Err(ReadError::Own(error)),
         }
         bytes += value.len();
         if page.len() >= at_most.max(1) || bytes >= PAGE_BYTES {
@@ -124,7 +124,7 @@ fn scopes(
     view: &View,
     after: Option<&ContextScope>,
     at_most: usize,
-) -> Result<Vec<ContextScope>, Unread<ContextError>> {
+) -> Result<Vec<ContextScope>, ReadError<ContextError>> {
     let mut start = after.map(|after| beginning_with(context_prefix(after)).end).unwrap_or_default();
     let mut page = Vec::new();
     while page.len() < at_most.max(1) {

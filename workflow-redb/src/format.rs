@@ -221,7 +221,7 @@ pub(crate) fn push_recent(batch: &mut Vec<u8>, record: &Record) -> serde_json::R
 }
 
 /// A write in the form of `workflow.recent`.
-pub(crate) struct RecentBatch<'a> {
+pub(crate) struct RecentWrite<'a> {
     /// The key of its first record.
     pub(crate) key: &'a [u8],
     pub(crate) run: &'a str,
@@ -229,7 +229,7 @@ pub(crate) struct RecentBatch<'a> {
     records: &'a [u8],
 }
 
-impl<'a> RecentBatch<'a> {
+impl<'a> RecentWrite<'a> {
     /// `None` if its run cannot be read.
     pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
         let (length, _) = bytes.split_first_chunk::<4>()?;
@@ -296,11 +296,11 @@ mod tests {
         let size = u32::try_from(json.len()).unwrap().to_be_bytes();
         let key = b"\0\0\0\x02ab\0\0\0\0\0\0\0\x07";
         assert_eq!(batch, [&key[..], &size, &json, &size, &json].concat());
-        let read = RecentBatch::from_bytes(&batch).unwrap();
+        let read = RecentWrite::from_bytes(&batch).unwrap();
         assert_eq!((read.key, read.run, read.position), (&key[..], "ab", Position(7)));
         assert_eq!(read.records().collect::<Vec<_>>(), [&json[..], &json]);
         assert!(read.is_whole() && !read.is_removal());
-        assert!(!RecentBatch::from_bytes(&batch[..batch.len() - 1]).unwrap().is_whole());
+        assert!(!RecentWrite::from_bytes(&batch[..batch.len() - 1]).unwrap().is_whole());
 
         let recent = [[0, 0, 0, 0, 0, 0, 0, 3], [0, 0, 0, 0, 0, 0, 1, 2]];
         let entry = RunEntry { end: Position(9), written: at, recent: &recent, summary: b"{}" };
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(parse_context_key(b"\x02\0\0\0\0"), None);
         assert!(RunEntry::from_bytes(&[0; 17]).is_none());
         assert!(RunEntry::from_bytes(&[1; 18]).is_none());
-        assert!(RecentBatch::from_bytes(b"\xff\xff\xff\xff").is_none());
+        assert!(RecentWrite::from_bytes(b"\xff\xff\xff\xff").is_none());
     }
 
     #[test]

@@ -10,13 +10,13 @@ use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreE
 use crate::error::Malformed;
 use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
 use crate::recent::{self, Ends};
-use crate::tables::{Tables, Unread, View, bytes_at};
+use crate::tables::{ReadError, Tables, View, bytes_at};
 
 /// A page of records, or of values, ends once it has this many bytes.
 pub(crate) const PAGE_BYTES: usize = 16 << 20;
 
 /// A serialised write.
-pub(crate) struct Written {
+pub(crate) struct SerialisedWrite {
     run: RunId,
     expected: Position,
     /// In the form of `workflow.recent`.
@@ -28,7 +28,7 @@ pub(crate) struct Written {
     pub(crate) bytes: usize,
 }
 
-impl Written {
+impl SerialisedWrite {
     /// Serialises a write.
     pub(crate) fn new(run: &RunId, expected: Position, batch: &Batch) -> Result<Self, StoreError> {
         let mut serialised = record_key(run.as_str(), expected);
@@ -134,7 +134,7 @@ pub(crate) fn read(
     run: &RunId,
     from: Position,
     at_most: usize,
-) -> Result<Vec<Record>, Unread<StoreError>> {
+) -> Result<Vec<Record>, ReadError<StoreError>> {
     let (mut records, mut bytes) = (Vec::new(), 0);
     recent::visit(view, run.as_str(), from, |position, record| {
         let expected = from.after(records.len());
@@ -151,7 +151,7 @@ pub(crate) fn read(
 }
 
 /// A page of runs. Open runs have an index, so that ended ones cost nothing.
-pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unread<StoreError>> {
+pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, ReadError<StoreError>> {
     let after = query.begins_after().map(|after| after.as_str().as_bytes());
     let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
     let table = if query.only_open() { &view.open } else { &view.runs };
@@ -182,7 +182,7 @@ pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, Unre
 }
 
 /// One run; `None` if there is no such run.
-pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, Unread<StoreError>> {
+pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, ReadError<StoreError>> {
     let key = run.as_str().as_bytes();
     let Some(entry) = view.runs.get(key)? else { return Ok(None) };
     Ok(stored_run(view, key, entry.value())?)

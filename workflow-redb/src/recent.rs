@@ -17,8 +17,8 @@ use std::ops::ControlFlow;
 use redb::{ReadableTable, ReadableTableMetadata as _, TableHandle as _};
 use workflow_core::{Position, RunId};
 
-use crate::format::{RECENT, RecentBatch, RunEntry, move_record_key, record_key, record_keys};
-use crate::tables::{Bytes, Tables, Unread, View, Writing, bytes_at};
+use crate::format::{RECENT, RecentWrite, RunEntry, move_record_key, record_key, record_keys};
+use crate::tables::{Bytes, ReadError, Tables, View, Writing, bytes_at};
 
 /// How many writes of one run may be recent.
 const MOST_OF_A_RUN: usize = 32;
@@ -121,12 +121,12 @@ fn named(
     number: [u8; 8],
 ) -> Result<Option<Vec<u8>>, redb::Error> {
     let batch = bytes_at(recent, &number)?;
-    Ok(batch.filter(|batch| RecentBatch::from_bytes(batch).is_some_and(|batch| batch.run == run)))
+    Ok(batch.filter(|batch| RecentWrite::from_bytes(batch).is_some_and(|batch| batch.run == run)))
 }
 
 /// Inserts the records of a write where the records of its run are.
 fn insert_records(records: &mut Writing<'_>, batch: &[u8]) -> Result<(), redb::Error> {
-    let Some(batch) = RecentBatch::from_bytes(batch) else { return Ok(()) };
+    let Some(batch) = RecentWrite::from_bytes(batch) else { return Ok(()) };
     let mut key = batch.key.to_vec();
     for (number, record) in batch.records().enumerate() {
         move_record_key(&mut key, batch.position.after(number));
@@ -153,7 +153,7 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
 
 /// Settles the writes of the oldest write's run, if the run's entry names that write.
 fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), redb::Error> {
-    let Some(run) = RecentBatch::from_bytes(batch).map(|batch| batch.run) else { return Ok(()) };
+    let Some(run) = RecentWrite::from_bytes(batch).map(|batch| batch.run) else { return Ok(()) };
     let Some(entry) = bytes_at(&tables.runs, run.as_bytes())? else { return Ok(()) };
     match RunEntry::from_bytes(&entry) {
         Some(entry) if entry.recent.iter().any(|recent| recent == number) => {
@@ -184,7 +184,7 @@ pub(crate) fn settle_copy(
 
 /// Copies records to keys that have none.
 fn insert_missing(records: &mut Writing<'_>, batches: &[Vec<u8>]) -> Result<(), redb::Error> {
-    for batch in batches.iter().filter_map(|batch| RecentBatch::from_bytes(batch)) {
+    for batch in batches.iter().filter_map(|batch| RecentWrite::from_bytes(batch)) {
         let mut key = batch.key.to_vec();
         for (number, record) in batch.records().enumerate() {
             move_record_key(&mut key, batch.position.after(number));
@@ -202,25 +202,25 @@ pub(crate) fn visit<E>(
     run: &str,
     from: Position,
     mut each: impl FnMut(Position, &[u8]) -> Result<ControlFlow<()>, E>,
-) -> Result<(), Unread<E>> {
+) -> Result<(), ReadError<E>> {
     let mut next = from;
     let keys = record_keys(run, from);
     for entry in view.records.range(&*keys.start..&*keys.end)? {
         let (key, record) = entry?;
         let Some(position) = position_in(key.value()) else { continue };
-        if each(position, record.value()).map_err(Unread::Own)?.is_break() {
+        if each(position, record.value()).map_err(ReadError::Own)?.is_break() {
             return Ok(());
         }
         next = position.after(1);
     }
     for batch in recent_of(view, run)? {
-        let Some(batch) = RecentBatch::from_bytes(&batch) else { continue };
+        let Some(batch) = RecentWrite::from_bytes(&batch) else { continue };
         for (number, record) in batch.records().enumerate() {
             let position = batch.position.after(number);
             if position < next {
                 continue;
             }
-            if each(position, record).map_err(Unread::Own)?.is_break() {
+            if each(position, record).map_err(ReadError::Own)?.is_break() {
                 return Ok(());
             }
             next = position.after(1);
@@ -249,7 +249,7 @@ impl Ends {
             Self { first, last, end: position.after(1) }
         });
         for batch in recent_of(view, run)? {
-            let Some(batch) = RecentBatch::from_bytes(&batch) else { continue };
+            let Some(batch) = RecentWrite::from_bytes(&batch) else { continue };
             for (number, record) in batch.records().enumerate() {
                 let (end, last) = (batch.position.after(number + 1), record.to_vec());
                 match &mut ends {
@@ -285,7 +285,7 @@ fn scan(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<
     let mut found = Vec::new();
     for entry in recent.range::<&[u8]>(..)? {
         let (_, bytes) = entry?;
-        let Some(batch) = RecentBatch::from_bytes(bytes.value()).filter(|batch| batch.run == run) else {
+        let Some(batch) = RecentWrite::from_bytes(bytes.value()).filter(|batch| batch.run == run) else {
             continue;
         };
         // Writes before it are of a removed run.
@@ -299,7 +299,7 @@ fn scan(recent: &impl ReadableTable<Bytes, Bytes>, run: &str) -> Result<Vec<Vec<
 }
 
 /// A finding of the walk over all recent writes.
-pub(crate) enum Walked<'a> {
+pub(crate) enum Finding<'a> {
     /// A key that is no number.
     BadKey(&'a [u8]),
     /// A write that cannot be read.
@@ -309,16 +309,16 @@ pub(crate) enum Walked<'a> {
 }
 
 /// Looks at all recent writes, for a check.
-pub(crate) fn walk(view: &View, mut tell: impl FnMut(Walked<'_>)) -> Result<(), redb::Error> {
+pub(crate) fn walk(view: &View, mut tell: impl FnMut(Finding<'_>)) -> Result<(), redb::Error> {
     let mut forgotten = BTreeSet::new();
     for entry in view.recent.range::<&[u8]>(..)? {
         let (key, bytes) = entry?;
         let Ok(number) = key.value().try_into().map(u64::from_be_bytes) else {
-            tell(Walked::BadKey(key.value()));
+            tell(Finding::BadKey(key.value()));
             continue;
         };
-        let Some(batch) = RecentBatch::from_bytes(bytes.value()).filter(RecentBatch::is_whole) else {
-            tell(Walked::BadBatch(number));
+        let Some(batch) = RecentWrite::from_bytes(bytes.value()).filter(RecentWrite::is_whole) else {
+            tell(Finding::BadBatch(number));
             continue;
         };
         if batch.is_removal() {
@@ -328,7 +328,7 @@ pub(crate) fn walk(view: &View, mut tell: impl FnMut(Walked<'_>)) -> Result<(), 
         }
     }
     for run in forgotten {
-        tell(Walked::Forgotten(run.into()));
+        tell(Finding::Forgotten(run.into()));
     }
     Ok(())
 }

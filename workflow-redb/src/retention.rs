@@ -14,7 +14,7 @@ const AT_ONCE: usize = 64;
 
 /// Removes the runs that no rule retains, with their contexts. Returns how many.
 pub(crate) async fn retain(shared: Arc<Shared>, kept: Retention) -> Result<u64, StoreError> {
-    let read = move |view: &View| all_runs(view).map_err(crate::tables::Unread::<StoreError>::from);
+    let read = move |view: &View| all_runs(view).map_err(crate::tables::ReadError::<StoreError>::from);
     let mut chosen = kept.choose(Arc::clone(&shared).read(read).await?);
     let mut removed = 0;
     while !chosen.is_empty() {

@@ -11,7 +11,7 @@ use crate::closing::Release;
 use crate::error::WorkError;
 use crate::opened::Opened;
 use crate::queue::Queue;
-use crate::tables::{Unread, View};
+use crate::tables::{ReadError, View};
 
 pub(crate) struct Shared {
     pub(crate) path: Arc<Path>,
@@ -40,7 +40,7 @@ impl Shared {
     /// Reads the current state of the file, on a thread that may block.
     pub(crate) async fn read<T, E>(
         self: Arc<Self>,
-        work: impl FnOnce(&View) -> Result<T, Unread<E>> + Send + 'static,
+        work: impl FnOnce(&View) -> Result<T, ReadError<E>> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
@@ -59,7 +59,7 @@ impl Shared {
     /// Reads the current state of the file, on this thread. A panic is an error.
     pub(crate) fn read_here<T, E: From<WorkError>>(
         &self,
-        work: impl FnOnce(&View) -> Result<T, Unread<E>>,
+        work: impl FnOnce(&View) -> Result<T, ReadError<E>>,
     ) -> Result<T, E> {
         let state = self.state();
         let database = state.database(self)?;

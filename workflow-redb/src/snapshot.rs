@@ -12,7 +12,7 @@ use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
 use crate::recent;
 use crate::shared::Shared;
 use crate::store::RedbStore;
-use crate::tables::{Reading, Unread, View};
+use crate::tables::{ReadError, Reading, View};
 
 /// How many bytes of the copy stay in memory while it is written.
 const CACHE: usize = 16 << 20;
@@ -43,7 +43,7 @@ impl RedbStore {
     /// of [`WorkError`].
     pub async fn snapshot(&self, to: impl Into<PathBuf>) -> Result<(), WorkError> {
         let (to, shared) = (to.into(), self.shared());
-        let work = move |view: &View| write(view, &to, &shared).map_err(Unread::Own);
+        let work = move |view: &View| write(view, &to, &shared).map_err(ReadError::Own);
         self.shared().read(work).await
     }
 }

@@ -16,11 +16,11 @@ use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Report};
 use crate::closing;
 use crate::error::{OpenError, WorkError, of_journal};
-use crate::journal::{self, Written};
+use crate::journal::{self, SerialisedWrite};
 use crate::queue::Task;
 use crate::retention;
 use crate::shared::Shared;
-use crate::tables::{Tables, Unread};
+use crate::tables::{ReadError, Tables};
 
 /// Journals and contexts in one file.
 ///
@@ -158,13 +158,13 @@ impl RedbStore {
     /// # Errors
     /// See [`WorkError`]. Problems of the contents are in the report, and are no error.
     pub async fn check(&self) -> Result<Report, WorkError> {
-        self.shared().read(|view| check::tables(view).map_err(Unread::<WorkError>::from)).await
+        self.shared().read(|view| check::tables(view).map_err(ReadError::<WorkError>::from)).await
     }
 }
 
 impl EventStore for RedbStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
-        let written = match Written::new(run, expected, &batch) {
+        let written = match SerialisedWrite::new(run, expected, &batch) {
             Ok(written) => written,
             Err(error) => return StoreFuture::ready(Err(error)),
         };

@@ -13,7 +13,7 @@ use crate::error::{OpenError, WorkError, of_journal};
 use crate::file;
 use crate::journal;
 use crate::opened::Opened;
-use crate::tables::{Unread, View};
+use crate::tables::{ReadError, View};
 
 /// A store's file, opened for reading. Its calls block.
 ///
@@ -84,7 +84,7 @@ impl StoreFile {
         if let Some(damage) = self.damage()? {
             return Ok(Report { problems: vec![damage], ..Report::default() });
         }
-        self.read_with(|view| check::tables(view).map_err(Unread::<WorkError>::from))
+        self.read_with(|view| check::tables(view).map_err(ReadError::<WorkError>::from))
     }
 
     /// The damage of the file's pages, if redb finds any.
@@ -104,7 +104,7 @@ impl StoreFile {
 
     fn read_with<T, E: From<WorkError>>(
         &self,
-        work: impl FnOnce(&View) -> Result<T, Unread<E>>,
+        work: impl FnOnce(&View) -> Result<T, ReadError<E>>,
     ) -> Result<T, E> {
         let work = || work(&View::new(&self.database)?);
         // redb may panic if another program has changed the file.

@@ -106,18 +106,18 @@ pub(crate) fn bytes_at(
 }
 
 /// The error of a reading call, without the file's name: its own error, or one of redb.
-pub(crate) enum Unread<E> {
+pub(crate) enum ReadError<E> {
     Redb(redb::Error),
     Own(E),
 }
 
-impl<E, R: Into<redb::Error>> From<R> for Unread<E> {
+impl<E, R: Into<redb::Error>> From<R> for ReadError<E> {
     fn from(error: R) -> Self {
         Self::Redb(error.into())
     }
 }
 
-impl<E: From<WorkError>> Unread<E> {
+impl<E: From<WorkError>> ReadError<E> {
     pub(crate) fn named(self, path: &std::sync::Arc<std::path::Path>) -> E {
         match self {
             Self::Redb(error) => WorkError::redb(path, error).into(),
@@ -126,7 +126,7 @@ impl<E: From<WorkError>> Unread<E> {
     }
 }
 
-impl Unread<Infallible> {
+impl ReadError<Infallible> {
     /// The error of a call without errors of its own.
     pub(crate) fn of_redb(self) -> redb::Error {
         match self {

@@ -16,7 +16,7 @@ use super::claim::IncompatibleOrphans;
 use super::concurrency::Concurrency;
 use super::contexts::ContextScopes;
 use super::ending::Ending;
-use super::guarded::Guarded;
+use super::guarded_store::GuardedStore;
 use super::hosts::Hosts;
 use super::journals::Journals;
 use super::registry::RunRegistry;
@@ -27,11 +27,11 @@ use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
 use crate::error::ErrorClass;
 use crate::id::EngineId;
-use crate::lease::{Lease, Leased, SHORTEST};
+use crate::lease::{Lease, LeaseOwner, SHORTEST};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::outcome::{BuildError, BuildProblem};
-use crate::patience::Patience;
+use crate::patience::StorePatience;
 use crate::retry::{RetryPolicy, Rules};
 use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, describe_metrics};
 use crate::store::EventStore;
@@ -426,7 +426,7 @@ impl EngineBuilder {
                 runs,
                 reminders: Reminders::default(),
                 ending,
-                unfit: IncompatibleOrphans::default(),
+                incompatible: IncompatibleOrphans::default(),
             }),
         })
     }
@@ -500,12 +500,12 @@ impl Durability {
     }
 
     /// The engine's journals and contexts, which wait for their stores until `patience` ends.
-    fn open(self, engine: &EngineId, patience: &Patience) -> (Journals, ContextScopes) {
+    fn open(self, engine: &EngineId, patience: &StorePatience) -> (Journals, ContextScopes) {
         let store = self
             .store
-            .map(|store| -> Arc<dyn EventStore> { Arc::new(Guarded::new(store, patience.clone())) });
+            .map(|store| -> Arc<dyn EventStore> { Arc::new(GuardedStore::new(store, patience.clone())) });
         let lease = store.as_ref().zip(self.lease).map(|(store, duration)| {
-            Leased(Arc::new(Lease::new(engine.clone(), Arc::clone(store), duration)))
+            LeaseOwner(Arc::new(Lease::new(engine.clone(), Arc::clone(store), duration)))
         });
         let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
         let contexts = ContextScopes::new(contexts, patience.clone(), store.is_some());

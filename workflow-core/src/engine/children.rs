@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Inner;
-use super::registered::Registered;
+use super::registration::Registered;
 use crate::id::{RunId, ThreadId};
 use crate::outcome::StartError;
 use crate::panics::Driven;
@@ -19,7 +19,7 @@ use crate::store::StoreError;
 use crate::table::EventIndex;
 
 /// A registered child before its task is spawned.
-pub(super) struct Born {
+pub(super) struct NewChild {
     pub(super) run: Box<Run>,
     pub(super) shared: Arc<RunShared>,
     pub(super) registered: Registered,
@@ -33,15 +33,15 @@ impl HostsRuns for Inner {
         self: Arc<Self>,
         mut start: Start,
         options: RunOptions,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> Result<Spawned, StartError> {
-        self.concurrency.check_depth(birth.depth)?;
+        self.concurrency.check_depth(link.depth)?;
         let (runtime, host, index) = self.child_host(&start)?;
         self.common.event_check().check(&mut start.event, 1)?;
         let layers = self.journals.layers(&host, &options);
-        let made = self.shared(&host, options, Some(birth))?;
-        let Born { run, shared, registered, _task } =
-            self.bear(host, made, |shared| self.journals.begin(shared, layers))?;
+        let made = self.shared(&host, options, Some(link))?;
+        let NewChild { run, shared, registered, _task } =
+            self.register_child(host, made, |shared| self.journals.begin(shared, layers))?;
         let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
         let start = Received { event: start.event, done };
         runtime.spawn(self.ending.track(Driven::new(run.drive(start, index, registered))));
@@ -53,15 +53,15 @@ impl HostsRuns for Inner {
         self: Arc<Self>,
         start: Start,
         options: RunOptions,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> BoxFuture<'static, Result<Spawned, StartError>> {
         Box::pin(async move {
             let Some(id) = options.id.clone().filter(|_| self.journals.are_kept()) else {
-                return self.start_child(start, options, birth);
+                return self.start_child(start, options, link);
             };
             let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
             let engine = Arc::clone(&self);
-            let found = async move { engine.found(&id, start, options, birth).await };
+            let found = async move { engine.find_or_start_child(&id, start, options, link).await };
             let found = runtime.spawn(self.ending.track(found));
             drop(self);
             // A task without a result was dropped with its runtime.
@@ -69,8 +69,8 @@ impl HostsRuns for Inner {
         })
     }
 
-    fn end_orphans(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.orphans().end_children_of(&parent).await })
+    fn cancel_orphans_of(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.orphans().cancel_children_of(&parent).await })
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {
@@ -109,24 +109,24 @@ impl Inner {
     }
 
     /// Registers a child with the engine and its parent, and makes its run.
-    pub(super) fn bear(
+    pub(super) fn register_child(
         self: &Arc<Self>,
         host: Arc<Host>,
         shared: RunShared,
         journal: impl FnOnce(&RunShared) -> Option<Journal>,
-    ) -> Result<Born, StartError> {
+    ) -> Result<NewChild, StartError> {
         let shared = Arc::new(shared);
-        let lent = shared.parent_link().and_then(|birth| birth.lent.clone());
+        let lent = shared.parent_link().and_then(|link| link.lent.clone());
         let places = self.concurrency.child_places(&shared.id, &host.table.name, lent);
         let registered = Registered::new(self, &shared)?;
         let task = self.ending.enter().ok_or(StartError::ShutDown)?;
-        if let Some(birth) = &shared.parent_link() {
-            let child = birth.child(shared.id.clone(), Arc::clone(&host.table.name));
-            birth.join(child, &shared)?;
+        if let Some(link) = &shared.parent_link() {
+            let child = link.child(shared.id.clone(), Arc::clone(&host.table.name));
+            link.join(child, &shared)?;
         }
         let journal = journal(&shared);
         let run =
             Run::new(Arc::clone(&shared), host, self.common.settings.limits, Some((places, None)), journal);
-        Ok(Born { run, shared, registered, _task: task })
+        Ok(NewChild { run, shared, registered, _task: task })
     }
 }

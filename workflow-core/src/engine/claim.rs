@@ -43,7 +43,7 @@ pub(super) struct Claim<'a, R> {
     runs: &'a RunRegistry,
     ending: &'a Ending,
     /// The engine's orphans that did not fit at the last search. Each search replaces them.
-    unfit: &'a IncompatibleOrphans,
+    incompatible: &'a IncompatibleOrphans,
     /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
     /// Grows with each listed run.
@@ -70,7 +70,7 @@ impl<R: Resumes> Claim<'_, R> {
             return None;
         }
         let SearchResult { awaited, incompatible, .. } = self.result;
-        *locked(&self.unfit.0) = incompatible;
+        *locked(&self.incompatible.0) = incompatible;
         Some(awaited)
     }
 
@@ -109,7 +109,7 @@ impl<R: Resumes> Claim<'_, R> {
         if !self.hosts.has(&run.run.workflow) {
             return false;
         }
-        if locked(&self.unfit.0).get(&run.id) == Some(&run.end) {
+        if locked(&self.incompatible.0).get(&run.id) == Some(&run.end) {
             self.result.incompatible.insert(run.id.clone(), run.end);
             return false;
         }
@@ -152,12 +152,12 @@ impl Inner {
             hosts: &self.hosts,
             runs: &self.runs,
             ending: &self.ending,
-            unfit: &self.unfit,
+            incompatible: &self.incompatible,
             resumes: self,
             result: SearchResult::default(),
         };
         if let Some(awaited) = claim.all().await {
-            self.orphans().end_among(awaited, self.journals.lease()).await;
+            self.orphans().cancel_among(awaited, self.journals.lease()).await;
         }
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         hosts: Hosts,
         runs: RunRegistry,
         ending: Ending,
-        unfit: IncompatibleOrphans,
+        incompatible: IncompatibleOrphans,
         resumer: Resumer,
     }
 
@@ -187,7 +187,7 @@ mod tests {
                 hosts: Hosts::new([greeter()].into_iter(), ConfigSet::default()),
                 runs: RunRegistry::new(ending.patience()),
                 ending,
-                unfit: IncompatibleOrphans::default(),
+                incompatible: IncompatibleOrphans::default(),
                 resumer: Resumer::default(),
             }
         }
@@ -199,7 +199,7 @@ mod tests {
                 hosts: &self.hosts,
                 runs: &self.runs,
                 ending: &self.ending,
-                unfit: &self.unfit,
+                incompatible: &self.incompatible,
                 resumes: &self.resumer,
                 result: SearchResult::default(),
             };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::context::{ContextError, ContextScope, ContextStore, PRIVATE_THREAD};
 use crate::id::{RunId, ThreadId};
 use crate::panics::caught_in;
-use crate::patience::Patience;
+use crate::patience::StorePatience;
 use crate::store::StoreError;
 
 /// How many scopes one call asks for.
@@ -15,13 +15,13 @@ const PAGE: usize = 1_024;
 /// An engine's store of contexts. A panic is an error, and so is an answer that is missing when the engine gives up.
 pub(super) struct ContextScopes {
     store: Arc<dyn ContextStore>,
-    patience: Patience,
+    patience: StorePatience,
     /// Whether journals outlive the process. Then another process can clear the contexts that this one leaves.
     outlive: bool,
 }
 
 impl ContextScopes {
-    pub(super) fn new(store: Arc<dyn ContextStore>, patience: Patience, outlive: bool) -> Self {
+    pub(super) fn new(store: Arc<dyn ContextStore>, patience: StorePatience, outlive: bool) -> Self {
         Self { store, patience, outlive }
     }
 

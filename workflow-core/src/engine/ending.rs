@@ -15,7 +15,7 @@ use tokio_util::task::task_tracker::{TaskTrackerToken, TrackedFuture};
 
 use crate::clock::EngineClock;
 use crate::panics::caught_in;
-use crate::patience::Patience;
+use crate::patience::StorePatience;
 
 /// The end of an engine.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Ending {
     begun: AtomicBool,
     /// Wakes tasks that wait for a permit, for a run's timer, or for another try.
     closing: CancellationToken,
-    patience: Patience,
+    patience: StorePatience,
     /// The engine's tasks. A task has dropped everything it held before it is counted out.
     tasks: TaskTracker,
 }
@@ -74,13 +74,13 @@ impl Ending {
     }
 
     /// The bound on waiting for the stores.
-    pub(super) fn patience(&self) -> Patience {
+    pub(super) fn patience(&self) -> StorePatience {
         self.patience.clone()
     }
 }
 
 /// Completes after this time, or never if the engine's clock panics.
-pub(super) async fn or_never(clock: EngineClock, time: Duration) {
+pub(super) async fn sleep_or_pend(clock: EngineClock, time: Duration) {
     if caught_in(async move { clock.sleep(time).await }).await.is_err() {
         std::future::pending::<()>().await;
     }

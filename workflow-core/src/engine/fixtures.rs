@@ -9,7 +9,7 @@ use super::journals::Journals;
 use super::load::{Loaded, Resumes};
 use crate::event::AnyEvent;
 use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq};
-use crate::lease::{Lease, Leased};
+use crate::lease::{Lease, LeaseOwner};
 use crate::outcome::ResumeError;
 use crate::prelude::*;
 use crate::run::{Host, RunShared, UnhostedWorkflow};
@@ -88,7 +88,7 @@ impl Written {
     pub(super) fn leased(&self, engine: &EngineId) -> Journals {
         let store = Arc::clone(&self.0) as Arc<dyn EventStore>;
         let lease = Lease::new(engine.clone(), Arc::clone(&store), Duration::from_mins(1));
-        Journals::new(Some(store), Some(Leased(Arc::new(lease))))
+        Journals::new(Some(store), Some(LeaseOwner(Arc::new(lease))))
     }
 
     /// Another engine takes a lease.
@@ -177,7 +177,7 @@ impl Resumes for Resumer {
         }
     }
 
-    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
+    async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.note(format!("end {run} of {parent}"));
         Ok(None)
     }

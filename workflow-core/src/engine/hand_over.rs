@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 
-use super::reminders::LOADED_AT_ONCE;
+use super::reminders::MAX_CONCURRENT_LOADS;
 use super::{Engine, Inner};
 use crate::id::RunId;
 use crate::outcome::RunError;
@@ -72,8 +72,9 @@ impl Engine {
         inner.ending.begin();
         inner.wake_driven();
         let runs = stream::iter(inner.runs.ids());
-        let left = runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { inner.leave(&run).await });
-        inner.wind_up(at_most, left).await;
+        let left =
+            runs.for_each_concurrent(MAX_CONCURRENT_LOADS, |run| async move { inner.leave(&run).await });
+        inner.end_all(at_most, left).await;
     }
 }
 

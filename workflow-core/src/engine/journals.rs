@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::config::ConfigType;
 use crate::id::RunId;
-use crate::lease::{Lease, Leased};
+use crate::lease::{Lease, LeaseOwner};
 use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{
     EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
@@ -20,11 +20,11 @@ const PAGE: usize = 8_192;
 /// The store of an engine, if it has one, and the engine's lease in it, if it takes leases.
 pub(super) struct Journals {
     store: Option<Arc<dyn EventStore>>,
-    lease: Option<Leased>,
+    lease: Option<LeaseOwner>,
 }
 
 impl Journals {
-    pub(super) fn new(store: Option<Arc<dyn EventStore>>, lease: Option<Leased>) -> Self {
+    pub(super) fn new(store: Option<Arc<dyn EventStore>>, lease: Option<LeaseOwner>) -> Self {
         Self { store, lease }
     }
 
@@ -34,7 +34,7 @@ impl Journals {
     }
 
     pub(super) fn lease(&self) -> Option<&Arc<Lease>> {
-        self.lease.as_ref().map(|Leased(lease)| lease)
+        self.lease.as_ref().map(|LeaseOwner(lease)| lease)
     }
 
     /// The store, or an error for an engine without one.
@@ -97,7 +97,7 @@ impl Journals {
             thread: run.thread().clone(),
             metadata: run.metadata().clone(),
             parent: run.parent().cloned(),
-            awaited: run.parent_link().is_some_and(|birth| birth.awaited),
+            awaited: run.parent_link().is_some_and(|link| link.awaited),
             private_thread: run.has_private_thread(),
             timeout: run.timeout,
             configs,

@@ -13,14 +13,14 @@
 use std::sync::Arc;
 
 use super::Inner;
-use super::beginning::Beginning;
+use super::first_record::Beginning;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
-use super::registered::Registered;
+use super::registration::Registered;
 use super::registry::Unloaded;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Reunion, Run, RunShared};
+use crate::run::{Host, Journal, Reattach, Run, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 /// The result of loading a run.
@@ -59,7 +59,7 @@ pub(super) trait Resumes: Sync {
 
     /// Cancels a run, if it is a child that an execution of `parent` waited for. Returns the run whose end is to be
     /// awaited, if there is one.
-    fn end_child(
+    fn cancel_child(
         &self,
         run: &RunId,
         parent: &RunId,
@@ -71,8 +71,8 @@ impl Resumes for Arc<Inner> {
         Inner::load(self, run, None, end).await
     }
 
-    async fn end_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
-        self.end_orphan(run, parent).await
+    async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
+        self.cancel_orphan(run, parent).await
     }
 }
 
@@ -212,7 +212,7 @@ impl Inner {
             && let Some(names) = shared.parent()
             && let Some(parent) = self.runs.driven(&names.run)
         {
-            Reunion::unasked(&parent, names, beginning.awaited).reunite(&parent, &shared);
+            Reattach::without_request(&parent, names, beginning.awaited).attach(&parent, &shared);
         }
         runtime.spawn(self.ending.track(Driven::new(run.drive_resumed(derived, registered))));
         Ok(Loaded::Resumed(shared))

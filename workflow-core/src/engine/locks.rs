@@ -10,7 +10,7 @@ use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::id::RunId;
-use crate::run::Held;
+use crate::run::RunLockGuard;
 
 /// The locks in use. Runs without a holder or waiter have no entry.
 #[derive(Debug, Default)]
@@ -18,12 +18,12 @@ pub(super) struct RunLocks(DashMap<RunId, Arc<Mutex<()>>>);
 
 impl RunLocks {
     /// Waits for the run's lock. Dropping the future gives up the wait.
-    pub(super) fn hold(self: &Arc<Self>, run: &RunId) -> impl Future<Output = Held> + Send + use<> {
+    pub(super) fn hold(self: &Arc<Self>, run: &RunId) -> impl Future<Output = RunLockGuard> + Send + use<> {
         let (locks, run) = (Arc::clone(self), run.clone());
         async move {
             let turn = Turn::of(locks, run);
             let guard = turn.lock.clone().unwrap_or_default().lock_owned().await;
-            Box::new(Holder { _guard: guard, _turn: turn }) as Held
+            Box::new(Holder { _guard: guard, _turn: turn }) as RunLockGuard
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Inner;
-use super::beginning::Beginning;
+use super::first_record::Beginning;
 use super::journals::{Journals, Pages};
 use super::load::{Loaded, ResumeAs, Resumes};
 use super::owner::Availability;
@@ -26,12 +26,12 @@ impl<R: Resumes> Orphans<'_, R> {
     /// Cancels the children that a run waited for in an earlier process and has not asked for again, and waits for
     /// their ends. The caller is about to end the parent. Children whose records cannot be read stay until the next
     /// restart.
-    pub(super) async fn end_children_of(&self, parent: &RunId) {
+    pub(super) async fn cancel_children_of(&self, parent: &RunId) {
         let Ok(store) = self.journals.store() else { return };
         let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
         while let Ok(Some(page)) = pages.next().await {
             for run in page {
-                if let Ok(Some(child)) = self.resumes.end_child(&run.id, parent).await {
+                if let Ok(Some(child)) = self.resumes.cancel_child(&run.id, parent).await {
                     child.ended().await;
                 }
             }
@@ -41,13 +41,13 @@ impl<R: Resumes> Orphans<'_, R> {
     /// Cancels those of these runs whose parents have ended, and waits for their ends. Runs whose records cannot be
     /// read stay until the next restart. With a lease, the wait for one end is bounded, so that it delays no other run
     /// for long.
-    pub(super) async fn end_among(&self, awaited: Vec<RunId>, lease: Option<&Arc<Lease>>) {
+    pub(super) async fn cancel_among(&self, awaited: Vec<RunId>, lease: Option<&Arc<Lease>>) {
         for run in awaited {
             let Ok(records) = self.journals.read(&run).await else { continue };
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
             if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
-                let Ok(Some(child)) = self.resumes.end_child(&run, &parent.run).await else { continue };
+                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent.run).await else { continue };
                 match lease {
                     Some(lease) => drop(lease.wait(child.ended()).await),
                     None => child.ended().await,
@@ -64,7 +64,7 @@ impl Inner {
 
     /// Cancels a run that this engine does not drive, if an execution of `parent` began it and waited for it. Returns
     /// the run, which ends in a task of its own.
-    pub(super) async fn end_orphan(
+    pub(super) async fn cancel_orphan(
         self: &Arc<Self>,
         id: &RunId,
         parent: &RunId,
@@ -84,7 +84,7 @@ impl Inner {
         let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else {
             return Ok(None);
         };
-        let how = ResumeAs { cancelled: Some(&names.why_unwanted(true)), unloaded: None };
+        let how = ResumeAs { cancelled: Some(&names.cancel_reason(true)), unloaded: None };
         let loaded = self.resume(id, &records, how)?;
         Ok(if let Loaded::Resumed(run) = loaded { Some(run) } else { None })
     }
@@ -114,7 +114,7 @@ mod tests {
         let runs = RunRegistry::new(Ending::default().patience());
         let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
         let awaited = ["a/greet-x1.1", "b/greet-x1.1", "c/greet-x1.1"].map(RunId::from);
-        now(orphans.end_among(awaited.into(), None));
+        now(orphans.cancel_among(awaited.into(), None));
         assert_eq!(resumer.asked(), ["end a/greet-x1.1 of a"]);
     }
 
@@ -126,7 +126,7 @@ mod tests {
         let (journals, resumer) = (written.journals(), Resumer::default());
         let runs = RunRegistry::new(Ending::default().patience());
         let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
-        now(orphans.end_children_of(&"b".into()));
+        now(orphans.cancel_children_of(&"b".into()));
         assert_eq!(resumer.asked(), ["end b/greet-x1.1 of b"]);
     }
 }

@@ -22,8 +22,8 @@ use dashmap::mapref::entry::Entry;
 
 use super::locks::RunLocks;
 use crate::id::RunId;
-use crate::patience::Patience;
-use crate::run::{Held, RunShared, UnloadedRun};
+use crate::patience::StorePatience;
+use crate::run::{RunLockGuard, RunShared, UnloadedRun};
 use crate::store::{Position, StoreError};
 
 /// The table of an engine's runs, with a lock per run.
@@ -33,7 +33,7 @@ pub(super) struct RunRegistry {
     /// The number of entries, because the map would visit every shard to count them.
     count: AtomicUsize,
     locks: Arc<RunLocks>,
-    patience: Patience,
+    patience: StorePatience,
 }
 
 /// The state of a run's entry.
@@ -62,7 +62,7 @@ pub(super) struct Unloaded {
 }
 
 impl RunRegistry {
-    pub(super) fn new(patience: Patience) -> Self {
+    pub(super) fn new(patience: StorePatience) -> Self {
         Self { runs: DashMap::default(), count: AtomicUsize::default(), locks: Arc::default(), patience }
     }
 
@@ -104,12 +104,12 @@ impl RunRegistry {
     }
 
     /// Waits for a run's lock, until the engine gives up waiting for its store: the holder may wait for the store.
-    pub(super) async fn lock(&self, run: &RunId) -> Result<Held, StoreError> {
+    pub(super) async fn lock(&self, run: &RunId) -> Result<RunLockGuard, StoreError> {
         self.patience.wait(self.locked(run)).await
     }
 
     /// Waits for a run's lock. Only its holder loads the run, looks it up in the store, or unloads it.
-    pub(super) fn locked(&self, run: &RunId) -> impl Future<Output = Held> + Send + use<> {
+    pub(super) fn locked(&self, run: &RunId) -> impl Future<Output = RunLockGuard> + Send + use<> {
         self.locks.hold(run)
     }
 

@@ -26,10 +26,10 @@ use crate::id::RunId;
 use crate::panics::locked;
 
 /// How many runs the engine loads, cancels or detaches at a time.
-pub(super) const LOADED_AT_ONCE: usize = 32;
+pub(super) const MAX_CONCURRENT_LOADS: usize = 32;
 
 /// The delay after which the engine retries to load a run from an unreadable store.
-pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(5);
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The due times of unloaded runs.
 #[derive(Default)]
@@ -136,7 +136,7 @@ impl Attending {
             if inner.ending.has_begun() {
                 return;
             }
-            let room = LOADED_AT_ONCE - loads.len();
+            let room = MAX_CONCURRENT_LOADS - loads.len();
             if let Some(first) = until_due(&inner, first.filter(|_| room > 0), &mut loads).await {
                 let due = inner.reminders.take_due(inner.common.clock.shown().max(first), room);
                 loads.extend(due.into_iter().map(|run| load(Arc::clone(&inner), run)));
@@ -146,7 +146,7 @@ impl Attending {
     }
 }
 
-/// The loads in progress. A slow load delays no other while fewer than `LOADED_AT_ONCE` run.
+/// The loads in progress. A slow load delays no other while fewer than `MAX_CONCURRENT_LOADS` run.
 type Loads = FuturesUnordered<BoxFuture<'static, ()>>;
 
 /// Waits until `first` and returns it. Returns `None` if reminders change, a load ends, or the engine ends before.
@@ -175,7 +175,7 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
 fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let loaded = inner.wake(&run, None).await;
-        if let (Err(error), Some(again)) = (loaded, inner.common.clock.shown().checked_add(AGAIN_AFTER)) {
+        if let (Err(error), Some(again)) = (loaded, inner.common.clock.shown().checked_add(RETRY_DELAY)) {
             tracing::warn!(%run, %error, "a run that waits in its store could not be loaded");
             remind(&inner, again, &run);
         }

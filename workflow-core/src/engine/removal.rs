@@ -99,7 +99,7 @@ impl<'a> Removal<'a> {
     async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
         let store = self.store()?;
         // Contexts first: once a journal is removed, no engine knows whose its contexts are.
-        self.clear_left_contexts().await?;
+        self.clear_leftover_contexts().await?;
         let removed = store.retain(kept).await?;
         Ok(removed + self.remove_leftover_children().await?)
     }
@@ -199,7 +199,7 @@ impl<'a> Removal<'a> {
     /// that is starting is listed as open.
     ///
     /// O(runs with contexts) calls of the stores.
-    pub(super) async fn clear_left_contexts(&self) -> Result<(), StoreError> {
+    pub(super) async fn clear_leftover_contexts(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let page = self.contexts.page(after.as_ref()).await?;
@@ -352,7 +352,7 @@ mod tests {
         parts.written.end("a");
         let scope = ContextScope::Run("unlisted".into());
         now(parts.store.set(&scope, "seen", Some(ContextValue::new(1)))).unwrap();
-        now(parts.removal().clear_left_contexts()).unwrap();
+        now(parts.removal().clear_leftover_contexts()).unwrap();
         assert_eq!(parts.scopes(), ["run b", "run unlisted", "thread of b"]);
     }
 

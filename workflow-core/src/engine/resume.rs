@@ -66,9 +66,9 @@ impl Engine {
         let open =
             OpenRuns { journals, runs, resumes: inner, resumed: Resumed::default(), awaited: Vec::new() };
         let (resumed, awaited) = open.all().await?;
-        inner.orphans().end_among(awaited, None).await;
+        inner.orphans().cancel_among(awaited, None).await;
         if resumed.error.is_none()
-            && let Err(error) = inner.removal().clear_left_contexts().await
+            && let Err(error) = inner.removal().clear_leftover_contexts().await
         {
             // The next call clears them.
             tracing::warn!(%error, "contexts of runs that have ended could not be looked for");

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Inner;
-use super::registered::Registered;
+use super::registration::Registered;
 use crate::display::Forward;
 use crate::event::AnyEvent;
 use crate::id::RunId;
@@ -184,16 +184,16 @@ impl Inner {
         &self,
         host: &Host,
         options: RunOptions,
-        birth: Option<ParentLink>,
+        link: Option<ParentLink>,
     ) -> Result<RunShared, StartError> {
         let configs = self.hosts.configs(host, &options)?;
         let RunOptions { id, thread, metadata, timeout, .. } = options;
         let id = id.unwrap_or_else(RunId::generate);
-        let shows = birth.as_ref().map(|birth| {
-            let child = birth.child(id.clone(), Arc::clone(&host.table.name));
-            Forward::new(birth.display.clone(), child)
+        let shows = link.as_ref().map(|link| {
+            let child = link.child(id.clone(), Arc::clone(&host.table.name));
+            Forward::new(link.display.clone(), child)
         });
-        let extras = RunExtras { configs, metadata, birth, ..RunExtras::default() };
+        let extras = RunExtras { configs, metadata, link, ..RunExtras::default() };
         let (table, common) = (Arc::clone(&host.table), Arc::clone(&self.common));
         let timeout = timeout.or(common.settings.timeout);
         let shared = RunShared::new(id, thread, timeout, table, common, extras);

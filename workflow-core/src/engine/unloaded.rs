@@ -10,7 +10,7 @@ use futures::stream;
 use super::Inner;
 use super::load::ResumeAs;
 use super::registry::{Lookup, Unloaded};
-use super::reminders::{AGAIN_AFTER, LOADED_AT_ONCE};
+use super::reminders::{MAX_CONCURRENT_LOADS, RETRY_DELAY};
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError};
 use crate::run::{RunShared, end_unloaded};
@@ -24,11 +24,11 @@ impl Inner {
         cancelled: Option<&Arc<str>>,
     ) -> Result<bool, StoreError> {
         let _held = self.runs.lock(id).await?;
-        self.wake_held(id, cancelled).await
+        self.wake_locked(id, cancelled).await
     }
 
     /// The same for a caller that holds the run's lock.
-    async fn wake_held(
+    async fn wake_locked(
         self: &Arc<Self>,
         id: &RunId,
         cancelled: Option<&Arc<str>>,
@@ -53,7 +53,7 @@ impl Inner {
         while !run.status().is_ended() {
             let Err(error) = self.wake(&run.id, reason.as_ref()).await else { return };
             tracing::warn!(run = %run.id, %error, "a run that waits in its store could not be loaded");
-            let again = pin!(self.common.clock.sleep(AGAIN_AFTER));
+            let again = pin!(self.common.clock.sleep(RETRY_DELAY));
             // An engine that ends loads its runs itself.
             if let Either::Right(_) = select(again, pin!(self.ending.begins())).await {
                 return;
@@ -109,13 +109,14 @@ impl Inner {
     /// Cancels every run of the engine.
     pub(super) async fn cancel_all(self: &Arc<Self>, reason: &Arc<str>) {
         let runs = stream::iter(self.runs.ids());
-        runs.for_each_concurrent(LOADED_AT_ONCE, |run| async move { self.cancel(&run, reason).await }).await;
+        runs.for_each_concurrent(MAX_CONCURRENT_LOADS, |run| async move { self.cancel(&run, reason).await })
+            .await;
     }
 
     /// Cancels a run. A run that cannot be loaded is given up here and stays open in its store.
     async fn cancel(self: &Arc<Self>, id: &RunId, reason: &Arc<str>) {
         let woken = match self.runs.lock(id).await {
-            Ok(_held) => self.wake_held(id, Some(reason)).await,
+            Ok(_held) => self.wake_locked(id, Some(reason)).await,
             Err(error) => Err(error),
         };
         if let Err(source) = woken {

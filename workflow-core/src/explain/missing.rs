@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::source::{Moment, NOW, Source};
-use super::{MissingInput, Unmet, WhyNotProduced};
+use super::{MissingInput, MissingProducer, WhyNotProduced};
 use crate::id::{ScopeId, Seq};
 use crate::spec::InputKind;
 use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
@@ -34,7 +34,7 @@ impl Source<'_> {
     }
 
     /// For each of these steps, the inputs missing where the step came closest to running. O(decisions).
-    pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<Unmet>> {
+    pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<MissingProducer>> {
         let viewpoints = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
         let unmet = steps.map(|(index, row)| {
@@ -69,13 +69,13 @@ impl Source<'_> {
     }
 
     /// The missing inputs of one step at a viewpoint, each with its producers or the event that came too late.
-    fn unmet_of(&self, step: &StepRow, viewpoint: Viewpoint) -> Vec<Unmet> {
+    fn unmet_of(&self, step: &StepRow, viewpoint: Viewpoint) -> Vec<MissingProducer> {
         let required = step.inputs.iter().any(|input| input.condition.is_some());
         if !required {
             return self.any_of_optional(step, viewpoint).into_iter().collect();
         }
         let short = self.short(step, viewpoint);
-        let unmet = short.map(|(input, have, need)| Unmet {
+        let unmet = short.map(|(input, have, need)| MissingProducer {
             input: self.missing_input(input, have, need),
             producers: match self.late(input, viewpoint) {
                 Some(late) => vec![self.why_late(late, step, viewpoint)],
@@ -108,14 +108,14 @@ impl Source<'_> {
                 let gathered = own.flat_map(|input| &input.events);
                 let gathered = gathered.filter(|event| self.table().event(**event).fails.is_none());
                 let gather = gathered.map(|event| self.name(*event)).collect();
-                WhyNotProduced::CameLate { event, branch, gather }
+                WhyNotProduced::ArrivedLate { event, branch, gather }
             }
             _ => WhyNotProduced::NotEvaluated { event },
         }
     }
 
     /// The missing input of a step with only optional inputs (S9): any of its events would do.
-    fn any_of_optional(&self, step: &StepRow, viewpoint: Viewpoint) -> Option<Unmet> {
+    fn any_of_optional(&self, step: &StepRow, viewpoint: Viewpoint) -> Option<MissingProducer> {
         let mut events: Vec<EventIndex> = Vec::new();
         let (mut single, mut or) = (Vec::new(), Vec::new());
         for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
@@ -132,7 +132,7 @@ impl Source<'_> {
         let single = (!single.is_empty()).then(|| missing(self.names(&single), InputKind::One));
         let mut inputs = single.into_iter().chain(or);
         let first = inputs.next()?;
-        (self.visible(viewpoint.scope, &events, viewpoint.until) == 0).then(|| Unmet {
+        (self.visible(viewpoint.scope, &events, viewpoint.until) == 0).then(|| MissingProducer {
             input: MissingInput { or: inputs.collect(), ..first },
             producers: self.producers(&events, viewpoint.scope),
         })
@@ -183,10 +183,10 @@ impl Source<'_> {
     }
 
     /// Each stop event with its possible producers.
-    pub(super) fn unmet_stops(&self) -> Vec<Unmet> {
+    pub(super) fn missing_stops(&self) -> Vec<MissingProducer> {
         let events = self.table().events.iter().enumerate();
         let stops = events.filter(|(_, event)| event.roles.is_stop()).map(|(i, _)| EventIndex::at(i));
-        let unmet = stops.map(|stop| Unmet {
+        let unmet = stops.map(|stop| MissingProducer {
             input: missing(self.names(&[stop]), InputKind::One),
             producers: self.producers(&[stop], ScopeId::ROOT),
         });
@@ -224,7 +224,7 @@ impl Source<'_> {
             return Some(WhyNotProduced::NotBegunWith { event: self.name(event), began_with });
         }
         let nobody = !self.table().steps.iter().any(|step| emits_any(step, &[event]));
-        nobody.then(|| WhyNotProduced::Nobody { event: self.name(event) })
+        nobody.then(|| WhyNotProduced::NoProducer { event: self.name(event) })
     }
 
     /// Explains a missing reply; for a request that no step made, explains why not.

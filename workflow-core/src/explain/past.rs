@@ -30,8 +30,8 @@ impl Explanation {
             workflow: Arc::clone(&report.workflow),
             status: report.status,
             steps,
-            unmet_stops: if completed { Vec::new() } else { source.unmet_stops() },
-            untaken: source.untaken(),
+            missing_stops: if completed { Vec::new() } else { source.missing_stops() },
+            unconsumed: source.unconsumed(),
             failed: source.failed(),
             timers: report.timers.clone(),
             can_arrive: source.can_arrive(),
@@ -83,7 +83,7 @@ impl Source<'_> {
     fn not_begun(&self, execution: ExecutionId) -> Reason {
         match self.waits_for(execution).cloned() {
             Some(waits_for) => Reason::Waiting { execution, waits_for },
-            None => Reason::NeverBegan { execution },
+            None => Reason::NeverStarted { execution },
         }
     }
 

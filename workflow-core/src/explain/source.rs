@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Arrival, Cited, FailedStep, Untaken};
+use super::{Arrival, Cited, FailedStep, Unconsumed};
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::report::{ExecutionOutcome, ExecutionTrace, RunReport, WaitsFor};
 use crate::scheduler::{Scheduler, Verdict};
@@ -304,8 +304,8 @@ impl<'a> Source<'a> {
 
     /// The events in the log that no step takes: neither directly nor by a gather, nor the reply to a
     /// request.
-    pub(super) fn untaken(&self) -> Vec<Untaken> {
-        let untaken = self.last.iter().filter_map(|(event, seq)| {
+    pub(super) fn unconsumed(&self) -> Vec<Unconsumed> {
+        let unconsumed = self.last.iter().filter_map(|(event, seq)| {
             let row = self.table().event(*event);
             let reply = row.reply.is_some_and(|reply| !self.table().event(reply).takers.is_empty());
             let kind = match row.roles.is_request() {
@@ -315,9 +315,9 @@ impl<'a> Source<'a> {
             };
             let is_taken = !row.takers.is_empty() || row.carried;
             let is_internal = row.gathers.is_some() || row.roles.is_stop();
-            let untaken = Untaken { kind, last: self.cite(*seq) };
-            (kind == InputKind::Reply || !(is_taken || is_internal)).then_some(untaken)
+            let unconsumed = Unconsumed { kind, last: self.cite(*seq) };
+            (kind == InputKind::Reply || !(is_taken || is_internal)).then_some(unconsumed)
         });
-        untaken.collect()
+        unconsumed.collect()
     }
 }

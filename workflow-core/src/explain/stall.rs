@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    Arrival, Cited, Explanation, FailedStep, Reason, StepExplanation, Unmet, Untaken, WhyNotProduced,
+    Arrival, Cited, Explanation, FailedStep, MissingProducer, Reason, StepExplanation, Unconsumed,
+    WhyNotProduced,
 };
 use crate::id::ScopeId;
 
@@ -20,16 +21,16 @@ pub struct StallReport {
     /// The name of the workflow.
     pub workflow: Arc<str>,
     /// The stop events, with the reasons why the log has none of them.
-    pub unmet_stops: Vec<Unmet>,
+    pub missing_stops: Vec<MissingProducer>,
     /// The steps that did not run.
     pub idle: Vec<IdleStep>,
     /// The steps whose failures the run survived: another step caught them, or `on_error = "continue"` or the
     /// policy of a fan-out let the run continue.
     pub failed: Vec<FailedStep>,
     /// The steps that ran, but not at their last trigger.
-    pub turned_down: Vec<TurnedDown>,
+    pub rejected: Vec<Rejected>,
     /// Events in the log that no step takes.
-    pub untaken: Vec<Untaken>,
+    pub unconsumed: Vec<Unconsumed>,
     /// The types that could still arrive from outside. None of them would make a step run.
     pub can_arrive: Vec<Arrival>,
 }
@@ -41,15 +42,15 @@ pub struct IdleStep {
     /// The name of the step.
     pub step: Arc<str>,
     /// Its missing inputs.
-    pub missing: Vec<Unmet>,
+    pub missing: Vec<MissingProducer>,
     /// Its precondition, if that said no.
-    pub refused: Option<Refusals>,
+    pub refused: Option<PreconditionRefusals>,
 }
 
 /// A precondition that said no.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Refusals {
+pub struct PreconditionRefusals {
     /// The name of the precondition.
     pub precondition: Arc<str>,
     /// The number of times it said no.
@@ -61,7 +62,7 @@ pub struct Refusals {
 /// A step that ran, but not at its last trigger: its precondition said no, or the step had reached its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct TurnedDown {
+pub struct Rejected {
     /// The name of the step.
     pub step: Arc<str>,
     /// The number of its executions, in all scopes.
@@ -79,11 +80,11 @@ impl Explanation {
     pub(crate) fn stall(&self) -> StallReport {
         StallReport {
             workflow: Arc::clone(&self.workflow),
-            unmet_stops: self.unmet_stops.clone(),
+            missing_stops: self.missing_stops.clone(),
             idle: self.idle_in_order().into_iter().map(IdleStep::of).collect(),
             failed: self.failed.clone(),
-            turned_down: self.steps.iter().filter_map(TurnedDown::of).collect(),
-            untaken: self.untaken.clone(),
+            rejected: self.steps.iter().filter_map(Rejected::of).collect(),
+            unconsumed: self.unconsumed.clone(),
             can_arrive: self.can_arrive.clone(),
         }
     }
@@ -92,7 +93,7 @@ impl Explanation {
     fn idle_in_order(&self) -> Vec<&StepExplanation> {
         let mut left: Vec<&StepExplanation> = self.steps.iter().filter(|step| step.ran.is_empty()).collect();
         let mut ordered = Vec::with_capacity(left.len());
-        take_producers(&self.unmet_stops, &mut left, &mut ordered);
+        take_producers(&self.missing_stops, &mut left, &mut ordered);
         let mut next = 0;
         while !left.is_empty() {
             match ordered.get(next) {
@@ -107,7 +108,7 @@ impl Explanation {
 
 /// Moves the producers of these inputs to `ordered`.
 fn take_producers<'a>(
-    unmet: &[Unmet],
+    unmet: &[MissingProducer],
     left: &mut Vec<&'a StepExplanation>,
     ordered: &mut Vec<&'a StepExplanation>,
 ) {
@@ -125,7 +126,7 @@ impl StallReport {
     /// Whether the report mentions the step's failure as a cause.
     pub(super) fn blames(&self, failed: &FailedStep) -> bool {
         let missing = self.idle.iter().flat_map(|idle| &idle.missing);
-        let mut producers = self.unmet_stops.iter().chain(missing).flat_map(|unmet| &unmet.producers);
+        let mut producers = self.missing_stops.iter().chain(missing).flat_map(|unmet| &unmet.producers);
         producers
             .any(|producer| matches!(producer, WhyNotProduced::Failed { step, .. } if *step == failed.step))
     }
@@ -138,7 +139,7 @@ impl IdleStep {
             _ => None,
         });
         let times = refusals.clone().count() as u64;
-        let refused = refusals.next_back().map(|(precondition, last)| Refusals {
+        let refused = refusals.next_back().map(|(precondition, last)| PreconditionRefusals {
             precondition: Arc::clone(precondition),
             times,
             last: last.clone(),
@@ -147,7 +148,7 @@ impl IdleStep {
     }
 }
 
-impl TurnedDown {
+impl Rejected {
     fn of(step: &StepExplanation) -> Option<Self> {
         let (ran, not) = (step.ran.last()?, step.did_not_run.last()?);
         let was_last = not.trigger.seq > ran.trigger.seq;

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::{
-    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, Reason, Refusals,
-    StallReport, StepExplanation, TurnedDown, Unmet, Untaken, WhyNot, WhyNotProduced, WhyRan,
+    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, MissingProducer,
+    PreconditionRefusals, Reason, Rejected, StallReport, StepExplanation, Unconsumed, WhyNot, WhyNotProduced,
+    WhyRan,
 };
 use crate::id::ScopeId;
 use crate::retry::tried;
@@ -23,17 +24,17 @@ impl fmt::Display for StallReport {
             [] => f.write_str(" and nothing can arrive")?,
             some => write!(f, ", and {} would make no step run", enumerated(some, "or"))?,
         }
-        fmt_unmet_stops(f, "ended the run", &self.unmet_stops)?;
+        fmt_unmet_stops(f, "ended the run", &self.missing_stops)?;
         self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         let mut unreported = self.failed.iter().filter(|step| !self.blames(step));
         unreported.try_for_each(|step| fmt_row(f, "- ", step))?;
-        self.turned_down.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
-        self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))
+        self.rejected.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
+        self.unconsumed.iter().try_for_each(|unconsumed| write!(f, "\n- {unconsumed}"))
     }
 }
 
 /// Prints stop events with the same producers together.
-fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[Unmet]) -> fmt::Result {
+fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[MissingProducer]) -> fmt::Result {
     for alike in stops.chunk_by(|one, other| one.producers == other.producers) {
         let names: Vec<String> = alike.iter().map(|stop| stop.input.to_string()).collect();
         write!(f, "\n- no {} {ended}", names.join(" and no "))?;
@@ -56,8 +57,8 @@ fn fmt_producers(f: &mut fmt::Formatter<'_>, indent: usize, producers: &[WhyNotP
     producers.iter().try_for_each(|producer| fmt_row(f, &prefix, producer))
 }
 
-fn fmt_missing(f: &mut fmt::Formatter<'_>, missing: &[Unmet]) -> fmt::Result {
-    for Unmet { input, producers } in missing {
+fn fmt_missing(f: &mut fmt::Formatter<'_>, missing: &[MissingProducer]) -> fmt::Result {
+    for MissingProducer { input, producers } in missing {
         write!(f, "\n    it needs {}", input.wanted())?;
         if input.need > 1 {
             write!(f, " and has {}", input.have)?;
@@ -75,7 +76,7 @@ impl fmt::Display for IdleStep {
     }
 }
 
-impl fmt::Display for Refusals {
+impl fmt::Display for PreconditionRefusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { precondition, times: count, last } = self;
         write!(f, "its precondition `{precondition}` said no ")?;
@@ -116,7 +117,7 @@ fn fmt_branches(f: &mut fmt::Formatter<'_>, branches: &[Cited]) -> fmt::Result {
     }
 }
 
-impl fmt::Display for TurnedDown {
+impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, executions, scope, trigger, reason } = self;
         write!(f, "`{step}` ran {}, but not for {trigger}: {reason}", times(*executions))?;
@@ -138,7 +139,7 @@ impl fmt::Display for Arrival {
     }
 }
 
-impl fmt::Display for Untaken {
+impl fmt::Display for Unconsumed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             InputKind::Reply => write!(f, "no step takes the reply to {}", self.last),
@@ -151,9 +152,9 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
-        fmt_unmet_stops(f, ended, &self.unmet_stops)?;
+        fmt_unmet_stops(f, ended, &self.missing_stops)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
-        self.untaken.iter().try_for_each(|untaken| write!(f, "\n- {untaken}"))?;
+        self.unconsumed.iter().try_for_each(|unconsumed| write!(f, "\n- {unconsumed}"))?;
         self.timers.iter().try_for_each(|timer| write!(f, "\n- {timer}"))
     }
 }
@@ -261,7 +262,7 @@ impl fmt::Display for Reason {
                 write!(f, "its precondition `{precondition}` has not answered yet")
             }
             Self::Waiting { execution, waits_for } => write!(f, "{execution} {}", waits_for.summary(1)),
-            Self::NeverBegan { execution } => write!(f, "{execution} was dropped before its turn came"),
+            Self::NeverStarted { execution } => write!(f, "{execution} was dropped before its turn came"),
         }
     }
 }
@@ -321,7 +322,7 @@ impl fmt::Display for WhyNotProduced {
                 f.write_str(if *seen == 0 { "branches" } else { "other branches" })?;
                 f.write_str(" of a fan-out, which are not seen from here: `Gather` joins them")
             }
-            Self::CameLate { event, branch, gather } => {
+            Self::ArrivedLate { event, branch, gather } => {
                 write!(f, "{event} came after the branch of {branch} had ended")?;
                 let gather: Vec<String> = gather.iter().map(|event| format!("`Gather<{event}>`")).collect();
                 if gather.is_empty() {
@@ -376,7 +377,7 @@ impl fmt::Display for WhyNotProduced {
             Self::NotGathered { step, branches, failed } => {
                 write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed")
             }
-            Self::Nobody { event } => write!(f, "no step emits `{event}`"),
+            Self::NoProducer { event } => write!(f, "no step emits `{event}`"),
         }
     }
 }

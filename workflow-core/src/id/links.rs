@@ -40,7 +40,7 @@ pub struct ParentRun {
 
 impl ParentRun {
     /// The reason for cancelling a child of this parent.
-    pub(crate) fn why_unwanted(&self, awaited: bool) -> Arc<str> {
+    pub(crate) fn cancel_reason(&self, awaited: bool) -> Arc<str> {
         let Self { run, step, execution, .. } = self;
         if awaited {
             format!("{execution} of step `{step}` in run `{run}` no longer waits for it").into()

@@ -13,7 +13,7 @@ impl Driver {
         if journal.is_none() {
             return;
         }
-        let unrecorded = shared.children.get().map(|family| family.unrecorded());
+        let unrecorded = shared.children.get().map(|registry| registry.unrecorded());
         for (child, at) in unrecorded.into_iter().flatten() {
             let _ = self.commit(Batch::ChildStarted { child, at }, None);
         }
@@ -24,27 +24,27 @@ impl Driver {
 /// A resumed run also ends children of its earlier process that no step has asked for again. `left`: another
 /// process resumes the run, so its children stay as they are.
 pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
-    if let Some(family) = run.children.get() {
-        for child in family.close(cancelled, left) {
+    if let Some(registry) = run.children.get() {
+        for child in registry.close(cancelled, left) {
             child.ended().await;
         }
     }
     if let Some(engine) = run.common.engine().filter(|_| run.may_have_earlier_children() && !left) {
-        engine.end_orphans(run.id.clone()).await;
+        engine.cancel_orphans_of(run.id.clone()).await;
     }
 }
 
 /// Tells the children of a run whose task is gone that their parent is gone. Does not wait for them.
 pub(super) fn detach_children(run: &RunShared) {
-    if let Some(family) = run.children.get() {
+    if let Some(registry) = run.children.get() {
         let unfinished = run.finished.get().is_none();
-        family.close(unfinished, unfinished);
+        registry.close(unfinished, unfinished);
     }
 }
 
 /// Tells the parent that this child has ended, before handles and observers learn of it.
 pub(super) fn notify_parent(run: &RunShared, status: RunStatus) {
-    if let Some(birth) = &run.parent_link() {
-        birth.ended(status);
+    if let Some(link) = &run.parent_link() {
+        link.ended(status);
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn failure_of(error: &RunError) -> Option<StoreError> {
 impl RunShared {
     /// Whether the run stops and leaves its journal open, after this end of a child or an earlier signal. The
     /// step then learns of no end. A run without a journal continues, since nothing could resume it.
-    pub(crate) fn stops_after_child(&self, error: &RunError) -> bool {
+    pub(crate) fn stop_on_child_store_failure(&self, error: &RunError) -> bool {
         // The child's task is gone, but no store has failed, so this run's own journal is sound: the run
         // detaches.
         if self.common.is_durable && matches!(error, RunError::Abandoned) {
@@ -68,21 +68,27 @@ mod tests {
     #[test]
     fn a_run_with_a_journal_stops_after_such_a_child() {
         let run = run(true);
-        assert!(!run.stops_after_child(&RunError::Start(StartError::NoRuntime)) && !run.stops());
-        assert!(run.stops_after_child(&store_failed()) && run.stops());
-        assert!(run.stops_after_child(&RunError::Start(StartError::NoRuntime)), "whatever else ends");
+        assert!(!run.stop_on_child_store_failure(&RunError::Start(StartError::NoRuntime)) && !run.stops());
+        assert!(run.stop_on_child_store_failure(&store_failed()) && run.stops());
+        assert!(
+            run.stop_on_child_store_failure(&RunError::Start(StartError::NoRuntime)),
+            "whatever else ends"
+        );
         assert!(!run.is_to_detach());
     }
 
     #[test]
     fn a_run_whose_childs_task_is_gone_is_detached() {
         let run = run(true);
-        assert!(run.stops_after_child(&RunError::Abandoned) && run.is_to_detach());
+        assert!(run.stop_on_child_store_failure(&RunError::Abandoned) && run.is_to_detach());
     }
 
     #[test]
     fn a_run_without_a_journal_continues() {
         let run = run(false);
-        assert!(!run.stops_after_child(&store_failed()) && !run.stops_after_child(&RunError::Abandoned));
+        assert!(
+            !run.stop_on_child_store_failure(&store_failed())
+                && !run.stop_on_child_store_failure(&RunError::Abandoned)
+        );
     }
 }

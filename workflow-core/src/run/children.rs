@@ -7,7 +7,7 @@
 //!         └ child run ── ParentLink: its link up (weak), the signal that it is no longer awaited, the lent permit
 //! ```
 //!
-//! `Reunion` re-attaches parent and child after a resume. Limits and permits belong to the engine.
+//! `Reattach` re-attaches parent and child after a resume. Limits and permits belong to the engine.
 //!
 //! Invariant: an awaited child ends before its execution, and every child before its cancelled parent (S31). Parents
 //! hold their children strongly, for their reports; children hold their parents weakly.
@@ -32,7 +32,7 @@ mod registry;
 
 pub(super) use attempt::AttemptChildren;
 pub(crate) use parent_link::{HostsRuns, ParentLink, Spawned};
-pub(crate) use reattach::Reunion;
+pub(crate) use reattach::Reattach;
 pub(crate) use registry::ChildRegistry;
 
 /// Runs other workflows from within a step: `children: &Children`.

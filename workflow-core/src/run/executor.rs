@@ -182,7 +182,7 @@ impl Executor {
         let dropping = &mut self.dropping;
         self.questions.retain(|candidate, (_, dropped)| {
             let stays = is_wanted(*candidate);
-            *dropping += usize::from(!stays && dropped.tell());
+            *dropping += usize::from(!stays && dropped.set());
             stays
         });
     }
@@ -190,7 +190,7 @@ impl Executor {
     /// Drops a wait, if there is one.
     pub(super) fn drop_wait(&mut self, dropped: Option<Arc<DropSignal>>) {
         if let Some(dropped) = dropped {
-            self.dropping += usize::from(dropped.tell());
+            self.dropping += usize::from(dropped.set());
         }
     }
 

@@ -13,7 +13,7 @@ pub(crate) struct RunExtras {
     pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) metadata: BTreeMap<String, String>,
     /// The link to the parent in this process, if the run is a child.
-    pub(crate) birth: Option<ParentLink>,
+    pub(crate) link: Option<ParentLink>,
     /// The parent by the run's journal.
     pub(crate) parent: Option<ParentRun>,
     /// Whether this process resumed the run after an earlier one.
@@ -23,9 +23,9 @@ pub(crate) struct RunExtras {
 impl RunExtras {
     /// Boxed; `None` if nothing is set.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
-        let Self { configs, metadata, birth, parent, resumed } = &self;
+        let Self { configs, metadata, link, parent, resumed } = &self;
         let is_empty =
-            configs.is_empty() && metadata.is_empty() && birth.is_none() && parent.is_none() && !resumed;
+            configs.is_empty() && metadata.is_empty() && link.is_none() && parent.is_none() && !resumed;
         (!is_empty).then(|| Box::new(self))
     }
 
@@ -35,12 +35,12 @@ impl RunExtras {
 
     /// The parent of the run, if it is a child.
     pub(super) fn parent(&self) -> Option<&ParentRun> {
-        self.birth.as_ref().map(|birth| &birth.parent).or(self.parent.as_ref())
+        self.link.as_ref().map(|link| &link.parent).or(self.parent.as_ref())
     }
 
     /// Whether this run or one above it was resumed. Its children may then have journals already.
     pub(super) fn may_have_earlier_children(&self) -> bool {
-        self.resumed || self.birth.as_ref().is_some_and(|birth| birth.may_have_earlier_children)
+        self.resumed || self.link.as_ref().is_some_and(|link| link.may_have_earlier_children)
     }
 }
 

@@ -69,8 +69,8 @@ impl Run {
     /// Signals the detach to children of a run that another process resumes. Children receive the detach
     /// signal before the cancel signal, which they get when the executions that wait for them are dropped.
     fn detach_children(&self) {
-        if let Some(family) = self.driver.committer.shared.children.get().filter(|_| self.is_resumable()) {
-            family.leave();
+        if let Some(registry) = self.driver.committer.shared.children.get().filter(|_| self.is_resumable()) {
+            registry.leave();
         }
     }
 
@@ -163,8 +163,8 @@ pub(super) fn announce(run: &RunShared) {
     let status = finished(run).status;
     run.shown.close(status);
     run.contexts.close();
-    if let Some(family) = run.children.get() {
-        family.over();
+    if let Some(registry) = run.children.get() {
+        registry.over();
     }
     run.cancellations.close();
     if run.has_begun() {

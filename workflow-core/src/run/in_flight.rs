@@ -123,7 +123,7 @@ impl Future for DroppableFuture {
     type Output = Completion;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
-        if self.dropped.is_told(cx) {
+        if self.dropped.is_set(cx) {
             return Poll::Ready(Completion::Dropped);
         }
         ready!(poll_budget(cx));
@@ -171,7 +171,7 @@ pub(crate) struct DropSignal {
 
 impl DropSignal {
     /// Requests the drop. Returns `false` if the future has already completed.
-    pub(crate) fn tell(&self) -> bool {
+    pub(crate) fn set(&self) -> bool {
         self.requested.store(true, Ordering::Release);
         self.waker.wake();
         !self.completed.load(Ordering::Acquire)
@@ -184,7 +184,7 @@ impl DropSignal {
 
     /// Whether the drop was requested. Registers the waker for a later request.
     #[inline]
-    pub(crate) fn is_told(&self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn is_set(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.requested.load(Ordering::Acquire)
     }

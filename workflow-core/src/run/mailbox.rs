@@ -109,7 +109,7 @@ impl Mailbox {
     }
 
     /// Keeps the engine alive until it loads the unloaded run.
-    pub(crate) fn keep_engine(&self, engine: Arc<dyn HostsRuns>) {
+    pub(crate) fn close_for_unload(&self, engine: Arc<dyn HostsRuns>) {
         locked(&self.state).engine = Some(engine);
     }
 

@@ -92,7 +92,7 @@ impl RunShared {
     }
 
     pub(crate) fn parent_link(&self) -> Option<&ParentLink> {
-        self.extras.as_ref()?.birth.as_ref()
+        self.extras.as_ref()?.link.as_ref()
     }
 
     pub(crate) fn run_context(self: &Arc<Self>) -> RunContext {
@@ -222,8 +222,8 @@ impl RunShared {
 
     /// The report, if the run has ended and its task did not disappear. Makes the children's reports first.
     pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
-        if let Some(family) = self.children.get() {
-            family.make_reports();
+        if let Some(registry) = self.children.get() {
+            registry.make_reports();
         }
         self.made_report()
     }

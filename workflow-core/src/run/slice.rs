@@ -193,10 +193,10 @@ impl<'a> Slice<'a> {
 
     /// Cancels a child whose parent does not want it any more.
     fn read_parent_cancel(&mut self, cx: &mut Context<'_>) {
-        let Some(birth) = self.driver.committer.shared.parent_link() else { return };
+        let Some(link) = self.driver.committer.shared.parent_link() else { return };
         // A parent signals the detach before the cancel.
-        if !self.has_ended() && birth.unwanted.is_told(cx) && !self.driver.committer.is_detaching() {
-            let reason = birth.why_unwanted();
+        if !self.has_ended() && link.drop_signal.is_set(cx) && !self.driver.committer.is_detaching() {
+            let reason = link.cancel_reason();
             self.driver.cancel(reason);
         }
     }

@@ -22,12 +22,12 @@ use crate::panics::discard;
 use crate::store::Position;
 
 /// The lock of one run. While it is held, nobody else loads the run, looks for it in the store or unloads it.
-pub(crate) type Held = Box<dyn Any + Send>;
+pub(crate) type RunLockGuard = Box<dyn Any + Send>;
 
 /// The run's entry in the engine's registry.
 pub(crate) trait Registration: Send + 'static {
     /// Acquires the lock of the run, which loading and unloading need.
-    fn hold(&self) -> BoxFuture<'static, Held>;
+    fn hold(&self) -> BoxFuture<'static, RunLockGuard>;
 
     /// Notes that the run is unloaded and has not ended. A signal that was set for it meanwhile is not lost.
     fn release(self, released: UnloadedRun, run: Arc<RunShared>);
@@ -78,7 +78,10 @@ impl Run {
 
     /// Waits for the lock of the run; `None` if the run ends first. Polls the run meanwhile, because the
     /// present holder may hold it for long.
-    pub(super) async fn acquire_lock(&mut self, mut held: BoxFuture<'static, Held>) -> Option<Held> {
+    pub(super) async fn acquire_lock(
+        &mut self,
+        mut held: BoxFuture<'static, RunLockGuard>,
+    ) -> Option<RunLockGuard> {
         let polled = std::future::poll_fn(|cx| match held.as_mut().poll(cx) {
             Poll::Ready(held) => Poll::Ready(Some(held)),
             Poll::Pending => match self.poll_run(cx) {

@@ -71,7 +71,7 @@ impl View<'_> {
     }
 
     pub(super) fn report(&self) -> RunReport {
-        let children = self.run.children.get().map(|family| family.reports()).unwrap_or_default();
+        let children = self.run.children.get().map(|registry| registry.reports()).unwrap_or_default();
         RunReport {
             run: self.run.id.clone(),
             thread: self.run.thread().clone(),
@@ -101,7 +101,7 @@ impl View<'_> {
                 Quality::Failed
             }
             _ if self.state.scheduler.is_degraded() => Quality::Degraded,
-            _ if self.run.children.get().is_some_and(|family| family.has_failures()) => Quality::Degraded,
+            _ if self.run.children.get().is_some_and(|registry| registry.has_failures()) => Quality::Degraded,
             _ => Quality::Clean,
         }
     }

@@ -8,7 +8,7 @@ use workflow_core::{EventStore, Position, Record, RunQuery};
 
 use crate::fixtures::{Place, batch, ids, put as put_alone, record, summary, text};
 use crate::format::{Definition, RECENT, RECORDS, RUNS};
-use crate::journal::Written;
+use crate::journal::SerialisedWrite;
 use crate::tables::Tables;
 use crate::{RedbStore, StoreFile};
 
@@ -28,7 +28,7 @@ fn lengths(place: &Place) -> (u64, u64) {
 
 /// Appends these records as in a commit that many calls share.
 async fn put(store: &RedbStore, run: &str, positions: Range<u64>) {
-    let written = Written::new(&run.into(), Position(positions.start), &batch(positions)).unwrap();
+    let written = SerialisedWrite::new(&run.into(), Position(positions.start), &batch(positions)).unwrap();
     let work = move |tables: &mut Tables<'_>| {
         tables.shared = true;
         written.append(tables)

@@ -50,13 +50,13 @@ impl AttemptChildren {
         let (children, options) = (Arc::clone(self), self.named(options));
         Box::pin(async move {
             let link = children.parent_link(true);
-            let _until_here = EndOnDrop(Arc::clone(&link.unwanted));
-            children.wait_for(&link.unwanted)?;
+            let _until_here = EndOnDrop(Arc::clone(&link.drop_signal));
+            children.wait_for(&link.drop_signal)?;
             let outcome = match children.spawn(start, options, link).await {
                 Ok(spawned) => outcome(spawned).await,
                 Err(error) => Err(error.into()),
             };
-            if outcome.as_ref().is_err_and(|error| children.run.stops_after_child(error)) {
+            if outcome.as_ref().is_err_and(|error| children.run.stop_on_child_store_failure(error)) {
                 // The parent stops, and drops this future.
                 pending::<()>().await;
             }
@@ -77,7 +77,7 @@ impl AttemptChildren {
             }
             let spawned = children.spawn(start, options, children.parent_link(false)).await;
             if let Err(error @ StartError::Elsewhere { .. }) = &spawned {
-                children.run.stops_after_child(&error.clone().into());
+                children.run.stop_on_child_store_failure(&error.clone().into());
             }
             if spawned.is_err() && children.run.stops() {
                 pending::<()>().await;
@@ -113,9 +113,9 @@ impl AttemptChildren {
         }
     }
 
-    fn wait_for(&self, unwanted: &Arc<DropSignal>) -> Result<(), StartError> {
+    fn wait_for(&self, drop_signal: &Arc<DropSignal>) -> Result<(), StartError> {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
-        awaited.as_mut().ok_or_else(|| self.ended())?.push(Arc::clone(unwanted));
+        awaited.as_mut().ok_or_else(|| self.ended())?.push(Arc::clone(drop_signal));
         Ok(())
     }
 
@@ -142,8 +142,8 @@ impl StartedChildren for AttemptChildren {
     fn end(&self) {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
         // After the lock, because a woken child may end at once.
-        for unwanted in awaited.into_iter().flatten() {
-            unwanted.tell();
+        for drop_signal in awaited.into_iter().flatten() {
+            drop_signal.set();
         }
     }
 }
@@ -168,6 +168,6 @@ struct EndOnDrop(Arc<DropSignal>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.tell();
+        self.0.set();
     }
 }

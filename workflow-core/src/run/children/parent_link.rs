@@ -31,7 +31,7 @@ pub(crate) trait HostsRuns: Send + Sync {
     ) -> BoxFuture<'static, Result<Spawned, StartError>>;
 
     /// Cancels the children that the run waited for in an earlier process and has not asked for again.
-    fn end_orphans(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
+    fn cancel_orphans_of(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
 
     /// Loads an unloaded run. Returns whether this engine drives the run.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;
@@ -60,7 +60,7 @@ pub(crate) struct ParentLink {
     pub(crate) depth: u32,
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
-    pub(crate) unwanted: Arc<DropSignal>,
+    pub(crate) drop_signal: Arc<DropSignal>,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
     /// The parent's permit, if it has one to lend.
@@ -85,7 +85,7 @@ impl ParentLink {
             parent: names,
             depth: above.map_or(0, |link| link.depth) + 1,
             awaited,
-            unwanted: Arc::default(),
+            drop_signal: Arc::default(),
             display,
             lent: above.filter(|_| awaited).map(|link| Arc::clone(&link.lends)),
             lends: Arc::new(Semaphore::new(1)),
@@ -105,7 +105,8 @@ impl ParentLink {
     pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
         let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
         let parent = self.run.upgrade().ok_or_else(ended)?;
-        let index = parent.child_registry().join(&parent, child, shared, &self.unwanted).ok_or_else(ended)?;
+        let index =
+            parent.child_registry().join(&parent, child, shared, &self.drop_signal).ok_or_else(ended)?;
         // A child joins once.
         let _ = self.index.set(index);
         Ok(())
@@ -117,9 +118,9 @@ impl ParentLink {
     }
 
     /// Stops the parent without ending its journal, because the child cannot be resumed here.
-    pub(crate) fn let_parent_down(&self, error: StartError) {
+    pub(crate) fn child_store_failure(&self, error: StartError) {
         if let Some(parent) = self.run.upgrade() {
-            parent.stops_after_child(&RunError::Store { source: StoreError::unavailable(error) });
+            parent.stop_on_child_store_failure(&RunError::Store { source: StoreError::unavailable(error) });
         }
     }
 
@@ -130,8 +131,8 @@ impl ParentLink {
     }
 
     /// The reason for cancelling the child.
-    pub(crate) fn why_unwanted(&self) -> Arc<str> {
-        self.parent.why_unwanted(self.awaited)
+    pub(crate) fn cancel_reason(&self) -> Arc<str> {
+        self.parent.cancel_reason(self.awaited)
     }
 }
 

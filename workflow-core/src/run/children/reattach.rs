@@ -12,39 +12,40 @@ use crate::id::ParentRun;
 use crate::run::{DropSignal, RunShared};
 
 /// The facts by which a child is re-attached to its parent.
-pub(crate) struct Reunion<'a> {
+pub(crate) struct Reattach<'a> {
     /// The parent, as the child's journal names it.
     pub(crate) names: &'a ParentRun,
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
-    pub(crate) unwanted: Arc<DropSignal>,
+    pub(crate) drop_signal: Arc<DropSignal>,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
 }
 
-impl<'a> Reunion<'a> {
+impl<'a> Reattach<'a> {
     /// For a child without an asking execution, which may have ended before.
-    pub(crate) fn unasked(parent: &RunShared, names: &'a ParentRun, awaited: bool) -> Self {
+    pub(crate) fn without_request(parent: &RunShared, names: &'a ParentRun, awaited: bool) -> Self {
         let ParentRun { step, execution, attempt, .. } = names;
         let display = parent.display().display(Arc::clone(step), *execution, *attempt);
-        Self { names, awaited, unwanted: Arc::default(), display }
+        Self { names, awaited, drop_signal: Arc::default(), display }
     }
 
     /// Adds the run to its parent's children: the child ends with its parent, and the parent shows the child's items
     /// and learns its status. A child that has joined already is not added again. The caller needs a tokio runtime.
-    pub(crate) fn reunite(self, parent: &Arc<RunShared>, run: &Arc<RunShared>) {
-        let Self { names, awaited, unwanted, display } = self;
+    pub(crate) fn attach(self, parent: &Arc<RunShared>, run: &Arc<RunShared>) {
+        let Self { names, awaited, drop_signal, display } = self;
         let child = names.child(run.id.clone(), Arc::clone(&run.table.name), awaited);
-        let family = parent.child_registry();
-        let joins = !family.has(&run.id);
-        let index = if joins { family.join(parent, child.clone(), run, &unwanted) } else { None };
+        let registry = parent.child_registry();
+        let joins = !registry.has(&run.id);
+        let index = if joins { registry.join(parent, child.clone(), run, &drop_signal) } else { None };
         if joins && index.is_none() {
             return;
         }
         run.display().forward(Forward::new(display, child));
-        let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.why_unwanted(awaited));
+        let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.cancel_reason(awaited));
         let watched = async move {
-            let told = poll_fn(|cx| if unwanted.is_told(cx) { ().into() } else { std::task::Poll::Pending });
+            let told =
+                poll_fn(|cx| if drop_signal.is_set(cx) { ().into() } else { std::task::Poll::Pending });
             if let Either::Left(_) = select(pin!(told), pin!(run.ended())).await {
                 // A detached child is not cancelled.
                 if !run.is_to_detach() {

@@ -75,8 +75,8 @@ impl Drop for ChildRegistry {
         let mut below = self.take_runs();
         while let Some(run) = below.pop() {
             let Some(mut run) = Arc::into_inner(run) else { continue };
-            if let Some(mut family) = run.children.take().and_then(Arc::into_inner) {
-                below.append(&mut family.take_runs());
+            if let Some(mut registry) = run.children.take().and_then(Arc::into_inner) {
+                below.append(&mut registry.take_runs());
             }
         }
     }
@@ -165,7 +165,7 @@ impl ChildRegistry {
         }
     }
 
-    /// Closes the family: no child joins any more. Signals the children that end with the run and returns them. The
+    /// Closes the registry: no child joins any more. Signals the children that end with the run and returns them. The
     /// children of a detached run are detached, and not cancelled.
     pub(crate) fn close(&self, cancelled: bool, left: bool) -> Vec<Arc<RunShared>> {
         let mut state = self.lock();
@@ -175,7 +175,7 @@ impl ChildRegistry {
         let ending = ending.filter_map(|member| {
             let run = member.run.clone()?;
             let names = run.parent().filter(|_| cancelled && !left);
-            let why = names.map(|names| names.why_unwanted(member.child.awaited));
+            let why = names.map(|names| names.cancel_reason(member.child.awaited));
             Some((run, Arc::clone(&member.drop_signal), why))
         });
         let ending: Vec<_> = ending.collect();
@@ -185,7 +185,7 @@ impl ChildRegistry {
             if left {
                 run.signal_detach();
             }
-            drop_signal.tell();
+            drop_signal.set();
             // A detached child reads the drop signal too, and ignores it.
             if let Some(why) = why {
                 run.note_cancel(&why);
@@ -221,14 +221,14 @@ impl ChildRegistry {
         let mut below = self.unreported();
         let mut at = 0;
         while let Some(run) = below.get(at) {
-            let further = run.children.get().map(|family| family.unreported()).unwrap_or_default();
+            let further = run.children.get().map(|registry| registry.unreported()).unwrap_or_default();
             below.extend(further);
             at += 1;
         }
         for run in below.iter().rev() {
             run.made_report();
-            if let Some(family) = run.children.get() {
-                family.note_reported();
+            if let Some(registry) = run.children.get() {
+                registry.note_reported();
             }
         }
     }

@@ -889,7 +889,7 @@ async fn the_report_is_data_for_machines() {
     expect![[r#"
         {
           "workflow": "NeverTrue",
-          "unmet_stops": [
+          "missing_stops": [
             {
               "events": [
                 "Done"
@@ -932,7 +932,7 @@ async fn the_report_is_data_for_machines() {
     expect![[r#"
         {
           "workflow": "LimitReached",
-          "unmet_stops": [
+          "missing_stops": [
             {
               "events": [
                 "Done"

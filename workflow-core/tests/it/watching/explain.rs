@@ -128,7 +128,7 @@ async fn every_execution_names_its_trigger_its_events_and_their_producers() {
     assert_eq!((why.trigger.seq.to_string(), &*why.trigger.event), ("#3".to_owned(), "Part"));
     let inputs: Vec<String> = why.inputs.iter().map(ToString::to_string).collect();
     assert_eq!(inputs, ["#2 `Item` of `make`", "#3 `Part` of `find`"]);
-    assert!(explanation.unmet_stops.is_empty());
+    assert!(explanation.missing_stops.is_empty());
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

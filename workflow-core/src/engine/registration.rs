@@ -10,7 +10,7 @@ use super::Inner;
 use super::reminders::remind;
 use crate::id::RunId;
 use crate::outcome::{RunError, StartError};
-use crate::run::{Held, HostsRuns, Registration, RunShared, UnloadedRun};
+use crate::run::{HostsRuns, Registration, RunLockGuard, RunShared, UnloadedRun};
 
 /// The entry of a driven run. Dropping it forgets the run, unless the run was unloaded.
 pub(super) struct Registered {
@@ -38,7 +38,7 @@ impl Registered {
 }
 
 impl Registration for Registered {
-    fn hold(&self) -> BoxFuture<'static, Held> {
+    fn hold(&self) -> BoxFuture<'static, RunLockGuard> {
         self.engine.runs.locked(&self.id).boxed()
     }
 
@@ -46,7 +46,7 @@ impl Registration for Registered {
         let due = released.due;
         // The order matters: a sender that finds the mailbox closed asks the engine, and waits for the run's lock,
         // which the caller holds until the entry is changed.
-        run.signals.mailbox.keep_engine(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
+        run.signals.mailbox.close_for_unload(Arc::clone(&self.engine) as Arc<dyn HostsRuns>);
         self.engine.runs.unload(self.id.clone(), released);
         self.engine.reminders.note_runtime();
         if let Some(due) = due {

@@ -12,34 +12,34 @@
 use std::sync::Arc;
 
 use super::Inner;
-use super::beginning::Beginning;
-use super::children::Born;
+use super::children::NewChild;
+use super::first_record::Beginning;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
 use crate::panics::Driven;
-use crate::run::{HostsRuns as _, ParentLink, Reunion, RunOptions, RunShared, Spawned, Start};
+use crate::run::{HostsRuns as _, ParentLink, Reattach, RunOptions, RunShared, Spawned, Start};
 use crate::store::{Position, Record, StoreError};
 
 impl Inner {
     /// Resumes the child that an earlier process began for the same execution, or begins it. The run's lock keeps
     /// others from loading the child meanwhile.
-    pub(super) async fn found(
+    pub(super) async fn find_or_start_child(
         self: &Arc<Self>,
         id: &RunId,
         start: Start,
         options: RunOptions,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> Result<Spawned, StartError> {
         let _held = self.runs.lock(id).await.map_err(StartError::Store)?;
         let (records, here) = self.begun_before(id).await?;
         if records.is_empty() {
-            return Arc::clone(self).start_child(start, options, birth);
+            return Arc::clone(self).start_child(start, options, link);
         }
-        is_the_same(id, beginning_of(id, &records)?, &start, &birth)?;
+        is_the_same(id, beginning_of(id, &records)?, &start, &link)?;
         match here {
-            Some(shared) => self.reunited(shared, birth),
-            None => self.go_on_with(id, &start, records, birth),
+            Some(shared) => self.reattached(shared, link),
+            None => self.resume_child(id, &start, records, link),
         }
     }
 
@@ -84,36 +84,36 @@ impl Inner {
 
     /// Re-attaches a child that this engine drives. Either the child was resumed before its parent asked for it, or its
     /// parent asked for it, was detached, and asks again.
-    fn reunited(&self, shared: Arc<RunShared>, birth: ParentLink) -> Result<Spawned, StartError> {
-        let ParentLink { parent: names, awaited, unwanted, display, .. } = birth;
+    fn reattached(&self, shared: Arc<RunShared>, link: ParentLink) -> Result<Spawned, StartError> {
+        let ParentLink { parent: names, awaited, drop_signal, display, .. } = link;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
         let parent = self.runs.driven(&names.run).ok_or_else(ended)?;
-        if shared.parent_link().is_some_and(|birth| birth.is_of(&parent)) {
+        if shared.parent_link().is_some_and(|link| link.is_of(&parent)) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
-        Reunion { names: &names, awaited, unwanted, display }.reunite(&parent, &shared);
+        Reattach { names: &names, awaited, drop_signal, display }.attach(&parent, &shared);
         Ok(Spawned { shared, written: None })
     }
 
     /// Resumes the child as its journal says that it began, or looks back at an ended child.
-    fn go_on_with(
+    fn resume_child(
         self: &Arc<Self>,
         id: &RunId,
         start: &Start,
         records: Vec<Record>,
-        birth: ParentLink,
+        link: ParentLink,
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
         let hosted = self.child_host(start);
         // The program that began the child hosted its workflow. A missing workflow is this program's fault, and not an
         // error for the step.
         if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
-            birth.let_parent_down(error.clone());
+            link.child_store_failure(error.clone());
         }
         let (runtime, host, _) = hosted?;
         let beginning = beginning_of(id, &records)?;
-        let shared = beginning.restores(self.shared(&host, beginning.options(id, &host), Some(birth))?);
-        let Born { run, shared, registered, _task } = self.bear(host, shared, |_| None)?;
+        let shared = beginning.restores(self.shared(&host, beginning.options(id, &host), Some(link))?);
+        let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
         runtime.spawn(self.ending.track(driven));
@@ -141,9 +141,9 @@ fn is_the_same(
     id: &RunId,
     beginning: Beginning<'_>,
     start: &Start,
-    birth: &ParentLink,
+    link: &ParentLink,
 ) -> Result<(), StartError> {
-    if beginning.parent != Some(&birth.parent) || beginning.awaited != birth.awaited {
+    if beginning.parent != Some(&link.parent) || beginning.awaited != link.awaited {
         return Err(StartError::DuplicateRun { run: id.clone() });
     }
     if **beginning.workflow != *start.workflow {

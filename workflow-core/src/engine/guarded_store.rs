@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
-use crate::patience::Patience;
+use crate::patience::StorePatience;
 use crate::store::{
     Batch, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
 };
 
 /// An engine's store, with the two guards.
-pub(crate) struct Guarded {
+pub(crate) struct GuardedStore {
     store: Arc<dyn EventStore>,
-    patience: Patience,
+    patience: StorePatience,
 }
 
-impl Guarded {
-    pub(crate) fn new(store: Arc<dyn EventStore>, patience: Patience) -> Self {
+impl GuardedStore {
+    pub(crate) fn new(store: Arc<dyn EventStore>, patience: StorePatience) -> Self {
         Self { store, patience }
     }
 
@@ -42,7 +42,7 @@ impl Guarded {
     }
 }
 
-impl EventStore for Guarded {
+impl EventStore for GuardedStore {
     fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
         self.call(|store| store.append(run, expected, batch))
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_store_is_an_error() {
-        let store = Guarded::new(Arc::new(Broken), Ending::default().patience());
+        let store = GuardedStore::new(Arc::new(Broken), Ending::default().patience());
         let runs = store.runs(&RunQuery::new()).now_or_never().unwrap();
         assert!(matches!(runs, Err(StoreError::Unavailable { .. })));
         let batch = Batch {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn an_answer_that_never_comes_is_an_error_once_the_engine_gives_up() {
         let ending = Ending::default();
-        let store = Guarded::new(Arc::new(Broken), ending.patience());
+        let store = GuardedStore::new(Arc::new(Broken), ending.patience());
         let mut read = store.read(&"r".into(), Position(0), 1);
         assert!((&mut read).now_or_never().is_none());
         ending.give_up();
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_there_passes() {
-        let store = Guarded::new(Arc::new(MemoryStore::default()), Ending::default().patience());
+        let store = GuardedStore::new(Arc::new(MemoryStore::default()), Ending::default().patience());
         assert!(store.runs(&RunQuery::new()).is_ready());
         assert!(!store.serialises());
     }
