@@ -39,7 +39,7 @@ impl Observer for Released {
         }
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }
@@ -84,7 +84,7 @@ async fn in_file(runs: u64, folder: &Path) -> (u64, Duration) {
     let store = RedbStore::builder().cache_bytes(CACHE).open(folder.join("runs.redb"));
     let (store, released) = (store.expect("a store can be made"), Released::default());
     let builder = Engine::builder().store(store).observer(released.clone());
-    let engine = build(builder.release_waiting_after(Duration::ZERO));
+    let engine = build(builder.unload_waiting_after(Duration::ZERO));
     start_and_leave(&engine, 0..BEFORE).await;
     released.come_to(BEFORE).await;
     let began_with = resident();

@@ -101,7 +101,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{}", run.outcome().await?.text);
 
-    engine.shut_down(Duration::from_secs(5)).await;
+    engine.cancel_and_shut_down(Duration::from_secs(5)).await;
     for (what, times) in seen.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         println!("observed: {what} x{times}");
     }

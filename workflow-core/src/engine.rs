@@ -10,7 +10,7 @@
 //!                           └ ending       the engine's tasks, and the bound on waiting for stores
 //! begins runs    start, children, found
 //! loads runs     load, for resume, claim and unloaded
-//! ends them      orphans, removal, hand_over
+//! ends them      orphans, removal, shut_down
 //! ```
 //!
 //! The engine makes runs, spawns their tasks and signals them. It never looks into a run's log or state.
@@ -42,7 +42,7 @@ mod ending;
 pub(crate) mod fixtures;
 mod find_child;
 mod guarded_store;
-mod hand_over;
+mod shut_down;
 mod hosts;
 mod journals;
 mod load;
@@ -234,8 +234,8 @@ impl Engine {
     /// call of the store then ends with [`StoreError::ShutDown`](crate::StoreError::ShutDown): a run that waits for it
     /// ends here with [`RunError::Store`], and its journal stays as it is.
     ///
-    /// [`hand_over`](Self::hand_over) instead detaches the runs of a store, so that another engine can resume them.
-    pub async fn shut_down(&self, at_most: Duration) {
+    /// [`shut_down`](Self::shut_down) instead detaches the runs of a store, so that another engine can resume them.
+    pub async fn cancel_and_shut_down(&self, at_most: Duration) {
         self.inner.ending.begin();
         let reason = "the engine is shutting down".into();
         self.inner.end_all(at_most, self.inner.cancel_all(&reason)).await;

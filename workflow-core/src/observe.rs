@@ -41,10 +41,10 @@ pub enum Observed {
     /// The run was resumed where its journal ended. Interrupted executions begin again.
     RunResumed,
     /// The engine unloaded the run, which had waited for a while:
-    /// [`EngineBuilder::release_waiting_after`](crate::EngineBuilder::release_waiting_after).
+    /// [`EngineBuilder::unload_waiting_after`](crate::EngineBuilder::unload_waiting_after).
     RunUnloaded,
     /// The engine loaded the run again, for a timer or a caller.
-    RunLoaded,
+    RunReloaded,
     /// An event entered the log.
     EventLogged {
         /// Its position.
@@ -180,7 +180,7 @@ pub enum Observed {
 /// # Contract
 /// - **Order**: an observer sees the observations of one run in their order; those of several runs interleave.
 /// - **Threads**: the engine calls each observer on a thread of the observer's own, never in a run's task, so it may
-///   block. Only an observer that is [told at once](Self::is_told_at_once) is called by the runs themselves.
+///   block. Only an observer that is [told at once](Self::is_synchronous) is called by the runs themselves.
 /// - **Loss**: 4,096 observations wait for a slow observer. Further ones are dropped, and [`Observed::Missed`] has
 ///   their number.
 /// - **Panics** are caught. The observer is called again for the next observation.
@@ -216,7 +216,7 @@ pub trait Observer: Send + Sync + 'static {
     /// The engine asks once, when it is built. A direct observer misses nothing, and has seen everything of a run
     /// before the run's outcome is available: for tests, and for uses without delay. Several runs call it at the same
     /// time. Each run waits for it, and so do other tasks on that thread: it has to be quick and must not block.
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         false
     }
 }

@@ -375,9 +375,12 @@ pub enum RunError {
         /// The reason, if it is known.
         error: Arc<str>,
     },
-    /// The task that drove the run is gone: its runtime was shut down, or it panicked outside of any step.
+    /// The engine does not drive the run any more, and has not ended it.
+    ///
+    /// [`Engine::shut_down`](crate::Engine::shut_down) detached the run for another process, or its task is gone: the
+    /// runtime was shut down, or the task panicked outside of any step.
     #[error("the task that drove the run ended before the run did")]
-    Abandoned,
+    Detached,
     /// The run's stop event is not in the workflow's output type.
     #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
     UnexpectedStop {
@@ -440,7 +443,7 @@ impl fmt::Debug for RunError {
             Self::Past { status, error } => {
                 f.debug_struct("Past").field("status", status).field("error", error).finish()
             }
-            Self::Abandoned => f.write_str("Abandoned"),
+            Self::Detached => f.write_str("Detached"),
             Self::UnexpectedStop { event, workflow } => {
                 f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()
             }
@@ -539,7 +542,7 @@ pub enum SendError {
         /// The wire name of the request that the reply is for.
         answered: &'static str,
     },
-    /// The engine had [unloaded](crate::EngineBuilder::release_waiting_after) the waiting run, and cannot read its
+    /// The engine had [unloaded](crate::EngineBuilder::unload_waiting_after) the waiting run, and cannot read its
     /// journal now. The run took nothing and still waits. The call can be repeated.
     #[error("run `{run}` waits in its store, and cannot be read now: {problem}")]
     NotLoaded {

@@ -75,7 +75,7 @@ impl Observer for Recorded {
         self.recording.lock().push(what);
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

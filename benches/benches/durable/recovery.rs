@@ -218,7 +218,7 @@ impl<W: Workflow + Copy> Stored<W> {
 
 fn engine<W: Workflow>(workflow: W, store: impl EventStore) -> Engine {
     let engine = Engine::builder().workflow(workflow).store(store).max_executions_per_run(u64::MAX);
-    engine.release_waiting_after(Duration::MAX).build().expect("it is sound")
+    engine.unload_waiting_after(Duration::MAX).build().expect("it is sound")
 }
 
 /// The journal of a run that waits.

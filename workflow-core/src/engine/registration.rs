@@ -56,9 +56,9 @@ impl Registration for Registered {
         if run.signals.cancel_is_unread() {
             Arc::clone(&self.engine).deliver_signal(run);
         }
-        // Either `hand_over` finds the entry of the unloaded run, or the flag is seen here.
+        // Either `shut_down` finds the entry of the unloaded run, or the flag is seen here.
         if self.engine.common.shuts_down.load(Ordering::SeqCst) {
-            self.engine.give_up_unloaded(&self.id, RunError::Abandoned);
+            self.engine.give_up_unloaded(&self.id, RunError::Detached);
         }
     }
 }

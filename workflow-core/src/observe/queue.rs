@@ -26,7 +26,7 @@ impl Observers {
     pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
         let spans = observers.iter().any(|observer| observer.wants_spans());
         let looking = observers.into_iter().filter(|observer| !observer.wants_spans());
-        let (at_once, queued): (Vec<_>, Vec<_>) = looking.partition(|observer| observer.is_told_at_once());
+        let (at_once, queued): (Vec<_>, Vec<_>) = looking.partition(|observer| observer.is_synchronous());
         Self { at_once: at_once.into(), queues: queued.into_iter().map(Queue::start).collect(), spans }
     }
 

@@ -162,7 +162,7 @@ fn kind_of(error: &RunError) -> Option<&'static str> {
         RunError::LogFull { .. } => "log_full",
         RunError::TooManyExecutions { .. } => "too_many_executions",
         RunError::Store { .. } | RunError::Conflict { .. } => "store",
-        RunError::Abandoned => "abandoned",
+        RunError::Detached => "abandoned",
         RunError::TimedOut { .. } => "timed_out",
         RunError::Incompatible { .. } => "incompatible",
         RunError::Past { .. } => "past",

@@ -74,7 +74,7 @@ impl Observer for Seen {
         self.0.lock().unwrap().push(text);
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

@@ -24,7 +24,7 @@ impl RunShared {
     pub(crate) fn stop_on_child_store_failure(&self, error: &RunError) -> bool {
         // The child's task is gone, but no store has failed, so this run's own journal is sound: the run
         // detaches.
-        if self.common.is_durable && matches!(error, RunError::Abandoned) {
+        if self.common.is_durable && matches!(error, RunError::Detached) {
             self.signal_detach();
         }
         self.common.is_durable && (self.signals.child_ended(error) || self.stops())
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_run_whose_childs_task_is_gone_is_detached() {
         let run = run(true);
-        assert!(run.stop_on_child_store_failure(&RunError::Abandoned) && run.is_to_detach());
+        assert!(run.stop_on_child_store_failure(&RunError::Detached) && run.is_to_detach());
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         let run = run(false);
         assert!(
             !run.stop_on_child_store_failure(&store_failed())
-                && !run.stop_on_child_store_failure(&RunError::Abandoned)
+                && !run.stop_on_child_store_failure(&RunError::Detached)
         );
     }
 }

@@ -151,7 +151,7 @@ impl Children {
     ///
     /// The step does not see an error of the child's store, because the child has no outcome then. The parent stops as
     /// well, with [`RunError::Store`], and both can be resumed. With a store the same holds in these cases: the child's
-    /// task is gone ([`RunError::Abandoned`]), another engine drives the child ([`StartError::Elsewhere`]), or the
+    /// task is gone ([`RunError::Detached`]), another engine drives the child ([`StartError::Elsewhere`]), or the
     /// child's journal does not fit its workflow any more or the engine does not host it.
     ///
     /// ```

@@ -34,12 +34,12 @@ impl EndedRun<'_> {
         Err(match end {
             End::Completed(seq) => {
                 let stop = self.state.log.get(*seq).map(|record| record.event.clone());
-                return stop.ok_or(RunError::Abandoned);
+                return stop.ok_or(RunError::Detached);
             }
             End::Failed(executions) => self.failure(executions),
             End::PreconditionFailed(candidate) => {
                 let failure = self.state.precondition_failure(*candidate);
-                failure.map_or(RunError::Abandoned, |(step, error)| self.precondition_error(*step, error))
+                failure.map_or(RunError::Detached, |(step, error)| self.precondition_error(*step, error))
             }
             End::Stalled => RunError::Stalled(Box::new(stall())),
             End::Cancelled => RunError::Cancelled { reason: self.reason() },
@@ -47,7 +47,7 @@ impl EndedRun<'_> {
             End::LogFull => RunError::LogFull { limit: self.state.limits().events },
             End::TooManyExecutions => self.ran_away(),
             // Only a detached run gets here: a failed journal has its own error (`Committer::journal_error`).
-            End::AppendFailed => RunError::Abandoned,
+            End::AppendFailed => RunError::Detached,
         })
     }
 
@@ -95,7 +95,7 @@ impl EndedRun<'_> {
     fn step_failed(&self, execution: ExecutionId) -> RunError {
         let (Some(step), Some(error)) = (self.state.step_of(execution), self.state.failure_of(execution))
         else {
-            return RunError::Abandoned;
+            return RunError::Detached;
         };
         let step = self.name_of(step);
         let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());

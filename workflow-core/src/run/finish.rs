@@ -177,6 +177,6 @@ pub(super) fn announce(run: &RunShared) {
 /// The run's result. Sets "abandoned" if the task is gone without one.
 pub(super) fn finished(run: &RunShared) -> &Finished {
     let abandoned =
-        || Box::new(Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Abandoned), kept: None });
+        || Box::new(Finished { status: RunStatus::Cancelled, outcome: Err(RunError::Detached), kept: None });
     run.finished.get_or_init(abandoned)
 }

@@ -228,7 +228,7 @@ impl<W: Workflow> RunHandle<W> {
     /// Explains why each step ran or did not. Works at any time, also after the end.
     ///
     /// # Errors
-    /// [`RunError::Abandoned`] if the task of the run disappeared, and the run's state with it.
+    /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it.
     pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
         match self.ask(|done| Command::Explain { done }).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
@@ -261,11 +261,11 @@ impl<W: Workflow> RunHandle<W> {
     /// Waits for the end, and returns the run's report.
     ///
     /// # Errors
-    /// [`RunError::Abandoned`] if the task of the run disappeared, and the run's state with it. A failed run
+    /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it. A failed run
     /// has a report like any other.
     pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
         self.shared.finished().await;
-        self.shared.report().ok_or(RunError::Abandoned)
+        self.shared.report().ok_or(RunError::Detached)
     }
 
     /// Returns the report of the run so far. After the end it is that of [`report`](Self::report).
@@ -274,7 +274,7 @@ impl<W: Workflow> RunHandle<W> {
     /// executions) in the run's task, which does nothing else meanwhile.
     ///
     /// # Errors
-    /// [`RunError::Abandoned`] if the task of the run disappeared, and the run's state with it.
+    /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it.
     pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
         match self.ask(|done| Command::Report { done }).await {
             Ok(report) => Ok(Arc::new(report)),
@@ -284,7 +284,7 @@ impl<W: Workflow> RunHandle<W> {
     }
 
     async fn kept(&self) -> Result<&EndedState, RunError> {
-        self.shared.finished().await.kept.as_ref().ok_or(RunError::Abandoned)
+        self.shared.finished().await.kept.as_ref().ok_or(RunError::Detached)
     }
 
     fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {

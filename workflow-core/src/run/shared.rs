@@ -171,7 +171,7 @@ impl RunShared {
         if self.status() != RunStatus::Waiting {
             self.status.set(RunStatus::Waiting);
         }
-        self.tell(|| Observed::RunLoaded);
+        self.tell(|| Observed::RunReloaded);
     }
 
     /// Loads the run again if it was unloaded. Returns whether a task drives it now. An ended run stays
@@ -328,8 +328,8 @@ mod tests {
     fn the_outcome_is_there_once_the_run_has_ended() {
         let run = run(RunExtras::default());
         assert!(run.outcome().now_or_never().is_none());
-        crate::run::end_unloaded(&run, RunError::Abandoned);
-        assert!(matches!(run.outcome().now_or_never(), Some(Err(RunError::Abandoned))));
+        crate::run::end_unloaded(&run, RunError::Detached);
+        assert!(matches!(run.outcome().now_or_never(), Some(Err(RunError::Detached))));
         assert_eq!(run.status(), RunStatus::Cancelled);
     }
 }

@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn the_first_failure_of_a_childs_store_is_kept() {
         let signals = Signals::new(1);
-        assert!(!signals.child_ended(&RunError::Abandoned) && signals.child_store_failure().is_none());
+        assert!(!signals.child_ended(&RunError::Detached) && signals.child_store_failure().is_none());
         let failed = |source| RunError::Store { source };
         assert_eq!(wakes(&signals, |signals| assert!(signals.child_ended(&failed(StoreError::NoStore)))), 1);
         assert!(signals.child_ended(&failed(StoreError::ShutDown)));

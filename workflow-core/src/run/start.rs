@@ -35,7 +35,7 @@ pub(crate) async fn begun(
     match run.outcome().await {
         Err(RunError::Conflict { run }) => Err(StartError::DuplicateRun { run }),
         Err(RunError::Store { source }) => Err(StartError::Store(source)),
-        Err(error @ RunError::Abandoned) => Err(StartError::Store(StoreError::unavailable(error))),
+        Err(error @ RunError::Detached) => Err(StartError::Store(StoreError::unavailable(error))),
         // A caller cancelled the run at once, and its handle says so.
         _ => Ok(()),
     }

@@ -175,7 +175,7 @@ impl Run {
 
 /// Ends an unloaded run for its handles, without loading it. Its journal stays as it is.
 pub(crate) fn end_unloaded(run: &RunShared, error: RunError) {
-    let is_left = matches!(error, RunError::Abandoned);
+    let is_left = matches!(error, RunError::Detached);
     let status = if is_left { RunStatus::Cancelled } else { RunStatus::Failed };
     if run.finished.set(Box::new(Finished { status, outcome: Err(error), kept: None })).is_ok() {
         announce(run);

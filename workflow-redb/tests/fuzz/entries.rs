@@ -161,7 +161,7 @@ fn valid() -> &'static Valid {
             ended.send(Note(1)).await.unwrap();
             ended.outcome().await.unwrap();
             let _ = (alone.settled().await, together.settled().await, lists.settled().await);
-            engine.hand_over(END).await;
+            engine.shut_down(END).await;
         });
         let bytes = place.bytes();
         let database = Database::builder().create_with_backend(Memory::of(&bytes)).unwrap();
@@ -292,7 +292,7 @@ async fn use_engine(store: &Arc<RedbStore>) {
             break;
         }
     }
-    engine.hand_over(END).await;
+    engine.shut_down(END).await;
     for stored in typed(engine.runs(&RunQuery::new()).await).unwrap_or_default() {
         typed(engine.remove_run(&stored.id).await);
     }

@@ -51,7 +51,7 @@ fn engine(store: &Arc<MemoryStore>, way: Way) -> Engine {
         engine = engine.lease(Duration::from_mins(1));
     }
     if way.has(Way::UNLOADS) {
-        engine = engine.release_waiting_after(Duration::from_mins(5));
+        engine = engine.unload_waiting_after(Duration::from_mins(5));
     }
     if way.has(Way::LIMITED) {
         engine = engine.max_concurrent_executions(1).max_concurrent_runs(1).max_executions_per_run(20);
@@ -99,14 +99,14 @@ async fn family<W: Workflow<Output = Done>>(begin: u32) -> Vec<Family> {
     families.push(taken::<W>(&store).await);
     tokio::time::sleep(Duration::from_secs(15)).await;
     families.push(taken::<W>(&store).await);
-    first.hand_over(LIFE).await;
+    first.shut_down(LIFE).await;
     drop(run);
     let second = engine(&store, way);
     drop(second.resume_open_runs().await.unwrap());
     tokio::time::sleep(Duration::from_hours(1)).await;
     families.push(taken::<W>(&store).await);
     use_run::<W>(&second, way).await;
-    second.shut_down(LIFE).await;
+    second.cancel_and_shut_down(LIFE).await;
     families.push(taken::<W>(&store).await);
     families
 }
@@ -200,9 +200,9 @@ async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) 
     drop(tokio::time::timeout(LIFE, use_engine(&engine, family, way)).await);
     let ends = async {
         if way.has(Way::LEAVES) {
-            engine.hand_over(LIFE / 4).await;
+            engine.shut_down(LIFE / 4).await;
         }
-        engine.shut_down(LIFE).await;
+        engine.cancel_and_shut_down(LIFE).await;
     };
     let has_ended = tokio::time::timeout(2 * LIFE, ends).await.is_ok();
     // On the system's clock, the engine's time limits never pass.

@@ -217,7 +217,7 @@ async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
         let Some(ended) = runs.join_next().await else { break };
         ended.unwrap();
     }
-    engine.shut_down(Duration::from_mins(5)).await;
+    engine.cancel_and_shut_down(Duration::from_mins(5)).await;
 }
 
 async fn begun(engine: Engine, number: u32, ledger: Ledger) {

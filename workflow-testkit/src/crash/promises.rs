@@ -26,7 +26,7 @@ impl Observer for Promises {
         }
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

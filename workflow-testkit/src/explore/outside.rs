@@ -66,7 +66,7 @@ impl Observer for Watch {
         }
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

@@ -104,7 +104,7 @@ async fn an_unreadable_run_is_refused_and_all_others_continue() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_reloaded_stops_no_timer_of_another() {
     let store = CrashStore::default();
-    let engine = engine(&store).release_waiting_after(Duration::ZERO).build().unwrap();
+    let engine = engine(&store).unload_waiting_after(Duration::ZERO).build().unwrap();
     let runs = started(&engine).await;
     // Its timer is due, between those of the others.
     let RunError::Incompatible { difference, .. } = runs[1].outcome().await.unwrap_err() else {

@@ -24,7 +24,7 @@ impl Observer for Told {
         self.0.lock().unwrap().push(format!("{run} {begun}"));
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }
@@ -252,7 +252,7 @@ fn an_append_that_is_never_answered_holds_up_the_claim_of_no_other_run() {
             "later searches find the later orphans"
         );
         engine.attach::<Works>("z").await.unwrap().send(Note(1)).await.unwrap();
-        engine.shut_down(Duration::from_secs(1)).await;
+        engine.cancel_and_shut_down(Duration::from_secs(1)).await;
     });
 }
 
@@ -288,7 +288,7 @@ fn an_orphaned_child_whose_end_is_never_answered_holds_up_no_claim() {
             Some(engine.id()),
             "later searches find the later orphans"
         );
-        engine.shut_down(Duration::from_secs(1)).await;
+        engine.cancel_and_shut_down(Duration::from_secs(1)).await;
     });
 }
 
@@ -334,7 +334,7 @@ async fn a_run_that_is_listed_with_another_end_than_its_journal_has_is_corrupt_a
     let engines = Engines::new();
     let one = engines.engine("one");
     start::<Works>(&one, "r").await.settled().await;
-    one.hand_over(Duration::ZERO).await;
+    one.shut_down(Duration::ZERO).await;
     let length = engines.store.journal("r").await.len();
     let other = Engine::builder().workflow(engines.works("other"));
     let other = other.store(Mislists(engines.store.clone())).lease(LEASE).clock(VirtualClock::new());

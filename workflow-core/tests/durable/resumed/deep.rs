@@ -121,11 +121,11 @@ fn runs_that_nest_deeply_are_resumed() {
     let (depth, stack) = RESUMED;
     on_a_stack_of(stack, async move || {
         let store = Arc::new(MemoryStore::default());
-        let builder = || builder().store(Arc::clone(&store)).release_waiting_after(Duration::MAX);
+        let builder = || builder().store(Arc::clone(&store)).unload_waiting_after(Duration::MAX);
         let one = builder().build().unwrap();
         drop(start(&one, depth).await);
         drop(lowest(&one, depth).await);
-        one.hand_over(Duration::from_mins(1)).await;
+        one.shut_down(Duration::from_mins(1)).await;
         drop(one);
         let other = builder().build().unwrap();
         let resumed = other.resume_open_runs().await.unwrap();

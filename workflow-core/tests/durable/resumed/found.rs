@@ -359,7 +359,7 @@ async fn a_child_resumed_before_its_parent_asked_for_it_is_detached_with_its_par
     store.append(&stored.id, stored.end, Batch { records: vec![kept], run: stored.run }).await.unwrap();
     parent.send(Note(0)).await.unwrap_err();
     assert!(matches!(parent.outcome().await, Err(RunError::Conflict { .. })));
-    assert!(matches!(child.outcome().await, Err(RunError::Abandoned)));
+    assert!(matches!(child.outcome().await, Err(RunError::Detached)));
     let journal = store.read(&CHILD.into(), Position(0), usize::MAX).await.unwrap();
     assert!(!journal.iter().any(|record| matches!(record, Record::RunEnded { .. })));
 }

@@ -50,12 +50,12 @@ impl Observer for Told {
     fn observe(&self, observation: &Observation) {
         match observation.what {
             Observed::RunUnloaded => self.0.0.fetch_add(1, Ordering::SeqCst),
-            Observed::RunLoaded => self.0.1.fetch_add(1, Ordering::SeqCst),
+            Observed::RunReloaded => self.0.1.fetch_add(1, Ordering::SeqCst),
             _ => 0,
         };
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }
@@ -64,7 +64,7 @@ impl Observer for Told {
 fn forgetful(store: impl EventStore) -> (EngineBuilder, Told) {
     let told = Told::default();
     let engine = Engine::builder().workflow(Asks).workflow(Waits).workflow(Shows).store(store);
-    (engine.observer(told.clone()).release_waiting_after(Duration::ZERO), told)
+    (engine.observer(told.clone()).unload_waiting_after(Duration::ZERO), told)
 }
 
 async fn start(engine: &Engine, id: &str) -> RunHandle<Asks> {
@@ -124,7 +124,7 @@ async fn runs_that_wait_for_replies_have_no_task_and_all_that_wait_for_timers_sh
     told.are_away(40).await;
     tokio::task::yield_now().await;
     assert_eq!(tasks(), before + 1);
-    engine.shut_down(Duration::ZERO).await;
+    engine.cancel_and_shut_down(Duration::ZERO).await;
     tokio::task::yield_now().await;
     assert_eq!((tasks(), engine.running().len()), (before, 0));
 }
@@ -218,7 +218,7 @@ async fn an_unloaded_run_is_cancelled_by_a_handle_by_a_guard_and_with_its_engine
     let handle = engine.attach::<Asks>("guard").await.unwrap();
     told.are_away(3).await;
     drop(by_guard);
-    engine.shut_down(Duration::from_secs(1)).await;
+    engine.cancel_and_shut_down(Duration::from_secs(1)).await;
     for (run, reason) in [(by_handle, "enough"), (handle, "nobody looks")] {
         let ended = run.outcome().await.unwrap_err();
         assert!(matches!(&ended, RunError::Cancelled { reason: given } if *reason == **given), "{ended}");
@@ -425,7 +425,7 @@ async fn each_of_many_unloading_runs_gets_its_own_reply_once() {
 }
 
 fn at_once(engine: EngineBuilder) -> EngineBuilder {
-    engine.release_waiting_after(Duration::ZERO)
+    engine.unload_waiting_after(Duration::ZERO)
 }
 
 survive! {

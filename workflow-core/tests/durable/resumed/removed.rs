@@ -253,7 +253,7 @@ async fn a_run_stays_as_long_as_one_of_its_children_has_not_ended() {
 async fn an_old_handle_does_not_answer_for_the_next_run_of_its_id() {
     let store: Arc<MemoryStore> = Arc::default();
     let engine = Engine::builder().workflow(Waits).store(Arc::clone(&store));
-    let engine = engine.release_waiting_after(Duration::ZERO).build().unwrap();
+    let engine = engine.unload_waiting_after(Duration::ZERO).build().unwrap();
     let old = start::<Waits>(&engine, "r", 0).await.cancel_on_drop("enough");
     old.cancel("first").await.unwrap();
     assert!(engine.remove_run(old.id()).await.unwrap());

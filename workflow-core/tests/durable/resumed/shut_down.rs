@@ -123,7 +123,7 @@ impl Delegates {
 
 fn builder(store: &Arc<Moody>) -> workflow_core::EngineBuilder {
     let engine = Engine::builder().workflow(Works).workflow(Delegates).workflow(Asks).workflow(Waits);
-    engine.store(Arc::clone(store)).release_waiting_after(Duration::ZERO)
+    engine.store(Arc::clone(store)).unload_waiting_after(Duration::ZERO)
 }
 
 async fn start<W: Workflow>(engine: &Engine, id: &str, number: u32) -> RunHandle<W> {
@@ -131,7 +131,7 @@ async fn start<W: Workflow>(engine: &Engine, id: &str, number: u32) -> RunHandle
 }
 
 async fn end(engine: &Engine, hands_over: bool, at_most: Duration) {
-    if hands_over { engine.hand_over(at_most).await } else { engine.shut_down(at_most).await }
+    if hands_over { engine.shut_down(at_most).await } else { engine.cancel_and_shut_down(at_most).await }
 }
 
 /// Ends an engine with runs of every kind, while some of them begin, end, unload and reload. Returns the remaining
@@ -301,7 +301,7 @@ async fn a_panic_in_a_store_is_an_error_of_its_caller() {
         assert_eq!(kept.outcome().await.unwrap(), Done(7));
         assert!(!released.requests().await.unwrap().is_empty());
         start_again(&engine).await.unwrap();
-        assert!(engine.shut_down(Duration::from_secs(5)).now_or_never().is_none());
+        assert!(engine.cancel_and_shut_down(Duration::from_secs(5)).now_or_never().is_none());
     }
 }
 

@@ -248,14 +248,14 @@ async fn a_run_with_a_torn_batch_is_refused_or_ends() {
             let engine = world.engine(store.clone());
             if let Ok(run) = start::<Branches>(&engine, "r", 4).await {
                 let end = some_end(&run).await;
-                assert!(!matches!(end, Err(RunError::Abandoned)), "{store:?}");
+                assert!(!matches!(end, Err(RunError::Detached)), "{store:?}");
             }
             let well = world.engine(world.kept.clone());
             let other = start::<Joins>(&well, "b", 4).await.unwrap();
             well.resume_open_runs().await.unwrap();
             if let Ok(run) = well.attach::<Branches>("r").await {
                 let end = some_end(&run).await;
-                assert!(!matches!(end, Err(RunError::Abandoned)), "{store:?}");
+                assert!(!matches!(end, Err(RunError::Detached)), "{store:?}");
             }
             assert_eq!(outcome(&other).await.unwrap(), Done(8));
         }

@@ -121,7 +121,7 @@ async fn an_engine_that_is_shut_down_ends_children_too() {
     let alive = Alive::default();
     let (engine, run) = bearing(&alive).await;
     everyone_else().await;
-    engine.shut_down(Duration::ZERO).await;
+    engine.cancel_and_shut_down(Duration::ZERO).await;
     assert_eq!((engine.running(), run.status()), (vec![], RunStatus::Cancelled));
     until(|| alive.count() == 0).await;
 }
@@ -252,7 +252,7 @@ impl Bereaved {
             assert!((&mut child).now_or_never().is_none());
         }
         runtime.shutdown_background();
-        assert!(matches!(child.await, Err(RunError::Abandoned)));
+        assert!(matches!(child.await, Err(RunError::Detached)));
         Done(begin.0)
     }
 }

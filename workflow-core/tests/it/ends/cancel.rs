@@ -114,7 +114,7 @@ impl Observer for Story {
         self.0.lock().unwrap().push((run.clone(), told));
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

@@ -84,11 +84,11 @@ async fn runs_are_detached_although_the_store_does_not_answer_for_one_being_load
     let (hangs, other) = (start("hangs").await.unwrap(), start("other").await.unwrap());
     told.are_away(2).await;
     tokio::time::sleep(Duration::from_secs(45)).await;
-    let handed_over = timeout(Duration::from_hours(1), engine.hand_over(Duration::from_secs(5)));
+    let handed_over = timeout(Duration::from_hours(1), engine.shut_down(Duration::from_secs(5)));
     handed_over.await.expect("it does not wait for longer than that");
     assert!(engine.running().is_empty());
     for run in [hangs, other] {
-        assert!(matches!(run.outcome().await, Err(RunError::Abandoned)));
+        assert!(matches!(run.outcome().await, Err(RunError::Detached)));
         assert!(!has_ended(&store.read(run.id(), Position(0), usize::MAX).await.unwrap()));
     }
 }
@@ -96,7 +96,7 @@ async fn runs_are_detached_although_the_store_does_not_answer_for_one_being_load
 #[tokio::test(start_paused = true)]
 async fn an_unpolled_caller_delays_no_other_caller() {
     let (engine, told) = forgetful(MemoryStore::default());
-    let engine = engine.mailbox_capacity(1).release_waiting_after(Duration::from_secs(1));
+    let engine = engine.mailbox_capacity(1).unload_waiting_after(Duration::from_secs(1));
     let engine = engine.clock(VirtualClock::new()).build().unwrap();
     let run = start(&engine, "r").await;
     run.settled().await;
@@ -153,7 +153,7 @@ async fn a_run_whose_event_panics_in_its_drop_is_reloaded() {
     let told = Told::default();
     // The store keeps bytes, so the run has the only reference to its event.
     let engine = Engine::builder().workflow(Breaks).store(CrashStore::default()).observer(told.clone());
-    let engine = engine.release_waiting_after(Duration::ZERO).build().unwrap();
+    let engine = engine.unload_waiting_after(Duration::ZERO).build().unwrap();
     PANICS.store(true, Ordering::SeqCst);
     let run = engine.start::<Breaks>(Begin(1)).await.unwrap();
     told.are_away(1).await;

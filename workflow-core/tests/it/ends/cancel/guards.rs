@@ -68,7 +68,7 @@ fn a_guard_can_outlive_the_runtime_of_its_run() {
     let guard = run.clone().cancel_on_drop("too late");
     drop(runtime);
     drop(guard);
-    assert!(matches!(run.outcome().now_or_never(), Some(Err(RunError::Abandoned))));
+    assert!(matches!(run.outcome().now_or_never(), Some(Err(RunError::Detached))));
 }
 
 // S31

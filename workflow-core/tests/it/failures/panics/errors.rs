@@ -96,7 +96,7 @@ impl Observer for Scribe {
         self.0.note(format!("{observation:?}"));
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

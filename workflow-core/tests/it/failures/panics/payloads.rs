@@ -209,7 +209,7 @@ impl Observer for Everywhere {
         explode()
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }
@@ -233,5 +233,5 @@ async fn middleware_and_observers_that_panic_with_what_cannot_be_dropped_harm_no
     assert_eq!(failures_of(&report, "at_once"), ["it panicked: no message"]);
     goes_on(&engine).await;
     // The shutdown returns once every observer has received everything.
-    engine.shut_down(Duration::from_mins(1)).await;
+    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
 }

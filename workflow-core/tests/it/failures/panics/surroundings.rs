@@ -56,7 +56,7 @@ impl Observer for Watch {
         self.0.note(format!("{:?}", observation.what));
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }
@@ -69,7 +69,7 @@ async fn a_clock_that_panics_ends_the_run_that_asked_and_observers_see_its_end()
     let engine = engine.observer(Watch(seen.clone())).build().unwrap();
     let run = engine.start::<Clumsy>(Begin(1)).await.unwrap();
     let error = run.outcome().await.unwrap_err();
-    assert!(matches!(error, RunError::Abandoned), "{error}");
+    assert!(matches!(error, RunError::Detached), "{error}");
     assert!(seen.lines().last().unwrap().starts_with("RunEnded"), "{:?}", seen.lines());
     clock.0.store(false, Ordering::SeqCst);
     goes_on(&engine).await;

@@ -126,7 +126,7 @@ impl Observer for Compacts {
         }
     }
 
-    fn is_told_at_once(&self) -> bool {
+    fn is_synchronous(&self) -> bool {
         true
     }
 }

@@ -24,10 +24,10 @@ impl Engine {
     /// rest. Once all journals are written, the engine gives up its [lease](crate::EngineBuilder::lease). Then the call
     /// waits at most `at_most` again, until observers have seen everything.
     ///
-    /// Handles on detached runs return [`RunError::Abandoned`], with
+    /// Handles on detached runs return [`RunError::Detached`], with
     /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled). A message that the run has not accepted is refused with
     /// [`SendError::Ended`](crate::SendError::Ended). An engine without a store cancels its runs, as
-    /// [`shut_down`](Self::shut_down) does.
+    /// [`cancel_and_shut_down`](Self::cancel_and_shut_down) does.
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};
@@ -53,17 +53,17 @@ impl Engine {
     /// let store = Arc::new(MemoryStore::default());
     /// let engine = Engine::builder().workflow(Desk).store(Arc::clone(&store)).build()?;
     /// let run = engine.start_with::<Desk>(Open, RunOptions::new().id("d-1")).await?;
-    /// engine.hand_over(Duration::from_secs(5)).await;
-    /// assert!(matches!(run.outcome().await, Err(RunError::Abandoned)));
+    /// engine.shut_down(Duration::from_secs(5)).await;
+    /// assert!(matches!(run.outcome().await, Err(RunError::Detached)));
     ///
     /// let next = Engine::builder().workflow(Desk).store(store).build()?;
     /// assert_eq!(next.resume_open_runs().await?.runs, ["d-1".into()]);
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn hand_over(&self, at_most: Duration) {
+    pub async fn shut_down(&self, at_most: Duration) {
         if !self.inner.journals.are_kept() {
-            return self.shut_down(at_most).await;
+            return self.cancel_and_shut_down(at_most).await;
         }
         // Every run is detached before any run refuses a call. Otherwise a step could receive such a refusal, or the
         // detach of its child, and fail.
@@ -86,7 +86,7 @@ impl Inner {
         match self.runs.driven(id) {
             Some(run) => run.signal_detach(),
             // The journal of an unloaded run is complete.
-            None => self.give_up_unloaded(id, RunError::Abandoned),
+            None => self.give_up_unloaded(id, RunError::Detached),
         }
     }
 

@@ -27,7 +27,7 @@ impl Toils {
 /// Engines that also host it, one after the other.
 fn engine(engines: &Engines, who: &'static str, released_after: Duration) -> Engine {
     let toils = Toils { is_second: who == "other", seen: engines.seen.clone() };
-    let builder = engines.builder(engines.works(who)).workflow(toils).release_waiting_after(released_after);
+    let builder = engines.builder(engines.works(who)).workflow(toils).unload_waiting_after(released_after);
     builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap()
 }
 
@@ -52,13 +52,13 @@ async fn detached_runs_resume_elsewhere_at_once_and_do_everything_once() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(one.running().len(), 6);
 
-    one.hand_over(Duration::ZERO).await;
+    one.shut_down(Duration::ZERO).await;
     assert!(one.running().is_empty() && !engines.store.holds(one.id()).await);
     assert!(matches!(one.start::<Works>(Begin(1)).await, Err(StartError::ShutDown)));
-    assert!(matches!(waits.outcome().await, Err(RunError::Abandoned)));
-    assert!(matches!(toils.outcome().await, Err(RunError::Abandoned)));
-    assert!(matches!(tries.outcome().await, Err(RunError::Abandoned)));
-    assert!(matches!(parent.outcome().await, Err(RunError::Abandoned)));
+    assert!(matches!(waits.outcome().await, Err(RunError::Detached)));
+    assert!(matches!(toils.outcome().await, Err(RunError::Detached)));
+    assert!(matches!(tries.outcome().await, Err(RunError::Detached)));
+    assert!(matches!(parent.outcome().await, Err(RunError::Detached)));
     assert!(matches!(waits.send(Note(7)).await, Err(SendError::Ended { .. })));
     let children = ["p/delegate-x1.2", "p/delegate-x1.alone"];
     for run in ["waits", "toils", "tries", "p"].into_iter().chain(children) {
@@ -98,9 +98,9 @@ async fn unloaded_runs_are_detached_too() {
     let run = start::<Works>(&one, "waits").await;
     run.settled().await;
     sleep(Duration::from_secs(1)).await;
-    one.hand_over(Duration::ZERO).await;
+    one.shut_down(Duration::ZERO).await;
     assert!(one.running().is_empty());
-    assert!(matches!(run.outcome().await, Err(RunError::Abandoned)));
+    assert!(matches!(run.outcome().await, Err(RunError::Detached)));
     assert!(is_open(&engines.store, "waits").await);
     let other = engine(&engines, "other", Duration::ZERO);
     let run = other.attach::<Works>("waits").await.unwrap();
@@ -122,7 +122,7 @@ async fn work_done_before_the_hand_over_is_not_repeated() {
         for _ in 0..round {
             yield_now().await;
         }
-        one.hand_over(Duration::ZERO).await;
+        one.shut_down(Duration::ZERO).await;
         for stored in engines.store.kept.runs(&RunQuery::new().open()).await.unwrap() {
             assert!(is_open(&engines.store, stored.id.as_str()).await, "{}", stored.id);
         }
@@ -132,7 +132,7 @@ async fn work_done_before_the_hand_over_is_not_repeated() {
             let outcome = tokio::time::timeout(Duration::from_mins(1), run.outcome()).await;
             assert_eq!(outcome.expect("the run continues").unwrap(), Done(2));
         }
-        other.hand_over(Duration::ZERO).await;
+        other.shut_down(Duration::ZERO).await;
     }
 }
 
@@ -141,7 +141,7 @@ async fn runs_in_memory_cannot_be_resumed_and_are_cancelled() {
     let seen = Seen::default();
     let engine = Engine::builder().workflow(Toils { is_second: false, seen }).build().unwrap();
     let run = engine.start::<Toils>(Begin(1)).await.unwrap();
-    engine.hand_over(Duration::ZERO).await;
+    engine.shut_down(Duration::ZERO).await;
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
 }
 
@@ -162,7 +162,7 @@ async fn a_run_that_is_cancelled_meanwhile_ends_with_all_its_children() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(one.running().len(), 3);
     drop(guard);
-    one.hand_over(Duration::ZERO).await;
+    one.shut_down(Duration::ZERO).await;
     assert_eq!(cancelled_for(&engines.store, "p").await.as_deref(), Some("enough"));
     for child in ["p/delegate-x1.2", "p/delegate-x1.alone"] {
         assert!(cancelled_for(&engines.store, child).await.is_some(), "{child}");
@@ -178,7 +178,7 @@ async fn a_handle_cancels_a_run_that_is_about_to_be_detached() {
     sleep(Duration::from_secs(1)).await;
     let (mut asks, mut cancels) = (pin!(run.timers()), pin!(run.cancel("enough")));
     assert!(futures::poll!(asks.as_mut()).is_pending() && futures::poll!(cancels.as_mut()).is_pending());
-    one.hand_over(Duration::ZERO).await;
+    one.shut_down(Duration::ZERO).await;
     cancels.await.unwrap();
     assert!(matches!(asks.await, Err(SendError::Ended { status: RunStatus::Cancelled, .. })));
     let outcome = run.outcome().await.unwrap_err();
