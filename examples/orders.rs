@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, ErrorClass, EventStore, Position, Record, ResumeError, Retention, Retries, RetryPolicy,
-    RunHandle, RunId, RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun,
+    EngineId, ErrorClass, EventStore, Position, Record, ResumeError, Retention, Retries, RetryPolicy,
+    RunHandle, RunId, RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun, Write,
 };
 use workflow_redb::RedbStore;
 
@@ -101,7 +101,7 @@ struct Fragile {
 }
 
 impl EventStore for Fragile {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         if Some(self.writes.fetch_add(1, Ordering::SeqCst) + 1) == self.crash_at {
             let kill = format!("kill -9 {}", std::process::id());
             let _ = Command::new("sh").args(["-c", &kill]).status();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use redb::{Database, TableDefinition};
 use serde::Serialize;
-use workflow_core::Batch;
+use workflow_core::Write;
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
@@ -47,7 +47,7 @@ impl Prepared {
     ///
     /// # Panics
     /// If it is not JSON.
-    pub fn alone(run: &str, position: u64, batch: &Batch) -> Self {
+    pub fn alone(run: &str, position: u64, batch: &Write) -> Self {
         let keyed = |(position, record)| (key(run, position), json(record));
         let records = (position..).zip(&batch.records).map(keyed).collect();
         Self::new(run, position, batch, Records::Alone(records), 0)
@@ -57,7 +57,7 @@ impl Prepared {
     ///
     /// # Panics
     /// If it is not JSON.
-    pub fn shared(run: &str, position: u64, batch: &Batch) -> Self {
+    pub fn shared(run: &str, position: u64, batch: &Write) -> Self {
         let mut bytes = key(run, position);
         for record in batch.records.iter().map(json) {
             bytes.extend_from_slice(&length(&record));
@@ -66,7 +66,7 @@ impl Prepared {
         Self::new(run, position, batch, Records::Shared(bytes), NUMBERS)
     }
 
-    fn new(run: &str, position: u64, batch: &Batch, records: Records, numbers: u16) -> Self {
+    fn new(run: &str, position: u64, batch: &Write, records: Records, numbers: u16) -> Self {
         let mut entry = (position + batch.records.len() as u64).to_be_bytes().to_vec();
         // The time of the write: all times have the same length.
         entry.extend_from_slice(&position.to_be_bytes());

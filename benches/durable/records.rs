@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{AnyEvent, Batch, ExecutionId, Record, RecordedEvent, RunSummary, ScopeId, Seq};
+use workflow_core::{AnyEvent, ExecutionId, Record, RecordedEvent, RunSummary, ScopeId, Seq, Write};
 
 /// How many records a batch has.
 pub const RECORDS: u64 = 2;
@@ -16,7 +16,7 @@ struct Reserved {
 }
 
 /// The batch with this number, from 0, of its one event.
-pub fn batch(number: u64) -> Batch {
+pub fn batch(number: u64) -> Write {
     let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789 + number);
     let (execution, scope) = (ExecutionId(number + 1), ScopeId::ROOT);
     let event = AnyEvent::new(Reserved { order: number, warehouse: "north-2".to_owned() });
@@ -35,5 +35,5 @@ pub fn batch(number: u64) -> Batch {
         event: RecordedEvent::new(event),
         at,
     };
-    Batch { records: vec![succeeded, logged], run: RunSummary::running("Orders", at) }
+    Write { records: vec![succeeded, logged], run: RunSummary::running("Orders", at) }
 }

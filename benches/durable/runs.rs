@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun, Write,
 };
 use workflow_redb::RedbStore;
 
@@ -73,7 +73,7 @@ struct OneByOne {
 }
 
 impl EventStore for OneByOne {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (turn, append) = (Arc::clone(&self.turn), self.store.append(run, expected, batch));
         StoreFuture::new(async move {
             let _turn = turn.lock().await;

@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use crate::engine::GuardedStore;
     use crate::id::RunId;
-    use crate::store::{Batch, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun};
+    use crate::store::{MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write};
 
     const DURATION: Duration = Duration::from_mins(1);
 
@@ -310,7 +310,7 @@ mod tests {
     struct Silent;
 
     impl EventStore for Silent {
-        fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+        fn append(&self, _: &RunId, _: Position, _: Write) -> StoreFuture<()> {
             StoreFuture::new(std::future::pending())
         }
 

@@ -165,8 +165,8 @@ pub use spec::{
     TableSpec,
 };
 pub use store::{
-    Batch, EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,
-    Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun, WaitingFor,
+    EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,
+    Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun, WaitingFor, Write,
 };
 pub use table::{
     DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,

@@ -49,7 +49,7 @@ impl fmt::Display for Position {
 
 /// The records of one write, and the run's summary after it.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct Write {
     /// The records, in their order; at least one.
     pub records: Vec<Record>,
     /// The run's summary after the write, which [`EventStore::runs`] lists.
@@ -124,7 +124,7 @@ pub trait EventStore: Send + Sync + 'static {
     /// the journal if one of these is refused too. In all other cases it stops the run with
     /// [`RunError::Conflict`](crate::RunError::Conflict) or [`RunError::Store`](crate::RunError::Store), and the
     /// journal stays as it is.
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()>;
+    fn append(&self, run: &RunId, expected: Position, write: Write) -> StoreFuture<()>;
 
     /// Reads the records of a run from a position on, in their order.
     ///
@@ -199,8 +199,8 @@ pub trait EventStore: Send + Sync + 'static {
 }
 
 impl<S: EventStore + ?Sized> EventStore for Arc<S> {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
-        (**self).append(run, expected, batch)
+    fn append(&self, run: &RunId, expected: Position, write: Write) -> StoreFuture<()> {
+        (**self).append(run, expected, write)
     }
 
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {

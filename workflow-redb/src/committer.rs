@@ -220,7 +220,7 @@ mod tests {
     use redb::ReadableTableMetadata as _;
     use redb::backends::InMemoryBackend;
     use workflow_core::{
-        Batch, EventStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture,
+        EventStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, Write,
     };
 
     use super::*;
@@ -236,7 +236,7 @@ mod tests {
         let now = SystemTime::now();
         let records =
             vec![Record::RunEnded { status: RunStatus::Completed, step: None, error: None, at: now }];
-        store.append(&run.into(), Position(0), Batch { records, run: RunSummary::running("Orders", now) })
+        store.append(&run.into(), Position(0), Write { records, run: RunSummary::running("Orders", now) })
     }
 
     /// Makes the committer panic in a transaction.

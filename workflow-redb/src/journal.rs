@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use redb::ReadableTable;
 use serde_json::from_slice;
-use workflow_core::{Batch, Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun};
+use workflow_core::{Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun, Write};
 
 use crate::error::Malformed;
 use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
@@ -30,7 +30,7 @@ pub(crate) struct SerialisedWrite {
 
 impl SerialisedWrite {
     /// Serialises a write.
-    pub(crate) fn new(run: &RunId, expected: Position, batch: &Batch) -> Result<Self, StoreError> {
+    pub(crate) fn new(run: &RunId, expected: Position, batch: &Write) -> Result<Self, StoreError> {
         let mut serialised = record_key(run.as_str(), expected);
         for record in &batch.records {
             push_recent(&mut serialised, record).map_err(StoreError::unserialisable)?;

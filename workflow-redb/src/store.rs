@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use workflow_core::{
-    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError,
-    StoreFuture, StoredRun,
+    EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 
 use crate::builder::RedbStoreBuilder;
@@ -163,7 +163,7 @@ impl RedbStore {
 }
 
 impl EventStore for RedbStore {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let written = match SerialisedWrite::new(run, expected, &batch) {
             Ok(written) => written,
             Err(error) => return StoreFuture::ready(Err(error)),

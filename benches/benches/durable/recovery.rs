@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use workflow_benches::in_turns;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, RunOptions, RunStatus, RunSummary, Workflow,
+    EventStore, MemoryStore, Position, Record, RunOptions, RunStatus, RunSummary, Workflow, Write,
 };
 use workflow_redb::RedbStore;
 
@@ -235,7 +235,7 @@ async fn write(store: &RedbStore, records: &[Record]) {
     let run = RunSummary::running(Arc::clone(workflow), *at);
     let mut position = Position(0);
     for records in records.chunks(AT_ONCE) {
-        let batch = Batch { records: records.to_vec(), run: run.clone() };
+        let batch = Write { records: records.to_vec(), run: run.clone() };
         store.append(&ID.into(), position, batch).await.expect("it is appended");
         position = position.after(records.len());
     }

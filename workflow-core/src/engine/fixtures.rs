@@ -15,7 +15,7 @@ use crate::prelude::*;
 use crate::run::{Host, RunShared, UnhostedWorkflow};
 use crate::scheduler::Cause;
 use crate::store::{
-    Batch, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError,
+    EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError, Write,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -122,16 +122,16 @@ impl Written {
         let (seq, scope, cause) = (Seq(0), ScopeId::ROOT, Cause::Outside);
         let opened = Record::EventLogged { seq, scope, cause, event, at };
         let summary = RunSummary::running("Greeter", at).owned_by(began.owner.cloned());
-        self.append(run, Position(0), Batch { records: vec![first, opened], run: summary });
+        self.append(run, Position(0), Write { records: vec![first, opened], run: summary });
     }
 
     pub(super) fn end(&self, run: &str) {
         let (at, status) = (SystemTime::UNIX_EPOCH, RunStatus::Cancelled);
         let records = vec![Record::RunEnded { status, error: None, step: None, at }];
-        self.append(run, OPEN, Batch { records, run: RunSummary::running("Greeter", at).ended(status) });
+        self.append(run, OPEN, Write { records, run: RunSummary::running("Greeter", at).ended(status) });
     }
 
-    fn append(&self, run: &str, end: Position, batch: Batch) {
+    fn append(&self, run: &str, end: Position, batch: Write) {
         now(self.0.append(&run.into(), end, batch)).unwrap();
     }
 

@@ -8,7 +8,7 @@ use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
 use crate::patience::StorePatience;
 use crate::store::{
-    Batch, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
+    EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
 
 /// An engine's store, with the two guards.
@@ -43,7 +43,7 @@ impl GuardedStore {
 }
 
 impl EventStore for GuardedStore {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         self.call(|store| store.append(run, expected, batch))
     }
 
@@ -79,13 +79,13 @@ mod tests {
     use super::super::ending::Ending;
     use super::*;
     use crate::id::RunId;
-    use crate::store::{Batch, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun};
+    use crate::store::{MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write};
 
     /// Panics when it lists runs or writes, and never answers a read.
     struct Broken;
 
     impl EventStore for Broken {
-        fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+        fn append(&self, _: &RunId, _: Position, _: Write) -> StoreFuture<()> {
             StoreFuture::new(async { panic!("while it writes") })
         }
 
@@ -115,7 +115,7 @@ mod tests {
         let store = GuardedStore::new(Arc::new(Broken), Ending::default().patience());
         let runs = store.runs(&RunQuery::new()).now_or_never().unwrap();
         assert!(matches!(runs, Err(StoreError::Unavailable { .. })));
-        let batch = Batch {
+        let batch = Write {
             records: Vec::new(),
             run: crate::store::RunSummary::running("w", std::time::SystemTime::UNIX_EPOCH),
         };

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::{
-    Batch, EventStore, Leases, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
-    StoredRun,
+    EventStore, Leases, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 use crate::id::{EngineId, RunId};
 
@@ -53,14 +53,14 @@ impl MemoryStore {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, run: &RunId, expected: Position, batch: Batch) -> Result<(), StoreError> {
+    fn add(&self, run: &RunId, expected: Position, write: Write) -> Result<(), StoreError> {
         let mut runs = self.runs();
         let journal = runs.get_mut(run);
         let found = Position::default().after(journal.as_ref().map_or(0, |journal| journal.records.len()));
         if found != expected {
             return Err(StoreError::Conflict { expected, found });
         }
-        let Batch { records, run: summary } = batch;
+        let Write { records, run: summary } = write;
         let written = SystemTime::now();
         match journal {
             Some(journal) => {
@@ -98,8 +98,8 @@ impl MemoryStore {
 }
 
 impl EventStore for MemoryStore {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
-        StoreFuture::ready(self.add(run, expected, batch))
+    fn append(&self, run: &RunId, expected: Position, write: Write) -> StoreFuture<()> {
+        StoreFuture::ready(self.add(run, expected, write))
     }
 
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {

@@ -9,9 +9,9 @@ use tokio::task::yield_now;
 use tokio::time::sleep;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, BuildProblem, EngineBuilder, EngineId, EventStore, Leases, MemoryStore, Position, Record,
-    ResumeError, Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, StartError, StoreError,
-    StoreFuture, StoredRun,
+    BuildProblem, EngineBuilder, EngineId, EventStore, Leases, MemoryStore, Position, Record, ResumeError,
+    Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, StartError, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -81,7 +81,7 @@ impl Shared {
         let StoredRun { end, run: summary, .. } =
             stored.into_iter().find(|stored| stored.id == *run).unwrap();
         let kept = Record::RunKept { at: std::time::SystemTime::now() };
-        let batch = Batch { records: vec![kept], run: summary.owned_by(Some(engine)) };
+        let batch = Write { records: vec![kept], run: summary.owned_by(Some(engine)) };
         self.kept.append(run, end, batch).await.unwrap();
     }
 
@@ -107,7 +107,7 @@ impl Shared {
 }
 
 impl EventStore for Shared {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         if self.silent.lock().unwrap().contains(run) {
             return StoreFuture::new(std::future::pending());
         }

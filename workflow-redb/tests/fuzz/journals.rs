@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, RecordedRun, Retention, RunId, RunOptions, RunQuery,
-    RunSummary,
+    EventStore, MemoryStore, Position, Record, RecordedRun, Retention, RunId, RunOptions, RunQuery,
+    RunSummary, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -193,7 +193,7 @@ async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) 
     let store = Arc::new(MemoryStore::default());
     for (id, records) in journals {
         let run = summary(&records);
-        store.append(&id, Position(0), Batch { records, run }).await.unwrap();
+        store.append(&id, Position(0), Write { records, run }).await.unwrap();
     }
     let engine = engine(&store, way);
     // Errors are typed. A run may still wait when the time is over.

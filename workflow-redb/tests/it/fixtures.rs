@@ -8,9 +8,9 @@ use tempfile::TempDir;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    AnyEvent, Batch, DependencyTable, EventDef, EventStore, InputDef, JOURNAL_FORMAT, OutputDef, Position,
-    Record, RecordedEvent, RecordedTable, Roles, RunStatus, RunSummary, ScopeId, Seq, StepDef, StoreError,
-    StoredRun,
+    AnyEvent, DependencyTable, EventDef, EventStore, InputDef, JOURNAL_FORMAT, OutputDef, Position, Record,
+    RecordedEvent, RecordedTable, Roles, RunStatus, RunSummary, ScopeId, Seq, StepDef, StoreError, StoredRun,
+    Write,
 };
 use workflow_redb::RedbStore;
 
@@ -84,13 +84,13 @@ pub(crate) fn summary() -> RunSummary {
 }
 
 /// The records of these positions, of an open run.
-pub(crate) fn batch(positions: Range<u64>) -> Batch {
-    Batch { records: positions.map(record).collect(), run: summary() }
+pub(crate) fn batch(positions: Range<u64>) -> Write {
+    Write { records: positions.map(record).collect(), run: summary() }
 }
 
 /// The end of a run.
-pub(crate) fn last_batch(status: RunStatus) -> Batch {
-    Batch {
+pub(crate) fn last_batch(status: RunStatus) -> Write {
+    Write {
         records: vec![Record::RunEnded { status, step: None, error: None, at: moment() }],
         run: summary().ended(status),
     }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, Position, Record, Retention, RunHandle, RunId, RunOptions, RunQuery,
-    RunStatus, SendError, StoreFuture, StoredRun,
+    EngineId, EventStore, Position, Record, Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus,
+    SendError, StoreFuture, StoredRun, Write,
 };
 use workflow_redb::{OpenError, RedbStore};
 
@@ -277,7 +277,7 @@ struct Witnessed {
 }
 
 impl EventStore for Witnessed {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let succeeded = batch.records.iter().filter_map(|record| match record {
             Record::ExecutionSucceeded { execution, .. } => {
                 Some(Line::Kept { run: run.to_string(), execution: execution.0 })

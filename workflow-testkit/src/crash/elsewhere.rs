@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedMutexGuard;
 use workflow_core::{
-    Batch, EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun,
+    EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
 
 use super::store::{CrashStore, Lot, last_event};
@@ -22,7 +22,7 @@ impl CrashStore {
         keeper: &Keeper,
         run: &RunId,
         expected: Position,
-        batch: Batch,
+        batch: Write,
     ) -> StoreFuture<()> {
         let (store, keeper, its) = (self.clone(), Arc::clone(keeper), run.clone());
         let until = last_event(&batch.records);

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::sync::Notify;
 use workflow_core::{
-    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, RunSummary, Seq,
-    StoreError, StoreFuture, StoredRun,
+    EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, RunSummary, Seq, StoreError,
+    StoreFuture, StoredRun, Write,
 };
 
 use super::confirm::{Confirms, Turn, Turns};
@@ -258,7 +258,7 @@ impl CrashStore {
         records.iter().map(|record| serde_json::from_slice(record).unwrap_or_default()).collect()
     }
 
-    fn add(&self, run: &RunId, expected: Position, batch: &Batch) -> StoreFuture<()> {
+    fn add(&self, run: &RunId, expected: Position, batch: &Write) -> StoreFuture<()> {
         let records = match bytes(&batch.records) {
             Ok(records) => records,
             Err(error) => return StoreFuture::ready(Err(error)),
@@ -285,7 +285,7 @@ impl CrashStore {
     }
 
     /// Keeps a batch.
-    pub(super) fn keep(&self, run: &RunId, batch: &Batch) -> Result<(), StoreError> {
+    pub(super) fn keep(&self, run: &RunId, batch: &Write) -> Result<(), StoreError> {
         let records = bytes(&batch.records)?;
         self.lock().keep(run, records, last_event(&batch.records), &batch.run);
         self.shared.news.notify_waiters();
@@ -403,7 +403,7 @@ fn bytes(records: &[Record]) -> Result<Vec<Box<[u8]>>, StoreError> {
 }
 
 impl EventStore for CrashStore {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         match &self.shared.keeper {
             Some(keeper) => self.append_to(keeper, run, expected, batch),
             None => self.add(run, expected, &batch),

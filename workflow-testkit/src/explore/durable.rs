@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture,
-    StoredRun,
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Write,
 };
 
 use super::footprint::Footprint;
@@ -40,7 +40,7 @@ fn words_of(records: &[Record]) -> String {
 }
 
 impl EventStore for GatedStore {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let words = words_of(&batch.records);
         let appended = self.kept.append(run, expected, batch);
         // Before its beginning is confirmed there is no run to be explored.

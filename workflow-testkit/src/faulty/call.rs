@@ -7,14 +7,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use workflow_core::{
-    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunStatus, StoreError,
-    StoreFuture, StoredRun,
+    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunStatus, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 
 use super::{Fault, FaultyStore, StoreCall};
 
 impl<S: EventStore> EventStore for FaultyStore<S> {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let store = &self.shared.store;
         match self.fault(StoreCall::Append, Some(run)) {
             Some(Fault::Conflict) => {
@@ -88,7 +88,7 @@ fn corrupt<T>(run: &RunId, position: Position) -> StoreFuture<T> {
 }
 
 /// The first records of a batch, never all; `None` for an empty batch.
-fn part(mut batch: Batch, kept: usize) -> Option<Batch> {
+fn part(mut batch: Write, kept: usize) -> Option<Write> {
     batch.records.truncate(kept.min(batch.records.len().saturating_sub(1)));
     batch.run.status = RunStatus::Running;
     (!batch.records.is_empty()).then_some(batch)

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::store::{Batch, Position, Record, RunSummary};
+use crate::store::{Position, Record, RunSummary, Write};
 
 /// The most batches that wait for the store before the run stops taking input.
 const MOST_QUEUED: usize = 256;
@@ -146,14 +146,14 @@ impl WriteQueue {
 
     /// The next write. Its summary is that of its last batch that has one, else `before`. `None` if the queue
     /// is empty.
-    pub(super) fn next_write(&self, before: &RunSummary) -> Option<(WriteExtent, Batch)> {
+    pub(super) fn next_write(&self, before: &RunSummary) -> Option<(WriteExtent, Write)> {
         if self.batches.is_empty() {
             return None;
         }
         let taken = self.taken_next();
         let batches = self.batches.iter().take(taken.batches);
         let run = batches.rev().find_map(|batch| batch.run.as_ref()).unwrap_or(before).clone();
-        Some((taken, Batch { records: self.records.iter().take(taken.records).cloned().collect(), run }))
+        Some((taken, Write { records: self.records.iter().take(taken.records).cloned().collect(), run }))
     }
 
     /// How much the next write takes.

@@ -9,7 +9,7 @@ use crate::event::{AnyEvent, EventCheck};
 use crate::id::{ScopeId, Seq};
 use crate::prelude::*;
 use crate::scheduler::Cause;
-use crate::store::{Batch, MemoryStore, RecordedEvent, Retention, RunQuery, StoreFuture, StoredRun};
+use crate::store::{MemoryStore, RecordedEvent, Retention, RunQuery, StoreFuture, StoredRun, Write};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(crate = crate)]
@@ -26,7 +26,7 @@ struct Picky {
 }
 
 impl Picky {
-    fn judge(&self, batch: &Batch) -> Result<(), StoreError> {
+    fn judge(&self, batch: &Write) -> Result<(), StoreError> {
         if let Some(answer) = self.answers.lock().unwrap().clone() {
             return Err(answer);
         }
@@ -45,7 +45,7 @@ fn text(record: &Record) -> Option<String> {
 }
 
 impl EventStore for Picky {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let judged = self.judge(&batch);
         self.writes.lock().unwrap().push((expected.0, batch.records.len(), judged.is_ok()));
         match judged {
@@ -278,7 +278,7 @@ fn the_next_batch_of_a_woken_run_sets_its_status_to_running() {
 struct Panics;
 
 impl EventStore for Panics {
-    fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+    fn append(&self, _: &RunId, _: Position, _: Write) -> StoreFuture<()> {
         panic!("out of ink")
     }
 

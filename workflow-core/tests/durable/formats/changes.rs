@@ -3,8 +3,8 @@
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Incompatibility, Position, Record, ResumeError, RunOptions, RunQuery, StoreError,
-    TableDifference,
+    EventStore, Incompatibility, Position, Record, ResumeError, RunOptions, RunQuery, StoreError,
+    TableDifference, Write,
 };
 use workflow_testkit::CrashStore;
 
@@ -17,7 +17,7 @@ async fn copied(store: &CrashStore) -> CrashStore {
     let copy = CrashStore::default();
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
         let records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();
-        let batch = Batch { records, run: stored.run };
+        let batch = Write { records, run: stored.run };
         copy.append(&stored.id, Position(0), batch).await.unwrap();
     }
     copy

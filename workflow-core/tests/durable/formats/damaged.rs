@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EventStore, Incompatibility, MemoryStore, Position, Record, RecordedRun, RecordedRunError,
-    ResumeError, RunOptions, RunQuery, RunStatus, RunSummary, TableProblem,
+    EventStore, Incompatibility, MemoryStore, Position, Record, RecordedRun, RecordedRunError, ResumeError,
+    RunOptions, RunQuery, RunStatus, RunSummary, TableProblem, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -50,7 +50,7 @@ async fn store_of(journal: &[Value]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::default());
     let records = decoded(journal);
     let run = RunSummary::running("any", std::time::SystemTime::UNIX_EPOCH);
-    store.append(&"r".into(), Position(0), Batch { records, run }).await.unwrap();
+    store.append(&"r".into(), Position(0), Write { records, run }).await.unwrap();
     store
 }
 
@@ -255,7 +255,7 @@ async fn with_child_of(store: &MemoryStore, execution: u64) -> Arc<MemoryStore> 
         if let Some(parent) = journal[0].pointer_mut("/run_started/parent/execution") {
             *parent = json!(execution);
         }
-        let batch = Batch { records: decoded(&journal), run: stored.run };
+        let batch = Write { records: decoded(&journal), run: stored.run };
         copy.append(&stored.id, Position(0), batch).await.unwrap();
     }
     copy

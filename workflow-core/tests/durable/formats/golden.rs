@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    Batch, EngineBuilder, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RunHandle, RunId,
-    RunOptions, RunQuery, RunSummary,
+    EngineBuilder, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RunHandle, RunId, RunOptions,
+    RunQuery, RunSummary, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -63,7 +63,7 @@ async fn read(journals: &[(RunId, String)]) -> Arc<MemoryStore> {
         if let Record::RunEnded { status, .. } = last {
             run = run.ended(*status);
         }
-        store.append(id, Position(0), Batch { records, run }).await.unwrap();
+        store.append(id, Position(0), Write { records, run }).await.unwrap();
     }
     store
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
-    Retention, RunId, RunOptions, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, StoredRun,
+    EngineId, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
+    Retention, RunId, RunOptions, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -138,7 +138,7 @@ async fn left<W: Workflow>(workflow: W, alter: fn(String) -> String) -> Arc<Memo
     let kept = Arc::new(MemoryStore::default());
     let records: Vec<Record> = serde_json::from_str(&text).unwrap();
     let run = RunSummary::running(W::TABLE.name(), std::time::UNIX_EPOCH);
-    kept.append(&"r".into(), Position(0), Batch { records, run }).await.unwrap();
+    kept.append(&"r".into(), Position(0), Write { records, run }).await.unwrap();
     kept
 }
 
@@ -254,7 +254,7 @@ async fn an_unknown_name_is_reported_and_kept_as_it_was_written() {
 struct Lines(Vec<String>);
 
 impl EventStore for Lines {
-    fn append(&self, _run: &RunId, _expected: Position, _batch: Batch) -> StoreFuture<()> {
+    fn append(&self, _run: &RunId, _expected: Position, _batch: Write) -> StoreFuture<()> {
         StoreFuture::ready(Err(StoreError::unavailable(std::fmt::Error)))
     }
 

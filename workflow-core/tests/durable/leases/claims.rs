@@ -297,7 +297,7 @@ fn an_orphaned_child_whose_end_is_never_answered_holds_up_no_claim() {
 struct Mislists(Shared);
 
 impl EventStore for Mislists {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         self.0.append(run, expected, batch)
     }
 

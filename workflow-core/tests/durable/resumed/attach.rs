@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::RwLock;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId,
-    RunOptions, RunQuery, RunStatus, SendError, StoreError, StoreFuture, StoredRun,
+    EngineId, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId, RunOptions,
+    RunQuery, RunStatus, SendError, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -18,7 +18,7 @@ use crate::shapes::{Ask, Asks, Joins, Loops, Retries, Waits};
 #[derive(Debug, Clone, Default)]
 struct Batches {
     kept: Arc<MemoryStore>,
-    given: Arc<Mutex<Vec<(RunId, Position, Batch)>>>,
+    given: Arc<Mutex<Vec<(RunId, Position, Write)>>>,
     /// The run whose next batch it refuses.
     refuses: Arc<Mutex<Option<RunId>>>,
     /// An exclusive lock delays batches.
@@ -34,9 +34,9 @@ impl Batches {
     async fn first(&self, batches: usize) -> Self {
         let given: Vec<_> = self.given.lock().unwrap().iter().take(batches).cloned().collect();
         let store = Self::default();
-        for (run, position, Batch { records, run: summary, .. }) in given {
+        for (run, position, Write { records, run: summary, .. }) in given {
             let records = records.iter().map(reread).collect();
-            store.kept.append(&run, position, Batch { records, run: summary }).await.unwrap();
+            store.kept.append(&run, position, Write { records, run: summary }).await.unwrap();
         }
         store
     }
@@ -45,10 +45,10 @@ impl Batches {
     async fn before(&self, is_it: fn(&Record) -> bool) -> Self {
         let given: Vec<_> = self.given.lock().unwrap().clone();
         let store = Self::default();
-        for (run, position, Batch { records, run: summary, .. }) in given {
+        for (run, position, Write { records, run: summary, .. }) in given {
             let kept: Vec<Record> = records.iter().take_while(|record| !is_it(record)).map(reread).collect();
             let is_whole = kept.len() == records.len();
-            store.kept.append(&run, position, Batch { records: kept, run: summary }).await.unwrap();
+            store.kept.append(&run, position, Write { records: kept, run: summary }).await.unwrap();
             if !is_whole {
                 break;
             }
@@ -67,7 +67,7 @@ fn reread(record: &Record) -> Record {
 }
 
 impl EventStore for Batches {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         if self.refuses.lock().unwrap().take_if(|refused| refused == run).is_some() {
             return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other(
                 "the disk is full",

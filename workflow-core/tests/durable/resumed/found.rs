@@ -8,8 +8,8 @@ use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, DisplayItem, DisplayStream, EventStore, MemoryStore, Position, Record, RunHandle, RunOptions,
-    RunQuery, RunStatus, StartError, StoreError,
+    DisplayItem, DisplayStream, EventStore, MemoryStore, Position, Record, RunHandle, RunOptions, RunQuery,
+    RunStatus, StartError, StoreError, Write,
 };
 use workflow_testkit::{Fault, FaultyStore, StoreCall};
 
@@ -164,7 +164,7 @@ pub(crate) async fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
         let records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();
         let bytes = serde_json::to_vec(&records).unwrap();
         let records: Vec<Record> = serde_json::from_slice(&bytes).unwrap();
-        copy.append(&stored.id, Position(0), Batch { records, run: stored.run }).await.unwrap();
+        copy.append(&stored.id, Position(0), Write { records, run: stored.run }).await.unwrap();
     }
     Arc::new(copy)
 }
@@ -276,7 +276,7 @@ async fn a_parent_stops_whose_child_has_no_beginning() {
     let records = whole.read(&CHILD.into(), Position(0), 1).await.unwrap();
     let listed = whole.runs(&RunQuery::new()).await.unwrap().pop().unwrap();
     assert_eq!(listed.id.as_str(), CHILD);
-    store.append(&CHILD.into(), Position(0), Batch { records, run: listed.run }).await.unwrap();
+    store.append(&CHILD.into(), Position(0), Write { records, run: listed.run }).await.unwrap();
     let engine = engine(Does::Runs(Begin(3), RunOptions::new()), store);
     let parent = engine.attach::<Parent>("r").await.unwrap();
     let error = parent.outcome().await.unwrap_err();
@@ -356,7 +356,7 @@ async fn a_child_resumed_before_its_parent_asked_for_it_is_detached_with_its_par
     let listed = store.runs(&RunQuery::new()).await.unwrap();
     let stored = listed.into_iter().find(|stored| stored.id.as_str() == "r").unwrap();
     let kept = Record::RunKept { at: std::time::SystemTime::now() };
-    store.append(&stored.id, stored.end, Batch { records: vec![kept], run: stored.run }).await.unwrap();
+    store.append(&stored.id, stored.end, Write { records: vec![kept], run: stored.run }).await.unwrap();
     parent.send(Note(0)).await.unwrap_err();
     assert!(matches!(parent.outcome().await, Err(RunError::Conflict { .. })));
     assert!(matches!(child.outcome().await, Err(RunError::Detached)));

@@ -11,9 +11,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, DisplayItem, EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer,
-    Position, Record, ResumeError, Retention, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus,
-    SendError, StartError, StoreError, StoreFuture, StoredRun,
+    DisplayItem, EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer, Position,
+    Record, ResumeError, Retention, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
+    StartError, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::{Scenario, VirtualClock};
 
@@ -283,7 +283,7 @@ impl Unread {
 }
 
 impl EventStore for Unread {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         self.0.append(run, expected, batch)
     }
 

@@ -11,9 +11,8 @@ use futures::future::maybe_done;
 use tokio::time::timeout;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryContexts, MemoryStore, Position, Record, ResumeError, Retention,
-    RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError, StartError, StoreError, StoreFuture,
-    StoredRun,
+    EngineId, EventStore, MemoryContexts, MemoryStore, Position, Record, ResumeError, Retention, RunHandle,
+    RunId, RunOptions, RunQuery, RunStatus, SendError, StartError, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::VirtualClock;
 
@@ -63,7 +62,7 @@ impl Moody {
 }
 
 impl EventStore for Moody {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         self.answer(|| self.kept.append(run, expected, batch))
     }
 

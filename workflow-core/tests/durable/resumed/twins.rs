@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use workflow_core::prelude::*;
-use workflow_core::{Batch, EngineId, Position, Record, Retention, StoreFuture, StoredRun};
+use workflow_core::{EngineId, Position, Record, Retention, StoreFuture, StoredRun, Write};
 use workflow_core::{ErrorClass, EventStore, MemoryStore, Retries, RetryPolicy, RunId, RunOptions, RunQuery};
 
 use crate::fixtures::{Begin, Done, Item, Part};
@@ -20,7 +20,7 @@ struct Photographed {
 }
 
 impl EventStore for Photographed {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (all, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
             // Serialised, so that each copy has one append more.

@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery,
-    StoreFuture, StoredRun,
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery, StoreFuture,
+    StoredRun, Write,
 };
 
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
@@ -42,7 +42,7 @@ impl LateStore {
 }
 
 impl EventStore for LateStore {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (store, run) = (Arc::clone(&self.0), run.clone());
         let is_late = store.waits.load(Ordering::SeqCst);
         if is_late {

@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, ErrorClass, EventStore, ExecutionOutcome, Position, Quality, Record, RecordedRun,
-    RequestId, Retention, RetryPolicy, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
-    StartError, StepFailed, StoreError, StoreFuture, StoredRun,
+    EngineId, ErrorClass, EventStore, ExecutionOutcome, Position, Quality, Record, RecordedRun, RequestId,
+    Retention, RetryPolicy, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError, StartError,
+    StepFailed, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::{CrashStore, VirtualClock};
 
@@ -42,14 +42,14 @@ struct Picky {
     refuses: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
     /// Each write takes a permit.
     gate: Arc<Semaphore>,
-    writes: Arc<Mutex<Vec<Write>>>,
+    writes: Arc<Mutex<Vec<JudgedWrite>>>,
     /// Whether it declares that it serialises.
     serialises: bool,
 }
 
 /// A write that the store has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Write {
+struct JudgedWrite {
     at: u64,
     records: usize,
     is_taken: bool,
@@ -87,7 +87,7 @@ impl Picky {
         self.gate.forget_permits(usize::MAX);
     }
 
-    fn judge(&self, batch: &Batch) -> Result<(), Refusal> {
+    fn judge(&self, batch: &Write) -> Result<(), Refusal> {
         let records = batch.records.len();
         if records > self.most {
             return Err(Refusal::TooMany(records));
@@ -99,7 +99,7 @@ impl Picky {
         if batch.records.iter().any(refuses) { Err(Refusal::Unwanted) } else { Ok(()) }
     }
 
-    fn writes(&self) -> Vec<Write> {
+    fn writes(&self) -> Vec<JudgedWrite> {
         self.writes.lock().unwrap().clone()
     }
 
@@ -113,12 +113,13 @@ impl Picky {
 }
 
 impl EventStore for Picky {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
             store.gate.acquire().await.unwrap().forget();
             let judged = store.judge(&batch);
-            let write = Write { at: expected.0, records: batch.records.len(), is_taken: judged.is_ok() };
+            let write =
+                JudgedWrite { at: expected.0, records: batch.records.len(), is_taken: judged.is_ok() };
             store.writes.lock().unwrap().push(write);
             judged.map_err(StoreError::unserialisable)?;
             store.kept.append(&run, expected, batch).await

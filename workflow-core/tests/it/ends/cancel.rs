@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer, Position,
-    Record, Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun,
+    EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record,
+    Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
@@ -140,7 +140,7 @@ impl Story {
 struct Slow(Arc<MemoryStore>, Points);
 
 impl EventStore for Slow {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (Self(kept, points), run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
             points.turn().await;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use expect_test::expect;
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery,
-    RunStatus, SendError, StartError, StoreError, StoreFuture, StoredRun,
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery, RunStatus,
+    SendError, StartError, StoreError, StoreFuture, StoredRun, Write,
 };
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
@@ -39,7 +39,7 @@ impl Shelf {
 }
 
 impl EventStore for Shelf {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         // A record that a run waits may come at any time.
         if batch.records.iter().all(is_wait) {
             return self.kept.append(run, expected, batch);
@@ -276,7 +276,7 @@ async fn a_run_that_another_engine_writes_stops_without_effect() {
         step: None,
         at: std::time::SystemTime::now(),
     };
-    store.append(run.id(), stored.end, Batch { records: vec![foreign], run: stored.run }).await.unwrap();
+    store.append(run.id(), stored.end, Write { records: vec![foreign], run: stored.run }).await.unwrap();
     let before = journal(&store, run.id()).await;
     assert!(matches!(run.send(Alpha(1)).await, Err(SendError::Ended { status: RunStatus::Failed, .. })));
     assert!(matches!(run.outcome().await, Err(RunError::Conflict { .. })));
@@ -430,7 +430,7 @@ async fn nothing_follows_the_end_in_a_journal() {
 struct Panics(AtomicUsize, usize);
 
 impl EventStore for Panics {
-    fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+    fn append(&self, _: &RunId, _: Position, _: Write) -> StoreFuture<()> {
         if self.0.fetch_add(1, Ordering::SeqCst) == self.1 {
             return StoreFuture::new(async { panic!("a bug in a store") });
         }

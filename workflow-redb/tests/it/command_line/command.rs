@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
-use workflow_core::{Batch, EventStore as _, Position, Record, RunStatus};
+use workflow_core::{EventStore as _, Position, Record, RunStatus, Write};
 
 use crate::fixtures::{Place, put, put_ended, summary};
 
@@ -125,7 +125,7 @@ fn export_prints_unknown_events_as_they_were_written() {
     let store = place.open();
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
         put(&store, "order-17", 0..1).await.unwrap();
-        let batch = Batch { records: vec![record], run: summary() };
+        let batch = Write { records: vec![record], run: summary() };
         store.append(&"order-17".into(), Position(1), batch).await.unwrap();
     });
     drop(store);

@@ -7,8 +7,8 @@ use futures::future::join_all;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
 use workflow_core::{
-    AnyEvent, Batch, EventStore, Position, Record, RecordedEvent, RecordedRun, RunOptions, RunStatus,
-    RunSummary, ScopeId, Seq,
+    AnyEvent, EventStore, Position, Record, RecordedEvent, RecordedRun, RunOptions, RunStatus, RunSummary,
+    ScopeId, Seq, Write,
 };
 use workflow_redb::StoreFile;
 
@@ -18,7 +18,7 @@ use crate::fixtures::{Place, summary};
 struct Text(String);
 
 /// This many records of 1 MiB each.
-fn large(records: u64) -> Batch {
+fn large(records: u64) -> Write {
     let text = RecordedEvent::new(AnyEvent::new(Text("x".repeat(1 << 20))));
     let at = SystemTime::UNIX_EPOCH;
     let record = |seq| Record::EventLogged {
@@ -29,7 +29,7 @@ fn large(records: u64) -> Batch {
         at,
     };
     let run: RunSummary = summary();
-    Batch { records: (0..records).map(record).collect(), run }
+    Write { records: (0..records).map(record).collect(), run }
 }
 
 #[test]

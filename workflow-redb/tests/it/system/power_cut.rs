@@ -7,7 +7,7 @@ use fastrand::Rng;
 use futures::executor::block_on;
 use futures::future::{join_all, maybe_done, poll_immediate};
 use workflow_core::{
-    Batch, ContextScope, ContextStore, ContextValue, EventStore, Position, Record, RunStatus, StoreError,
+    ContextScope, ContextStore, ContextValue, EventStore, Position, Record, RunStatus, StoreError, Write,
 };
 use workflow_redb::{Durability, RedbStore};
 
@@ -25,9 +25,9 @@ const LIFE: usize = 100;
 #[derive(Default, Clone)]
 struct Known {
     /// The confirmed batches, each with its number among all.
-    answered: Vec<(u64, Batch)>,
+    answered: Vec<(u64, Write)>,
     /// A batch without an answer.
-    unanswered: Option<Batch>,
+    unanswered: Option<Write>,
     ended: bool,
 }
 
@@ -126,7 +126,7 @@ impl World {
     /// Appends to several runs; the committer finds all of them waiting, except the first, for which the disk was
     /// blocked.
     fn append_together(&mut self, store: &RedbStore, disk: &Disk) {
-        let mut chosen: Vec<(String, Batch)> = Vec::new();
+        let mut chosen: Vec<(String, Write)> = Vec::new();
         for _ in 0..self.rng.usize(1..6) {
             let run = self.open_run();
             if chosen.iter().all(|(other, _)| *other != run) {
@@ -134,7 +134,7 @@ impl World {
                 chosen.push((run, batch));
             }
         }
-        let append = |(run, batch): &(String, Batch)| {
+        let append = |(run, batch): &(String, Write)| {
             let end = self.runs.get(run).map_or(0, Known::end);
             Box::pin(maybe_done(store.append(&run.as_str().into(), Position(end), batch.clone())))
         };
@@ -170,7 +170,7 @@ impl World {
         open.next().unwrap()
     }
 
-    fn next_batch(&mut self, run: &str) -> Batch {
+    fn next_batch(&mut self, run: &str) -> Write {
         let end = self.runs.entry(run.to_owned()).or_default().end();
         if end > 0 && self.rng.u8(..10) == 0 {
             return last_batch(RunStatus::Failed);
@@ -178,7 +178,7 @@ impl World {
         batch(end..end + self.rng.u64(1..5))
     }
 
-    fn note(&mut self, run: String, batch: Batch, answer: Result<(), StoreError>) {
+    fn note(&mut self, run: String, batch: Write, answer: Result<(), StoreError>) {
         let known = self.runs.entry(run).or_default();
         match answer {
             Ok(()) => {

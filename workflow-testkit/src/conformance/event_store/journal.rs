@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use workflow_core::{
-    Batch, EventStore, Position, Record, RunId, RunQuery, RunStatus, RunSummary, StoreError, StoredRun,
+    EventStore, Position, Record, RunId, RunQuery, RunStatus, RunSummary, StoreError, StoredRun, Write,
 };
 
 use super::samples::{moment, notes, number};
@@ -57,7 +57,7 @@ impl Journal {
     /// Appends the notes with these numbers at a position.
     pub(super) async fn try_put(&self, at: u64, numbers: Range<u64>) -> Result<(), StoreError> {
         let run = self.summary(numbers.end);
-        self.store.append(&self.run, Position(at), Batch { records: notes(numbers), run }).await
+        self.store.append(&self.run, Position(at), Write { records: notes(numbers), run }).await
     }
 
     /// Appends notes at their positions.
@@ -70,7 +70,7 @@ impl Journal {
     pub(super) async fn put_records(&self, at: u64, records: Vec<Record>, status: RunStatus) {
         let run = self.summary(at + records.len() as u64);
         let run = if status.is_ended() { run.ended(status) } else { run };
-        let put = self.store.append(&self.run, Position(at), Batch { records, run }).await;
+        let put = self.store.append(&self.run, Position(at), Write { records, run }).await;
         put.unwrap_or_else(|error| self.reported("append", &error));
     }
 

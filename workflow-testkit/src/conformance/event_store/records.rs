@@ -1,7 +1,7 @@
 //! Records: a read returns what was written, whether the store keeps Rust values or bytes.
 
 use serde_json::Value;
-use workflow_core::{Batch, EventStore, Position, Record, RunStatus, StoreError};
+use workflow_core::{EventStore, Position, Record, RunStatus, StoreError, Write};
 
 use super::journal::Journal;
 use super::samples::{every_kind, formless, forms, holding, note, number, text};
@@ -51,7 +51,7 @@ pub fn an_event_without_a_form_as_json_is_kept_as_it_is_or_changes_nothing<S: Ev
                 journal.put(0..begin).await;
             }
             let records = vec![note(begin), formless(), note(begin + 2)];
-            let batch = Batch { records, run: journal.summary(begin + 3) };
+            let batch = Write { records, run: journal.summary(begin + 3) };
             let returned = store.append(&journal.run, Position(begin), batch).await;
             assert_refused_or_kept(&journal, begin, returned).await;
         }

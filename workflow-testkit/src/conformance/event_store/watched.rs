@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use workflow_core::{
-    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun, Write,
 };
 
 use crate::conformance::stage::Progress;
@@ -85,7 +85,7 @@ impl<S: EventStore> Watched<S> {
 }
 
 impl<S: EventStore> EventStore for Watched<S> {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let call = format!("`append` of {} records to {run:?} at {expected}", batch.records.len());
         self.call(call, |store| store.append(run, expected, batch))
     }

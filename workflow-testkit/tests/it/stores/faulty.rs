@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use futures::executor::block_on;
 use futures::future::poll_immediate;
 use workflow_core::{
-    Batch, EventStore, MemoryStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError,
-    StoreFuture,
+    EventStore, MemoryStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture,
+    Write,
 };
 use workflow_testkit::conformance::event_store::{Subject, reading};
 use workflow_testkit::{Fault, FaultyStore, Injected, StoreCall};
@@ -15,10 +15,10 @@ use workflow_testkit::{Fault, FaultyStore, Injected, StoreCall};
 use crate::stores::conformance::broken_stores::failure;
 
 /// A batch of two records.
-fn batch() -> Batch {
+fn batch() -> Write {
     let now = SystemTime::UNIX_EPOCH;
     let record = || Record::RunEnded { status: RunStatus::Completed, step: None, error: None, at: now };
-    Batch { records: vec![record(), record()], run: RunSummary::running("Orders", now) }
+    Write { records: vec![record(), record()], run: RunSummary::running("Orders", now) }
 }
 
 fn append(store: &impl EventStore, at: u64) -> StoreFuture<()> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture,
-    StoredRun,
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Write,
 };
 use workflow_testkit::{Confirms, CrashStore, Scenario, Start, crash_everywhere};
 
@@ -84,7 +84,7 @@ async fn how_batches_share_writes_depends_on_when_the_store_confirms() {
 struct Forgets(MemoryStore);
 
 impl EventStore for Forgets {
-    fn append(&self, run: &RunId, expected: Position, mut batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, mut batch: Write) -> StoreFuture<()> {
         let completes = |record: &Record| matches!(record, Record::ExecutionSucceeded { .. });
         let mut completions = batch.records.iter().enumerate().filter(|(_, record)| completes(record));
         if let Some((second, _)) = completions.nth(1) {
@@ -127,7 +127,7 @@ async fn a_store_that_loses_a_batch_of_a_write_is_found() {
 struct Hasty(CrashStore);
 
 impl EventStore for Hasty {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         tokio::spawn(self.0.append(run, expected, batch));
         StoreFuture::ready(Ok(()))
     }

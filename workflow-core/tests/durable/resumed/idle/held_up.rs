@@ -12,7 +12,7 @@ use super::*;
 struct Hangs(Arc<MemoryStore>, RunId);
 
 impl EventStore for Hangs {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         self.0.append(run, expected, batch)
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::{
-    Batch, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture,
-    StoredRun,
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
+    Write,
 };
 use workflow_testkit::conformance::event_store::{
     Subject, append, cancel, handles, ids, leases, listing, pages, races, reading, records, removal,
@@ -212,7 +212,7 @@ impl LocksByHandle {
 }
 
 impl EventStore for LocksByHandle {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (own, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
             let _locked = own.1.lock().await;
@@ -273,7 +273,7 @@ fn a_handle_that_knows_only_its_own_leases_is_caught() {
 struct Hangs;
 
 impl EventStore for Hangs {
-    fn append(&self, _: &RunId, _: Position, _: Batch) -> StoreFuture<()> {
+    fn append(&self, _: &RunId, _: Position, _: Write) -> StoreFuture<()> {
         StoreFuture::new(std::future::pending())
     }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use workflow_core::{
-    Batch, EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError,
-    StoreFuture, StoredRun,
+    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 
 mod alter;
@@ -65,7 +65,7 @@ impl FaultyJournals {
     }
 
     /// Whether a batch is refused.
-    fn check(&self, run: &RunId, expected: Position, batch: &Batch) -> Result<(), StoreError> {
+    fn check(&self, run: &RunId, expected: Position, batch: &Write) -> Result<(), StoreError> {
         let mut kept = self.kept.lock().unwrap();
         let was = kept.removed.get(run).copied();
         let journal = kept.journals.get_mut(run);
@@ -95,7 +95,7 @@ impl FaultyJournals {
         Err(StoreError::Conflict { expected, found })
     }
 
-    fn write(&self, run: &RunId, expected: Position, Batch { records, run: summary }: Batch) {
+    fn write(&self, run: &RunId, expected: Position, Write { records, run: summary }: Write) {
         let mut kept = self.kept.lock().unwrap();
         let age = kept.begun;
         kept.begun += 1;
@@ -120,7 +120,7 @@ impl FaultyJournals {
         }
     }
 
-    async fn add(self, run: RunId, expected: Position, mut batch: Batch) -> Result<(), StoreError> {
+    async fn add(self, run: RunId, expected: Position, mut batch: Write) -> Result<(), StoreError> {
         let place = self.place(&run);
         let unserialisable = batch
             .records
@@ -138,7 +138,7 @@ impl FaultyJournals {
             }
             AppendsInTwoParts => {
                 let rest = batch.records.split_off(batch.records.len() / 2);
-                let rest = Batch { records: rest, run: batch.run.clone() };
+                let rest = Write { records: rest, run: batch.run.clone() };
                 self.write(&place, expected, batch);
                 a_while().await;
                 self.write(&place, expected, rest);
@@ -290,7 +290,7 @@ async fn a_while() {
 }
 
 impl EventStore for FaultyJournals {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         StoreFuture::new(self.clone().add(run.clone(), expected, batch))
     }
 

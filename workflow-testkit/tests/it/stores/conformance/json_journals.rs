@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::yield_now;
 use workflow_core::{
-    Batch, EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError,
-    StoreFuture, StoredRun,
+    EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 
 /// The most records that a read returns.
@@ -30,7 +30,7 @@ impl JsonJournals {
         Self(Arc::default(), Arc::default())
     }
 
-    fn write(&self, run: &RunId, at: Position, lines: Vec<Vec<u8>>, batch: Batch) -> Result<(), StoreError> {
+    fn write(&self, run: &RunId, at: Position, lines: Vec<Vec<u8>>, batch: Write) -> Result<(), StoreError> {
         let mut files = self.0.lock().unwrap();
         let there = files.get(run.as_str()).map_or(0, |file| file.lines.len());
         let found = Position(there as u64);
@@ -91,7 +91,7 @@ impl JsonJournals {
 }
 
 impl EventStore for JsonJournals {
-    fn append(&self, run: &RunId, expected: Position, batch: Batch) -> StoreFuture<()> {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let (files, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
             let lines: Result<Vec<_>, _> = batch.records.iter().map(serde_json::to_vec).collect();
