@@ -7,9 +7,9 @@
 //!   store.
 //! - [`executor`] and [`in_flight`]: the futures of executions and preconditions. [`admission`]: whether one
 //!   may begin.
-//! - [`driver`] with [`begin`], [`executed`], [`command`], [`alarms`], [`children`] and [`rewind`]: the only
+//! - [`driver`] with [`execute`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
-//! - [`drive`] with [`slice`](mod@slice), [`resume`], [`unload`], [`suspended`] and [`finish`]: the life of
+//! - [`drive`] with [`resume`], [`unload`], [`suspended`] and [`finish`]: the life of
 //!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
 
@@ -23,7 +23,6 @@ mod alarms;
 #[cfg(test)]
 mod bare_run;
 mod attempts;
-mod begin;
 mod cancel_guard;
 mod compatibility;
 mod check;
@@ -31,14 +30,13 @@ mod child_records;
 mod child_store_failure;
 mod children;
 mod clock;
-mod command;
 mod commit;
 mod engine_parts;
 mod contexts;
 mod drive;
 mod driver;
 mod ending;
-mod executed;
+mod execute;
 mod executor;
 mod extras;
 mod lease_guard;
@@ -65,7 +63,6 @@ mod services;
 mod settings;
 mod shared;
 mod signals;
-mod slice;
 mod spans;
 mod start;
 mod state;

@@ -10,28 +10,34 @@
 //!              └──── admission ◀──────┘           (once the store has what they follow from)
 //! ```
 //!
-//! It keeps no facts of its own except the cancel reason. It is polled in [slices](super::slice), and its
-//! methods live in the files of their subjects: [`begin`](super::begin), [`executed`](super::executed),
-//! [`command`](super::command), [`alarms`](super::alarms), [`children`](super::children) and
+//! It keeps no facts of its own except the cancel reason. It is polled in slices by [`drive`](super::drive), and its
+//! methods live in the files of their subjects: [`execute`](super::execute), [`alarms`](super::alarms), [`children`](super::children) and
 //! [`rewind`](super::rewind).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
+use super::RunShared;
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
-use super::begin::AttemptKind;
 use super::commit::{Committer, Done};
+use super::drive::WORK;
+use super::execute::AttemptKind;
 use super::executor::Executor;
+use super::handle::{Command, MakeReply};
 use super::host::Host;
 use super::in_flight::{Completion, Due};
 use super::journal::{Answer, Journal};
-use super::slice::WORK;
-use super::state::{Batch, EffectKind, Stop};
+use super::state::{Batch, EffectKind, RunState, Stop};
 use super::view::View;
 use super::waiting::Deferred;
-use crate::id::{ExecutionId, RunStatus};
-use crate::scheduler::ExecutionStart;
+use crate::event::AnyEvent;
+use crate::id::{ExecutionId, RunStatus, Seq};
+use crate::outcome::SendError;
+use crate::report::OpenRequest;
+use crate::scheduler::{Cause, ExecutionStart};
 use crate::store::StoreError;
 
 /// The parts of a live run.
@@ -289,4 +295,84 @@ impl Driver {
             began_at: clock.began_at,
         }
     }
+}
+
+impl Driver {
+    pub(super) fn handle_command(&mut self, command: Command) {
+        // A handle that no longer listens has no use for the answer.
+        match command {
+            Command::Send { event, index, done } => {
+                self.commit_in_turn(Batch::Received { event, index }, Some(done));
+            }
+            Command::Reply { request, make, done } => {
+                match reply(&self.committer.shared, &self.committer.state, request, make) {
+                    Ok(event) => self.commit_in_turn(Batch::Replied { request, event }, Some(done)),
+                    Err(error) => drop(done.send(Err(error))),
+                }
+            }
+            Command::Timers { done } => {
+                let timers = self.view().timers();
+                self.committer.answer_when_written(done, timers, |done| Command::Timers { done });
+            }
+            Command::Requests { done } => {
+                let requests = open_requests(&self.committer.state, self.committer.clock.began_at);
+                self.committer.answer_when_written(done, requests, |done| Command::Requests { done });
+            }
+            Command::Cancel { reason, done } => {
+                // A cancel after the end has no answer: the handle waits for the end and reports it.
+                if self.cancel(reason) {
+                    let _ = done.send(());
+                }
+            }
+            Command::Explain { done } => {
+                let explanation = self.view().explain();
+                self.committer.answer_when_written(done, explanation, |done| Command::Explain { done });
+            }
+            Command::Report { done } => {
+                let report = self.view().report();
+                self.committer.answer_when_written(done, report, |done| Command::Report { done });
+            }
+        }
+    }
+}
+
+/// The reply as an event for the log.
+fn reply(run: &RunShared, state: &RunState, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
+    if let Some(end) = state.end() {
+        return Err(SendError::Ended { run: run.id.clone(), status: end.into() });
+    }
+    let is_open = state.scheduler.open_requests().any(|(seq, _)| seq == request);
+    let asked = state.log.get(request).filter(|_| is_open);
+    let asked = asked.ok_or_else(|| why_not_open(state, request))?;
+    let reply = make(&asked.event)?;
+    reply.check_size(run.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
+    Ok(reply)
+}
+
+/// The reason why a request takes no reply. O(events since the request), on this error path only.
+pub(super) fn why_not_open(state: &RunState, request: Seq) -> SendError {
+    for record in state.log.since(request) {
+        match record.cause {
+            Cause::Reply(seq) if seq == request => return SendError::Answered { request },
+            Cause::Expired(seq) if seq == request => return SendError::Expired { request },
+            _ => {}
+        }
+    }
+    SendError::NotOpen { request }
+}
+
+fn open_requests(state: &RunState, began_at: SystemTime) -> Vec<OpenRequest> {
+    let timers = state.timers.pending(&state.scheduler);
+    let expiries: HashMap<Seq, SystemTime> =
+        timers.filter_map(|(due, timer)| Some((timer.request?, due))).collect();
+    let open = state.scheduler.open_requests().filter_map(|(seq, _)| {
+        let record = state.log.get(seq)?;
+        Some(OpenRequest {
+            seq,
+            event: record.event.clone(),
+            asked_at: began_at + record.at,
+            expires_at: expiries.get(&seq).copied(),
+        })
+    });
+    open.collect()
 }

@@ -32,9 +32,9 @@ use std::time::SystemTime;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::admission::Admission;
-use super::command::why_not_open;
 use super::commit::{Committer, Done};
 use super::driver::Driver;
+use super::driver::why_not_open;
 use super::executor::Executor;
 use super::host::Host;
 use super::journal::ReadBack;
