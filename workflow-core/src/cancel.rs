@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
-use tokio_util::sync::CancellationToken;
 
 use crate::id::ExecutionId;
+use crate::latch::Latch;
 
 /// Says when nobody waits for an execution any more: `cancellation: &Cancellation`.
 ///
@@ -36,7 +36,7 @@ use crate::id::ExecutionId;
 /// assert_eq!(sum(&[1, 2, 3], &cancellation), Err(Cancelled));
 /// ```
 #[derive(Clone)]
-pub struct Cancellation(CancellationToken);
+pub struct Cancellation(Latch);
 
 /// Nobody waits for the execution any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,13 +54,13 @@ impl Cancellation {
     /// assert!(cancellation.is_cancelled());
     /// ```
     pub fn detached() -> (Self, CancellationSource) {
-        let token = CancellationToken::new();
+        let token = Latch::default();
         (Self(token.clone()), CancellationSource(token))
     }
 
-    /// Whether nobody waits any more. Costs as little as reading a flag behind a lock that is rarely held.
+    /// Whether nobody waits any more. Costs as little as reading a flag.
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
+        self.0.is_raised()
     }
 
     /// Waits until nobody waits any more. Dropping the future gives up the wait.
@@ -75,7 +75,7 @@ impl Cancellation {
     /// # }
     /// ```
     pub async fn cancelled(&self) {
-        self.0.cancelled().await;
+        self.0.raised().await;
     }
 
     /// The same as an error, for `?` between two pieces of work.
@@ -96,11 +96,11 @@ impl fmt::Debug for Cancellation {
 /// Cancels what [`Cancellation::detached`] made when it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it cancels"]
-pub struct CancellationSource(CancellationToken);
+pub struct CancellationSource(Latch);
 
 impl Drop for CancellationSource {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.0.raise();
     }
 }
 
@@ -120,7 +120,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Held {
     /// Several of one execution have numbers of their own.
-    open: BTreeMap<(ExecutionId, u64), CancellationToken>,
+    open: BTreeMap<(ExecutionId, u64), Latch>,
     next: u64,
     /// Dropped executions, some of which may be about to take theirs on other threads.
     told: HashSet<ExecutionId>,
@@ -129,16 +129,16 @@ struct Held {
 impl Cancellations {
     /// The cancellation of a call, until the call [ends](Self::end).
     pub(crate) fn lease(&self, execution: ExecutionId) -> Lease {
-        let token = CancellationToken::new();
+        let token = Latch::default();
         let mut state = self.lock();
         let closed = state.closed;
         let held = state.held.get_or_insert_default();
         if closed || held.told.contains(&execution) {
-            token.cancel();
+            token.raise();
         }
         held.next += 1;
         let place = (execution, held.next);
-        if !token.is_cancelled() {
+        if !token.is_raised() {
             held.open.insert(place, token.clone());
         }
         drop(state);
@@ -149,7 +149,7 @@ impl Cancellations {
     pub(crate) fn end(&self, lease: &Lease) {
         let held = self.lock().held.as_mut().and_then(|held| held.open.remove(&lease.place));
         drop(held);
-        lease.token.cancel();
+        lease.token.raise();
     }
 
     /// The execution was dropped.
@@ -192,15 +192,15 @@ impl Cancellations {
 }
 
 /// Wakes who waits: foreign code, which is never run under the lock.
-fn cancel(tokens: impl IntoIterator<Item = CancellationToken>) {
-    tokens.into_iter().for_each(|token| token.cancel());
+fn cancel(tokens: impl IntoIterator<Item = Latch>) {
+    tokens.into_iter().for_each(|token| token.raise());
 }
 
 /// The cancellation of one call.
 #[derive(Debug)]
 pub(crate) struct Lease {
     place: (ExecutionId, u64),
-    token: CancellationToken,
+    token: Latch,
 }
 
 impl Lease {

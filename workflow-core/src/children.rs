@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Start;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use futures::Stream;
+use futures_util::Stream;
 
 use crate::children::ChildRun;
 use crate::run::{RunShared, RunStatus};
@@ -464,7 +464,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 
-    use futures::{FutureExt as _, StreamExt as _};
+    use futures_util::{FutureExt as _, StreamExt as _};
     use serde::{Deserialize, Serialize};
     use static_assertions::assert_impl_all;
 

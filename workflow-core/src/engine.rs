@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 use tokio::runtime::Handle;
 
 use crate::children::HostsRuns;
@@ -42,6 +42,7 @@ mod reminders;
 mod removal;
 mod resume;
 mod start;
+mod tasks;
 mod unloaded;
 mod when_full;
 

@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use self::time_ordered::time_ordered;
+
+mod time_ordered;
+
 /// The identity of one run, unique in an engine: any text you choose, or a time-ordered UUID by default.
 ///
 /// ```
@@ -52,7 +56,7 @@ macro_rules! text_id {
             /// A fresh identity: a UUID of version 7, which sorts by creation time.
             pub fn generate() -> Self {
                 let mut text = uuid::Uuid::encode_buffer();
-                Self((&*uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text)).into())
+                Self((&*time_ordered().hyphenated().encode_lower(&mut text)).into())
             }
 
             /// The text of the identity.

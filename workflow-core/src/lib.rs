@@ -88,6 +88,7 @@ mod input;
 mod json;
 #[doc(hidden)]
 pub mod kind;
+mod latch;
 mod middleware;
 mod observe;
 mod output;
@@ -96,6 +97,7 @@ mod panics;
 mod retry;
 mod run;
 pub mod scheduler;
+mod sharded;
 mod store;
 mod table;
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 
 /// How many payloads are dropped one after the other, each the panic of the drop before it.
 const DROPS: usize = 8;

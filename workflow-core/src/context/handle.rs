@@ -321,8 +321,8 @@ mod tests {
     use std::error::Error;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use futures::FutureExt as _;
-    use futures::future::BoxFuture;
+    use futures_util::FutureExt as _;
+    use futures_util::future::BoxFuture;
     use serde::{Deserialize, Serialize, Serializer};
     use static_assertions::assert_impl_all;
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 
-use dashmap::DashMap;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
+use crate::sharded::Sharded;
 
 /// Keeps context in memory: the default of an engine.
 ///
@@ -31,18 +31,19 @@ use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValu
 pub struct MemoryContexts {
     /// A shard's lock is held for one map operation at a time: never across an `await`, nor while a change
     /// or the `Drop` of a value runs. A scope without values has no entry.
-    scopes: DashMap<ContextScope, Values>,
+    scopes: Sharded<ContextScope, Values>,
 }
 
 type Values = BTreeMap<Box<str>, ContextValue>;
 
 impl MemoryContexts {
     fn read(&self, scope: &ContextScope, key: &str) -> Option<ContextValue> {
-        self.scopes.get(scope)?.get(key).cloned()
+        self.scopes.shard(scope).get(scope)?.get(key).cloned()
     }
 
     fn page(&self, scope: &ContextScope, after: Option<&str>, at_most: usize) -> Vec<(String, ContextValue)> {
-        let Some(values) = self.scopes.get(scope) else { return Vec::new() };
+        let shard = self.scopes.shard(scope);
+        let Some(values) = shard.get(scope) else { return Vec::new() };
         let keys = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let page = values.range::<str, _>(keys).take(at_most.max(1));
         page.map(|(key, value)| (key.to_string(), value.clone())).collect()
@@ -50,8 +51,10 @@ impl MemoryContexts {
 
     /// Nothing keeps an order of the scopes, so that each page looks at all of them.
     fn page_of_scopes(&self, after: Option<&ContextScope>, at_most: usize) -> Vec<ContextScope> {
-        let scopes = self.scopes.iter().map(|values| values.key().clone());
-        let mut page: Vec<_> = scopes.filter(|scope| after.is_none_or(|after| scope > after)).collect();
+        let mut page = Vec::new();
+        for shard in self.scopes.shards() {
+            page.extend(shard.keys().filter(|&scope| after.is_none_or(|after| scope > after)).cloned());
+        }
         page.sort_unstable();
         page.truncate(at_most.max(1));
         page
@@ -96,12 +99,11 @@ impl MemoryContexts {
     }
 
     fn with_values<R>(&self, scope: &ContextScope, work: impl FnOnce(&mut Values) -> R) -> R {
-        let mut values = self.scopes.entry(scope.clone()).or_default();
-        let result = work(&mut values);
-        let is_empty = values.is_empty();
-        drop(values);
-        if is_empty {
-            self.scopes.remove_if(scope, |_, values| values.is_empty());
+        let mut shard = self.scopes.shard(scope);
+        let values = shard.entry(scope.clone()).or_default();
+        let result = work(values);
+        if values.is_empty() {
+            shard.remove(scope);
         }
         result
     }
@@ -162,7 +164,8 @@ impl ContextStore for MemoryContexts {
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         async move {
-            drop(self.scopes.remove(scope));
+            let values = self.scopes.shard(scope).remove(scope);
+            drop(values);
             Ok(())
         }
         .boxed()
@@ -235,7 +238,7 @@ mod tests {
         store.clear(&scope("c")).await.unwrap();
         store.clear(&scope("c")).await.unwrap();
         store.update(&scope("d"), "k", &mut |_| Ok(None)).await.unwrap();
-        assert!(store.scopes.is_empty());
+        assert!(store.scopes.len() == 0);
     }
 
     #[tokio::test]

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::registered::Registered;
+use super::tasks::TaskToken;
 use super::{Inner, Start};
 use crate::children::{Birth, HostsRuns, Spawned};
 use crate::error::StartError;
@@ -23,7 +23,7 @@ pub(super) struct Born {
     pub(super) shared: Arc<RunShared>,
     pub(super) registered: Registered,
     /// The engine's end waits for it until it is driven.
-    pub(super) _task: TaskTrackerToken,
+    pub(super) _task: TaskToken,
 }
 
 impl HostsRuns for Inner {

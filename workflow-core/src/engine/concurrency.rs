@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use tokio::sync::Semaphore;
 
 use super::WhenFull;
@@ -113,7 +113,7 @@ impl Concurrency {
 mod tests {
     use std::future::{pending, ready};
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
 

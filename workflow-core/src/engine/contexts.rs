@@ -73,8 +73,8 @@ impl ContextScopes {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-    use futures::future::BoxFuture;
+    use futures_util::FutureExt as _;
+    use futures_util::future::BoxFuture;
 
     use super::super::ending::Ending;
     use super::*;

@@ -2,71 +2,66 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::future::{Either, select};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::{TaskTrackerToken, TrackedFuture};
+use futures_util::future::{Either, select};
 
+use super::tasks::{Counted, TaskToken, Tasks};
 use crate::clock::EngineClock;
+use crate::latch::Latch;
 use crate::panics::caught_in;
 use crate::store::StoreError;
 
 /// The end of an engine.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    begun: AtomicBool,
     /// Wakes those who wait for a permit, for a timer of a run, or to try again.
-    closing: CancellationToken,
+    begun: Latch,
     patience: Patience,
     /// The tasks of the engine. Each has dropped all that it held before it is counted out.
-    tasks: TaskTracker,
+    tasks: Tasks,
 }
 
 impl Ending {
     /// Refuses what begins from here on. O(those who wait).
     pub(super) fn begin(&self) {
-        self.begun.store(true, Ordering::SeqCst);
-        self.tasks.close();
-        self.closing.cancel();
+        self.begun.raise();
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::SeqCst)
+        self.begun.is_raised()
     }
 
     /// Waits until the engine begins to end.
     pub(super) async fn begins(&self) {
-        self.closing.cancelled().await;
+        self.begun.raised().await;
     }
 
     /// For a task that is about to be spawned; none if the engine ends. The engine's end waits for it from here on.
-    pub(super) fn enter(&self) -> Option<TaskTrackerToken> {
+    pub(super) fn enter(&self) -> Option<TaskToken> {
         // Counted before it is asked: either it is refused here, or the engine's end waits for it.
         let token = self.tasks.token();
         (!self.has_begun()).then_some(token)
     }
 
     /// The same for what ends the engine's runs.
-    pub(super) fn enter_late(&self) -> TaskTrackerToken {
+    pub(super) fn enter_late(&self) -> TaskToken {
         self.tasks.token()
     }
 
     /// A task of the engine: its end waits for the task.
-    pub(super) fn track<F: Future>(&self, task: F) -> TrackedFuture<F> {
-        self.tasks.track_future(task)
+    pub(super) fn track<F: Future>(&self, task: F) -> Counted<F> {
+        Counted::new(task, self.tasks.token())
     }
 
     /// Waits until no task is left, once the engine has begun to end.
     pub(super) async fn is_over(&self) {
-        self.tasks.wait().await;
+        self.tasks.none_left().await;
     }
 
     /// From here on nobody waits for the store.
     pub(super) fn give_up(&self) {
-        self.patience.0.cancel();
+        self.patience.0.raise();
     }
 
     /// How long everybody waits for the store.
@@ -77,12 +72,12 @@ impl Ending {
 
 /// How long an engine waits for its stores: until it gives up. Clones end at the same moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Patience(CancellationToken);
+pub(super) struct Patience(Latch);
 
 impl Patience {
     /// Waits for something that may wait for a store, until the engine gives up. An answer that is there counts.
     pub(super) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
-        match select(pin!(waits), pin!(self.0.cancelled())).await {
+        match select(pin!(waits), pin!(self.0.raised())).await {
             Either::Left((answer, _)) => Ok(answer),
             Either::Right(_) => Err(StoreError::ShutDown),
         }
@@ -100,7 +95,7 @@ pub(super) async fn or_never(clock: EngineClock, time: Duration) {
 mod tests {
     use std::future::{pending, ready};
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 
 use super::journals::Journals;
 use super::lease::{Lease, Leased};

@@ -74,7 +74,7 @@ impl EventStore for Guarded {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::super::ending::Ending;
     use super::*;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 
 use super::reminders::LOADED_AT_ONCE;
 use super::{Engine, Inner};

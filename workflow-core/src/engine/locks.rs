@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::id::RunId;
 use crate::run::Held;
+use crate::sharded::Sharded;
 
 /// The locks that somebody has or waits for: runs that nobody is concerned with have none.
-#[derive(Debug, Default)]
-pub(super) struct RunLocks(DashMap<RunId, Arc<Mutex<()>>>);
+#[derive(Default)]
+pub(super) struct RunLocks(Sharded<RunId, Arc<Mutex<()>>, foldhash::quality::RandomState>);
 
 impl RunLocks {
     /// Waits for the run's lock. Dropping the future gives up the wait.
@@ -40,7 +40,7 @@ struct Turn {
 
 impl Turn {
     fn of(locks: Arc<RunLocks>, run: RunId) -> Self {
-        let lock = Arc::clone(&locks.0.entry(run.clone()).or_default());
+        let lock = Arc::clone(locks.0.shard(&run).entry(run.clone()).or_default());
         Self { locks, run, lock: Some(lock) }
     }
 }
@@ -49,7 +49,10 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.lock = None;
         // Nobody takes one meanwhile: that is done where it is kept.
-        self.locks.0.remove_if(&self.run, |_, lock| Arc::strong_count(lock) == 1);
+        let mut locks = self.locks.0.shard(&self.run);
+        if locks.get(&self.run).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            locks.remove(&self.run);
+        }
     }
 }
 
@@ -57,7 +60,7 @@ impl Drop for Turn {
 mod tests {
     use std::pin::pin;
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -74,6 +77,6 @@ mod tests {
             assert_eq!(locks.0.len(), 1);
             assert!(second.now_or_never().is_some());
         }
-        assert!(locks.0.is_empty());
+        assert!(locks.0.len() == 0);
     }
 }

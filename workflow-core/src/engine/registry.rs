@@ -1,23 +1,22 @@
 //! The runs of an engine that have not ended: those that it drives, and those that it has unloaded.
 
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
-
 use super::ending::Patience;
 use super::locks::RunLocks;
 use crate::id::RunId;
 use crate::run::{Held, Released, RunShared};
+use crate::sharded::Sharded;
 use crate::store::{Position, StoreError};
 
 /// Where the runs of an engine are, with a lock for each.
 pub(super) struct RunRegistry {
     /// Hashed with a key of this process, as ids may be those of strangers.
-    runs: DashMap<RunId, State, foldhash::quality::RandomState>,
+    runs: Sharded<RunId, State, foldhash::quality::RandomState>,
     /// The number of entries: the map would visit every shard for it.
     count: AtomicUsize,
     locks: Arc<RunLocks>,
@@ -51,11 +50,11 @@ pub(super) struct Unloaded {
 
 impl RunRegistry {
     pub(super) fn new(patience: Patience) -> Self {
-        Self { runs: DashMap::default(), count: AtomicUsize::default(), locks: Arc::default(), patience }
+        Self { runs: Sharded::default(), count: AtomicUsize::default(), locks: Arc::default(), patience }
     }
 
     pub(super) fn ids(&self) -> Vec<RunId> {
-        self.runs.iter().map(|run| run.key().clone()).collect()
+        self.runs.shards().flat_map(|runs| runs.keys().cloned().collect::<Vec<_>>()).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -63,11 +62,11 @@ impl RunRegistry {
     }
 
     pub(super) fn has(&self, run: &RunId) -> bool {
-        self.runs.contains_key(run)
+        self.runs.shard(run).contains_key(run)
     }
 
     pub(super) fn find(&self, run: &RunId) -> Option<Lookup> {
-        Some(match &*self.runs.get(run)? {
+        Some(match self.runs.shard(run).get(run)? {
             State::Driven(run) => Lookup::Driven(Weak::clone(run)),
             State::Unloaded(Released { end, term, run, .. }) => {
                 let (term, run) = (term.map(NonZeroU64::get), Weak::clone(run));
@@ -87,7 +86,7 @@ impl RunRegistry {
     }
 
     pub(super) fn is_unloaded(&self, run: &RunId) -> bool {
-        self.runs.get(run).is_some_and(|state| matches!(*state, State::Unloaded(_)))
+        self.runs.shard(run).get(run).is_some_and(|state| matches!(state, State::Unloaded(_)))
     }
 
     /// Waits for a run's lock, for as long as the engine waits for its store: the holder may do so.
@@ -102,7 +101,7 @@ impl RunRegistry {
 
     /// Enters a run that is driven; whether there was none of its id.
     pub(super) fn enter(&self, id: &RunId, run: Weak<RunShared>) -> bool {
-        match self.runs.entry(id.clone()) {
+        match self.runs.shard(id).entry(id.clone()) {
             Entry::Occupied(_) => false,
             Entry::Vacant(vacant) => {
                 // Before anybody can forget it.
@@ -120,11 +119,12 @@ impl RunRegistry {
 
     /// A run that was unloaded is driven again: answers what was kept of it; none if it was given up meanwhile.
     pub(super) fn reload(&self, id: &RunId, run: Weak<RunShared>) -> Option<Released> {
-        let Entry::Occupied(mut entry) = self.runs.entry(id.clone()) else { return None };
-        if matches!(entry.get(), State::Driven(_)) {
+        let mut runs = self.runs.shard(id);
+        let state = runs.get_mut(id)?;
+        if matches!(state, State::Driven(_)) {
             return None;
         }
-        match entry.insert(State::Driven(run)) {
+        match std::mem::replace(state, State::Driven(run)) {
             State::Unloaded(unloaded) => Some(unloaded),
             State::Driven(_) => None,
         }
@@ -132,14 +132,15 @@ impl RunRegistry {
 
     /// A run that was driven is unloaded.
     pub(super) fn unload(&self, id: RunId, unloaded: Released) {
-        self.runs.insert(id, State::Unloaded(unloaded));
+        let driven = self.runs.shard(&id).insert(id, State::Unloaded(unloaded));
+        drop(driven);
     }
 
     /// Nobody has a handle on the run any more: if it was unloaded, the registry keeps nothing for them.
     pub(super) fn handles_gone(&self, run: &RunId) {
         // If somebody looks at it at this moment, what is kept is kept a little longer.
-        if let Some(mut state) = self.runs.try_get_mut(run).try_unwrap()
-            && let State::Unloaded(unloaded) = &mut *state
+        if let Some(mut runs) = self.runs.try_shard(run)
+            && let Some(State::Unloaded(unloaded)) = runs.get_mut(run)
             && unloaded.run.strong_count() == 0
         {
             unloaded.run = Weak::new();
@@ -148,11 +149,13 @@ impl RunRegistry {
 
     /// Forgets a run, if it is as it is thought to be; answers how it was, to be dropped when nothing is locked.
     fn forget(&self, run: &RunId, is_so: impl FnOnce(&State) -> bool) -> Option<State> {
-        let gone = self.runs.remove_if(run, |_, state| is_so(state));
+        let mut runs = self.runs.shard(run);
+        let gone = if is_so(runs.get(run)?) { runs.remove(run) } else { None };
+        drop(runs);
         if gone.is_some() {
             self.count.fetch_sub(1, Ordering::SeqCst);
         }
-        gone.map(|(_, state)| state)
+        gone
     }
 
     /// Forgets a run that was driven, unless it was unloaded.
@@ -198,7 +201,7 @@ mod tests {
     use std::pin::pin;
     use std::time::SystemTime;
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::super::ending::Ending;
     use super::*;

@@ -6,15 +6,15 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use futures::StreamExt as _;
-use futures::future::{BoxFuture, Either, select};
-use futures::stream::FuturesUnordered;
+use futures_util::StreamExt as _;
+use futures_util::future::{BoxFuture, Either, select};
+use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Inner;
 use super::ending::Ending;
+use super::tasks::TaskToken;
 use crate::id::RunId;
 use crate::panics::locked;
 
@@ -44,7 +44,7 @@ struct State {
 impl Reminders {
     /// Adds a reminder. If no task waits for reminders yet, the answer says where to spawn one, unless the engine ends: it
     /// loads its runs itself then, if it needs them.
-    fn add(&self, at: SystemTime, run: &RunId, ending: &Ending) -> Option<(Handle, TaskTrackerToken)> {
+    fn add(&self, at: SystemTime, run: &RunId, ending: &Ending) -> Option<(Handle, TaskToken)> {
         let mut state = locked(&self.state);
         state.due.insert((at, run.clone()));
         let task = ending.enter()?;

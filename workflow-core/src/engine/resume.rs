@@ -1,7 +1,7 @@
 //! The runs that an engine's store has: listing and reading them, resuming all open ones after a restart, and handles on
 //! single ones.
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::Engine;
 use super::journals::{Journals, Pages};

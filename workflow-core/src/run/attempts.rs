@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::RunShared;
 use super::state::RunState;
@@ -80,7 +80,7 @@ fn seed(run: &str, execution: ExecutionId, attempt: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
     use crate::retry::Retries;

@@ -120,7 +120,7 @@ impl RunClock {
 mod tests {
     use std::sync::Mutex;
 
-    use futures::future::BoxFuture;
+    use futures_util::future::BoxFuture;
 
     use super::*;
     use crate::clock::Clock;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::RunShared;
 use crate::context::{
@@ -223,7 +223,7 @@ fn refused<'a, T: Send + 'a>(error: ContextError) -> BoxFuture<'a, Result<T, Con
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
     use crate::clock::EngineClock;

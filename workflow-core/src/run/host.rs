@@ -4,10 +4,10 @@ use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use dashmap::DashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::timeout::Timeout;
 use crate::error::{StepError, TableError};
@@ -249,14 +249,15 @@ impl std::fmt::Debug for Host {
 
 /// The compiled table of a workflow, compiled once per process if nothing is wrong with it.
 fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Arc<DependencyTable>, Option<TableError>) {
-    static TABLES: LazyLock<DashMap<TypeId, Arc<DependencyTable>>> = LazyLock::new(DashMap::new);
-    if let Some(table) = TABLES.get(&workflow) {
-        return (Arc::clone(&table), None);
+    static TABLES: RwLock<FxHashMap<TypeId, Arc<DependencyTable>>> =
+        RwLock::new(HashMap::with_hasher(FxBuildHasher));
+    if let Some(table) = TABLES.read().unwrap_or_else(PoisonError::into_inner).get(&workflow) {
+        return (Arc::clone(table), None);
     }
     let (table, error) = DependencyTable::with_problems(spec);
     let table = Arc::new(table);
     if error.is_none() {
-        TABLES.insert(workflow, Arc::clone(&table));
+        TABLES.write().unwrap_or_else(PoisonError::into_inner).insert(workflow, Arc::clone(&table));
     }
     (table, error)
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use futures::task::AtomicWaker;
+use futures_util::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
 use super::Command;
@@ -133,7 +133,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Wake};
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
 

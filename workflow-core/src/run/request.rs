@@ -14,7 +14,8 @@ use crate::id::Seq;
 /// A request that waits for its reply.
 ///
 /// It serialises with everything that a page which knows no types has to show: its position and name, its data,
-/// the JSON schema of the reply if the reply's type has one, and its times. What people enter goes back with
+/// the JSON schema of the reply, and its times. There is a schema if the reply's type implements `schemars::JsonSchema`
+/// and the feature `schemars` is on. What people enter goes back with
 /// [`RunHandle::reply_json`](crate::RunHandle::reply_json).
 ///
 /// ```
@@ -101,8 +102,14 @@ impl OpenRequest {
     }
 
     /// The JSON schema of the reply, if its type implements `schemars::JsonSchema` (of version 1) and the request
-    /// is derived.
+    /// is derived. Needs the feature `schemars`.
+    #[cfg(feature = "schemars")]
     pub fn reply_schema(&self) -> Option<Value> {
+        self.schema()
+    }
+
+    /// There is none without the feature `schemars`.
+    fn schema(&self) -> Option<Value> {
         self.event.reply_form()?.schema.map(|schema| schema())
     }
 
@@ -123,7 +130,7 @@ impl Serialize for OpenRequest {
         request.serialize_field("seq", &self.seq)?;
         request.serialize_field("name", self.name())?;
         request.serialize_field("data", &self.data().map_err(S::Error::custom)?)?;
-        request.serialize_field("reply_schema", &self.reply_schema())?;
+        request.serialize_field("reply_schema", &self.schema())?;
         request.serialize_field("asked_at", &self.asked_at)?;
         request.serialize_field("expires_at", &self.expires_at)?;
         request.end()

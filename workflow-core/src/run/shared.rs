@@ -282,7 +282,7 @@ impl fmt::Debug for RunShared {
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
     use crate::clock::EngineClock;

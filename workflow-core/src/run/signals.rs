@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use futures::task::AtomicWaker;
+use futures_util::task::AtomicWaker;
 
 use super::child_store_failure::failure_of;
 use super::{Command, Mailbox};
@@ -108,7 +108,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
 

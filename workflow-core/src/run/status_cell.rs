@@ -88,7 +88,7 @@ mod tests {
     use std::pin::pin;
     use std::sync::Arc;
 
-    use futures::FutureExt as _;
+    use futures_util::FutureExt as _;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use futures::future::{pending, ready};
+use futures_util::future::{pending, ready};
 use tokio::sync::oneshot;
 
 use super::*;

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 
 use super::*;
 use crate::event::{AnyEvent, EventCheck};
