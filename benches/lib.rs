@@ -6,6 +6,7 @@ pub mod counted;
 pub mod durable;
 pub mod figure;
 mod hand;
+pub mod sample;
 pub mod work;
 
 use std::cell::RefCell;
@@ -34,11 +35,11 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Measures the contenders, and prints time per unit and the ratio to the first contender.
+/// Measures the contenders, and prints time per unit and the ratio to the first contender; returns the median of each.
 ///
 /// # Panics
 /// If the contenders do not agree on the result: they would not have done the same work.
-pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
+pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) -> Vec<Duration> {
     let results = RefCell::new(BTreeSet::new());
     let timed = contenders.iter_mut().map(|contender| {
         let turn = || {
@@ -54,6 +55,7 @@ pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
     let results = results.into_inner();
     assert!(results.len() == 1, "{title}: results differ: {results:?}");
     print(title, units, &contenders, &medians);
+    medians
 }
 
 /// Gives each contender so many turns, and returns the medians of the times that they tell. What a contender prepares
