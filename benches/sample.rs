@@ -12,7 +12,7 @@ pub struct Sample {
     root: PathBuf,
 }
 
-/// What a build took.
+/// The cost of a build.
 #[derive(Debug, Clone, Copy)]
 pub struct Spent {
     /// Until it was done.
@@ -104,8 +104,8 @@ impl Sample {
     }
 }
 
-/// What the processes that this one has waited for have taken of processors, in the hundredths of a second in which
-/// Linux counts it.
+/// The processor time of all processes that this one has waited for, in the hundredths of a second in which Linux
+/// counts.
 fn processor_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

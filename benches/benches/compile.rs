@@ -3,10 +3,10 @@
 //! `hello`: a program with one step, beside one that has `tokio` and `serde_json` and nothing of ours: how many crates it
 //! has, and what it takes to build both from nothing, in turns.
 //!
-//! `check`, `build` and `release`: what the macros and their checks cost: a workflow of 60 steps, against the same 60 functions written by hand
-//! and called one after the other, and against these functions where each event is written as JSON and read again, as
-//! that of a workflow can be. All crates hold the same events with the same serde derives, and all run under the same
-//! runtime; only the crate itself is built again in each turn, not its dependencies.
+//! `check`, `build` and `release`: what the macros and their checks cost: a workflow of 60 steps, against the same 60
+//! functions written by hand and called one after the other, and against these functions where each event is written as
+//! JSON and read again, as that of a workflow can be. All crates hold the same events with the same serde derives, and all
+//! run under the same runtime; only the crate itself is built again in each turn, not its dependencies.
 //!
 //! `-- hello`, `-- check`, `-- build` or `-- release` measures only that: the programs, or the steps by this command.
 

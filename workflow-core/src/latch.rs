@@ -16,7 +16,7 @@ struct Flag {
 }
 
 impl Latch {
-    /// Raises the flag, and wakes all who wait for it: foreign code, so that nothing may be locked.
+    /// Raises the flag, and wakes all who wait for it. Their wakers are foreign code: the caller holds no lock.
     pub(crate) fn raise(&self) {
         if !self.0.raised.swap(true, Ordering::SeqCst) {
             self.0.waiting.notify_waiters();

@@ -11,7 +11,7 @@ use crate::panics::locked;
 /// More than most machines have threads that are in one map at the same moment.
 const SHARDS: usize = 32;
 
-/// A map in parts. Whoever has a part must not ask for another, await, or run foreign code.
+/// A map in parts. The holder of a part asks for no other part, does not await, and runs no foreign code.
 pub(crate) struct Sharded<K, V, S = RandomState>(Box<[Mutex<HashMap<K, V, S>>; SHARDS]>);
 
 impl<K: Hash + Eq, V, S: BuildHasher> Sharded<K, V, S> {

@@ -36,7 +36,7 @@ fn later_than(last: &AtomicU64, now: u64) -> u64 {
     last.map_or(now, |last| now.max(last + 1))
 }
 
-/// What no other process can tell: a keyed hash of the moment, by keys that the system drew for this process.
+/// A keyed hash of the moment. The system draws the keys for this process, so that two processes differ.
 fn random(moment: u64) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEYS.hash_one(moment)
