@@ -1,18 +1,19 @@
-//! Measures contenders side by side: they take turns on the same work in one process. The output has each median and
-//! the ratio of two. The work of the shapes and its implementations are here as well, so that one program can measure
-//! times and another one count allocations.
+//! Measuring contenders side by side: they take turns on the same work in one run, and what is printed is the median of
+//! each and the ratio of two. The work of the shapes and those who do it are here as well, so that one program can
+//! measure its time and another one count what it allocates.
 
 pub mod counted;
 pub mod durable;
 pub mod figure;
 mod hand;
+pub mod sample;
 pub mod work;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// The number of turns of each contender; the median counts.
+/// How many turns each contender gets; the median counts.
 const TURNS: usize = 15;
 
 /// One way of doing the work; returns a result that all contenders must agree on.
@@ -34,11 +35,11 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Measures the contenders, and prints time per unit and the ratio to the first contender.
+/// Measures the contenders, and prints time per unit and the ratio to the first contender; returns the median of each.
 ///
 /// # Panics
-/// Panics if the contenders' results differ: they would not have done the same work.
-pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
+/// If the contenders do not agree on the result: they would not have done the same work.
+pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) -> Vec<Duration> {
     let results = RefCell::new(BTreeSet::new());
     let timed = contenders.iter_mut().map(|contender| {
         let turn = || {
@@ -54,11 +55,12 @@ pub fn compare(title: &str, units: u32, mut contenders: Vec<Contender<'_>>) {
     let results = results.into_inner();
     assert!(results.len() == 1, "{title}: results differ: {results:?}");
     print(title, units, &contenders, &medians);
+    medians
 }
 
-/// Gives each contender this many turns, and returns the medians of their reported times. Preparation does not count.
-/// The order differs in each round, so that no contender always follows the same other, whose writes may still occupy
-/// the disk.
+/// Gives each contender so many turns, and returns the medians of the times that they tell. What a contender prepares
+/// does not count. The order is another one in each round, so that nobody always comes after the same other, whose
+/// writes a disk may still be busy with.
 pub fn in_turns(turns: usize, mut contenders: Vec<Box<dyn FnMut() -> Duration + '_>>) -> Vec<Duration> {
     let mut times = vec![Vec::with_capacity(turns); contenders.len()];
     let mut order: Vec<usize> = (0..contenders.len()).collect();

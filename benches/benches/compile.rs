@@ -1,81 +1,169 @@
-//! Measures the compile time of the macros and their checks: a workflow of 60 steps, compared with the same 60
-//! functions called one after the other, and with these functions where each event is written as JSON and read again.
-//! All crates have the same events with the same serde derives and the same runtime. Each turn builds only the crate
-//! itself, not its dependencies.
+//! What the library costs the compiler, in two ways.
+//!
+//! `hello`: a program with one step, beside one that has `tokio` and `serde_json` and nothing of ours: how many crates it
+//! has, and what it takes to build both from nothing, in turns.
+//!
+//! `check`, `build` and `release`: what the macros and their checks cost: a workflow of 60 steps, against the same 60
+//! functions written by hand and called one after the other, and against these functions where each event is written as
+//! JSON and read again, as that of a workflow can be. All crates hold the same events with the same serde derives, and all
+//! run under the same runtime; only the crate itself is built again in each turn, not its dependencies.
+//!
+//! `-- hello`, `-- check`, `-- build` or `-- release` measures only that: the programs, or the steps by this command.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::time::Duration;
 
+use workflow_benches::figure::{Figure, Target, as_float};
+use workflow_benches::sample::{Sample, Spent, workflow_core};
 use workflow_benches::{Contender, compare};
 
 const STEPS: usize = 60;
 
+/// What steps are compiled by.
+const COMMANDS: [(&str, &[&str]); 3] =
+    [("check", &["check"]), ("build", &["build"]), ("release", &["build", "--release"])];
+
+/// How often each program is built from nothing; the median counts.
+const BUILDS: usize = 3;
+
+#[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
 fn main() {
+    let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile");
-    let by_hand = Sample::write(&root, "by-hand", &functions(called));
-    let by_hand_with_json = Sample::write(&root, "by-hand-with-json", &functions(called_with_json));
-    let workflow = Sample::write(&root, "workflow", &workflow());
-    for command in [["check"].as_slice(), &["build"], &["build", "--release"]] {
-        by_hand.compile(command);
-        by_hand_with_json.compile(command);
-        workflow.compile(command);
-        compare(
-            &format!("cargo {}, {STEPS} steps, per step", command.join(" ")),
-            u32::try_from(STEPS).expect("few steps"),
-            vec![
-                Contender::new("functions, by hand", || by_hand.compile(command)),
-                Contender::new("the same, events as JSON and back", || by_hand_with_json.compile(command)),
-                Contender::new("workflow, with all checks", || workflow.compile(command)),
-            ],
-        );
+    let mut figures = Vec::new();
+    if is_wanted("hello") {
+        figures.extend(hello_world(&root));
+    }
+    for (name, command) in COMMANDS.iter().filter(|(name, _)| is_wanted(name)) {
+        let figure = steps_of_a_workflow(&root, name, command);
+        figures.push(if *name == "check" { figure.target(Target::AtMost(2.0)) } else { figure });
+    }
+    println!("\n{}", Figure::HEADER);
+    for figure in figures {
+        println!("{figure}");
     }
 }
 
-/// A crate to compile.
-struct Sample {
-    root: PathBuf,
+/// The smallest program.
+fn hello_world(root: &Path) -> Vec<Figure> {
+    let common = "serde = { version = \"1\", features = [\"derive\"] }\n\
+                  tokio = { version = \"1\", features = [\"macros\", \"rt\"] }\n";
+    let ours = Sample::write(root, "hello", &format!("{common}{}", workflow_core()), HELLO);
+    let bare = Sample::write(root, "bare", &format!("{common}serde_json = \"1\"\n"), BARE);
+    let (mut of_ours, mut of_bare) = (Vec::new(), Vec::new());
+    for round in 0..BUILDS {
+        let mut ours = || of_ours.push(ours.build_from_scratch());
+        let mut bare = || of_bare.push(bare.build_from_scratch());
+        if round % 2 == 0 {
+            bare();
+            ours();
+        } else {
+            ours();
+            bare();
+        }
+    }
+    let of_both =
+        |part: fn(&Spent) -> Option<Duration>| Some((median(&of_ours, part)?, median(&of_bare, part)?));
+    let beside = "tokio and serde_json";
+    let crates = Figure::new("hello/crates", "crates", as_float(ours.crates()), 45.0);
+    let mut figures = vec![crates.target(Target::AtMost(1.0)).beside("the most that is wanted")];
+    for (name, times) in [
+        ("hello/time", of_both(|spent| Some(spent.time))),
+        ("hello/processor", of_both(|spent| spent.processor)),
+    ] {
+        let figure = times.map(|(ours, bare)| {
+            Figure::new(name, "s", ours.as_secs_f64(), bare.as_secs_f64())
+                .target(Target::AtMost(2.2))
+                .beside(beside)
+        });
+        figures.extend(figure);
+    }
+    figures
 }
 
-impl Sample {
-    fn write(root: &Path, name: &str, source: &str) -> Self {
-        let root = root.join(name);
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let manifest = format!(
-            "[package]\nname = \"{name}\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
-             serde = {{ version = \"1\", features = [\"derive\"] }}\n\
-             serde_json = \"1\"\n\
-             tokio = {{ version = \"1\", features = [\"rt\"] }}\n\
-             workflow-core = {{ path = '{}' }}\n",
-            workspace.join("workflow-core").display()
-        );
-        std::fs::create_dir_all(root.join("src")).expect("a folder for the crate");
-        std::fs::write(root.join("Cargo.toml"), manifest).expect("a manifest");
-        std::fs::write(root.join("src/main.rs"), source).expect("a source");
-        std::fs::copy(workspace.join("Cargo.lock"), root.join("Cargo.lock"))
-            .expect("the workspace's lock file");
-        Self { root }
-    }
+fn median(builds: &[Spent], part: fn(&Spent) -> Option<Duration>) -> Option<Duration> {
+    let mut times: Vec<Duration> = builds.iter().filter_map(part).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
 
-    /// Compiles the crate again; its dependencies stay compiled.
-    fn compile(&self, command: &[&str]) -> u64 {
-        let source = self.root.join("src/main.rs");
-        let text = std::fs::read(&source).expect("the source");
-        std::fs::write(&source, text).expect("the source, written again");
-        let output = Command::new(env!("CARGO"))
-            .args(command)
-            .args(["--quiet", "--offline", "--target-dir"])
-            .arg(self.root.join("../target"))
-            .env("CARGO_INCREMENTAL", "0")
-            .current_dir(&self.root)
-            .output()
-            .expect("cargo runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        u64::from(output.status.success())
+/// Many steps.
+fn steps_of_a_workflow(root: &Path, name: &str, command: &[&str]) -> Figure {
+    let dependencies = format!(
+        "serde = {{ version = \"1\", features = [\"derive\"] }}\n\
+         serde_json = \"1\"\n\
+         tokio = {{ version = \"1\", features = [\"rt\"] }}\n{}",
+        workflow_core()
+    );
+    let write = |name, source: &str| Sample::write(root, name, &dependencies, source);
+    let by_hand = write("by-hand", &functions(called));
+    let by_hand_with_json = write("by-hand-with-json", &functions(called_with_json));
+    let workflow = write("workflow", &workflow());
+    by_hand.compile(command);
+    by_hand_with_json.compile(command);
+    workflow.compile(command);
+    let contenders = vec![
+        Contender::new("functions, by hand", || by_hand.compile(command)),
+        Contender::new("the same, events as JSON and back", || by_hand_with_json.compile(command)),
+        Contender::new("workflow, with all checks", || workflow.compile(command)),
+    ];
+    let title = format!("cargo {}, {STEPS} steps, per step", command.join(" "));
+    let medians = compare(&title, u32::try_from(STEPS).expect("few steps"), contenders);
+    Figure::new(format!("{name}/{STEPS}"), "s", medians[2].as_secs_f64(), medians[0].as_secs_f64())
+        .beside("the functions, by hand")
+}
+
+const HELLO: &str = r#"use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Hello { name: String }
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Greeting { text: String }
+
+struct Greeter;
+
+#[workflow]
+impl Greeter {
+    #[step]
+    async fn greet(&self, hello: &Hello) -> Greeting {
+        Greeting { text: format!("Hello, {}", hello.name) }
     }
 }
 
-/// The events of all crates, with the `derive` and `role` that a workflow adds.
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), RunError> {
+    let greeting = Greeter.run(Hello { name: "world".into() }).await?;
+    println!("{}", greeting.text);
+    Ok(())
+}
+"#;
+
+const BARE: &str = r#"use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Hello { name: String }
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Greeting { text: String }
+
+async fn greet(hello: &Hello) -> Greeting {
+    Greeting { text: format!("Hello, {}", hello.name) }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), serde_json::Error> {
+    let hello: Hello = serde_json::from_str("{\"name\":\"world\"}")?;
+    println!("{}", serde_json::to_string(&greet(&hello).await)?);
+    Ok(())
+}
+"#;
+
+/// The events of all crates; `derive` and `role` are what a workflow adds to them.
 fn events(derive: &str, role: fn(usize) -> &'static str) -> String {
     let mut source = String::new();
     for event in 0..=STEPS {
@@ -106,7 +194,7 @@ fn called(step: usize) -> String {
     format!("let event = flow.step{step}(&event).await;")
 }
 
-/// The same, with the result written and read again.
+/// The same, and what it returned is written and read again.
 fn called_with_json(step: usize) -> String {
     let next = step + 1;
     format!(

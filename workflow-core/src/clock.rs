@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use crate::panics::{caught, caught_in};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use futures::Stream;
+use futures_util::Stream;
 
 use crate::event::{AnyEvent, DisplayEvent, Event};
 use crate::id::{ChildRun, ExecutionId, RunStatus};

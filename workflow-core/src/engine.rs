@@ -21,7 +21,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 use tokio::runtime::Handle;
 
 use crate::event::{AnyEvent, StartEvent};

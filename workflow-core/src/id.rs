@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 mod links;
 mod status;
+mod time_ordered;
 
 pub use links::{ChildRun, ParentRun};
 pub use status::RunStatus;
@@ -57,7 +58,7 @@ macro_rules! text_id {
             /// A new id: a UUID of version 7, which sorts by creation time.
             pub fn generate() -> Self {
                 let mut text = uuid::Uuid::encode_buffer();
-                Self((&*uuid::Uuid::now_v7().hyphenated().encode_lower(&mut text)).into())
+                Self((&*time_ordered::time_ordered().hyphenated().encode_lower(&mut text)).into())
             }
 
             /// The text of the id.

@@ -23,8 +23,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use crate::error::StepError;
 use crate::input::StepCall;

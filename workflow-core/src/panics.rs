@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 
 /// The most payloads to drop one after the other, where each drop panics with the next payload.
 const DROPS: usize = 8;

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use tokio_util::sync::CancellationToken;
 
 use crate::store::StoreError;

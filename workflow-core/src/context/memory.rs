@@ -6,8 +6,8 @@ use std::fmt;
 use std::ops::Bound;
 
 use dashmap::DashMap;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 

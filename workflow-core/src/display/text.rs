@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
 
 use super::Display;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use tokio::sync::Semaphore;
 
 use super::WhenFull;

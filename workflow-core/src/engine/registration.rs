@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::Inner;
 use super::reminders::remind;

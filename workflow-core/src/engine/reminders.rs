@@ -13,9 +13,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use futures::StreamExt as _;
-use futures::future::{BoxFuture, Either, select};
-use futures::stream::FuturesUnordered;
+use futures_util::StreamExt as _;
+use futures_util::future::{BoxFuture, Either, select};
+use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::task::task_tracker::TaskTrackerToken;

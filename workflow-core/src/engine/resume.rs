@@ -1,7 +1,7 @@
 //! The runs of an engine's store, for its users: listing and reading them, resuming the open ones after a restart, and
 //! handles on single ones.
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::Engine;
 use super::journals::{Journals, Pages};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, stream};
 
 use super::reminders::MAX_CONCURRENT_LOADS;
 use super::{Engine, Inner};

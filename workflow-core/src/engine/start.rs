@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;

@@ -3,9 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
-use futures::future::{Either, select};
-use futures::stream;
+use futures_util::StreamExt as _;
+use futures_util::future::{Either, select};
+use futures_util::stream;
 
 use super::Inner;
 use super::load::ResumeAs;

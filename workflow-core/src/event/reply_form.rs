@@ -5,7 +5,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{AnyEvent, Request};
@@ -66,7 +65,8 @@ impl Unfit {
 #[derive(Debug)]
 pub struct Schema<T>(PhantomData<T>);
 
-impl<T: JsonSchema> Schema<T> {
+#[cfg(feature = "schemars")]
+impl<T: schemars::JsonSchema> Schema<T> {
     /// Makes the schema of the reply.
     pub const REPLY: Option<fn() -> Value> = Some(schema_of::<T>);
 }
@@ -80,6 +80,7 @@ pub trait NoSchema {
 
 impl<T> NoSchema for Schema<T> {}
 
-fn schema_of<T: JsonSchema>() -> Value {
-    SchemaGenerator::default().into_root_schema_for::<T>().to_value()
+#[cfg(feature = "schemars")]
+fn schema_of<T: schemars::JsonSchema>() -> Value {
+    schemars::SchemaGenerator::default().into_root_schema_for::<T>().to_value()
 }

@@ -14,8 +14,8 @@ use crate::id::Seq;
 /// A request that waits for its reply.
 ///
 /// An open request serialises with everything that a generic page needs: its sequence number and name, its
-/// data, the JSON schema of the reply if the reply's type has one, and its times. The page sends the entered
-/// reply with [`RunHandle::reply_json`](crate::RunHandle::reply_json).
+/// data, the JSON schema of the reply (with the feature `schemars`, if the reply's type has one), and its times. The
+/// page sends the entered reply with [`RunHandle::reply_json`](crate::RunHandle::reply_json).
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -103,8 +103,14 @@ impl OpenRequest {
     /// The JSON schema of the reply.
     ///
     /// `None` unless the reply's type implements `schemars::JsonSchema` (version 1) and the request type
-    /// derives `Event`.
+    /// derives `Event`. Needs the feature `schemars`.
+    #[cfg(feature = "schemars")]
     pub fn reply_schema(&self) -> Option<Value> {
+        self.schema()
+    }
+
+    /// The schema; `None` without the feature `schemars`.
+    fn schema(&self) -> Option<Value> {
         self.event.reply_form()?.schema.map(|schema| schema())
     }
 
@@ -125,7 +131,7 @@ impl Serialize for OpenRequest {
         request.serialize_field("seq", &self.seq)?;
         request.serialize_field("name", self.name())?;
         request.serialize_field("data", &self.data().map_err(S::Error::custom)?)?;
-        request.serialize_field("reply_schema", &self.reply_schema())?;
+        request.serialize_field("reply_schema", &self.schema())?;
         request.serialize_field("asked_at", &self.asked_at)?;
         request.serialize_field("expires_at", &self.expires_at)?;
         request.end()

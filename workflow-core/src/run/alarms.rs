@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::clock::RunClock;
 use super::commit::Committer;

@@ -23,7 +23,7 @@ use crate::outcome::{RunError, StartError};
 use crate::run::{RunHandle, RunOptions, Start, output_of};
 use crate::spec::InputSpec;
 use crate::workflow::Workflow;
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 mod attempt;
 mod parent_link;

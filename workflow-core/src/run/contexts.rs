@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::RunShared;
 use crate::context::{

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 

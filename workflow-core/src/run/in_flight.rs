@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Instant, SystemTime};
 
-use futures::future::BoxFuture;
-use futures::stream::{FuturesUnordered, StreamExt as _};
-use futures::task::AtomicWaker;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinError, JoinHandle, coop};
 use tracing::Span;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::SystemTime;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::admission::Admit;
 use super::journal::Journal;

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use futures::task::AtomicWaker;
+use futures_util::task::AtomicWaker;
 use tokio::sync::Semaphore;
 
 use super::Command;

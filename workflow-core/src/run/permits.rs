@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 

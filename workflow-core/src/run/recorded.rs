@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::commit::Committer;
 use super::drive::{Run, RunLimits};

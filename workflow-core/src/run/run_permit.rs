@@ -4,7 +4,7 @@
 use std::fmt;
 use std::task::{Context, Poll};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::admission::Admit;
 use super::permits::{Limit, Permit, PermitRequest};

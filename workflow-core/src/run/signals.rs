@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use futures::task::AtomicWaker;
+use futures_util::task::AtomicWaker;
 
 use super::child_store_failure::failure_of;
 use super::{Command, Mailbox};

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{Either, Fuse, select};
+use futures_util::FutureExt as _;
+use futures_util::future::{Either, Fuse, select};
 
 use super::in_flight::StepResult;
 use crate::clock::EngineClock;

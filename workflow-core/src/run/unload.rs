@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::commit::Committer;
 use super::drive::{Phase, Run};

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::{ParentLink, Spawned};
 use crate::display::Display;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::display::Display;

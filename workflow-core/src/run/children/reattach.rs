@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use tokio::runtime::Handle;
 
 use crate::display::{Display, Forward};
