@@ -52,7 +52,7 @@ pub use version::{Upgrade, upgraded};
     label = "not an event",
     note = "derive it: `#[derive(Serialize, Deserialize, Event)]`"
 )]
-pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Event: Serialisable + Send + Sync + 'static {
     /// The wire name: stable, and unique in an engine (S1). By default the type's own name.
     const NAME: &'static str;
 
@@ -86,6 +86,18 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
         decode: decode::<Self>,
     };
 }
+
+/// `Serialize + DeserializeOwned`, in one name: what lacks both is one mistake.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written to a journal and read back",
+    label = "lacks serde's derives",
+    note = "a run may outlive its process: write `#[derive(Serialize, Deserialize)]` on it"
+)]
+pub trait Serialisable: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> Serialisable for T {}
 
 /// An event that enters the log and drives steps: every event but a pure display event (S2).
 ///
@@ -160,7 +172,7 @@ pub trait DisplayEvent: Event {}
 )]
 pub trait Request: ControlEvent {
     /// What the outside answers with.
-    type Reply: Serialize + DeserializeOwned + Send + Sync + 'static;
+    type Reply: Serialisable + Send + Sync + 'static;
 
     /// The wire name under which replies stand in the log: the request's name and `.reply`.
     const REPLY_NAME: &'static str;

@@ -155,7 +155,7 @@ pub use table::{
     RecordedTable, StepDef, StepIndex, StepPolicy, StepRow, StepShape, StepSpec, TableBuilder,
     TableDifference, TableShape, TableSpec, TopicIndex,
 };
-pub use workflow::Workflow;
+pub use workflow::{Running, Workflow};
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 
 /// What nearly every file that defines a workflow needs.

@@ -5,13 +5,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::draw::Graph;
-use crate::error::{RunError, StepError};
+use crate::error::StepError;
 use crate::event::{FromEvent, StartEvent};
 use crate::input::{InputSpec, StepCall};
 use crate::output::Emitted;
 use crate::table::{DependencyTable, TableSpec};
 
 mod run;
+
+pub use run::Running;
 
 /// A call of a step, with its workflow and what it was bound to: it ends with what the step emits.
 #[doc(hidden)]
@@ -72,14 +74,11 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     /// no task of its own: dropping it cancels the run. A start event that no step takes does not compile.
     ///
     /// # Errors
-    /// [`RunError`] says how the run ended if it did not complete.
-    fn run<S: StartEvent>(
-        self,
-        start: S,
-    ) -> impl Future<Output = Result<Self::Output, RunError>> + Send + 'static {
+    /// [`RunError`](crate::RunError) says how the run ended if it did not complete.
+    fn run<S: StartEvent>(self, start: S) -> Running<Self> {
         const { crate::check::all(Self::TABLE) };
         const { crate::check::taken_from_outside::<Self, S>() };
-        run::run(self, start)
+        Running::new(self, start)
     }
 
     /// The workflow as a graph, to be drawn as Mermaid or DOT, or read as JSON; nothing is run.

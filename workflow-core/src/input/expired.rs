@@ -14,7 +14,7 @@ use crate::panics::release;
 
 /// The log entry that says that a request has expired.
 #[derive(Debug)]
-pub(crate) struct ExpiredRequest<R: Request> {
+pub(crate) struct ExpiredRequest<R> {
     request: Arc<R>,
 }
 
@@ -59,7 +59,7 @@ impl<R: Request> Serialize for ExpiredRequest<R> {
 ///     asked.cents
 /// }
 /// ```
-pub struct Expired<R: Request> {
+pub struct Expired<R> {
     expired: Arc<ExpiredRequest<R>>,
 }
 
@@ -83,7 +83,7 @@ impl<R: Request> Deref for Expired<R> {
     }
 }
 
-impl<R: Request> Clone for Expired<R> {
+impl<R> Clone for Expired<R> {
     fn clone(&self) -> Self {
         Self { expired: Arc::clone(&self.expired) }
     }

@@ -1,6 +1,7 @@
 //! `Reply<R>`: what the outside answered, together with the request it answers.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -60,24 +61,32 @@ impl<R: Request> Serialize for Answered<R> {
 ///     if approval.granted { approval.request().cents } else { 0 }
 /// }
 /// ```
-pub struct Reply<R: Request> {
-    answered: Arc<Answered<R>>,
+pub struct Reply<R> {
+    /// An `Answered<R>`. Its type is not named here, so that a type that is no request is one mistake, in the
+    /// signature of the step.
+    answered: AnyEvent,
+    request: PhantomData<fn() -> R>,
 }
 
 impl<R: Request> Reply<R> {
     /// The request that was answered.
     pub fn request(&self) -> &R {
-        &self.answered.request
+        &self.answered().request
     }
 
     /// The answer.
     pub fn value(&self) -> &R::Reply {
-        &self.answered.reply
+        &self.answered().reply
+    }
+
+    fn answered(&self) -> &Answered<R> {
+        self.answered.payload_ref().expect("only what has been answered is bound")
     }
 
     fn bound(slot: &Slot<'_>) -> Result<Self, StepError> {
-        let answered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
-        Ok(Self { answered })
+        let answered = slot.event()?;
+        answered.payload_ref::<Answered<R>>().ok_or_else(|| slot.mismatch())?;
+        Ok(Self { answered: answered.clone(), request: PhantomData })
     }
 }
 
@@ -89,9 +98,9 @@ impl<R: Request> Deref for Reply<R> {
     }
 }
 
-impl<R: Request> Clone for Reply<R> {
+impl<R> Clone for Reply<R> {
     fn clone(&self) -> Self {
-        Self { answered: Arc::clone(&self.answered) }
+        Self { answered: self.answered.clone(), request: PhantomData }
     }
 }
 

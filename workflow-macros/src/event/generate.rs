@@ -122,9 +122,16 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
     }
 }
 
+/// What follows from being an event does so under the bound that it is one: that it lacks what an event needs
+/// is then reported once. The bound stands under a `for`, because one that is plainly false is an error.
 fn implement(definition: &Definition, name: &str, body: &TokenStream) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
-    let (impl_generics, ty, where_clause) = definition.generics.split_for_impl();
+    let mut generics = definition.generics.clone();
+    if name != "Event" && generics.params.is_empty() {
+        let bound = parse_quote!(for<'__a> #ident: #krate::Event);
+        generics.make_where_clause().predicates.push(bound);
+    }
+    let (impl_generics, ty, where_clause) = generics.split_for_impl();
     let name = proc_macro2::Ident::new(name, Span::call_site());
     quote! {
         #[automatically_derived]
