@@ -10,8 +10,8 @@ pub use crate::error::StepError;
 
 pub use crate::event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventSet, EventType, ExternalEvent, FromEvent, Gives,
-    IsStop, Log, NoSchema, NotStop, Pattern, ReplyForm, Request, Roles, Schema, SetMember, StartEvent,
-    StopEvent, Upgrade, upgraded,
+    IsStop, Log, NoSchema, NotStop, Pattern, ReplyForm, Request, Roles, Schema, Serialisable, SetMember,
+    StartEvent, StopEvent, Upgrade, upgraded,
 };
 pub use crate::input::{EventInput, InputSpec, Slot, StepCall, StepInput, input_of, lent_set};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, OutputSpec, StepOutput};
@@ -19,7 +19,7 @@ pub use crate::table::{PreconditionSpec, StepPolicy, StepSpec, TableSpec};
 pub use crate::workflow::{Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow};
 
 pub use crate::kind::{
-    AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, Owned, UNCLEAR, UNCLEAR_OUTPUT, Unclear,
-    Unusable, absent, never, no_such_row, rows,
+    AsMember, AsOutput, Ask, Asked, Declared, Derived, Ending, Fill, Kind, Launch, Owned, UNCLEAR,
+    UNCLEAR_OUTPUT, Unclear, Unusable, absent, never, no_such_row, rows, serialisable,
 };
 pub use crate::{check, warn};

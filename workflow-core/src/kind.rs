@@ -8,9 +8,11 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use crate::error::StepError;
-use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, SetMember};
+use crate::event::{
+    AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Pattern, Roles, Serialisable, SetMember,
+};
 use crate::input::{InputSpec, Slot, Slots, StepInput};
-use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
+use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
 use crate::table::{StepSpec, TableSpec};
 use crate::workflow::{StepFuture, Workflow};
 
@@ -25,6 +27,27 @@ impl<T: StepOutput> Kind<T> {
     pub const IS_OUTPUT: bool = true;
     /// What it declares.
     pub const OUTPUT: OutputSpec = T::SPEC;
+}
+
+impl<E: Event> Kind<E> {
+    /// It is an event.
+    pub const IS_EVENT: bool = true;
+}
+
+impl<E: Derived> Kind<E> {
+    /// It has the derive.
+    pub const IS_DERIVED: bool = true;
+}
+
+impl<T: StepOutput> Kind<T> {
+    /// Puts what a step returned into its batch.
+    ///
+    /// # Errors
+    /// What the step returned instead of events.
+    #[inline]
+    pub fn emit(returned: T, emitted: &mut Emitted) -> Result<(), StepError> {
+        returned.emit(emitted)
+    }
 }
 
 impl<T: SetMember> Kind<T> {
@@ -45,6 +68,12 @@ pub trait Unusable: Sized {
     /// The type.
     type Type;
 
+    /// It is no event.
+    const IS_EVENT: bool = false;
+    /// It has no derive that would report why.
+    const IS_DERIVED: bool = false;
+    /// It cannot be a parameter.
+    const IS_INPUT: bool = false;
     /// It cannot be a return type.
     const IS_OUTPUT: bool = false;
     /// It cannot be a member of an event set.
@@ -68,6 +97,11 @@ pub trait Unusable: Sized {
     }
 
     /// It is never called for.
+    fn emit(_: Self::Type, _: &mut Emitted) -> Result<(), StepError> {
+        unreachable!("a workflow with an unusable return type does not compile")
+    }
+
+    /// It is never called for.
     fn ask<F: Future>(_: F) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
         unreachable!("a workflow that cannot be shared does not compile")
     }
@@ -83,6 +117,8 @@ impl<T> Unusable for Kind<T> {
 pub struct Fill<P>(PhantomData<P>);
 
 impl<P: StepInput> Fill<P> {
+    /// It can be a parameter.
+    pub const IS_INPUT: bool = true;
     /// What it declares.
     pub const INPUT: InputSpec = P::SPEC;
 
@@ -191,6 +227,56 @@ pub fn no_such_row() -> StepError {
 #[doc(hidden)]
 pub fn never() -> StepFuture {
     unreachable!("a workflow with a mistake does not compile")
+}
+
+/// Every type with `#[derive(Event)]`. Here, and nowhere else, it is reported that serde's derives are not there.
+#[doc(hidden)]
+pub trait Derived {
+    /// Names [`serialisable`] for the type, if it has no parameters.
+    const SERIALISABLE: fn() = || {};
+}
+
+/// Does nothing, for a type that has serde's derives.
+#[doc(hidden)]
+pub fn serialisable<T: Serialisable>() {}
+
+/// The type `T`, to be asked whether it can stand where it is used; a stand-in that can where a mistake of it has
+/// been reported.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Asked<T, const IS_ASKED: bool>(PhantomData<T>);
+
+/// Which type is asked.
+#[doc(hidden)]
+pub trait Ask {
+    /// It, or the stand-in.
+    type Type;
+}
+
+impl<T> Ask for Asked<T, true> {
+    type Type = T;
+}
+
+impl<T> Ask for Asked<T, false> {
+    type Type = Unclear;
+}
+
+impl StepInput for Unclear {
+    const SPEC: InputSpec = UNCLEAR;
+    type Item<'a> = Self;
+
+    fn fill(_: Slot<'_>) -> Result<Self, StepError> {
+        Ok(Self)
+    }
+}
+
+impl StepOutput for Unclear {
+    const SPEC: OutputSpec = UNCLEAR_OUTPUT;
+    type Events = Self;
+
+    fn emit(self, _: &mut Emitted) -> Result<(), StepError> {
+        Ok(())
+    }
 }
 
 /// The events of a return type `T`; a stand-in where `T` is no output.

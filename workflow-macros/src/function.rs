@@ -7,7 +7,7 @@ use syn::{FnArg, Generics, ReturnType, Signature, Type, parse_quote_spanned};
 use crate::krate::Krate;
 use crate::lifetimes;
 use crate::place::Place;
-use crate::usable::{self, Use};
+use crate::usable::{self, Mentions, Use};
 use signature::{is_callable, is_nameable, shared};
 
 pub(crate) mod signature;
@@ -103,7 +103,6 @@ impl<'a> Function<'a> {
 
     /// Fills every parameter out of `slots`; `Unusable` must be in scope, here and below.
     pub(crate) fn filled(&self, krate: &Krate, slots: &Ident) -> TokenStream {
-        let asserted = self.asserted(krate);
         let filled = self.parameters.iter().enumerate().map(|(index, ty)| {
             let (place, parameter) = (Place::of(ty), parameter(index, ty));
             let fill = place.generic(quote!(#krate::Fill), ty, "fill");
@@ -115,14 +114,20 @@ impl<'a> Function<'a> {
                 };
             }
         });
-        quote!(#asserted #(#filled)*)
+        quote!(#(#filled)*)
     }
 
-    /// Names each parameter as an input: here, and nowhere else, one that is none is reported.
-    pub(crate) fn asserted(&self, krate: &Krate) -> TokenStream {
+    /// Asks of each parameter whether it is an input: here, and nowhere else, one that is none is reported.
+    pub(crate) fn asserted(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
         let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
-        let specs = parameters.map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
+        let specs = parameters.map(|ty| mentions.ask(krate, ty, "input"));
         quote!(#(let _ = #specs;)*)
+    }
+
+    /// The same of what is returned.
+    pub(crate) fn asserted_output(&self, krate: &Krate, mentions: &mut Mentions) -> Option<TokenStream> {
+        let spec = self.clear.output.then(|| mentions.ask(krate, &self.output, "output"));
+        spec.map(|spec| quote!(let _ = #spec;))
     }
 
     /// The call itself, with what was filled; `path` names the function.
@@ -156,8 +161,7 @@ impl<'a> Function<'a> {
     /// A precondition's answer: at once from a sync function, later from an async one.
     pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
         if !self.clear.call || matches!(self.signature.output, ReturnType::Default) {
-            let asserted = self.asserted(krate);
-            return quote!({ #asserted #krate::Check::Answered(#krate::Ok(false)) });
+            return quote!(#krate::Check::Answered(#krate::Ok(false)));
         }
         let filled = self.opened(krate, call);
         let taken = (self.is_async() && filled.is_some()).then(|| quote!(let mut #call = #call.take();));

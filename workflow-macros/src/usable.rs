@@ -2,11 +2,16 @@
 //! once, where a call needs it; everywhere else generated code goes through one of these, which makes something
 //! harmless of it. Which is which, the compiler finds out.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Generics, Type};
+use quote::{ToTokens as _, quote};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Generics, Path, Type};
 
 use crate::krate::Krate;
+use crate::place::Place;
 
 /// Where a type stands, and so which trait it needs.
 #[derive(Clone, Copy)]
@@ -37,4 +42,64 @@ pub(crate) fn stand_ins(krate: &Krate) -> TokenStream {
 /// Whether constants can ask what a type is: not where it may depend on a parameter.
 pub(crate) fn is_generic(generics: &Generics) -> bool {
     generics.type_params().next().is_some() || generics.const_params().next().is_some()
+}
+
+/// The types that a block has named so far. What keeps one from being an event is one mistake, which is reported
+/// by its derive or where the type is first named.
+pub(crate) struct Mentions {
+    generic: bool,
+    /// Whether the place where a type was first named can have what stands there.
+    first: HashMap<String, TokenStream>,
+}
+
+impl Mentions {
+    /// None so far, in an item with these generics.
+    pub(crate) fn new(generics: &Generics) -> Self {
+        Self { generic: is_generic(generics), first: HashMap::new() }
+    }
+
+    /// Asks whether a type can be a parameter, or be returned, and says where it stands that it cannot.
+    pub(crate) fn ask(&mut self, krate: &Krate, ty: &Type, bound: &str) -> TokenStream {
+        let place = Place::of(ty);
+        let (bound, usable) = match bound {
+            "input" => (quote!(#krate::StepInput), quote!(#krate::Fill::<#ty>::IS_INPUT)),
+            _ => (quote!(#krate::StepOutput), quote!(#krate::Kind::<#ty>::IS_OUTPUT)),
+        };
+        let mut named = Named::default();
+        named.visit_type_mut(&mut ty.clone());
+        let said = named.0.iter().filter(|_| !self.generic).map(|path| {
+            let first = self.first.entry(path.to_token_stream().to_string());
+            let first = match first {
+                Entry::Occupied(first) => Some(first.get().clone()),
+                Entry::Vacant(vacant) => {
+                    vacant.insert(usable.clone());
+                    None
+                }
+            };
+            let first = first.map(|usable| quote!(&& #usable));
+            quote!((#krate::Kind::<#path>::IS_EVENT || !#krate::Kind::<#path>::IS_DERIVED #first))
+        });
+        let said: Vec<_> = said.collect();
+        if said.is_empty() {
+            return place.associated(ty, bound, "SPEC");
+        }
+        let asked = quote!(#krate::Asked::<#ty, { #(#said)&&* }>);
+        place.associated(place.associated(asked, quote!(#krate::Ask), "Type"), bound, "SPEC")
+    }
+}
+
+/// The paths in a type that may be the names of events: those without arguments, but for those of the language.
+#[derive(Default)]
+struct Named(Vec<Path>);
+
+impl VisitMut for Named {
+    fn visit_path_mut(&mut self, path: &mut Path) {
+        let is_event =
+            |name: String| name != "String" && name != "Self" && name.starts_with(char::is_uppercase);
+        let last = path.segments.last().filter(|last| last.arguments.is_none());
+        if last.is_some_and(|last| is_event(last.ident.to_string())) {
+            self.0.push(path.clone());
+        }
+        visit_mut::visit_path_mut(self, path);
+    }
 }

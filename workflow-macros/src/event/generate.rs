@@ -12,7 +12,7 @@ use crate::usable;
 /// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost
 /// the event a role, it gets every marker.
 pub(crate) fn event(definition: &Definition) -> TokenStream {
-    let Definition { name, roles, krate, .. } = definition;
+    let Definition { ident, name, roles, krate, .. } = definition;
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
     let given = (!roles.is_empty()).then(|| quote!(const ROLES: #krate::Roles = #krate::#roles;));
     let reply_form = reply(definition).map(|reply| {
@@ -41,7 +41,18 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     let control = (roles.drives_steps() || definition.unclear).then(|| control(definition));
     let display = (roles.has("display") || definition.unclear)
         .then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
-    quote!(#event #control #display)
+    let reply = reply(definition).into_iter();
+    let is_asked = definition.generics.params.is_empty();
+    let asked = is_asked.then(|| {
+        quote! {
+            const SERIALISABLE: fn() = || {
+                #krate::serialisable::<#ident>();
+                #(#krate::serialisable::<#reply>();)*
+            };
+        }
+    });
+    let derived = implement(definition, "Derived", &quote!(#asked));
+    quote!(#event #control #display #derived)
 }
 
 /// What makes this version of an older one. The types are checked where the path is written.
@@ -91,12 +102,13 @@ fn by_value(definition: &Definition) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
     let mut generics = definition.generics.clone();
     let (_, ty, _) = definition.generics.split_for_impl();
-    let bound = if definition.generics.params.is_empty() {
-        parse_quote!(for<'__a> #krate::Log: #krate::Gives<#ident>)
+    let predicates = &mut generics.make_where_clause().predicates;
+    if definition.generics.params.is_empty() {
+        predicates.push(parse_quote!(for<'__a> #krate::Log: #krate::Gives<#ident>));
+        predicates.push(parse_quote!(for<'__a> #ident: #krate::ControlEvent));
     } else {
-        parse_quote!(#ident #ty: #krate::Clone)
-    };
-    generics.make_where_clause().predicates.push(bound);
+        predicates.push(parse_quote!(#ident #ty: #krate::Clone));
+    }
     let ty = quote!(#ident #ty);
     input(krate, &ty, &generics)
 }
@@ -122,14 +134,18 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
     }
 }
 
-/// What follows from being an event does so under the bound that it is one: that it lacks what an event needs
-/// is then reported once. The bound stands under a `for`, because one that is plainly false is an error.
+/// An event is one under the bound that it has what serde derives, and what follows from it under the bound that
+/// it is an event. Each bound stands under a `for`, because one that is plainly false is an error.
 fn implement(definition: &Definition, name: &str, body: &TokenStream) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
     let mut generics = definition.generics.clone();
-    if name != "Event" && generics.params.is_empty() {
-        let bound = parse_quote!(for<'__a> #ident: #krate::Event);
-        generics.make_where_clause().predicates.push(bound);
+    if name != "Derived" && generics.params.is_empty() {
+        let needed = if name == "Event" { quote!(Serialisable) } else { quote!(Event) };
+        let predicates = &mut generics.make_where_clause().predicates;
+        predicates.push(parse_quote!(for<'__a> #ident: #krate::#needed));
+        if let (Some(reply), "Event" | "Request") = (reply(definition), name) {
+            predicates.push(parse_quote!(for<'__a> #reply: #krate::Serialisable));
+        }
     }
     let (impl_generics, ty, where_clause) = generics.split_for_impl();
     let name = proc_macro2::Ident::new(name, Span::call_site());
