@@ -13,7 +13,7 @@ use crate::event::{
 };
 use crate::input::{InputSpec, Slot, Slots, StepInput};
 use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, OutputSpec, StepOutput};
-use crate::table::{StepSpec, TableSpec};
+use crate::table::TableSpec;
 use crate::workflow::{StepFuture, Workflow};
 
 /// `Kind::<T>::IS_OUTPUT` and its like are answered by the inherent constants if `T` implements the trait, and
@@ -142,37 +142,6 @@ pub const UNCLEAR: InputSpec = InputSpec::injected("");
 /// What a step returns that nothing is known of: a tuple of nothing, which no type declares.
 #[doc(hidden)]
 pub const UNCLEAR_OUTPUT: OutputSpec = OutputSpec::All(&[]);
-
-/// The rows of a table. What a step returns that nothing is known of may be whatever another step waits for,
-/// so where there is one, nothing is said of what steps wait for.
-#[doc(hidden)]
-pub const fn rows<const N: usize>(mut rows: [StepSpec; N]) -> [StepSpec; N] {
-    let (mut step, mut clear) = (0, true);
-    while step < N {
-        clear = clear && !matches!(rows[step].output, OutputSpec::All([]));
-        step += 1;
-    }
-    while step > 0 && !clear {
-        step -= 1;
-        if takes_events(rows[step].inputs) {
-            rows[step].inputs = &[UNCLEAR];
-            rows[step].precondition = None;
-            rows[step].catches = &[];
-        }
-    }
-    rows
-}
-
-const fn takes_events(inputs: &[InputSpec]) -> bool {
-    let mut input = 0;
-    while input < inputs.len() {
-        if inputs[input].kind.takes_events() {
-            return true;
-        }
-        input += 1;
-    }
-    false
-}
 
 /// Fills a parameter of type `P` that is taken by value. If the log cannot give it by value, [`Unusable`] gives
 /// a stand-in.

@@ -136,26 +136,15 @@ impl Graph<'_, '_> {
 
     /// Whether an event that the parameter takes is among those of the scope.
     pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
-        let (row, base) = (self.inputs.get(input), scope * self.events.len());
-        if matches!(row.kind, InputKind::Gather) {
-            let mut fan_out = 0;
-            while fan_out < self.fan_outs.len() {
-                let gathered = self.fan_outs.get(fan_out).gathered;
-                if *events.get(base + gathered) && self.is_linked(gathered, input) {
-                    return true;
-                }
-                fan_out += 1;
-            }
-            return false;
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
-            if *events.get(base + self.members.get(member).event) {
+        let (mut linked, base) = (self.inputs.get(input).linked, scope * self.events.len());
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            if *events.get(base + member.event) {
                 return true;
             }
-            member += 1;
+            linked = member.other;
         }
-        self.takes_failures(row) && self.has_failure(input, base, events)
+        false
     }
 
     const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
@@ -248,30 +237,6 @@ impl Graph<'_, '_> {
             fan_out += 1;
         }
         found
-    }
-
-    pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
-        let mut taken = self.events.get(event).taken;
-        while let Some(member) = taken {
-            let member = self.members.get(member);
-            if member.input == input {
-                return true;
-            }
-            taken = member.next;
-        }
-        false
-    }
-
-    /// Whether the gather fits a fan-out.
-    pub(super) const fn fits(&self, input: usize) -> bool {
-        let mut fan_out = 0;
-        while fan_out < self.fan_outs.len() {
-            if self.is_linked(self.fan_outs.get(fan_out).gathered, input) {
-                return true;
-            }
-            fan_out += 1;
-        }
-        false
     }
 
     /// Whether branches can end in a gather or a stop.

@@ -3,7 +3,6 @@
 
 use super::graph::{Event, Graph, Input};
 use super::mistake::Mistake;
-use super::rows::Rows;
 use crate::event::Roles;
 use crate::input::InputKind;
 
@@ -117,51 +116,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether a scope, whose cells begin at `base`, has a failure that the parameter takes.
-    pub(super) const fn has_failure(&self, input: usize, base: usize, events: &Rows<'_, bool>) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            if let Some(failed) = self.steps.get(step).failed
-                && *events.get(base + failed)
-                && self.is_linked(failed, input)
-            {
-                return true;
-            }
-            step += 1;
-        }
-        false
-    }
-
-    /// The most failures that the parameter can take: every execution may fail.
-    pub(super) const fn most_failures(&self, input: usize) -> u64 {
-        let (mut step, mut most) = (0, 0_u64);
-        while step < self.steps.len() {
-            if let Some(failed) = self.steps.get(step).failed
-                && self.is_linked(failed, input)
-            {
-                most = most.saturating_add(self.events.get(failed).most);
-            }
-            step += 1;
-        }
-        most
-    }
-
-    /// The start events that the failures it takes can follow from.
-    pub(super) const fn starts_of_failures(&self, input: usize) -> u64 {
-        let (mut step, mut starts) = (0, 0);
-        while step < self.steps.len() {
-            if let Some(failed) = self.steps.get(step).failed
-                && self.is_linked(failed, input)
-            {
-                starts |= self.events.get(failed).starts;
-            }
-            step += 1;
-        }
-        starts
-    }
-
     /// What is wrong with the steps that it says it catches.
-    pub(crate) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         if row.catches.is_empty() || row.takes_failures || row.unclear || self.gathers_failures(step) {
             return None;

@@ -192,28 +192,11 @@ impl Graph<'_, '_> {
 
     /// The most events that the parameter can take.
     const fn most_taken(&self, input: usize) -> u64 {
-        let (row, mut most) = (self.inputs.get(input), 0_u64);
-        if matches!(row.kind, InputKind::Gather) {
-            let mut fan_out = 0;
-            while fan_out < self.fan_outs.len() {
-                let gathered = self.fan_outs.get(fan_out).gathered;
-                if self.is_linked(gathered, input) {
-                    most = most.saturating_add(self.events.get(gathered).most);
-                }
-                fan_out += 1;
-            }
-            return most;
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
-            let event = self.members.get(member).event;
-            let more = if self.events.get(event).roles.is_failure() {
-                self.most_failures(input)
-            } else {
-                self.events.get(event).most
-            };
-            most = most.saturating_add(more);
-            member += 1;
+        let (mut linked, mut most) = (self.inputs.get(input).linked, 0_u64);
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            most = most.saturating_add(self.events.get(member.event).most);
+            linked = member.other;
         }
         most
     }

@@ -168,6 +168,8 @@ pub(crate) struct Input {
     pub(crate) optional: bool,
     pub(crate) members: Span,
     pub(crate) fault: Option<Fault>,
+    /// The first of the members by which events find it; each knows the next.
+    pub(crate) linked: Option<usize>,
     /// Whether one of its events can be there, or would be but for its fault.
     pub(crate) filled: bool,
 }
@@ -190,8 +192,13 @@ pub(crate) enum Fault {
 }
 
 impl Input {
-    pub(crate) const NONE: Self =
-        Self { kind: InputKind::One, optional: false, members: Span::NONE, fault: None, filled: false };
+    pub(crate) const NONE: Self = Self::new(InputKind::One, false, 0);
+
+    /// A parameter whose members are those that are added from here on.
+    const fn new(kind: InputKind, optional: bool, start: usize) -> Self {
+        let members = Span { start, end: start };
+        Self { kind, optional, members, fault: None, linked: None, filled: false }
+    }
 }
 
 /// That a parameter takes an event type. For the parameters of steps there is a second row, found by its
@@ -201,11 +208,13 @@ pub(crate) struct Member {
     pub(crate) event: usize,
     pub(crate) step: usize,
     pub(crate) input: usize,
+    /// The next one of the same event, and of the same parameter.
     pub(crate) next: Option<usize>,
+    pub(crate) other: Option<usize>,
 }
 
 impl Member {
-    pub(crate) const NONE: Self = Self { event: 0, step: 0, input: 0, next: None };
+    pub(crate) const NONE: Self = Self { event: 0, step: 0, input: 0, next: None, other: None };
 }
 
 /// One thing a step emits.
@@ -263,6 +272,8 @@ pub(crate) struct Graph<'s, 'n> {
     pub(crate) expects: bool,
     /// Whether there are steps that run in no branch, because they require events of several.
     pub(crate) has_parted: bool,
+    /// Whether it is not known of all steps what they emit.
+    pub(crate) unclear: bool,
 }
 
 impl<'n> Graph<'_, 'n> {
@@ -280,17 +291,14 @@ impl<'n> Graph<'_, 'n> {
 
     /// Adds an event type to the parameter that was added last.
     pub(crate) const fn push_member(&mut self, event: usize) {
-        let member = Member { event, step: 0, input: 0, next: None };
-        let place = self.members.push(member);
+        let place = self.members.push(Member { event, ..Member::NONE });
         let input = self.inputs.len() - 1;
         self.inputs.row(input).members.end = place + 1;
     }
 
     /// Adds a parameter without event types.
     pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
-        let start = self.members.len();
-        let members = Span { start, end: start };
-        self.inputs.push(Input { kind, optional, members, fault: None, filled: false });
+        self.inputs.push(Input::new(kind, optional, self.members.len()));
     }
 
     /// Adds an output to the step that was added last.
@@ -338,9 +346,23 @@ impl<'n> Graph<'_, 'n> {
 
     /// Lets a parameter of a step be found by an event that it takes.
     pub(super) const fn link(&mut self, event: usize, step: usize, input: usize) {
-        let next = self.events.get(event).taken;
-        let place = self.members.push(Member { event, step, input, next });
+        let (next, other) = (self.events.get(event).taken, self.inputs.get(input).linked);
+        let place = self.members.push(Member { event, step, input, next, other });
         self.events.row(event).taken = Some(place);
+        self.inputs.row(input).linked = Some(place);
+    }
+
+    /// Whether the parameter is found by the event.
+    pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
+        let mut linked = self.inputs.get(input).linked;
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            if member.event == event {
+                return true;
+            }
+            linked = member.other;
+        }
+        false
     }
 
     /// The one event type of a gather or a reply.
@@ -349,6 +371,31 @@ impl<'n> Graph<'_, 'n> {
             return None;
         }
         Some(self.members.get(input.members.start).event)
+    }
+
+    /// How many [`effects`](Self::effect) a step has at most.
+    pub(super) const fn effects(&self, step: usize) -> usize {
+        1 + 3 * self.steps.get(step).outputs.len()
+    }
+
+    /// An event that follows from the step, by number: its failure, and then for each output its event, the reply to
+    /// it, and what says that its branches are settled.
+    pub(super) const fn effect(&self, step: usize, at: usize) -> Option<usize> {
+        if at == 0 {
+            return self.steps.get(step).failed;
+        }
+        let row = self.outputs.get(self.output_of(step, at));
+        match (at % 3, row.fan_out) {
+            (1, _) => Some(row.event),
+            (2, _) => self.events.get(row.event).reply,
+            (_, Some(fan_out)) => Some(self.fan_outs.get(fan_out).gathered),
+            _ => None,
+        }
+    }
+
+    /// The output that an effect belongs to.
+    pub(super) const fn output_of(&self, step: usize, effect: usize) -> usize {
+        self.steps.get(step).outputs.start + (effect - 1) / 3
     }
 
     /// Whether the parameter names the event among its types.

@@ -8,77 +8,103 @@ use crate::input::InputKind;
 /// How many names a message suggests at most.
 const SUGGESTED: usize = 3;
 
+/// A place of a graph that a message can stand at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Input(usize, usize),
+    Precondition(usize, usize),
+    Catches(usize),
+    Step(usize),
+    Output(usize),
+    Whole,
+    End,
+}
+
 impl<'n> Graph<'_, 'n> {
-    /// What is wrong with a step, its parameters, its precondition or what it returns; the first of it.
-    pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
-        let mut input = 0;
-        while input < self.steps.get(step).inputs.len() {
-            if let Some(mistake) = self.unless_it_follows(self.mistake_of_input(step, input)) {
-                return Some(mistake);
-            }
-            input += 1;
-        }
-        let mut input = 0;
-        while input < self.asked(step) {
-            if let Some(mistake) = self.mistake_of_precondition(step, input) {
-                return Some(mistake);
-            }
-            input += 1;
-        }
-        let of_step = match self.mistake_of_catches(step) {
-            Some(mistake) => Some(mistake),
-            None => self.mistake_of_step(step),
+    /// The places of a step, one after the other.
+    pub(crate) const fn place(&self, step: usize, at: usize) -> Option<Place> {
+        let &Step { inputs, precondition, .. } = self.steps.get(step);
+        let asked = match precondition {
+            Some(asked) => asked.inputs.len(),
+            None => 0,
         };
-        match of_step {
-            Some(mistake) => Some(mistake),
-            None => self.unless_it_follows(self.mistake_of_output(step)),
+        if at < inputs.len() {
+            return Some(Place::Input(step, at));
+        }
+        if at < inputs.len() + asked {
+            return Some(Place::Precondition(step, at - inputs.len()));
+        }
+        match at - inputs.len() - asked {
+            0 => Some(Place::Catches(step)),
+            1 => Some(Place::Step(step)),
+            2 => Some(Place::Output(step)),
+            _ => None,
         }
     }
 
-    /// Whether anything is wrong with any step.
-    pub(super) const fn has_faulty(&self) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            if self.is_faulty(step) {
-                return true;
+    /// What is wrong there.
+    pub(crate) const fn mistake(&self, place: Place) -> Option<Mistake<'n>> {
+        match place {
+            Place::Input(step, input) => self.mistake_of_input(step, input),
+            Place::Precondition(step, input) => self.mistake_of_precondition(step, input),
+            Place::Catches(step) => self.mistake_of_catches(step),
+            Place::Step(step) => self.mistake_of_step(step),
+            Place::Output(step) => self.mistake_of_output(step),
+            Place::Whole => self.mistake_of_whole(),
+            Place::End => self.mistake_of_end(),
+        }
+    }
+
+    /// The same, but for what may follow from another mistake.
+    pub(crate) const fn own_mistake(&self, place: Place) -> Option<Mistake<'n>> {
+        match self.mistake(place) {
+            Some(mistake) if self.follows(&mistake) => None,
+            mistake => mistake,
+        }
+    }
+
+    /// What is wrong with a step; the first of it.
+    pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
+        let mut at = 0;
+        while let Some(place) = self.place(step, at) {
+            if let Some(mistake) = self.own_mistake(place) {
+                return Some(mistake);
             }
-            step += 1;
+            at += 1;
+        }
+        None
+    }
+
+    /// Whether a parameter of the step has a fault of this kind.
+    pub(super) const fn has_fault(&self, step: usize, kind: Fault) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
+        while input < inputs.end {
+            match (self.inputs.get(input).fault, kind) {
+                (Some(Fault::Own(_)), Fault::Own(_)) | (Some(Fault::Unproduced), Fault::Unproduced) => {
+                    return true;
+                }
+                _ => input += 1,
+            }
         }
         false
     }
 
-    /// Whether anything is wrong with it. To say what takes much more than to know that there is nothing.
-    pub(crate) const fn is_faulty(&self, step: usize) -> bool {
-        let Step { inputs, outputs, stuck, parted, begins_loop, .. } = self.steps.get(step);
-        let (mut input, mut takes) = (inputs.start, false);
+    /// Whether the step has a parameter that takes events.
+    pub(super) const fn takes_events(&self, step: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
         while input < inputs.end {
-            let row = self.inputs.get(input);
-            if row.fault.is_some() || self.mistake_of_emitter(step, input).is_some() {
+            if self.inputs.get(input).kind.takes_events() {
                 return true;
             }
-            takes = takes || row.kind.takes_events();
             input += 1;
         }
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            let is_failure = self.events.get(row.event).roles.is_failure();
-            let is_suspect = is_failure || row.fan_out.is_some() || self.is_unexpected(row.event);
-            if is_suspect && self.mistake_of_output(step).is_some() {
-                return true;
-            }
-            output += 1;
-        }
-        *begins_loop
-            || !takes && !self.steps.get(step).unclear
-            || stuck.is_some()
-            || parted.is_some()
-            || self.has_unfilled(step)
-            || self.mistake_of_catches(step).is_some()
+        false
     }
 
     /// What is wrong with a parameter of a step.
-    pub(crate) const fn mistake_of_input(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_input(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let Step { name: step_name, inputs, .. } = self.steps.get(step);
         let (step_name, input) = (*step_name, inputs.start + input);
         match self.inputs.get(input).fault {
@@ -169,13 +195,9 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// What is wrong with a step as a whole.
-    pub(crate) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
-        let Step { name, inputs, unclear, stuck, .. } = self.steps.get(step);
-        let mut input = inputs.start;
-        while input < inputs.end && !self.inputs.get(input).kind.takes_events() {
-            input += 1;
-        }
-        if input == inputs.end && !*unclear {
+    pub(super) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
+        let Step { name, unclear, stuck, .. } = self.steps.get(step);
+        if !*unclear && !self.takes_events(step) {
             return Some(Mistake::NoEventInput { step: name, such_as: self.first_start() });
         }
         match stuck {
@@ -203,7 +225,7 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// What is wrong with what a step returns.
-    pub(crate) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, outputs, .. } = self.steps.get(step);
         if let Some(mistake) = self.failure_returned(step) {
             return Some(mistake);
@@ -229,7 +251,9 @@ impl<'n> Graph<'_, 'n> {
             let inputs = self.steps.get(step).inputs;
             let mut input = inputs.start;
             while input < inputs.end {
-                if matches!(self.inputs.get(input).kind, InputKind::Gather) && !self.fits(input) {
+                if matches!(self.inputs.get(input).kind, InputKind::Gather)
+                    && self.inputs.get(input).linked.is_none()
+                {
                     return true;
                 }
                 input += 1;

@@ -8,7 +8,7 @@ use crate::input::InputKind;
 
 impl<'n> Graph<'_, 'n> {
     /// Whether nothing that the workflow's output can be made of ends a run.
-    pub(crate) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
         if !self.expects || self.expects_stop() {
             return None;
         }

@@ -1,20 +1,36 @@
 //! The rules that no one place of a graph breaks: that runs begin, and that they end.
 
-use super::graph::Graph;
+use super::graph::{Fault, Graph};
 use super::mistake::Mistake;
 
 impl<'n> Graph<'_, 'n> {
-    /// Whether no run can begin, in a workflow in which nothing is wrong at any one place.
-    pub(crate) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
+    /// Whether no run can begin, and no step with a mistake may have been meant to begin it.
+    pub(super) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.is_open_to_all(step) || self.steps.get(step).stuck.is_some() {
+                return None;
+            }
+            step += 1;
+        }
         if self.has_taken_start() { None } else { Some(Mistake::NoStart) }
     }
 
-    /// Whether no run can complete.
-    pub(crate) const fn mistake_of_end(&self) -> Option<Mistake<'n>> {
-        if self.has_stop() { None } else { Some(Mistake::NoStop) }
+    /// Whether no run can complete: not where it is unclear what steps emit.
+    pub(super) const fn mistake_of_end(&self) -> Option<Mistake<'n>> {
+        match self.mistake_of_output_type() {
+            None if !self.unclear && !self.has_stop() => Some(Mistake::NoStop),
+            mistake => mistake,
+        }
     }
 
-    pub(super) const fn has_taken_start(&self) -> bool {
+    /// Whether the step may have been meant to take any event: nothing is known of a parameter, nothing brings about
+    /// what it takes, or it takes nothing.
+    pub(super) const fn is_open_to_all(&self, step: usize) -> bool {
+        self.steps.get(step).unclear || !self.takes_events(step) || self.has_fault(step, Fault::Unproduced)
+    }
+
+    const fn has_taken_start(&self) -> bool {
         let mut event = 0;
         while event < self.events.len() {
             let row = self.events.get(event);
@@ -24,10 +40,10 @@ impl<'n> Graph<'_, 'n> {
             }
             event += 1;
         }
-        self.steps.len() == 0 || self.has_unclear_step()
+        self.steps.len() == 0
     }
 
-    const fn has_unclear_step(&self) -> bool {
+    pub(super) const fn has_unclear_step(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
             if self.steps.get(step).unclear {

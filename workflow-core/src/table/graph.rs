@@ -2,7 +2,7 @@
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, StepDraft, TableDraft};
 use crate::check::{
-    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Mistake, Rows,
+    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Place, Rows,
 };
 use crate::error::TableProblem;
 use crate::event::Roles;
@@ -23,39 +23,25 @@ impl TableDraft {
         let mut space = Space::of(self);
         let mut graph = space.graph();
         self.fill(&mut graph);
+        graph.unclear = self.events.iter().any(|event| event.unclear);
         graph.explore();
         debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
-        let mut problems: Vec<TableProblem> =
-            (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, rigour)).collect();
-        if rigour == Rigour::Everything {
-            problems.extend(graph.mistake_of_output_type().map(TableProblem::from));
-        }
-        if problems.is_empty() && rigour == Rigour::Everything && !self.has_unclear() {
-            let whole = [graph.mistake_of_whole(), graph.mistake_of_end()];
-            problems.extend(whole.into_iter().flatten().map(TableProblem::from));
-        }
-        problems
-    }
-
-    fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, rigour: Rigour) -> Vec<TableProblem> {
-        let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
-        let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();
-        let asked = asked.filter(|(_, input)| !input.is_unclear(&self.events));
-        let preconditions = asked.map(|(input, _)| graph.mistake_of_precondition(step, input));
-        let others =
-            [graph.mistake_of_catches(step), graph.mistake_of_step(step), graph.mistake_of_output(step)];
-        let mistakes = inputs.chain(preconditions).chain(others).flatten();
-        let mistakes = mistakes.filter(|mistake| !self.has_unclear() || !is_of_branches(mistake));
-        let said = mistakes.filter_map(|mistake| match rigour {
-            Rigour::Scheduler => mistake.is_of_scheduler().then_some(mistake),
-            Rigour::Everything => graph.unless_it_follows(Some(mistake)),
+        let (graph, steps) = (&graph, 0..self.steps.len());
+        let places = steps.flat_map(|step| (0..).map_while(move |at| graph.place(step, at)));
+        let places = places.chain([Place::Whole, Place::End]).filter(|place| !self.is_unclear(*place));
+        let mistakes = places.filter_map(|place| match rigour {
+            Rigour::Scheduler if !graph.unclear => graph.mistake(place),
+            _ => graph.own_mistake(place),
         });
+        let said = mistakes.filter(|mistake| rigour == Rigour::Everything || mistake.is_of_scheduler());
         said.map(TableProblem::from).collect()
     }
 
-    /// Whether it is open what some event is.
-    fn has_unclear(&self) -> bool {
-        self.events.iter().any(|event| event.unclear)
+    /// Whether it is open what a parameter of a precondition takes.
+    fn is_unclear(&self, place: Place) -> bool {
+        let Place::Precondition(step, input) = place else { return false };
+        let asked = self.steps[step].precondition.as_ref();
+        asked.is_some_and(|asked| asked.inputs[input].is_unclear(&self.events))
     }
 
     fn fill<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
@@ -90,11 +76,6 @@ impl TableDraft {
     pub(super) fn all_outputs(&self) -> impl Iterator<Item = &OutputDraft> {
         self.steps.iter().flat_map(|step| &step.outputs)
     }
-}
-
-/// Whether it says that the branches of a fan-out lead nowhere: what an unclear event may well lead to.
-fn is_of_branches(mistake: &Mistake<'_>) -> bool {
-    matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. })
 }
 
 /// An unclear event can come from anywhere, and ends nothing.
@@ -186,6 +167,7 @@ impl<'n> Space<'n> {
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
             has_parted: false,
+            unclear: false,
         }
     }
 }
