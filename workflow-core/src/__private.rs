@@ -20,6 +20,6 @@ pub use crate::workflow::{Check, Compacted, Compaction, Precondition, StepFuture
 
 pub use crate::kind::{
     AsMember, AsOutput, Ask, Asked, Declared, Derived, Ending, Fill, Kind, Launch, Owned, UNCLEAR,
-    UNCLEAR_OUTPUT, Unclear, Unusable, absent, never, no_such_row, serialisable,
+    UNCLEAR_OUTPUT, Unclear, Unusable, absent, is_asked, never, no_such_row, serialisable,
 };
 pub use crate::{check, warn};

@@ -29,14 +29,9 @@ impl<T: StepOutput> Kind<T> {
     pub const OUTPUT: OutputSpec = T::SPEC;
 }
 
-impl<E: Event> Kind<E> {
-    /// It is an event.
-    pub const IS_EVENT: bool = true;
-}
-
 impl<E: Derived> Kind<E> {
-    /// It has the derive.
-    pub const IS_DERIVED: bool = true;
+    /// Whether its derive has made it an event.
+    pub const DERIVED: Option<bool> = Some(E::IS_EVENT);
 }
 
 impl<T: StepOutput> Kind<T> {
@@ -68,10 +63,8 @@ pub trait Unusable: Sized {
     /// The type.
     type Type;
 
-    /// It is no event.
-    const IS_EVENT: bool = false;
     /// It has no derive that would report why.
-    const IS_DERIVED: bool = false;
+    const DERIVED: Option<bool> = None;
     /// It cannot be a parameter.
     const IS_INPUT: bool = false;
     /// It cannot be a return type.
@@ -198,16 +191,28 @@ pub fn never() -> StepFuture {
     unreachable!("a workflow with a mistake does not compile")
 }
 
-/// Every type with `#[derive(Event)]`. Here, and nowhere else, it is reported that serde's derives are not there.
+/// Every type with `#[derive(Event)]`.
 #[doc(hidden)]
 pub trait Derived {
-    /// Names [`serialisable`] for the type, if it has no parameters.
-    const SERIALISABLE: fn() = || {};
+    /// That it is an event. If it is not, the derive reports why, and there is no answer.
+    const IS_EVENT: bool = true;
 }
 
-/// Does nothing, for a type that has serde's derives.
+/// Says yes, for a type that has serde's derives.
 #[doc(hidden)]
-pub fn serialisable<T: Serialisable>() {}
+pub const fn serialisable<T: Serialisable>() -> bool {
+    true
+}
+
+/// Whether a type is asked what it lacks: not if its derive has reported it, and one without a derive only while it
+/// lacked nothing where it was first named.
+#[doc(hidden)]
+pub const fn is_asked(derived: Option<bool>, first: bool) -> bool {
+    match derived {
+        Some(is_event) => is_event,
+        None => first,
+    }
+}
 
 /// The type `T`, to be asked whether it can stand where it is used; a stand-in that can where a mistake of it has
 /// been reported.

@@ -120,13 +120,13 @@ impl<'a> Function<'a> {
     /// Asks of each parameter whether it is an input: here, and nowhere else, one that is none is reported.
     pub(crate) fn asserted(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
         let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
-        let specs = parameters.map(|ty| mentions.ask(krate, ty, "input"));
+        let specs = parameters.filter_map(|ty| mentions.ask(krate, ty, "input"));
         quote!(#(let _ = #specs;)*)
     }
 
     /// The same of what is returned.
     pub(crate) fn asserted_output(&self, krate: &Krate, mentions: &mut Mentions) -> Option<TokenStream> {
-        let spec = self.clear.output.then(|| mentions.ask(krate, &self.output, "output"));
+        let spec = self.clear.output.then(|| mentions.ask(krate, &self.output, "output")).flatten();
         spec.map(|spec| quote!(let _ = #spec;))
     }
 

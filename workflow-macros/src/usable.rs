@@ -2,11 +2,11 @@
 //! once, where a call needs it; everywhere else generated code goes through one of these, which makes something
 //! harmless of it. Which is which, the compiler finds out.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens as _, quote};
+use quote::quote;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Generics, Path, Type};
 
@@ -50,16 +50,19 @@ pub(crate) struct Mentions {
     generic: bool,
     /// Whether the place where a type was first named can have what stands there.
     first: HashMap<String, TokenStream>,
+    /// What has been asked.
+    asked: HashSet<String>,
 }
 
 impl Mentions {
     /// None so far, in an item with these generics.
     pub(crate) fn new(generics: &Generics) -> Self {
-        Self { generic: is_generic(generics), first: HashMap::new() }
+        Self { generic: is_generic(generics), first: HashMap::new(), asked: HashSet::new() }
     }
 
-    /// Asks whether a type can be a parameter, or be returned, and says where it stands that it cannot.
-    pub(crate) fn ask(&mut self, krate: &Krate, ty: &Type, bound: &str) -> TokenStream {
+    /// Asks whether a type can be a parameter, or be returned, and says where it stands that it cannot. What
+    /// has been asked before is asked no more.
+    pub(crate) fn ask(&mut self, krate: &Krate, ty: &Type, bound: &str) -> Option<TokenStream> {
         let place = Place::of(ty);
         let (bound, usable) = match bound {
             "input" => (quote!(#krate::StepInput), quote!(#krate::Fill::<#ty>::IS_INPUT)),
@@ -67,24 +70,24 @@ impl Mentions {
         };
         let mut named = Named::default();
         named.visit_type_mut(&mut ty.clone());
-        let said = named.0.iter().filter(|_| !self.generic).map(|path| {
-            let first = self.first.entry(path.to_token_stream().to_string());
-            let first = match first {
-                Entry::Occupied(first) => Some(first.get().clone()),
-                Entry::Vacant(vacant) => {
-                    vacant.insert(usable.clone());
-                    None
-                }
-            };
-            let first = first.map(|usable| quote!(&& #usable));
-            quote!((#krate::Kind::<#path>::IS_EVENT || !#krate::Kind::<#path>::IS_DERIVED #first))
-        });
-        let said: Vec<_> = said.collect();
-        if said.is_empty() {
-            return place.associated(ty, bound, "SPEC");
+        if self.generic || named.0.is_empty() {
+            return Some(place.associated(ty, bound, "SPEC"));
         }
-        let asked = quote!(#krate::Asked::<#ty, { #(#said)&&* }>);
-        place.associated(place.associated(asked, quote!(#krate::Ask), "Type"), bound, "SPEC")
+        if !self.asked.insert(quote!(#ty #bound).to_string()) {
+            return None;
+        }
+        let asked = named.0.iter().map(|path| match self.first.entry(quote!(#path).to_string()) {
+            Entry::Occupied(first) => {
+                let first = first.get();
+                quote!(#krate::is_asked(#krate::Kind::<#path>::DERIVED, #first))
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(usable.clone());
+                quote!(#krate::is_asked(#krate::Kind::<#path>::DERIVED, true))
+            }
+        });
+        let asked = quote!(#krate::Asked::<#ty, { #(#asked)&&* }>);
+        Some(place.associated(place.associated(asked, quote!(#krate::Ask), "Type"), bound, "SPEC"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{EventInput, InputSpec, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{ControlEvent, FromEvent, Pattern};
+use crate::event::{ControlEvent, FromEvent, Gives, Log, Pattern};
 
 #[diagnostic::do_not_recommend]
 impl<P: Pattern> StepInput for &P {
@@ -33,8 +33,11 @@ impl<E: ControlEvent> EventInput for Arc<E> {}
 
 /// What a parameter taken by value declares.
 #[doc(hidden)]
-pub const fn input_of<P: Pattern>() -> InputSpec {
-    InputSpec::one::<P>()
+pub const fn input_of<P>() -> InputSpec
+where
+    Log: Gives<P>,
+{
+    InputSpec::one_of(<Log as Gives<P>>::EVENTS)
 }
 
 /// How the derives lend an event set.

@@ -89,7 +89,11 @@ impl InputSpec {
     }
 
     pub(crate) const fn one<P: Pattern>() -> Self {
-        Self::of(InputKind::One, P::EVENTS)
+        Self::one_of(P::EVENTS)
+    }
+
+    pub(crate) const fn one_of(events: &'static [EventType]) -> Self {
+        Self::of(InputKind::One, events)
     }
 
     pub(crate) const fn list<P: Pattern>() -> Self {

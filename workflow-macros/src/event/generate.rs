@@ -12,7 +12,7 @@ use crate::usable;
 /// `Event`, the marker traits of its roles, and the by-value parameter. After a mistake that may have cost
 /// the event a role, it gets every marker.
 pub(crate) fn event(definition: &Definition) -> TokenStream {
-    let Definition { ident, name, roles, krate, .. } = definition;
+    let Definition { name, roles, krate, .. } = definition;
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
     let given = (!roles.is_empty()).then(|| quote!(const ROLES: #krate::Roles = #krate::#roles;));
     let reply_form = reply(definition).map(|reply| {
@@ -41,17 +41,7 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     let control = (roles.drives_steps() || definition.unclear).then(|| control(definition));
     let display = (roles.has("display") || definition.unclear)
         .then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
-    let reply = reply(definition).into_iter();
-    let is_asked = definition.generics.params.is_empty();
-    let asked = is_asked.then(|| {
-        quote! {
-            const SERIALISABLE: fn() = || {
-                #krate::serialisable::<#ident>();
-                #(#krate::serialisable::<#reply>();)*
-            };
-        }
-    });
-    let derived = implement(definition, "Derived", &quote!(#asked));
+    let derived = implement(definition, "Derived", &is_event(definition).unwrap_or_default());
     quote!(#event #control #display #derived)
 }
 
@@ -102,13 +92,12 @@ fn by_value(definition: &Definition) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
     let mut generics = definition.generics.clone();
     let (_, ty, _) = definition.generics.split_for_impl();
-    let predicates = &mut generics.make_where_clause().predicates;
-    if definition.generics.params.is_empty() {
-        predicates.push(parse_quote!(for<'__a> #krate::Log: #krate::Gives<#ident>));
-        predicates.push(parse_quote!(for<'__a> #ident: #krate::ControlEvent));
+    let bound = if definition.generics.params.is_empty() {
+        parse_quote!(for<'__a> #krate::Log: #krate::Gives<#ident>)
     } else {
-        predicates.push(parse_quote!(#ident #ty: #krate::Clone));
-    }
+        parse_quote!(#ident #ty: #krate::Clone)
+    };
+    generics.make_where_clause().predicates.push(bound);
     let ty = quote!(#ident #ty);
     input(krate, &ty, &generics)
 }
@@ -132,6 +121,17 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
         #[automatically_derived]
         impl #impl_generics #krate::EventInput for #ty #where_clause {}
     }
+}
+
+/// Asks for what serde derives: here, and nowhere else, its lack is reported.
+fn is_event(definition: &Definition) -> Option<TokenStream> {
+    let Definition { ident, krate, .. } = definition;
+    let reply = reply(definition).into_iter();
+    definition.generics.params.is_empty().then(|| {
+        quote! {
+            const IS_EVENT: bool = #krate::serialisable::<#ident>() #(&& #krate::serialisable::<#reply>())*;
+        }
+    })
 }
 
 /// An event is one under the bound that it has what serde derives, and what follows from it under the bound that
