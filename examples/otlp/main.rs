@@ -53,7 +53,7 @@ impl Shop {
 
     /// Fails, which nobody minds, so that it is not tried again; its span says so all the same.
     #[step(on_error = "continue", retry = RetryPolicy::none())]
-    async fn recommend(&self, _order: &Order) -> Result<(), StepError> {
+    async fn recommend(&self, order: &Order) -> Result<(), StepError> {
         Err(StepError::transient("the recommender does not answer"))
     }
 

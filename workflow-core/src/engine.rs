@@ -201,7 +201,7 @@ impl Engine {
     /// #[workflow]
     /// impl Slow {
     ///     #[step]
-    ///     async fn never(&self, _begin: &Begin) -> Done { std::future::pending().await }
+    ///     async fn never(&self, begin: &Begin) -> Done { std::future::pending().await }
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]

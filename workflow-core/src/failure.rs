@@ -45,7 +45,7 @@ use crate::input::{EventInput, InputSpec, Slot, StepInput, input_of};
 /// #[workflow]
 /// impl Research {
 ///     #[step]
-///     async fn retrieve(&self, _question: &Question) -> Result<Retrieved, StepError> {
+///     async fn retrieve(&self, question: &Question) -> Result<Retrieved, StepError> {
 ///         Err(StepError::tool("the index is locked"))
 ///     }
 ///

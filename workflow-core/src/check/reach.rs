@@ -23,7 +23,7 @@ impl Graph<'_, '_> {
         self.note_short_lists();
         // Of a workflow whose runs cannot end in any case, loops are not mentioned, nor where the way out of one may
         // be in what is unclear.
-        if self.may_loop() && self.has_stop() && !self.unclear && !self.has_unclear_step() {
+        if self.may_loop() && self.has_stop() && !self.unclear {
             self.note_loops();
         }
     }
