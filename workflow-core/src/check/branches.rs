@@ -8,26 +8,24 @@ use crate::input::InputKind;
 impl Graph<'_, '_> {
     /// Lets every parameter of a step be found by the events that it takes.
     pub(super) const fn link_inputs(&mut self) {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = *self.inputs.get(input);
+            // A gather is triggered by the event that says that it is due, not by those that it collects.
+            if let Some(step) = row.step
+                && row.kind.takes_events()
+                && !matches!(row.kind, InputKind::Gather)
+            {
                 self.link_input(step, input);
-                input += 1;
             }
-            step += 1;
+            input += 1;
         }
     }
 
     const fn link_input(&mut self, step: usize, input: usize) {
-        let row = *self.inputs.get(input);
-        // A gather is triggered by the event that says that it is due, not by those that it collects.
-        if !row.kind.takes_events() || matches!(row.kind, InputKind::Gather) {
-            return;
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
+        let members = self.inputs.get(input).members;
+        let mut member = members.start;
+        while member < members.end {
             let event = self.members.get(member).event;
             if self.events.get(event).roles.is_failure() {
                 self.link_failures(step, input);
@@ -210,17 +208,13 @@ impl Graph<'_, '_> {
 
     /// Links each gather to the fan-outs that it fits, and says whether it found a new pair.
     const fn link_gathers(&mut self) -> bool {
-        let (mut step, mut found) = (0, false);
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                if matches!(self.inputs.get(input).kind, InputKind::Gather) {
-                    found = self.link_gather(step, input) || found;
-                }
-                input += 1;
+        let (mut input, mut found) = (0, false);
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if let (Some(step), InputKind::Gather) = (row.step, row.kind) {
+                found |= self.link_gather(step, input);
             }
-            step += 1;
+            input += 1;
         }
         found
     }

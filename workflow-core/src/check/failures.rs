@@ -1,7 +1,7 @@
 //! Steps that take failures (S29): for each step whose failure is caught there is an event, which links what
 //! catches it as other events link what takes them.
 
-use super::graph::{Event, Graph, Input};
+use super::graph::{Event, Graph, Input, Wanted};
 use super::mistake::Mistake;
 use crate::event::Roles;
 use crate::input::InputKind;
@@ -9,7 +9,7 @@ use crate::input::InputKind;
 impl<'n> Graph<'_, 'n> {
     /// Adds an event for each step whose failure is caught.
     pub(super) const fn note_failures(&mut self) {
-        let Some(event) = self.failure_event() else { return };
+        let Some(event) = self.first(Wanted::Failure) else { return };
         self.note_takers();
         let (mut step, steps, name) = (0, self.steps.len(), self.name(event));
         while step < steps {
@@ -23,28 +23,14 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// The library's event, if something names it.
-    const fn failure_event(&self) -> Option<usize> {
-        let mut event = 0;
-        while event < self.events.len() {
-            if self.events.get(event).roles.is_failure() {
-                return Some(event);
-            }
-            event += 1;
-        }
-        None
-    }
-
     const fn note_takers(&mut self) {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                self.steps.row(step).takes_failures |= self.takes_failures(self.inputs.get(input));
-                input += 1;
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if let (Some(step), true) = (row.step, self.takes_failures(row)) {
+                self.steps.row(step).takes_failures = true;
             }
-            step += 1;
+            input += 1;
         }
     }
 
@@ -149,24 +135,5 @@ impl<'n> Graph<'_, 'n> {
             InputKind::Gather => Mistake::FailuresGathered { step, event },
             _ => Mistake::NothingToCatch { step, event },
         }
-    }
-
-    /// What to say of a step that emits failures.
-    pub(super) const fn failure_emitted(&self, step: usize, event: usize) -> Mistake<'n> {
-        Mistake::FailureEmitted { step: self.steps.get(step).name, event: self.name(event) }
-    }
-
-    /// Whether the step returns a failure as if it were an event.
-    pub(super) const fn failure_returned(&self, step: usize) -> Option<Mistake<'n>> {
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            if row.returned && self.events.get(row.event).roles.is_failure() {
-                return Some(self.failure_emitted(step, row.event));
-            }
-            output += 1;
-        }
-        None
     }
 }

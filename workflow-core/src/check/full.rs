@@ -19,21 +19,18 @@ impl Graph<'_, '_> {
         while round <= self.steps.len() && self.lower_bounds() {
             round += 1;
         }
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                self.note_short_list(input);
-                input += 1;
-            }
-            step += 1;
+        let mut input = 0;
+        while input < self.inputs.len() {
+            self.note_short_list(input);
+            input += 1;
         }
     }
 
     const fn note_short_list(&mut self, input: usize) {
         let row = self.inputs.get(input);
-        if let (InputKind::Fixed(least), None, false) = (row.kind, row.fault, row.optional) {
+        if let (InputKind::Fixed(least), None, false) =
+            (row.kind, row.fault, row.optional || row.step.is_none())
+        {
             let most = self.most_taken(input);
             if most < least as u64 {
                 self.inputs.row(input).fault = Some(Fault::Short(most));

@@ -164,6 +164,8 @@ pub(crate) struct Asked<'n> {
 /// A parameter of a step or a precondition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input {
+    /// The step that it is a parameter of, if not of a precondition.
+    pub(crate) step: Option<usize>,
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
     pub(crate) members: Span,
@@ -197,7 +199,7 @@ impl Input {
     /// A parameter whose members are those that are added from here on.
     const fn new(kind: InputKind, optional: bool, start: usize) -> Self {
         let members = Span { start, end: start };
-        Self { kind, optional, members, fault: None, linked: None, filled: false }
+        Self { step: None, kind, optional, members, fault: None, linked: None, filled: false }
     }
 }
 
@@ -251,6 +253,16 @@ pub(crate) struct FanOut {
 
 impl FanOut {
     pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false, opened: false };
+}
+
+/// A kind of event.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    Failure,
+    Start,
+    TakenStart,
+    Stop,
+    ExpectedStop,
 }
 
 /// A workflow as a graph.
@@ -323,6 +335,11 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn close_inputs(&mut self) {
         let (step, end) = (self.steps.len() - 1, self.inputs.len());
         self.steps.row(step).inputs.end = end;
+        let mut input = self.steps.get(step).inputs.start;
+        while input < end {
+            self.inputs.row(input).step = Some(step);
+            input += 1;
+        }
     }
 
     /// Makes the parameters added since [`close_inputs`](Self::close_inputs) those of a precondition.
@@ -342,6 +359,27 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn expect(&mut self, event: usize) {
         self.events.row(event).expected = true;
         self.expects = true;
+    }
+
+    /// The first event of a kind.
+    pub(super) const fn first(&self, wanted: Wanted) -> Option<usize> {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            let is_wanted = match wanted {
+                Wanted::Failure => row.roles.is_failure(),
+                Wanted::Start => row.roles.is_start(),
+                // Of an event type without a name, which the compiler has reported, anything can be true.
+                Wanted::TakenStart => row.taken.is_some() && (row.roles.is_start() || row.name.is_empty()),
+                Wanted::Stop => row.arrives && row.stops,
+                Wanted::ExpectedStop => row.stops && row.expected,
+            };
+            if is_wanted {
+                return Some(event);
+            }
+            event += 1;
+        }
+        None
     }
 
     /// Lets a parameter of a step be found by an event that it takes.

@@ -1,6 +1,6 @@
 //! The rules of S9 and S48, each for one place of a graph that was explored.
 
-use super::graph::{Fault, Graph, Input, Step, Stuck};
+use super::graph::{Fault, Graph, Input, Step, Stuck, Wanted};
 use super::mistake::Mistake;
 use super::names::{Names, near};
 use crate::input::InputKind;
@@ -198,7 +198,11 @@ impl<'n> Graph<'_, 'n> {
     pub(super) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, unclear, stuck, .. } = self.steps.get(step);
         if !*unclear && !self.takes_events(step) {
-            return Some(Mistake::NoEventInput { step: name, such_as: self.first_start() });
+            let such_as = match self.first(Wanted::Start) {
+                Some(event) => self.name(event),
+                None => "",
+            };
+            return Some(Mistake::NoEventInput { step: name, such_as });
         }
         match stuck {
             Some(Stuck::Behind { event, emitter }) => {
@@ -213,27 +217,17 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    const fn first_start(&self) -> &'n str {
-        let mut event = 0;
-        while event < self.events.len() {
-            if self.events.get(event).roles.is_start() {
-                return self.name(event);
-            }
-            event += 1;
-        }
-        ""
-    }
-
     /// What is wrong with what a step returns.
     pub(super) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, outputs, .. } = self.steps.get(step);
-        if let Some(mistake) = self.failure_returned(step) {
-            return Some(mistake);
-        }
         let mut output = outputs.start;
         while output < outputs.end {
+            let row = self.outputs.get(output);
+            if let (true, Some(mistake)) = (row.returned, self.mistake_of_emission(step, row.event)) {
+                return Some(mistake);
+            }
             // Where a gather fits nothing, it is the gather that was meant to end them.
-            if let Some(fan_out) = self.outputs.get(output).fan_out
+            if let Some(fan_out) = row.fan_out
                 && !self.ends(fan_out)
                 && !self.has_stray_gather()
             {
@@ -242,23 +236,17 @@ impl<'n> Graph<'_, 'n> {
             }
             output += 1;
         }
-        self.unexpected_return(step)
+        None
     }
 
     const fn has_stray_gather(&self) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                if matches!(self.inputs.get(input).kind, InputKind::Gather)
-                    && self.inputs.get(input).linked.is_none()
-                {
-                    return true;
-                }
-                input += 1;
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if row.step.is_some() && matches!(row.kind, InputKind::Gather) && row.linked.is_none() {
+                return true;
             }
-            step += 1;
+            input += 1;
         }
         false
     }

@@ -1,6 +1,6 @@
 //! The rules that no one place of a graph breaks: that runs begin, and that they end.
 
-use super::graph::{Fault, Graph};
+use super::graph::{Fault, Graph, Wanted};
 use super::mistake::Mistake;
 
 impl<'n> Graph<'_, 'n> {
@@ -13,7 +13,11 @@ impl<'n> Graph<'_, 'n> {
             }
             step += 1;
         }
-        if self.has_taken_start() { None } else { Some(Mistake::NoStart) }
+        if self.steps.len() == 0 || self.first(Wanted::TakenStart).is_some() {
+            None
+        } else {
+            Some(Mistake::NoStart)
+        }
     }
 
     /// Whether no run can complete: not where it is unclear what steps emit.
@@ -30,19 +34,6 @@ impl<'n> Graph<'_, 'n> {
         self.steps.get(step).unclear || !self.takes_events(step) || self.has_fault(step, Fault::Unproduced)
     }
 
-    const fn has_taken_start(&self) -> bool {
-        let mut event = 0;
-        while event < self.events.len() {
-            let row = self.events.get(event);
-            // Of an event type without a name, which the compiler has reported, anything can be true.
-            if row.taken.is_some() && (row.roles.is_start() || row.name.is_empty()) {
-                return true;
-            }
-            event += 1;
-        }
-        self.steps.len() == 0
-    }
-
     pub(super) const fn has_unclear_step(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
@@ -55,14 +46,6 @@ impl<'n> Graph<'_, 'n> {
     }
 
     pub(super) const fn has_stop(&self) -> bool {
-        let mut event = 0;
-        while event < self.events.len() {
-            let row = self.events.get(event);
-            if row.arrives && row.stops {
-                return true;
-            }
-            event += 1;
-        }
-        self.steps.len() == 0
+        self.steps.len() == 0 || self.first(Wanted::Stop).is_some()
     }
 }
