@@ -120,14 +120,14 @@ impl<'a> Function<'a> {
     /// Asks of each parameter whether it is an input: here, and nowhere else, one that is none is reported.
     pub(crate) fn asserted(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
         let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
-        let specs = parameters.filter_map(|ty| mentions.ask(krate, ty, "input"));
+        let specs = parameters.flat_map(|ty| mentions.ask_input(krate, ty));
         quote!(#(let _ = #specs;)*)
     }
 
     /// The same of what is returned.
-    pub(crate) fn asserted_output(&self, krate: &Krate, mentions: &mut Mentions) -> Option<TokenStream> {
-        let spec = self.clear.output.then(|| mentions.ask(krate, &self.output, "output")).flatten();
-        spec.map(|spec| quote!(let _ = #spec;))
+    pub(crate) fn asserted_output(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
+        let specs = self.clear.output.then(|| mentions.ask_output(krate, &self.output)).into_iter().flatten();
+        quote!(#(let _ = #specs;)*)
     }
 
     /// The call itself, with what was filled; `path` names the function.

@@ -5,10 +5,10 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
-use syn::visit_mut::{self, VisitMut};
-use syn::{Generics, Path, Type};
+use syn::visit_mut::VisitMut;
+use syn::{GenericArgument, Generics, Path, PathArguments, Type};
 
 use crate::krate::Krate;
 use crate::place::Place;
@@ -48,7 +48,7 @@ pub(crate) fn is_generic(generics: &Generics) -> bool {
 /// by its derive or where the type is first named.
 pub(crate) struct Mentions {
     generic: bool,
-    /// Whether the place where a type was first named can have what stands there.
+    /// Whether what stands where a type was first named can stand there.
     first: HashMap<String, TokenStream>,
     /// What has been asked.
     asked: HashSet<String>,
@@ -60,34 +60,76 @@ impl Mentions {
         Self { generic: is_generic(generics), first: HashMap::new(), asked: HashSet::new() }
     }
 
-    /// Asks whether a type can be a parameter, or be returned, and says where it stands that it cannot. What
-    /// has been asked before is asked no more.
-    pub(crate) fn ask(&mut self, krate: &Krate, ty: &Type, bound: &str) -> Option<TokenStream> {
+    /// Asks whether a type can be a parameter, and has the compiler say where it stands that it cannot: of a type in an
+    /// `Option` there. What has been asked before is asked no more.
+    pub(crate) fn ask_input(&mut self, krate: &Krate, ty: &Type) -> Vec<TokenStream> {
+        let usable = |ty: &Type| quote!(#krate::Fill::<#ty>::IS_INPUT);
+        self.ask(krate, ty, &quote!(#krate::StepInput), &["Option"], &usable)
+    }
+
+    /// The same of what is returned, and of the types in it.
+    pub(crate) fn ask_output(&mut self, krate: &Krate, ty: &Type) -> Vec<TokenStream> {
+        let usable = |ty: &Type| quote!(#krate::Kind::<#ty>::IS_OUTPUT);
+        self.ask(krate, ty, &quote!(#krate::StepOutput), &["Option", "Vec", "Result"], &usable)
+    }
+
+    fn ask(
+        &mut self,
+        krate: &Krate,
+        ty: &Type,
+        bound: &TokenStream,
+        around: &[&str],
+        usable: &dyn Fn(&Type) -> TokenStream,
+    ) -> Vec<TokenStream> {
         let place = Place::of(ty);
-        let (bound, usable) = match bound {
-            "input" => (quote!(#krate::StepInput), quote!(#krate::Fill::<#ty>::IS_INPUT)),
-            _ => (quote!(#krate::StepOutput), quote!(#krate::Kind::<#ty>::IS_OUTPUT)),
+        if self.generic {
+            return vec![place.associated(ty, bound, "SPEC")];
+        }
+        let inner = inner(ty).filter(|(name, _)| around.iter().any(|around| name == around));
+        let (mut asked, conditions) = match inner {
+            Some((_, inner)) => (self.ask(krate, inner, bound, around, usable), vec![usable(inner)]),
+            None => (Vec::new(), self.conditions(krate, ty, usable)),
         };
+        if conditions.is_empty() {
+            asked.push(place.associated(ty, bound, "SPEC"));
+        } else if self.asked.insert(quote!(#ty #bound).to_string()) {
+            let ty = quote!(#krate::Asked::<#ty, { #(#conditions)&&* }>);
+            asked.push(place.associated(place.associated(ty, quote!(#krate::Ask), "Type"), bound, "SPEC"));
+        }
+        asked
+    }
+
+    /// For each name in the type, whether what it lacks has not been reported.
+    fn conditions(
+        &mut self,
+        krate: &Krate,
+        ty: &Type,
+        usable: &dyn Fn(&Type) -> TokenStream,
+    ) -> Vec<TokenStream> {
         let mut named = Named::default();
         named.visit_type_mut(&mut ty.clone());
-        if self.generic || named.0.is_empty() {
-            return Some(place.associated(ty, bound, "SPEC"));
-        }
-        if !self.asked.insert(quote!(#ty #bound).to_string()) {
-            return None;
-        }
-        let asked = named.0.iter().map(|path| match self.first.entry(quote!(#path).to_string()) {
-            Entry::Occupied(first) => {
-                let first = first.get();
-                quote!(#krate::is_asked(#krate::Kind::<#path>::DERIVED, #first))
-            }
-            Entry::Vacant(vacant) => {
-                vacant.insert(usable.clone());
-                quote!(#krate::is_asked(#krate::Kind::<#path>::DERIVED, true))
-            }
+        let conditions = named.0.iter().map(|path| {
+            let first = match self.first.entry(quote!(#path).to_string()) {
+                Entry::Occupied(first) => first.get().clone(),
+                Entry::Vacant(vacant) => {
+                    vacant.insert(usable(ty));
+                    quote!(true)
+                }
+            };
+            quote!(#krate::is_asked(#krate::Kind::<#path>::DERIVED, #first))
         });
-        let asked = quote!(#krate::Asked::<#ty, { #(#asked)&&* }>);
-        Some(place.associated(place.associated(asked, quote!(#krate::Ask), "Type"), bound, "SPEC"))
+        conditions.collect()
+    }
+}
+
+/// The name of a generic type, and its first argument.
+fn inner(ty: &Type) -> Option<(&Ident, &Type)> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first()? {
+        GenericArgument::Type(inner) => Some((&last.ident, inner)),
+        _ => None,
     }
 }
 
@@ -97,12 +139,23 @@ struct Named(Vec<Path>);
 
 impl VisitMut for Named {
     fn visit_path_mut(&mut self, path: &mut Path) {
-        let is_event =
-            |name: String| name != "String" && name != "Self" && name.starts_with(char::is_uppercase);
-        let last = path.segments.last().filter(|last| last.arguments.is_none());
-        if last.is_some_and(|last| is_event(last.ident.to_string())) {
+        let Some(last) = path.segments.last_mut() else { return };
+        let name = last.ident.to_string();
+        let is_name = name != "String" && name != "Self" && name.starts_with(char::is_uppercase);
+        if last.arguments.is_none() && is_name {
             self.0.push(path.clone());
+        } else if let PathArguments::AngleBracketed(arguments) = &mut last.arguments {
+            // Errors and configuration are no events.
+            let events = match name.as_str() {
+                "Config" => 0,
+                "Result" => 1,
+                _ => usize::MAX,
+            };
+            arguments
+                .args
+                .iter_mut()
+                .take(events)
+                .for_each(|argument| self.visit_generic_argument_mut(argument));
         }
-        visit_mut::visit_path_mut(self, path);
     }
 }

@@ -35,10 +35,7 @@ fn asserted(definition: &Definition) -> TokenStream {
     let mut mentions = Mentions::new(&definition.item().generics);
     let steps = definition.steps.iter().map(|step| &step.method.function);
     let mut asserted: TokenStream = steps
-        .flat_map(|step| {
-            [Some(step.asserted(krate, &mut mentions)), step.asserted_output(krate, &mut mentions)]
-        })
-        .flatten()
+        .flat_map(|step| [step.asserted(krate, &mut mentions), step.asserted_output(krate, &mut mentions)])
         .collect();
     let preconditions = definition.preconditions.iter().map(|precondition| &precondition.function);
     asserted.extend(preconditions.map(|asked| asked.asserted(krate, &mut mentions)));
