@@ -53,8 +53,8 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let ident = function.ident();
     let called = function.called(&quote!(Self::#ident), this);
     let place = function.output_place();
-    let emit = place.generic(quote!(#krate::Kind), &function.output, "emit");
-    let emitted = place.call(emit, quote_spanned!(place.hidden()=> #called.await, batch));
+    let output = &function.output;
+    let emitted = quote_spanned!(place.hidden()=> #krate::Kind::<#output>::emit(#called.await, batch));
     function.boxed(
         krate,
         &quote_spanned!(Span::mixed_site()=>
