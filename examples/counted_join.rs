@@ -62,7 +62,7 @@ impl Reader {
 
     /// The list is in the order of arrival, which need not be the order of the pages.
     #[step(precondition = all_counted)]
-    async fn add_up(&self, _split: &Split, counted: &List<Counted>) -> WordCount {
+    async fn add_up(&self, split: &Split, counted: &List<Counted>) -> WordCount {
         let longest = counted.iter().max_by_key(|counted| counted.words);
         WordCount {
             words: counted.iter().map(|counted| counted.words).sum(),

@@ -53,7 +53,7 @@ impl Shop {
 
     /// Fails with a class that is not retried, and the run continues; its span still has the error.
     #[step(on_error = "continue", retry = RetryPolicy::none())]
-    async fn recommend(&self, _order: &Order) -> Result<(), StepError> {
+    async fn recommend(&self, order: &Order) -> Result<(), StepError> {
         Err(StepError::transient("the recommender does not answer"))
     }
 

@@ -10,8 +10,8 @@ pub use crate::error::StepError;
 
 pub use crate::event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, EventType, ExternalEvent, FromEvent, Gives, IsStop, Log,
-    NoSchema, NotStop, ReplyForm, Request, Roles, Schema, SetMember, StartEvent, StopEvent, Upgrade,
-    upgraded,
+    NoSchema, NotStop, ReplyForm, Request, Roles, Schema, Serialisable, SetMember, StartEvent, StopEvent,
+    Upgrade, upgraded,
 };
 pub use crate::input::{EventInput, EventSet, Pattern, Slot, StepCall, StepInput, input_of, lent_set};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, StepOutput};
@@ -21,7 +21,7 @@ pub use crate::workflow::{
 };
 
 pub use crate::kind::{
-    AsMember, AsOutput, Declared, Ending, Fill, Kind, Launch, Owned, UNCLEAR, UNCLEAR_OUTPUT, Unclear,
-    Unusable, absent, never, rows,
+    AsMember, AsOutput, Ask, Asked, Declared, Derived, Ending, Fill, Kind, Launch, Owned, UNCLEAR,
+    UNCLEAR_OUTPUT, Unclear, Unusable, absent, is_asked, never, serialisable,
 };
 pub use crate::warn;

@@ -58,7 +58,7 @@ mod start;
 mod unloaded;
 mod when_full;
 
-pub use alone::WorkflowExt;
+pub use alone::{Running, WorkflowExt};
 pub use builder::EngineBuilder;
 #[cfg(feature = "replay-check")]
 pub use builder::without_replay_check;
@@ -199,7 +199,7 @@ impl Engine {
     /// #[workflow]
     /// impl Slow {
     ///     #[step]
-    ///     async fn never(&self, _begin: &Begin) -> Done { std::future::pending().await }
+    ///     async fn never(&self, begin: &Begin) -> Done { std::future::pending().await }
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]

@@ -61,7 +61,7 @@ pub(crate) use when::When;
     label = "not an event",
     note = "derive it: `#[derive(Serialize, Deserialize, Event)]`"
 )]
-pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait Event: Serialisable + Send + Sync + 'static {
     /// The wire name: stable, and unique in an engine. The derive uses the name of the type by default.
     const NAME: &'static str;
 
@@ -96,6 +96,18 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
         decode: decode::<Self>,
     };
 }
+
+/// `Serialize + DeserializeOwned`, in one name: what lacks both is one mistake.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be written to a journal and read back",
+    label = "lacks serde's derives",
+    note = "a run may outlive its process: write `#[derive(Serialize, Deserialize)]` on it"
+)]
+pub trait Serialisable: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> Serialisable for T {}
 
 /// An event that enters the log and drives steps: any event that is not display-only.
 ///
@@ -170,7 +182,7 @@ pub trait DisplayEvent: Event {}
 )]
 pub trait Request: ControlEvent {
     /// The type of the reply.
-    type Reply: Serialize + DeserializeOwned + Send + Sync + 'static;
+    type Reply: Serialisable + Send + Sync + 'static;
 
     /// The wire name of replies in the log: the name of the request and `.reply`.
     const REPLY_NAME: &'static str;

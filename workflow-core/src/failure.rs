@@ -46,7 +46,7 @@ use crate::spec::InputSpec;
 /// #[workflow]
 /// impl Research {
 ///     #[step]
-///     async fn retrieve(&self, _question: &Question) -> Result<Retrieved, StepError> {
+///     async fn retrieve(&self, question: &Question) -> Result<Retrieved, StepError> {
 ///         Err(StepError::tool("the index is locked"))
 ///     }
 ///

@@ -13,10 +13,10 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 
 use crate::error::StepError;
-use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, SetMember};
+use crate::event::{AnyEvent, Event, EventType, FromEvent, IsStop, NotStop, Roles, Serialisable, SetMember};
 use crate::input::{Pattern, Slot, Slots, StepInput};
-use crate::output::{FindStop, Nothing, One, OnlyStop, OrStop, StepOutput};
-use crate::spec::{InputSpec, OutputSpec, StepSpec, TableSpec};
+use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, StepOutput};
+use crate::spec::{InputSpec, OutputSpec, TableSpec};
 use crate::workflow::{StepFuture, Workflow};
 
 /// Answers `Kind::<T>::IS_OUTPUT` and similar questions: by inherent constants if `T` implements the trait,
@@ -30,6 +30,22 @@ impl<T: StepOutput> Kind<T> {
     pub const IS_OUTPUT: bool = true;
     /// The declaration of `T`.
     pub const OUTPUT: OutputSpec = T::SPEC;
+}
+
+impl<E: Derived> Kind<E> {
+    /// Whether its derive has made it an event.
+    pub const DERIVED: Option<bool> = Some(E::IS_EVENT);
+}
+
+impl<T: StepOutput> Kind<T> {
+    /// Puts what a step returned into its batch.
+    ///
+    /// # Errors
+    /// What the step returned instead of events.
+    #[inline]
+    pub fn emit(returned: T, emitted: &mut Emitted) -> Result<(), StepError> {
+        returned.emit(emitted)
+    }
 }
 
 impl<T: SetMember> Kind<T> {
@@ -50,7 +66,11 @@ pub trait Unusable: Sized {
     /// The type in question.
     type Type;
 
-    /// The type cannot be a return type.
+    /// It has no derive that would report why.
+    const DERIVED: Option<bool> = None;
+    /// It cannot be a parameter.
+    const IS_INPUT: bool = false;
+    /// It cannot be a return type.
     const IS_OUTPUT: bool = false;
     /// The type cannot be a member of an event set.
     const IS_MEMBER: bool = false;
@@ -72,7 +92,12 @@ pub trait Unusable: Sized {
         unreachable!("a workflow with an unusable parameter does not compile")
     }
 
-    /// Never called: the workflow does not compile.
+    /// It is never called for.
+    fn emit(_: Self::Type, _: &mut Emitted) -> Result<(), StepError> {
+        unreachable!("a workflow with an unusable return type does not compile")
+    }
+
+    /// It is never called for.
     fn ask<F: Future>(_: F) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
         unreachable!("a workflow that cannot be shared does not compile")
     }
@@ -88,7 +113,9 @@ impl<T> Unusable for Kind<T> {
 pub struct Fill<P>(PhantomData<P>);
 
 impl<P: StepInput> Fill<P> {
-    /// The declaration of the parameter.
+    /// It can be a parameter.
+    pub const IS_INPUT: bool = true;
+    /// What it declares.
     pub const INPUT: InputSpec = P::SPEC;
 
     /// Fills the parameter of the function.
@@ -112,39 +139,8 @@ pub const UNCLEAR: InputSpec = InputSpec::injected("");
 #[doc(hidden)]
 pub const UNCLEAR_OUTPUT: OutputSpec = OutputSpec::All(&[]);
 
-/// The rows of a table. A step with an unknown output may emit any event that others wait for. So if there is
-/// one, all inputs become unknown too, and no message is about missing events.
-#[doc(hidden)]
-pub const fn rows<const N: usize>(mut rows: [StepSpec; N]) -> [StepSpec; N] {
-    let (mut step, mut clear) = (0, true);
-    while step < N {
-        clear = clear && !matches!(rows[step].output, OutputSpec::All([]));
-        step += 1;
-    }
-    while step > 0 && !clear {
-        step -= 1;
-        if takes_events(rows[step].inputs) {
-            rows[step].inputs = &[UNCLEAR];
-            rows[step].precondition = None;
-            rows[step].catches = &[];
-        }
-    }
-    rows
-}
-
-const fn takes_events(inputs: &[InputSpec]) -> bool {
-    let mut input = 0;
-    while input < inputs.len() {
-        if inputs[input].kind.takes_events() {
-            return true;
-        }
-        input += 1;
-    }
-    false
-}
-
-/// Fills a parameter of type `P` taken by value. [`Unusable`] has a stand-in for a type that the log cannot
-/// give by value.
+/// Fills a parameter of type `P` that is taken by value. If the log cannot give it by value, [`Unusable`] gives
+/// a stand-in.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Owned<P>(PhantomData<P>);
@@ -192,7 +188,69 @@ pub fn never() -> StepFuture {
     unreachable!("a workflow with a mistake does not compile")
 }
 
-/// The events of a return type `T`; a stand-in if `T` is no output.
+/// Every type with `#[derive(Event)]`.
+#[doc(hidden)]
+pub trait Derived {
+    /// That it is an event. If it is not, the derive reports why, and there is no answer.
+    const IS_EVENT: bool = true;
+}
+
+/// Says yes, for a type that has serde's derives.
+#[doc(hidden)]
+pub const fn serialisable<T: Serialisable>() -> bool {
+    true
+}
+
+/// Whether a type is asked what it lacks: not if its derive has reported it, and one without a derive only while it
+/// lacked nothing where it was first named.
+#[doc(hidden)]
+pub const fn is_asked(derived: Option<bool>, first: bool) -> bool {
+    match derived {
+        Some(is_event) => is_event,
+        None => first,
+    }
+}
+
+/// The type `T`, to be asked whether it can stand where it is used; a stand-in that can where a mistake of it has
+/// been reported.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Asked<T, const IS_ASKED: bool>(PhantomData<T>);
+
+/// Which type is asked.
+#[doc(hidden)]
+pub trait Ask {
+    /// It, or the stand-in.
+    type Type;
+}
+
+impl<T> Ask for Asked<T, true> {
+    type Type = T;
+}
+
+impl<T> Ask for Asked<T, false> {
+    type Type = Unclear;
+}
+
+impl StepInput for Unclear {
+    const SPEC: InputSpec = UNCLEAR;
+    type Item<'a> = Self;
+
+    fn fill(_: Slot<'_>) -> Result<Self, StepError> {
+        Ok(Self)
+    }
+}
+
+impl StepOutput for Unclear {
+    const SPEC: OutputSpec = UNCLEAR_OUTPUT;
+    type Events = Self;
+
+    fn emit(self, _: &mut Emitted) -> Result<(), StepError> {
+        Ok(())
+    }
+}
+
+/// The events of a return type `T`; a stand-in where `T` is no output.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AsOutput<T, const IS_OUTPUT: bool>(PhantomData<T>);

@@ -128,7 +128,7 @@ pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, Text
 pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
-pub use engine::{Engine, EngineBuilder, Resumed, Starting, WhenFull, WorkflowExt};
+pub use engine::{Engine, EngineBuilder, Resumed, Running, Starting, WhenFull, WorkflowExt};
 pub use error::{
     BranchFailure, ErrorClass, EventTooLarge, SharedError, StepError, TimedOut, UnfitEvent, UnfitValue,
 };

@@ -7,7 +7,7 @@ use syn::{FnArg, Generics, ReturnType, Signature, Type, parse_quote_spanned};
 use crate::krate::Krate;
 use crate::lifetimes;
 use crate::place::Place;
-use crate::usable::{self, Use};
+use crate::usable::{self, Mentions, Use};
 use signature::{is_callable, is_nameable, shared};
 
 pub(crate) mod signature;
@@ -103,7 +103,6 @@ impl<'a> Function<'a> {
 
     /// Fills every parameter from `slots`. Needs `Unusable` in scope, as do the functions below.
     pub(crate) fn filled(&self, krate: &Krate, slots: &Ident) -> TokenStream {
-        let asserted = self.asserted(krate);
         let filled = self.parameters.iter().enumerate().map(|(index, ty)| {
             let (place, parameter) = (Place::of(ty), parameter(index, ty));
             let fill = place.generic(quote!(#krate::Fill), ty, "fill");
@@ -115,13 +114,19 @@ impl<'a> Function<'a> {
                 };
             }
         });
-        quote!(#asserted #(#filled)*)
+        quote!(#(#filled)*)
     }
 
-    /// Uses each parameter's type as an input. Only here the compiler reports a type that is none.
-    pub(crate) fn asserted(&self, krate: &Krate) -> TokenStream {
+    /// Asks of each parameter whether it is an input: here, and nowhere else, one that is none is reported.
+    pub(crate) fn asserted(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
         let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
-        let specs = parameters.map(|ty| Place::of(ty).associated(ty, quote!(#krate::StepInput), "SPEC"));
+        let specs = parameters.flat_map(|ty| mentions.ask_input(krate, ty));
+        quote!(#(let _ = #specs;)*)
+    }
+
+    /// The same of what is returned.
+    pub(crate) fn asserted_output(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
+        let specs = self.clear.output.then(|| mentions.ask_output(krate, &self.output)).into_iter().flatten();
         quote!(#(let _ = #specs;)*)
     }
 
@@ -156,8 +161,7 @@ impl<'a> Function<'a> {
     /// The answer of a precondition: at once from a sync function, later from an async one.
     pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
         if !self.clear.call || matches!(self.signature.output, ReturnType::Default) {
-            let asserted = self.asserted(krate);
-            return quote!({ #asserted #krate::Check::Answered(#krate::Ok(false)) });
+            return quote!(#krate::Check::Answered(#krate::Ok(false)));
         }
         let filled = self.opened(krate, call);
         let taken = (self.is_async() && filled.is_some()).then(|| quote!(let mut #call = #call.take();));

@@ -13,7 +13,7 @@ use crate::keys::Keys;
 use crate::krate::Krate;
 use crate::mistakes::Mistakes;
 use crate::renamed;
-use crate::usable;
+use crate::usable::{self, Mentions};
 
 const STRAY: &str =
     "`#[precondition]` works on free functions, and on methods of an impl block that carries `#[workflow]`";
@@ -52,7 +52,8 @@ fn implement(krate: &Krate, item: &ItemFn) -> TokenStream {
     let call = Ident::new("call", Span::mixed_site());
     let check = function.check(krate, &quote!(#ident), &call, &call);
     let (inputs, stand_ins) = (function.inputs(krate), usable::stand_ins(krate));
-    shadow(krate, item, &quote!({ #stand_ins #inputs }), &call, &quote!(#stand_ins #check))
+    let asserted = function.asserted(krate, &mut Mentions::new(&item.sig.generics));
+    shadow(krate, item, &quote!({ #stand_ins #inputs }), &call, &quote!(#stand_ins #asserted #check))
 }
 
 /// Makes a precondition that says no, so that the steps that name it are not reported too.

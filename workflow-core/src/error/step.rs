@@ -202,7 +202,7 @@ impl fmt::Debug for StepError {
 /// #[workflow]
 /// impl Asker {
 ///     #[step(timeout = "20ms", retry = RetryPolicy::none())]
-///     async fn ask(&self, _ask: &Ask) -> Answer {
+///     async fn ask(&self, ask: &Ask) -> Answer {
 ///         std::future::pending().await
 ///     }
 /// }

@@ -10,7 +10,7 @@ use crate::panics::release;
 
 /// The log entry that reports the expiry of a request.
 #[derive(Debug)]
-pub(crate) struct ExpiredRequest<R: Request> {
+pub(crate) struct ExpiredRequest<R> {
     pub(crate) request: Arc<R>,
 }
 

@@ -28,6 +28,9 @@ pub trait FromEvent: Sized {
     note = "the log keeps every event: derive `Clone`, or take `&{E}` or `Arc<{E}>`, which cost no copy"
 )]
 pub trait Gives<E> {
+    /// The event types that the value can be made of.
+    const EVENTS: &'static [EventType];
+
     /// The value, cloned or shared; `None` for an event of another type.
     fn value(event: &AnyEvent) -> Option<E>;
 }
@@ -39,6 +42,8 @@ pub struct Log;
 
 #[diagnostic::do_not_recommend]
 impl<E: FromEvent> Gives<E> for Log {
+    const EVENTS: &'static [EventType] = E::MEMBERS;
+
     fn value(event: &AnyEvent) -> Option<E> {
         E::from_event(event)
     }

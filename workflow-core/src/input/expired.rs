@@ -23,7 +23,7 @@ use crate::spec::InputSpec;
 ///     asked.cents
 /// }
 /// ```
-pub struct Expired<R: Request> {
+pub struct Expired<R> {
     expired: Arc<ExpiredRequest<R>>,
 }
 
@@ -47,7 +47,7 @@ impl<R: Request> Deref for Expired<R> {
     }
 }
 
-impl<R: Request> Clone for Expired<R> {
+impl<R> Clone for Expired<R> {
     fn clone(&self) -> Self {
         Self { expired: Arc::clone(&self.expired) }
     }

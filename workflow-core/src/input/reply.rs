@@ -1,12 +1,12 @@
 //! `Reply<R>`: the reply to a request, together with the request.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use super::{EventInput, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{Answered, Request};
+use crate::event::{Answered, AnyEvent, Request};
 use crate::spec::InputSpec;
 
 /// The reply to a request `R`, with the request. Dereferences to the reply.
@@ -22,24 +22,32 @@ use crate::spec::InputSpec;
 ///     if approval.granted { approval.request().cents } else { 0 }
 /// }
 /// ```
-pub struct Reply<R: Request> {
-    answered: Arc<Answered<R>>,
+pub struct Reply<R> {
+    /// An `Answered<R>`. The field does not name that type, so that a type that is no request is one mistake, in the
+    /// signature of the step.
+    answered: AnyEvent,
+    request: PhantomData<fn() -> R>,
 }
 
 impl<R: Request> Reply<R> {
     /// The request.
     pub fn request(&self) -> &R {
-        &self.answered.request
+        &self.answered().request
     }
 
     /// The reply.
     pub fn value(&self) -> &R::Reply {
-        &self.answered.reply
+        &self.answered().reply
+    }
+
+    fn answered(&self) -> &Answered<R> {
+        self.answered.payload_ref().expect("`bound` has checked the type")
     }
 
     fn bound(slot: &Slot<'_>) -> Result<Self, StepError> {
-        let answered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
-        Ok(Self { answered })
+        let answered = slot.event()?;
+        answered.payload_ref::<Answered<R>>().ok_or_else(|| slot.mismatch())?;
+        Ok(Self { answered: answered.clone(), request: PhantomData })
     }
 }
 
@@ -51,9 +59,9 @@ impl<R: Request> Deref for Reply<R> {
     }
 }
 
-impl<R: Request> Clone for Reply<R> {
+impl<R> Clone for Reply<R> {
     fn clone(&self) -> Self {
-        Self { answered: Arc::clone(&self.answered) }
+        Self { answered: self.answered.clone(), request: PhantomData }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{EventInput, Slot, StepInput};
 use crate::error::StepError;
-use crate::event::{ControlEvent, FromEvent};
+use crate::event::{ControlEvent, FromEvent, Gives, Log};
 use crate::input::Pattern;
 use crate::spec::InputSpec;
 
@@ -35,8 +35,11 @@ impl<E: ControlEvent> EventInput for Arc<E> {}
 
 /// The declaration of a parameter taken by value.
 #[doc(hidden)]
-pub const fn input_of<P: Pattern>() -> InputSpec {
-    InputSpec::one(P::EVENTS)
+pub const fn input_of<P>() -> InputSpec
+where
+    Log: Gives<P>,
+{
+    InputSpec::one(<Log as Gives<P>>::EVENTS)
 }
 
 /// Lends an event set, for the derives.

@@ -40,12 +40,12 @@ pub(crate) const MAX_TIMERS: usize = 10_000;
 /// #[workflow]
 /// impl Reminders {
 ///     #[step]
-///     async fn place(&self, _order: &OrderPlaced) -> Timer<PayLater> {
+///     async fn place(&self, order: &OrderPlaced) -> Timer<PayLater> {
 ///         Timer::after(Duration::from_millis(5), PayLater)
 ///     }
 ///
 ///     #[step]
-///     async fn remind(&self, _due: &PayLater) -> Reminded {
+///     async fn remind(&self, due: &PayLater) -> Reminded {
 ///         Reminded
 ///     }
 /// }

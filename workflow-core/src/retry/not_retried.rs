@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// #[workflow]
 /// impl Greeter {
 ///     #[step]
-///     async fn greet(&self, _greet: &Greet) -> Result<Greeting, StepError> {
+///     async fn greet(&self, greet: &Greet) -> Result<Greeting, StepError> {
 ///         Err(StepError::tool("the line is busy"))
 ///     }
 /// }

@@ -55,6 +55,7 @@ pub(crate) use graph::{
 pub(crate) use mistake::Mistake;
 pub(crate) use names::{Names, near};
 pub(crate) use rows::Rows;
+pub(crate) use rules::Place;
 
 use names::same;
 use number::Space;
@@ -83,16 +84,15 @@ impl Findings {
             findings.complete = false;
             return findings;
         }
-        let (mut step, mut any) = (0, false);
+        let mut step = 0;
         while step < steps.len() {
-            if graph.is_faulty(step) {
+            if graph.first_mistake_of(step).is_some() {
                 findings.steps[step / 64] |= 1 << (step % 64);
-                any = true;
             }
             step += 1;
         }
-        findings.whole = !any && graph.mistake_of_whole().is_some();
-        findings.end = graph.mistake_of_output_type().is_some() || !any && graph.mistake_of_end().is_some();
+        findings.whole = graph.mistake(Place::Whole).is_some();
+        findings.end = graph.mistake(Place::End).is_some();
         findings
     }
 
@@ -113,34 +113,11 @@ const fn explored<'s>(
     graph
 }
 
-/// A place in the source that a message can point at, by number of the step and of its parameter.
-#[derive(Clone, Copy)]
-enum Place {
-    Input(usize, usize),
-    Step(usize),
-    Precondition(usize, usize),
-    Catches(usize),
-    Output(usize),
-    Whole,
-    End,
-}
-
 /// The mistake at a place, found by exploring the graph again. Called only for a step whose bit is set.
 const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
     let graph = explored(&mut space, table.steps, table.output);
-    match place {
-        Place::Input(step, input) => graph.unless_it_follows(graph.mistake_of_input(step, input)),
-        Place::Step(step) => graph.mistake_of_step(step),
-        Place::Precondition(step, input) => graph.mistake_of_precondition(step, input),
-        Place::Catches(step) => graph.mistake_of_catches(step),
-        Place::Output(step) => graph.unless_it_follows(graph.mistake_of_output(step)),
-        Place::Whole => graph.mistake_of_whole(),
-        Place::End => match graph.mistake_of_output_type() {
-            Some(mistake) => Some(mistake),
-            None => graph.mistake_of_end(),
-        },
-    }
+    graph.own_mistake(place)
 }
 
 /// Stops the compilation with the message of a mistake, if there is one.
@@ -216,9 +193,7 @@ pub const fn workflow(table: &TableSpec) {
     }
 }
 
-/// Refuses a workflow whose runs can never complete, or whose declared output names no stop event. Without a
-/// declared output, the compiler looks for a stop event among the types that the steps return and reports its
-/// absence itself.
+/// Refuses a workflow whose runs nothing ends, or that says that they end with what does not end them.
 #[track_caller]
 pub const fn end(table: &TableSpec) {
     if table.findings.end {

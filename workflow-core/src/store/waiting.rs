@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// #[workflow]
 /// impl Orders {
 ///     #[step]
-///     async fn ask(&self, _order: &Order) -> Approve { Approve }
+///     async fn ask(&self, order: &Order) -> Approve { Approve }
 ///     #[step]
 ///     async fn end(&self, approved: &Reply<Approve>) -> Done { Done(**approved) }
 /// }

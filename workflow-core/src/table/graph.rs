@@ -3,9 +3,8 @@
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, StepDraft, TableDraft};
 use crate::event::Roles;
-use crate::spec::check::Mistake;
 use crate::spec::check::{
-    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Rows,
+    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Place, Rows,
 };
 use crate::spec::{InputKind, TableProblem};
 
@@ -19,45 +18,31 @@ pub(super) enum Strictness {
 }
 
 impl TableDraft {
-    /// The problems that the graph rules find.
+    /// Everything that is wrong with the graph.
     pub(super) fn graph_problems(&self, strictness: Strictness) -> Vec<TableProblem> {
         let mut space = Space::of(self);
         let mut graph = space.graph();
         self.fill(&mut graph);
+        graph.unclear = self.events.iter().any(|event| event.unclear);
         graph.explore();
         debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
-        let mut problems: Vec<TableProblem> =
-            (0..self.steps.len()).flat_map(|step| self.problems_of(&graph, step, strictness)).collect();
-        if strictness == Strictness::Everything {
-            problems.extend(graph.mistake_of_output_type().map(TableProblem::from));
-        }
-        if problems.is_empty() && strictness == Strictness::Everything && !self.has_unclear() {
-            let whole = [graph.mistake_of_whole(), graph.mistake_of_end()];
-            problems.extend(whole.into_iter().flatten().map(TableProblem::from));
-        }
-        problems
-    }
-
-    /// The problems of one step that matter at this strictness.
-    fn problems_of(&self, graph: &Graph<'_, '_>, step: usize, strictness: Strictness) -> Vec<TableProblem> {
-        let inputs = (0..self.steps[step].inputs.len()).map(|input| graph.mistake_of_input(step, input));
-        let asked = self.steps[step].precondition.iter().flat_map(|row| &row.inputs).enumerate();
-        let asked = asked.filter(|(_, input)| !input.is_unclear(&self.events));
-        let preconditions = asked.map(|(input, _)| graph.mistake_of_precondition(step, input));
-        let others =
-            [graph.mistake_of_catches(step), graph.mistake_of_step(step), graph.mistake_of_output(step)];
-        let mistakes = inputs.chain(preconditions).chain(others).flatten();
-        let mistakes = mistakes.filter(|mistake| !self.has_unclear() || !is_of_branches(mistake));
-        let said = mistakes.filter_map(|mistake| match strictness {
-            Strictness::Scheduler => mistake.is_of_scheduler().then_some(mistake),
-            Strictness::Everything => graph.unless_it_follows(Some(mistake)),
+        let (graph, steps) = (&graph, 0..self.steps.len());
+        let places = steps.flat_map(|step| (0..).map_while(move |at| graph.place(step, at)));
+        let places = places.chain([Place::Whole, Place::End]).filter(|place| !self.is_unclear(*place));
+        let mistakes = places.filter_map(|place| match strictness {
+            Strictness::Scheduler if !graph.unclear => graph.mistake(place),
+            _ => graph.own_mistake(place),
         });
+        let said =
+            mistakes.filter(|mistake| strictness == Strictness::Everything || mistake.is_of_scheduler());
         said.map(TableProblem::from).collect()
     }
 
-    /// Whether the meaning of some event is open.
-    fn has_unclear(&self) -> bool {
-        self.events.iter().any(|event| event.unclear)
+    /// Whether it is open what a parameter of a precondition takes.
+    fn is_unclear(&self, place: Place) -> bool {
+        let Place::Precondition(step, input) = place else { return false };
+        let asked = self.steps[step].precondition.as_ref();
+        asked.is_some_and(|asked| asked.inputs[input].is_unclear(&self.events))
     }
 
     fn fill<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
@@ -73,8 +58,7 @@ impl TableDraft {
         self.expect_output(graph);
     }
 
-    /// Adds the types of the declared output. A type that no step takes or emits has no row in the table, but
-    /// a message may need its name.
+    /// What no step takes or emits has no place in the table, but its name may have to be said.
     fn expect_output<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
         for member in self.output.iter().filter(|_| self.output.iter().all(|event| !event.name.is_empty())) {
             let known = self.events.iter().position(|row| row.is(member));
@@ -95,12 +79,7 @@ impl TableDraft {
     }
 }
 
-/// Whether the mistake says that branches lead nowhere: an unclear event may be where they lead.
-fn is_of_branches(mistake: &Mistake<'_>) -> bool {
-    matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. })
-}
-
-/// Turns an unclear event into one that can come from anywhere and ends nothing.
+/// An unclear event can come from anywhere, and ends nothing.
 fn graph_event(draft: &EventDraft) -> GraphEvent<'_> {
     let event = GraphEvent::new(&draft.name, draft.roles);
     let given = event.given || draft.unclear || draft.meant;
@@ -139,7 +118,7 @@ fn fill_input(graph: &mut Graph<'_, '_>, input: &InputDraft) {
     input.events.iter().for_each(|event| graph.push_member(*event));
 }
 
-/// The memory of a graph, whose size follows from the draft.
+/// The memory of a graph.
 struct Space<'n> {
     events: Vec<GraphEvent<'n>>,
     steps: Vec<GraphStep<'n>>,
@@ -189,6 +168,7 @@ impl<'n> Space<'n> {
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
             has_parted: false,
+            unclear: false,
         }
     }
 }

@@ -41,7 +41,8 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     let control = (roles.drives_steps() || definition.unclear).then(|| control(definition));
     let display = (roles.has("display") || definition.unclear)
         .then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
-    quote!(#event #control #display)
+    let derived = implement(definition, "Derived", &is_event(definition).unwrap_or_default());
+    quote!(#event #control #display #derived)
 }
 
 /// The upgrade function. The compiler checks its types at the path.
@@ -122,9 +123,31 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
     }
 }
 
+/// Asks for what serde derives: here, and nowhere else, its lack is reported.
+fn is_event(definition: &Definition) -> Option<TokenStream> {
+    let Definition { ident, krate, .. } = definition;
+    let reply = reply(definition).into_iter();
+    definition.generics.params.is_empty().then(|| {
+        quote! {
+            const IS_EVENT: bool = #krate::serialisable::<#ident>() #(&& #krate::serialisable::<#reply>())*;
+        }
+    })
+}
+
+/// An event is one under the bound that it has what serde derives, and what follows from it under the bound that
+/// it is an event. Each bound stands under a `for`, because one that is plainly false is an error.
 fn implement(definition: &Definition, name: &str, body: &TokenStream) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
-    let (impl_generics, ty, where_clause) = definition.generics.split_for_impl();
+    let mut generics = definition.generics.clone();
+    if name != "Derived" && generics.params.is_empty() {
+        let needed = if name == "Event" { quote!(Serialisable) } else { quote!(Event) };
+        let predicates = &mut generics.make_where_clause().predicates;
+        predicates.push(parse_quote!(for<'__a> #ident: #krate::#needed));
+        if let (Some(reply), "Event" | "Request") = (reply(definition), name) {
+            predicates.push(parse_quote!(for<'__a> #reply: #krate::Serialisable));
+        }
+    }
+    let (impl_generics, ty, where_clause) = generics.split_for_impl();
     let name = proc_macro2::Ident::new(name, Span::call_site());
     quote! {
         #[automatically_derived]

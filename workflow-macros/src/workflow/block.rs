@@ -3,7 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::quote_spanned;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl, Path, parse_quote};
+use syn::{Attribute, FnArg, ImplItem, ImplItemFn, ItemImpl, Path, Type, parse_quote};
+
+/// The types of the library's parameters that wire nothing.
+const INJECTED: &[&str] =
+    &["RunContext", "ThreadContext", "Config", "Display", "Children", "Cancellation", "RunInfo", "Emitter"];
 
 /// An impl block without our attributes, and the methods that had them.
 pub(crate) struct Block {
@@ -83,9 +87,31 @@ fn mark(index: usize, method: &mut ImplItemFn) -> Option<Marked> {
             )]
         };
         method.attrs.insert(0, levels);
+        method.sig.inputs.iter_mut().for_each(allow_to_wire);
     }
     let marked = !steps.is_empty() || !preconditions.is_empty();
     marked.then_some(Marked { index, steps, preconditions })
+}
+
+/// A parameter that takes events does its part where the body does not use it: it wires the step.
+fn allow_to_wire(input: &mut FnArg) {
+    if let FnArg::Typed(parameter) = input
+        && !is_injected(&parameter.ty)
+    {
+        let reason = "a parameter for an event wires its step, used or not";
+        parameter.attrs.insert(0, parse_quote!(#[allow(unused_variables, reason = #reason)]));
+    }
+}
+
+/// Whether it is one of the library's injectables, by the name of its type.
+fn is_injected(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(reference) => is_injected(&reference.elem),
+        Type::Path(path) => {
+            path.path.segments.last().is_some_and(|last| INJECTED.iter().any(|name| last.ident == name))
+        }
+        _ => false,
+    }
 }
 
 fn take(attributes: &mut Vec<Attribute>, name: &str) -> Vec<Attribute> {

@@ -9,7 +9,7 @@ use super::graph;
 use crate::function::Function;
 use crate::krate::Krate;
 use crate::place::Place;
-use crate::usable;
+use crate::usable::{self, Mentions};
 
 /// Generates `Workflow::call`.
 pub(crate) fn call(definition: &Definition) -> TokenStream {
@@ -28,22 +28,33 @@ pub(crate) fn call(definition: &Definition) -> TokenStream {
     }
 }
 
+/// What the types in signatures are asked, in the order in which they stand: steps first, because it is their
+/// events that preconditions take.
+fn asserted(definition: &Definition) -> TokenStream {
+    let krate = definition.krate();
+    let mut mentions = Mentions::new(&definition.item().generics);
+    let steps = definition.steps.iter().map(|step| &step.method.function);
+    let mut asserted: TokenStream = steps
+        .flat_map(|step| [step.asserted(krate, &mut mentions), step.asserted_output(krate, &mut mentions)])
+        .collect();
+    let preconditions = definition.preconditions.iter().map(|precondition| &precondition.function);
+    asserted.extend(preconditions.map(|asked| asked.asserted(krate, &mut mentions)));
+    asserted
+}
+
 /// Generates the future of one step.
 fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let Shim { this, call, .. } = shim;
-    // The compiler reports a type that is no output here.
-    let emit = function.output_place().associated(&function.output, quote!(#krate::StepOutput), "emit");
     if !function.clear.call || !function.is_async() {
-        let asserted = function.asserted(krate);
-        let emit = function.clear.output.then(|| quote!(let _ = #emit;));
-        return quote!({ #asserted #emit #krate::never() });
+        return quote!(#krate::never());
     }
     let slots = Ident::new("slots", Span::mixed_site());
     let filled = function.filled(krate, &slots);
     let ident = function.ident();
     let called = function.called(&quote!(Self::#ident), this);
     let place = function.output_place();
-    let emitted = place.call(emit, quote_spanned!(place.hidden()=> #called.await, batch));
+    let output = &function.output;
+    let emitted = quote_spanned!(place.hidden()=> #krate::Kind::<#output>::emit(#called.await, batch));
     function.boxed(
         krate,
         &quote_spanned!(Span::mixed_site()=>
@@ -103,10 +114,12 @@ pub(crate) fn check(definition: &Definition) -> TokenStream {
         Some(quote!(#row => #asked))
     });
     let (step, warnings, stand_ins) = (&shim.step, graph::warnings(definition), usable::stand_ins(krate));
+    let asserted = asserted(definition);
     let Shim { this, call, .. } = &shim;
     quote_spanned! {Span::mixed_site()=>
         fn check(#this: &#krate::Arc<Self>, #step: usize, #call: &mut #krate::StepCall) -> #krate::Check {
             #stand_ins
+            #asserted
             #warnings
             match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(true)) }
         }

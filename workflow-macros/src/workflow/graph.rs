@@ -19,10 +19,8 @@ pub(crate) fn checks(definition: &Definition) -> TokenStream {
     let rows = definition.steps.iter().enumerate();
     let steps = rows.map(|(row, step)| step_checks(definition, row, step));
     let whole = check(definition, Place::of(definition.self_ty()), "workflow", &[]);
-    // Without a declared output, the compiler looks for it among the types of the steps, and reports its
-    // absence there.
     let named = definition.arguments.output.as_ref();
-    let end = named.map(|output| check(definition, Place::of(output), "end", &[]));
+    let end = check(definition, Place::of(named.unwrap_or(definition.self_ty())), "end", &[]);
     quote!(#(#steps)* #whole #end)
 }
 

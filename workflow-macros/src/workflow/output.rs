@@ -1,13 +1,14 @@
 //! The type of a run's result: the declared output, or the one stop event among the outputs of the steps. The
 //! compiler finds that event by a fold over the types.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 
 use super::definition::{Definition, Step};
 use crate::krate::Krate;
 use crate::place::Place;
+use crate::usable;
 
 /// `type Output`, whose errors point at the declared type, or at the workflow's own.
 pub(crate) fn output(definition: &Definition) -> TokenStream {
@@ -18,8 +19,10 @@ pub(crate) fn output(definition: &Definition) -> TokenStream {
 
 fn found(definition: &Definition) -> TokenStream {
     let krate = definition.krate();
-    // A workflow without steps has been reported, so its missing stop event need not be.
-    let first = if definition.steps.is_empty() { quote!(#krate::Unclear) } else { quote!(#krate::NotStop) };
+    // That there is no stop event is found with the other rules of the graph, unless there is no one graph.
+    let first = if usable::is_generic(&definition.item().generics) { "NotStop" } else { "Unclear" };
+    let first = Ident::new(first, Span::call_site());
+    let first = quote!(#krate::#first);
     let found = definition.steps.iter().fold(first, |found, step| {
         let place = step.method.function.output_place();
         place.associated(events(krate, step), quote!(#krate::FindStop<#found>), "Found")

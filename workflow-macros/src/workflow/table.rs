@@ -22,7 +22,7 @@ pub(crate) fn table(definition: &Definition) -> TokenStream {
     let stand_ins = usable::stand_ins(krate);
     quote! {{
         #stand_ins
-        &#krate::TableSpec::new(#name, #description, #output, &#krate::rows([#(#rows),*]))
+        &#krate::TableSpec::new(#name, #description, #output, &[#(#rows),*])
     }}
 }
 

@@ -22,27 +22,25 @@ use crate::spec::InputKind;
 impl Graph<'_, '_> {
     /// Links each event to the parameters of steps that take it.
     pub(super) const fn link_inputs(&mut self) {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = *self.inputs.get(input);
+            // A gather is triggered by the event that says that it is due, not by those that it collects.
+            if let Some(step) = row.step
+                && row.kind.takes_events()
+                && !matches!(row.kind, InputKind::Gather)
+            {
                 self.link_input(step, input);
-                input += 1;
             }
-            step += 1;
+            input += 1;
         }
     }
 
     /// Links the events of one parameter to it. Gathers are linked later, by `link_gathers`.
     const fn link_input(&mut self, step: usize, input: usize) {
-        let row = *self.inputs.get(input);
-        // A gather is triggered by the event that says that it is due, not by those that it collects.
-        if !row.kind.takes_events() || matches!(row.kind, InputKind::Gather) {
-            return;
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
+        let members = self.inputs.get(input).members;
+        let mut member = members.start;
+        while member < members.end {
             let event = self.members.get(member).event;
             if self.events.get(event).roles.is_failure() {
                 self.link_failures(step, input);
@@ -155,26 +153,15 @@ impl Graph<'_, '_> {
 
     /// Whether the parameter takes one of these events of the scope.
     pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
-        let (row, base) = (self.inputs.get(input), scope * self.events.len());
-        if matches!(row.kind, InputKind::Gather) {
-            let mut fan_out = 0;
-            while fan_out < self.fan_outs.len() {
-                let gathered = self.fan_outs.get(fan_out).gathered;
-                if *events.get(base + gathered) && self.is_linked(gathered, input) {
-                    return true;
-                }
-                fan_out += 1;
-            }
-            return false;
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
-            if *events.get(base + self.members.get(member).event) {
+        let (mut linked, base) = (self.inputs.get(input).linked, scope * self.events.len());
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            if *events.get(base + member.event) {
                 return true;
             }
-            member += 1;
+            linked = member.other;
         }
-        self.takes_failures(row) && self.has_failure(input, base, events)
+        false
     }
 
     /// Adds the outputs of a step that runs in the scope. Items enter the branches below, and the end of the
@@ -242,17 +229,13 @@ impl Graph<'_, '_> {
 
     /// Links each gather to the fan-outs that it fits. Returns whether a link is new.
     const fn link_gathers(&mut self) -> bool {
-        let (mut step, mut found) = (0, false);
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                if matches!(self.inputs.get(input).kind, InputKind::Gather) {
-                    found = self.link_gather(step, input) || found;
-                }
-                input += 1;
+        let (mut input, mut found) = (0, false);
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if let (Some(step), InputKind::Gather) = (row.step, row.kind) {
+                found |= self.link_gather(step, input);
             }
-            step += 1;
+            input += 1;
         }
         found
     }
@@ -270,31 +253,6 @@ impl Graph<'_, '_> {
             fan_out += 1;
         }
         found
-    }
-
-    /// Whether the event is linked to the parameter.
-    pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
-        let mut taken = self.events.get(event).taken;
-        while let Some(member) = taken {
-            let member = self.members.get(member);
-            if member.input == input {
-                return true;
-            }
-            taken = member.next;
-        }
-        false
-    }
-
-    /// Whether the gather fits any fan-out.
-    pub(super) const fn fits(&self, input: usize) -> bool {
-        let mut fan_out = 0;
-        while fan_out < self.fan_outs.len() {
-            if self.is_linked(self.fan_outs.get(fan_out).gathered, input) {
-                return true;
-            }
-            fan_out += 1;
-        }
-        false
     }
 
     /// Whether branches of the fan-out can end in a gather or a stop.

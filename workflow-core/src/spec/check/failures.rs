@@ -1,16 +1,15 @@
 //! Steps that catch failures (S29). Each step whose failure is caught gets an internal event, which links it
 //! to the catching steps as other events link to the steps that take them.
 
-use super::graph::{Event, Graph, Input};
+use super::graph::{Event, Graph, Input, Wanted};
 use super::mistake::Mistake;
-use super::rows::Rows;
 use crate::event::Roles;
 use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
     /// Adds an internal event for each step whose failure is caught.
     pub(super) const fn note_failures(&mut self) {
-        let Some(event) = self.failure_event() else { return };
+        let Some(event) = self.first(Wanted::Failure) else { return };
         self.note_takers();
         let (mut step, steps, name) = (0, self.steps.len(), self.name(event));
         while step < steps {
@@ -24,29 +23,15 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// The library's failure event, if the table names it.
-    const fn failure_event(&self) -> Option<usize> {
-        let mut event = 0;
-        while event < self.events.len() {
-            if self.events.get(event).roles.is_failure() {
-                return Some(event);
-            }
-            event += 1;
-        }
-        None
-    }
-
     /// Marks the steps with a parameter that takes failures.
     const fn note_takers(&mut self) {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                self.steps.row(step).takes_failures |= self.takes_failures(self.inputs.get(input));
-                input += 1;
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if let (Some(step), true) = (row.step, self.takes_failures(row)) {
+                self.steps.row(step).takes_failures = true;
             }
-            step += 1;
+            input += 1;
         }
     }
 
@@ -120,51 +105,8 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether a scope, whose cells begin at `base`, has a failure that the parameter takes.
-    pub(super) const fn has_failure(&self, input: usize, base: usize, events: &Rows<'_, bool>) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            if let Some(failed) = self.steps.get(step).failed
-                && *events.get(base + failed)
-                && self.is_linked(failed, input)
-            {
-                return true;
-            }
-            step += 1;
-        }
-        false
-    }
-
-    /// The most failures that the parameter can get: every execution may fail.
-    pub(super) const fn most_failures(&self, input: usize) -> u64 {
-        let (mut step, mut most) = (0, 0_u64);
-        while step < self.steps.len() {
-            if let Some(failed) = self.steps.get(step).failed
-                && self.is_linked(failed, input)
-            {
-                most = most.saturating_add(self.events.get(failed).most);
-            }
-            step += 1;
-        }
-        most
-    }
-
-    /// The start events that lead to a failure that the parameter takes.
-    pub(super) const fn starts_of_failures(&self, input: usize) -> u64 {
-        let (mut step, mut starts) = (0, 0);
-        while step < self.steps.len() {
-            if let Some(failed) = self.steps.get(step).failed
-                && self.is_linked(failed, input)
-            {
-                starts |= self.events.get(failed).starts;
-            }
-            step += 1;
-        }
-        starts
-    }
-
     /// The mistake in the step's `catches`.
-    pub(crate) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         if row.catches.is_empty() || row.takes_failures || row.unclear || self.gathers_failures(step) {
             return None;
@@ -196,24 +138,5 @@ impl<'n> Graph<'_, 'n> {
             InputKind::Gather => Mistake::FailuresGathered { step, event },
             _ => Mistake::NothingToCatch { step, event },
         }
-    }
-
-    /// The mistake of a step that emits failures.
-    pub(super) const fn failure_emitted(&self, step: usize, event: usize) -> Mistake<'n> {
-        Mistake::FailureEmitted { step: self.steps.get(step).name, event: self.name(event) }
-    }
-
-    /// The mistake of a step that returns a failure as an event.
-    pub(super) const fn failure_returned(&self, step: usize) -> Option<Mistake<'n>> {
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            if row.returned && self.events.get(row.event).roles.is_failure() {
-                return Some(self.failure_emitted(step, row.event));
-            }
-            output += 1;
-        }
-        None
     }
 }

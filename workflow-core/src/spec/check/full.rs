@@ -32,22 +32,19 @@ impl Graph<'_, '_> {
         while round <= self.steps.len() && self.lower_bounds() {
             round += 1;
         }
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                self.note_short_list(input);
-                input += 1;
-            }
-            step += 1;
+        let mut input = 0;
+        while input < self.inputs.len() {
+            self.note_short_list(input);
+            input += 1;
         }
     }
 
     /// Sets the fault of a required fixed list that is longer than the bound of its events.
     const fn note_short_list(&mut self, input: usize) {
         let row = self.inputs.get(input);
-        if let (InputKind::Fixed(least), None, false) = (row.kind, row.fault, row.optional) {
+        if let (InputKind::Fixed(least), None, false) =
+            (row.kind, row.fault, row.optional || row.step.is_none())
+        {
             let most = self.most_taken(input);
             if most < least as u64 {
                 self.inputs.row(input).fault = Some(Fault::Short(most));
@@ -212,28 +209,11 @@ impl Graph<'_, '_> {
 
     /// The most events that the parameter can take.
     const fn most_taken(&self, input: usize) -> u64 {
-        let (row, mut most) = (self.inputs.get(input), 0_u64);
-        if matches!(row.kind, InputKind::Gather) {
-            let mut fan_out = 0;
-            while fan_out < self.fan_outs.len() {
-                let gathered = self.fan_outs.get(fan_out).gathered;
-                if self.is_linked(gathered, input) {
-                    most = most.saturating_add(self.events.get(gathered).most);
-                }
-                fan_out += 1;
-            }
-            return most;
-        }
-        let mut member = row.members.start;
-        while member < row.members.end {
-            let event = self.members.get(member).event;
-            let more = if self.events.get(event).roles.is_failure() {
-                self.most_failures(input)
-            } else {
-                self.events.get(event).most
-            };
-            most = most.saturating_add(more);
-            member += 1;
+        let (mut linked, mut most) = (self.inputs.get(input).linked, 0_u64);
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            most = most.saturating_add(self.events.get(member.event).most);
+            linked = member.other;
         }
         most
     }

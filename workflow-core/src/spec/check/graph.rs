@@ -179,10 +179,14 @@ pub(crate) struct Asked<'n> {
 /// A parameter of a step or of a precondition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input {
+    /// The step that it is a parameter of, if not of a precondition.
+    pub(crate) step: Option<usize>,
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
     pub(crate) members: Span,
     pub(crate) fault: Option<Fault>,
+    /// The first of the members by which events find it; each knows the next.
+    pub(crate) linked: Option<usize>,
     /// Derived: whether one of its events can occur, or could without the fault.
     pub(crate) filled: bool,
 }
@@ -205,8 +209,13 @@ pub(crate) enum Fault {
 }
 
 impl Input {
-    pub(crate) const NONE: Self =
-        Self { kind: InputKind::One, optional: false, members: Span::NONE, fault: None, filled: false };
+    pub(crate) const NONE: Self = Self::new(InputKind::One, false, 0);
+
+    /// A parameter whose members are those that are added from here on.
+    const fn new(kind: InputKind, optional: bool, start: usize) -> Self {
+        let members = Span { start, end: start };
+        Self { step: None, kind, optional, members, fault: None, linked: None, filled: false }
+    }
 }
 
 /// Links a parameter to an event type that it takes. Parameters of steps have two rows: one found by the
@@ -216,11 +225,13 @@ pub(crate) struct Member {
     pub(crate) event: usize,
     pub(crate) step: usize,
     pub(crate) input: usize,
+    /// The next one of the same event, and of the same parameter.
     pub(crate) next: Option<usize>,
+    pub(crate) other: Option<usize>,
 }
 
 impl Member {
-    pub(crate) const NONE: Self = Self { event: 0, step: 0, input: 0, next: None };
+    pub(crate) const NONE: Self = Self { event: 0, step: 0, input: 0, next: None, other: None };
 }
 
 /// One event that a step emits.
@@ -260,6 +271,16 @@ impl FanOut {
     pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false, opened: false };
 }
 
+/// A kind of event.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    Failure,
+    Start,
+    TakenStart,
+    Stop,
+    ExpectedStop,
+}
+
 /// A workflow as a graph, in memory of the caller.
 #[derive(Debug)]
 pub(crate) struct Graph<'s, 'n> {
@@ -280,6 +301,8 @@ pub(crate) struct Graph<'s, 'n> {
     pub(crate) expects: bool,
     /// Whether some steps run nowhere, since they require events of branches that do not see each other.
     pub(crate) has_parted: bool,
+    /// Whether it is not known of all steps what they emit.
+    pub(crate) unclear: bool,
 }
 
 impl<'n> Graph<'_, 'n> {
@@ -297,17 +320,14 @@ impl<'n> Graph<'_, 'n> {
 
     /// Adds an event type to the last parameter.
     pub(crate) const fn push_member(&mut self, event: usize) {
-        let member = Member { event, step: 0, input: 0, next: None };
-        let place = self.members.push(member);
+        let place = self.members.push(Member { event, ..Member::NONE });
         let input = self.inputs.len() - 1;
         self.inputs.row(input).members.end = place + 1;
     }
 
     /// Adds a parameter that has no event types yet.
     pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
-        let start = self.members.len();
-        let members = Span { start, end: start };
-        self.inputs.push(Input { kind, optional, members, fault: None, filled: false });
+        self.inputs.push(Input::new(kind, optional, self.members.len()));
     }
 
     /// Adds an output to the last step.
@@ -332,6 +352,11 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn close_inputs(&mut self) {
         let (step, end) = (self.steps.len() - 1, self.inputs.len());
         self.steps.row(step).inputs.end = end;
+        let mut input = self.steps.get(step).inputs.start;
+        while input < end {
+            self.inputs.row(input).step = Some(step);
+            input += 1;
+        }
     }
 
     /// Adds a precondition to the last step, with the parameters added since
@@ -354,11 +379,46 @@ impl<'n> Graph<'_, 'n> {
         self.expects = true;
     }
 
+    /// The first event of a kind.
+    pub(super) const fn first(&self, wanted: Wanted) -> Option<usize> {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            let is_wanted = match wanted {
+                Wanted::Failure => row.roles.is_failure(),
+                Wanted::Start => row.roles.is_start(),
+                // Of an event type without a name, which the compiler has reported, anything can be true.
+                Wanted::TakenStart => row.taken.is_some() && (row.roles.is_start() || row.name.is_empty()),
+                Wanted::Stop => row.arrives && row.stops,
+                Wanted::ExpectedStop => row.stops && row.expected,
+            };
+            if is_wanted {
+                return Some(event);
+            }
+            event += 1;
+        }
+        None
+    }
+
     /// Links an event to a parameter of a step that takes it.
     pub(super) const fn link(&mut self, event: usize, step: usize, input: usize) {
-        let next = self.events.get(event).taken;
-        let place = self.members.push(Member { event, step, input, next });
+        let (next, other) = (self.events.get(event).taken, self.inputs.get(input).linked);
+        let place = self.members.push(Member { event, step, input, next, other });
         self.events.row(event).taken = Some(place);
+        self.inputs.row(input).linked = Some(place);
+    }
+
+    /// Whether the parameter is found by the event.
+    pub(super) const fn is_linked(&self, event: usize, input: usize) -> bool {
+        let mut linked = self.inputs.get(input).linked;
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            if member.event == event {
+                return true;
+            }
+            linked = member.other;
+        }
+        false
     }
 
     /// The event type of a gather or a reply, which has one; `None` if the compiler has reported it.
@@ -367,6 +427,31 @@ impl<'n> Graph<'_, 'n> {
             return None;
         }
         Some(self.members.get(input.members.start).event)
+    }
+
+    /// How many [`effects`](Self::effect) a step has at most.
+    pub(super) const fn effects(&self, step: usize) -> usize {
+        1 + 3 * self.steps.get(step).outputs.len()
+    }
+
+    /// An event that follows from the step, by number: its failure, and then for each output its event, the reply to
+    /// it, and what says that its branches are settled.
+    pub(super) const fn effect(&self, step: usize, at: usize) -> Option<usize> {
+        if at == 0 {
+            return self.steps.get(step).failed;
+        }
+        let row = self.outputs.get(self.output_of(step, at));
+        match (at % 3, row.fan_out) {
+            (1, _) => Some(row.event),
+            (2, _) => self.events.get(row.event).reply,
+            (_, Some(fan_out)) => Some(self.fan_outs.get(fan_out).gathered),
+            _ => None,
+        }
+    }
+
+    /// The output that an effect belongs to.
+    pub(super) const fn output_of(&self, step: usize, effect: usize) -> usize {
+        self.steps.get(step).outputs.start + (effect - 1) / 3
     }
 
     /// Whether the event is among the parameter's types.

@@ -8,8 +8,9 @@
 //! none can be removed. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
 //! event that can follow from it ends the run, not even sometimes.
 
-use super::graph::Graph;
+use super::graph::{Graph, Step};
 use super::names::Names;
+use super::stuck::Follow;
 use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
@@ -21,7 +22,7 @@ impl<'n> Graph<'_, 'n> {
         let mut step = 0;
         while step < self.steps.len() {
             if self.steps.get(step).endless && !self.leads_to_stop(step) {
-                let first = self.first_of_loop(step);
+                let first = self.first_of_circle(step, Follow::Triggered);
                 self.steps.row(first).begins_loop = true;
             }
             step += 1;
@@ -66,7 +67,8 @@ impl<'n> Graph<'_, 'n> {
     const fn assume_endless(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
-            self.steps.row(step).endless = !self.steps.get(step).loops;
+            let &Step { loops, stuck, parted, .. } = self.steps.get(step);
+            self.steps.row(step).endless = !loops && stuck.is_none() && parted.is_none();
             step += 1;
         }
     }
@@ -85,16 +87,16 @@ impl<'n> Graph<'_, 'n> {
         dropped
     }
 
-    /// A remaining step that every execution of this one triggers. Where the step chooses among events, the
-    /// one that the first of them triggers.
-    const fn next(&self, step: usize) -> Option<usize> {
+    /// Another step without an end that every execution of this one triggers; where it chooses among events, one
+    /// that the first of these triggers. That a step triggers itself is said elsewhere.
+    pub(super) const fn next(&self, step: usize) -> Option<usize> {
         let outputs = self.steps.get(step).outputs;
         let mut output = outputs.start;
         while output < outputs.end {
             let row = self.outputs.get(output);
             let choices = if row.always && row.fan_out.is_none() { 1 } else { row.choices };
-            if choices > 0 && self.all_go_on(output, choices) {
-                return self.goes_on(row.event);
+            if choices > 0 && self.all_go_on(step, output, choices) {
+                return self.goes_on(step, row.event);
             }
             output += 1;
         }
@@ -102,10 +104,10 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// Whether each of these alternatives triggers a remaining step.
-    const fn all_go_on(&self, first: usize, choices: usize) -> bool {
+    const fn all_go_on(&self, step: usize, first: usize, choices: usize) -> bool {
         let mut output = first;
         while output < first + choices {
-            if self.goes_on(self.outputs.get(output).event).is_none() {
+            if self.goes_on(step, self.outputs.get(output).event).is_none() {
                 return false;
             }
             output += 1;
@@ -113,8 +115,8 @@ impl<'n> Graph<'_, 'n> {
         true
     }
 
-    /// The first remaining step that runs at every event of the type.
-    const fn goes_on(&self, event: usize) -> Option<usize> {
+    /// The first other step without an end that runs at every event of the type.
+    const fn goes_on(&self, step: usize, event: usize) -> Option<usize> {
         let (mut taken, mut first) = (self.events.get(event).taken, None);
         while let Some(member) = taken {
             let member = self.members.get(member);
@@ -122,8 +124,8 @@ impl<'n> Graph<'_, 'n> {
                 Some(first) => member.step < first,
                 None => true,
             };
-            if is_first && self.steps.get(member.step).endless && self.always_runs(member.step, member.input)
-            {
+            let is_other = member.step != step && self.steps.get(member.step).endless;
+            if is_first && is_other && self.always_runs(member.step, member.input) {
                 first = Some(member.step);
             }
             taken = member.next;
@@ -138,24 +140,6 @@ impl<'n> Graph<'_, 'n> {
         // settle.
         let retriggers = matches!(self.inputs.get(input).kind, InputKind::One | InputKind::List);
         retriggers && row.precondition.is_none() && row.limit.is_none() && !row.unclear
-    }
-
-    /// The first step in declaration order of the loop that this step leads to.
-    const fn first_of_loop(&self, step: usize) -> usize {
-        let (mut at, mut walked) = (step, 0);
-        while let (Some(next), true) = (self.next(at), walked < self.steps.len()) {
-            at = next;
-            walked += 1;
-        }
-        let (start, mut first) = (at, at);
-        while let Some(next) = self.next(at) {
-            at = next;
-            first = if at < first { at } else { first };
-            if at == start {
-                break;
-            }
-        }
-        first
     }
 
     /// The names of the steps in the loop that begins with this one.
@@ -192,10 +176,18 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Whether any event that can follow from the step ends the run.
+    /// Whether anything that follows from the step, be it only sometimes, ends the run. What a step that may have been
+    /// meant to take anything leads to is taken to follow.
     const fn leads_to_stop(&mut self, step: usize) -> bool {
         self.forget_walk();
-        self.pend_possible(step);
+        self.pend_effects(step);
+        let mut other = 0;
+        while other < self.steps.len() {
+            if self.is_open_to_all(other) {
+                self.pend_effects(other);
+            }
+            other += 1;
+        }
         let mut stops = false;
         while let Some(event) = self.pending.pop() {
             stops = stops || self.events.get(event).stops;
@@ -203,7 +195,7 @@ impl<'n> Graph<'_, 'n> {
             while let Some(member) = taken {
                 let member = *self.members.get(member);
                 if !self.steps.get(member.step).walked {
-                    self.pend_possible(member.step);
+                    self.pend_effects(member.step);
                 }
                 taken = member.next;
             }
@@ -212,23 +204,14 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// Adds all events that can follow from the step, its failure and replies included.
-    const fn pend_possible(&mut self, step: usize) {
+    const fn pend_effects(&mut self, step: usize) {
         self.steps.row(step).walked = true;
-        if let Some(failed) = self.steps.get(step).failed {
-            self.pend(failed, step);
-        }
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = *self.outputs.get(output);
-            self.pend(row.event, step);
-            if let Some(fan_out) = row.fan_out {
-                self.pend(self.fan_outs.get(fan_out).gathered, step);
+        let mut effect = 0;
+        while effect < self.effects(step) {
+            if let Some(event) = self.effect(step, effect) {
+                self.pend(event, step);
             }
-            if let Some(reply) = self.events.get(row.event).reply {
-                self.pend(reply, step);
-            }
-            output += 1;
+            effect += 1;
         }
     }
 }

@@ -63,6 +63,7 @@ impl<'n> Space<'n> {
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
             has_parted: false,
+            unclear: false,
         }
     }
 }
@@ -74,6 +75,12 @@ pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec], o
     while step < steps.len() && !graph.overflowed() {
         numbers.step(graph, &steps[step]);
         step += 1;
+    }
+    let mut event = 0;
+    while event < graph.events.len() && graph.unclear {
+        // What is unclear may be whatever another step waits for.
+        graph.events.row(event).given = true;
+        event += 1;
     }
     let mut member = 0;
     while member < output.len() && !graph.overflowed() && !has_nameless(output) {
@@ -169,6 +176,7 @@ impl Numbers {
     const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
+            OutputSpec::All([]) => graph.unclear = true,
             // What comes later is an emission all the same.
             OutputSpec::Event(event) | OutputSpec::Timed(event) => self.emitted(graph, event, times, 0, true),
             OutputSpec::Expiring { request, reply, expired } => {

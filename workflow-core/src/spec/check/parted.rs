@@ -140,15 +140,11 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    /// Returns the mistake, unless it may be a consequence of a step that runs in no branch.
-    #[expect(clippy::large_types_passed_by_value, reason = "it is handed on, and only where there is one")]
-    pub(crate) const fn unless_it_follows(&self, mistake: Option<Mistake<'n>>) -> Option<Mistake<'n>> {
-        match mistake {
-            Some(Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. }) if self.has_parted => {
-                None
-            }
-            mistake => mistake,
-        }
+    /// Whether the mistake may follow from a step that runs in no branch or is unclear, which is mistake enough.
+    pub(super) const fn follows(&self, mistake: &Mistake<'n>) -> bool {
+        let of_branches =
+            matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. });
+        of_branches && (self.has_parted || self.unclear || self.has_unclear_step())
     }
 
     /// Whether a branch of the scope can be opened at all.
@@ -214,18 +210,12 @@ impl<'n> Graph<'_, 'n> {
     const fn spread_starts(&mut self) -> bool {
         let (mut step, mut grew) = (0, false);
         while step < self.steps.len() {
-            let (starts, outputs) = (self.starts_of(step), self.steps.get(step).outputs);
-            if let Some(failed) = self.steps.get(step).failed {
-                grew |= self.add_starts(failed, starts);
-            }
-            let mut output = outputs.start;
-            while output < outputs.end {
-                let row = *self.outputs.get(output);
-                grew |= self.add_starts(row.event, starts);
-                if let Some(fan_out) = row.fan_out {
-                    grew |= self.add_starts(self.fan_outs.get(fan_out).gathered, starts);
+            let (starts, mut effect) = (self.starts_of(step), 0);
+            while effect < self.effects(step) {
+                if let Some(event) = self.effect(step, effect) {
+                    grew |= self.add_starts(event, starts);
                 }
-                output += 1;
+                effect += 1;
             }
             step += 1;
         }
@@ -272,23 +262,12 @@ impl<'n> Graph<'_, 'n> {
         if matches!(row.fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_))) {
             return ALL;
         }
-        let mut starts = 0;
-        if matches!(row.kind, InputKind::Gather) {
-            let mut fan_out = 0;
-            while fan_out < self.fan_outs.len() {
-                let gathered = self.fan_outs.get(fan_out).gathered;
-                if self.is_linked(gathered, input) {
-                    starts |= self.events.get(gathered).starts;
-                }
-                fan_out += 1;
-            }
-            return starts;
+        let (mut linked, mut starts) = (row.linked, 0);
+        while let Some(member) = linked {
+            let member = self.members.get(member);
+            starts |= self.events.get(member.event).starts;
+            linked = member.other;
         }
-        let mut member = row.members.start;
-        while member < row.members.end {
-            starts |= self.events.get(self.members.get(member).event).starts;
-            member += 1;
-        }
-        if self.takes_failures(row) { starts | self.starts_of_failures(input) } else { starts }
+        starts
     }
 }

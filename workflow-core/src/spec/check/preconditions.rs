@@ -7,7 +7,7 @@ use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
     /// The mistake of a parameter of the step's precondition.
-    pub(crate) const fn mistake_of_precondition(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_precondition(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         let Some(Asked { name, inputs }) = row.precondition else { return None };
         let input = inputs.start + input;
@@ -23,32 +23,10 @@ impl<'n> Graph<'_, 'n> {
         Some(Mistake::PreconditionInput { step: row.name, precondition: name, parameter, instead })
     }
 
-    /// Whether a parameter of the precondition is not covered by the step's inputs.
-    pub(super) const fn has_unfilled(&self, step: usize) -> bool {
-        let row = self.steps.get(step);
-        let Some(Asked { inputs, .. }) = row.precondition else { return false };
-        let mut input = inputs.start;
-        while input < inputs.end {
-            if self.is_unfilled(row, input) {
-                return true;
-            }
-            input += 1;
-        }
-        false
-    }
-
     /// Whether no input of the step covers this parameter of its precondition.
     const fn is_unfilled(&self, step: &Step<'_>, input: usize) -> bool {
         let wanted = self.inputs.get(input);
         wanted.kind.takes_events() && !step.unclear && !self.is_filled_by(step, wanted)
-    }
-
-    /// The number of parameters of the step's precondition.
-    pub(crate) const fn asked(&self, step: usize) -> usize {
-        match self.steps.get(step).precondition {
-            Some(Asked { inputs, .. }) => inputs.end - inputs.start,
-            None => 0,
-        }
     }
 
     /// Whether an input of the step takes the same events in the same way. An optional input does not cover a

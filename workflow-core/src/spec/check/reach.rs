@@ -29,8 +29,9 @@ impl Graph<'_, '_> {
         self.note_stuck();
         self.note_parted_by_starts();
         self.note_short_lists();
-        // Of a workflow with other mistakes, or whose runs cannot end in any case, loops are not mentioned.
-        if self.may_loop() && !self.has_faulty() && self.has_taken_start() && self.has_stop() {
+        // Of a workflow whose runs cannot end in any case, loops are not mentioned, nor where the way out of one may
+        // be in what is unclear.
+        if self.may_loop() && self.has_stop() && !self.unclear {
             self.note_loops();
         }
     }
@@ -98,7 +99,7 @@ impl Graph<'_, '_> {
     const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
         let row = self.inputs.get(input);
         let is_gather = matches!(row.kind, InputKind::Gather);
-        let mut unproduced = if is_gather { !self.fits(input) } else { !row.optional };
+        let mut unproduced = if is_gather { row.linked.is_none() } else { !row.optional };
         let (mut member, mut own) = (row.members.start, None);
         while member < row.members.end {
             let event = self.members.get(member).event;
@@ -226,18 +227,12 @@ impl Graph<'_, '_> {
     /// Marks that the step can run, so that its outputs can occur.
     pub(super) const fn reach(&mut self, step: usize) {
         self.steps.row(step).reached = true;
-        if let Some(failed) = self.steps.get(step).failed {
-            self.arrive(failed);
-        }
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = *self.outputs.get(output);
-            self.arrive(row.event);
-            if let Some(fan_out) = row.fan_out {
-                self.arrive(self.fan_outs.get(fan_out).gathered);
+        let mut effect = 0;
+        while effect < self.effects(step) {
+            if let Some(event) = self.effect(step, effect) {
+                self.arrive(event);
             }
-            output += 1;
+            effect += 1;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rules of S9 and S48 for one step of an explored graph: each function returns the mistake at one place,
 //! if there is one.
 
-use super::graph::{Fault, Graph, Input, Step, Stuck};
+use super::graph::{Fault, Graph, Input, Step, Stuck, Wanted};
 use super::mistake::Mistake;
 use super::names::{Names, near};
 use crate::spec::InputKind;
@@ -9,77 +9,103 @@ use crate::spec::InputKind;
 /// The most names that a message suggests.
 const SUGGESTED: usize = 3;
 
+/// A place of a graph that a message can stand at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Input(usize, usize),
+    Precondition(usize, usize),
+    Catches(usize),
+    Step(usize),
+    Output(usize),
+    Whole,
+    End,
+}
+
 impl<'n> Graph<'_, 'n> {
-    /// The first mistake of a step, its parameters, its precondition or its outputs.
-    pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
-        let mut input = 0;
-        while input < self.steps.get(step).inputs.len() {
-            if let Some(mistake) = self.unless_it_follows(self.mistake_of_input(step, input)) {
-                return Some(mistake);
-            }
-            input += 1;
-        }
-        let mut input = 0;
-        while input < self.asked(step) {
-            if let Some(mistake) = self.mistake_of_precondition(step, input) {
-                return Some(mistake);
-            }
-            input += 1;
-        }
-        let of_step = match self.mistake_of_catches(step) {
-            Some(mistake) => Some(mistake),
-            None => self.mistake_of_step(step),
+    /// The places of a step, one after the other.
+    pub(crate) const fn place(&self, step: usize, at: usize) -> Option<Place> {
+        let &Step { inputs, precondition, .. } = self.steps.get(step);
+        let asked = match precondition {
+            Some(asked) => asked.inputs.len(),
+            None => 0,
         };
-        match of_step {
-            Some(mistake) => Some(mistake),
-            None => self.unless_it_follows(self.mistake_of_output(step)),
+        if at < inputs.len() {
+            return Some(Place::Input(step, at));
+        }
+        if at < inputs.len() + asked {
+            return Some(Place::Precondition(step, at - inputs.len()));
+        }
+        match at - inputs.len() - asked {
+            0 => Some(Place::Catches(step)),
+            1 => Some(Place::Step(step)),
+            2 => Some(Place::Output(step)),
+            _ => None,
         }
     }
 
-    /// Whether any step has a mistake.
-    pub(super) const fn has_faulty(&self) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            if self.is_faulty(step) {
-                return true;
+    /// What is wrong there.
+    pub(crate) const fn mistake(&self, place: Place) -> Option<Mistake<'n>> {
+        match place {
+            Place::Input(step, input) => self.mistake_of_input(step, input),
+            Place::Precondition(step, input) => self.mistake_of_precondition(step, input),
+            Place::Catches(step) => self.mistake_of_catches(step),
+            Place::Step(step) => self.mistake_of_step(step),
+            Place::Output(step) => self.mistake_of_output(step),
+            Place::Whole => self.mistake_of_whole(),
+            Place::End => self.mistake_of_end(),
+        }
+    }
+
+    /// The same, but for what may follow from another mistake.
+    pub(crate) const fn own_mistake(&self, place: Place) -> Option<Mistake<'n>> {
+        match self.mistake(place) {
+            Some(mistake) if self.follows(&mistake) => None,
+            mistake => mistake,
+        }
+    }
+
+    /// What is wrong with a step; the first of it.
+    pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
+        let mut at = 0;
+        while let Some(place) = self.place(step, at) {
+            if let Some(mistake) = self.own_mistake(place) {
+                return Some(mistake);
             }
-            step += 1;
+            at += 1;
+        }
+        None
+    }
+
+    /// Whether a parameter of the step has a fault of this kind.
+    pub(super) const fn has_fault(&self, step: usize, kind: Fault) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
+        while input < inputs.end {
+            match (self.inputs.get(input).fault, kind) {
+                (Some(Fault::Own(_)), Fault::Own(_)) | (Some(Fault::Unproduced), Fault::Unproduced) => {
+                    return true;
+                }
+                _ => input += 1,
+            }
         }
         false
     }
 
-    /// Whether the step has a mistake. Cheaper than making the message.
-    pub(crate) const fn is_faulty(&self, step: usize) -> bool {
-        let Step { inputs, outputs, stuck, parted, begins_loop, .. } = self.steps.get(step);
-        let (mut input, mut takes) = (inputs.start, false);
+    /// Whether the step has a parameter that takes events.
+    pub(super) const fn takes_events(&self, step: usize) -> bool {
+        let inputs = self.steps.get(step).inputs;
+        let mut input = inputs.start;
         while input < inputs.end {
-            let row = self.inputs.get(input);
-            if row.fault.is_some() || self.mistake_of_emitter(step, input).is_some() {
+            if self.inputs.get(input).kind.takes_events() {
                 return true;
             }
-            takes = takes || row.kind.takes_events();
             input += 1;
         }
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            let is_failure = self.events.get(row.event).roles.is_failure();
-            let is_suspect = is_failure || row.fan_out.is_some() || self.is_unexpected(row.event);
-            if is_suspect && self.mistake_of_output(step).is_some() {
-                return true;
-            }
-            output += 1;
-        }
-        *begins_loop
-            || !takes && !self.steps.get(step).unclear
-            || stuck.is_some()
-            || parted.is_some()
-            || self.has_unfilled(step)
-            || self.mistake_of_catches(step).is_some()
+        false
     }
 
     /// The mistake of one parameter of a step.
-    pub(crate) const fn mistake_of_input(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_input(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let Step { name: step_name, inputs, .. } = self.steps.get(step);
         let (step_name, input) = (*step_name, inputs.start + input);
         match self.inputs.get(input).fault {
@@ -172,14 +198,14 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// The mistake of a step as a whole.
-    pub(crate) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
-        let Step { name, inputs, unclear, stuck, .. } = self.steps.get(step);
-        let mut input = inputs.start;
-        while input < inputs.end && !self.inputs.get(input).kind.takes_events() {
-            input += 1;
-        }
-        if input == inputs.end && !*unclear {
-            return Some(Mistake::NoEventInput { step: name, such_as: self.first_start() });
+    pub(super) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
+        let Step { name, unclear, stuck, .. } = self.steps.get(step);
+        if !*unclear && !self.takes_events(step) {
+            let such_as = match self.first(Wanted::Start) {
+                Some(event) => self.name(event),
+                None => "",
+            };
+            return Some(Mistake::NoEventInput { step: name, such_as });
         }
         match stuck {
             Some(Stuck::Behind { event, emitter }) => {
@@ -194,27 +220,17 @@ impl<'n> Graph<'_, 'n> {
         }
     }
 
-    const fn first_start(&self) -> &'n str {
-        let mut event = 0;
-        while event < self.events.len() {
-            if self.events.get(event).roles.is_start() {
-                return self.name(event);
-            }
-            event += 1;
-        }
-        ""
-    }
-
     /// The mistake of a step's outputs.
-    pub(crate) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
+    pub(super) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, outputs, .. } = self.steps.get(step);
-        if let Some(mistake) = self.failure_returned(step) {
-            return Some(mistake);
-        }
         let mut output = outputs.start;
         while output < outputs.end {
+            let row = self.outputs.get(output);
+            if let (true, Some(mistake)) = (row.returned, self.mistake_of_emission(step, row.event)) {
+                return Some(mistake);
+            }
             // Where a gather fits nothing, it is the gather that was meant to end them.
-            if let Some(fan_out) = self.outputs.get(output).fan_out
+            if let Some(fan_out) = row.fan_out
                 && !self.ends(fan_out)
                 && !self.has_stray_gather()
             {
@@ -223,22 +239,18 @@ impl<'n> Graph<'_, 'n> {
             }
             output += 1;
         }
-        self.unexpected_return(step)
+        None
     }
 
     /// Whether some gather fits no fan-out.
     const fn has_stray_gather(&self) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            let inputs = self.steps.get(step).inputs;
-            let mut input = inputs.start;
-            while input < inputs.end {
-                if matches!(self.inputs.get(input).kind, InputKind::Gather) && !self.fits(input) {
-                    return true;
-                }
-                input += 1;
+        let mut input = 0;
+        while input < self.inputs.len() {
+            let row = self.inputs.get(input);
+            if row.step.is_some() && matches!(row.kind, InputKind::Gather) && row.linked.is_none() {
+                return true;
             }
-            step += 1;
+            input += 1;
         }
         false
     }

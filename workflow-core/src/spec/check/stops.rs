@@ -1,7 +1,7 @@
 //! The ends of runs: which stop events a workflow's declared output can hold, and which events can be sent to
 //! its runs.
 
-use super::graph::Graph;
+use super::graph::{Graph, Wanted};
 use super::mistake::Mistake;
 use super::names::Names;
 use crate::event::Roles;
@@ -9,26 +9,14 @@ use crate::spec::InputKind;
 
 impl<'n> Graph<'_, 'n> {
     /// The mistake of a declared output that holds no stop event.
-    pub(crate) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
-        if !self.expects || self.expects_stop() {
+    pub(super) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
+        if !self.expects || self.first(Wanted::ExpectedStop).is_some() {
             return None;
         }
         Some(Mistake::OutputEndsNothing { events: self.expected() })
     }
 
     /// Whether the declared output holds some stop event.
-    const fn expects_stop(&self) -> bool {
-        let mut event = 0;
-        while event < self.events.len() {
-            let row = self.events.get(event);
-            if row.expected && row.stops {
-                return true;
-            }
-            event += 1;
-        }
-        false
-    }
-
     /// The names of the events that the declared output can hold.
     const fn expected(&self) -> Names<'n> {
         let (mut names, mut event) = (Names::NONE, 0);
@@ -41,51 +29,28 @@ impl<'n> Graph<'_, 'n> {
         names
     }
 
-    /// The mistake of a step that ends the run with an event that the declared output cannot hold. `None` if
-    /// the output holds no stop event at all, which has its own message.
-    pub(super) const fn unexpected(&self, step: usize, event: usize) -> Option<Mistake<'n>> {
-        if !self.is_unexpected(event) || !self.expects_stop() {
+    /// What is wrong with emitting the event: only the library emits failures, and the workflow's output cannot be made
+    /// of every event that ends the run. Where it can be made of none that does, that is said instead.
+    pub(super) const fn mistake_of_emission(&self, step: usize, event: usize) -> Option<Mistake<'n>> {
+        let (row, step) = (self.events.get(event), self.steps.get(step).name);
+        if row.roles.is_failure() {
+            return Some(Mistake::FailureEmitted { step, event: row.name });
+        }
+        if !self.expects || !row.stops || row.expected || self.first(Wanted::ExpectedStop).is_none() {
             return None;
         }
-        let (step, event) = (self.steps.get(step).name, self.name(event));
-        Some(Mistake::UnexpectedStop { step, event, expected: self.expected() })
+        Some(Mistake::UnexpectedStop { step, event: row.name, expected: self.expected() })
     }
 
-    /// Whether the event ends the run and the declared output cannot hold it.
-    pub(super) const fn is_unexpected(&self, event: usize) -> bool {
-        let row = self.events.get(event);
-        self.expects && row.stops && !row.expected
-    }
-
-    /// The mistake of a step that returns such a stop event.
-    pub(super) const fn unexpected_return(&self, step: usize) -> Option<Mistake<'n>> {
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            if row.returned && self.is_unexpected(row.event) {
-                return self.unexpected(step, row.event);
-            }
-            output += 1;
-        }
-        None
-    }
-
-    /// The mistake of an emitter of such a stop event, or of failures.
+    /// The same of what an emitter emits.
     pub(super) const fn mistake_of_emitter(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
-        let mut member = row.members.start;
-        while member < row.members.end && matches!(row.kind, InputKind::Emitter) {
-            let event = self.members.get(member).event;
-            if self.events.get(event).roles.is_failure() {
-                return Some(self.failure_emitted(step, event));
-            }
-            if self.is_unexpected(event) {
-                return self.unexpected(step, event);
-            }
+        let (mut member, mut mistake) = (row.members.start, None);
+        while member < row.members.end && matches!(row.kind, InputKind::Emitter) && mistake.is_none() {
+            mistake = self.mistake_of_emission(step, self.members.get(member).event);
             member += 1;
         }
-        None
+        mistake
     }
 
     /// The events that steps take and that come from outside with these roles.

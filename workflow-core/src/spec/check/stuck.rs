@@ -10,7 +10,16 @@
 //!    B ◀── b: takes A, emits B      c: takes B ─▶ waits for the circle, no message
 //! ```
 
-use super::graph::{Graph, Stuck};
+use super::graph::{Fault, Graph, Stuck};
+
+/// Which step comes after another.
+#[derive(Clone, Copy)]
+pub(super) enum Follow {
+    /// One that it waits for.
+    Waiting,
+    /// One that it always triggers.
+    Triggered,
+}
 
 impl Graph<'_, '_> {
     /// Marks the steps that deadlock: one per circle, and none of the steps that wait for a circle.
@@ -21,32 +30,40 @@ impl Graph<'_, '_> {
                 step += 1;
                 continue;
             }
-            let blamed = self.to_blame(step);
+            let blamed = self.first_of_circle(step, Follow::Waiting);
             let stuck = match self.waits_for(blamed) {
-                Some((event, emitter)) => Stuck::Behind { event, emitter },
-                None => Stuck::Idle,
+                // That it triggers itself has been said.
+                Some((_, emitter)) if emitter == blamed && self.has_fault(blamed, Fault::Own(0)) => None,
+                Some((event, emitter)) => Some(Stuck::Behind { event, emitter }),
+                None => Some(Stuck::Idle),
             };
-            self.steps.row(blamed).stuck = Some(stuck);
+            self.steps.row(blamed).stuck = stuck;
             self.reach(blamed);
             self.follow();
         }
     }
 
-    /// The step to report for an unreachable step. The search walks from each step to one that it waits for.
-    /// It ends at a step that waits for none, or in a circle, of which it takes the first step in declaration
-    /// order.
-    const fn to_blame(&self, step: usize) -> usize {
+    const fn after(&self, step: usize, follow: Follow) -> Option<usize> {
+        match follow {
+            Follow::Triggered => self.next(step),
+            Follow::Waiting => match self.waits_for(step) {
+                Some((_, emitter)) => Some(emitter),
+                None => None,
+            },
+        }
+    }
+
+    /// Goes from the step to the one after it, and so on. That ends in a circle or at a step that none comes after:
+    /// the first step of the circle in the order of declaration, or that step.
+    pub(super) const fn first_of_circle(&self, step: usize, follow: Follow) -> usize {
         let (mut at, mut walked) = (step, 0);
-        while walked < self.steps.len() {
-            match self.waits_for(at) {
-                Some((_, emitter)) => at = emitter,
-                None => return at,
-            }
+        while let (Some(next), true) = (self.after(at, follow), walked < self.steps.len()) {
+            at = next;
             walked += 1;
         }
         let (start, mut first) = (at, at);
-        while let Some((_, emitter)) = self.waits_for(at) {
-            at = emitter;
+        while let Some(next) = self.after(at, follow) {
+            at = next;
             first = if at < first { at } else { first };
             if at == start {
                 break;
@@ -91,27 +108,16 @@ impl Graph<'_, '_> {
     /// The event by which the step fills the parameter: an output, a request for its reply, the item of a
     /// gathered fan-out, or the step's failure.
     const fn leads_to(&self, step: usize, input: usize) -> Option<usize> {
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            let row = self.outputs.get(output);
-            let direct = self.is_linked(row.event, input);
-            let replied = match self.events.get(row.event).reply {
-                Some(reply) => self.is_linked(reply, input),
-                None => false,
-            };
-            let gathered = match row.fan_out {
-                Some(fan_out) => self.is_linked(self.fan_outs.get(fan_out).gathered, input),
-                None => false,
-            };
-            if direct || replied || gathered {
-                return Some(row.event);
+        let mut effect = 0;
+        while effect < self.effects(step) {
+            match self.effect(step, effect) {
+                Some(event) if self.is_linked(event, input) && effect == 0 => return Some(event),
+                Some(event) if self.is_linked(event, input) => {
+                    return Some(self.outputs.get(self.output_of(step, effect)).event);
+                }
+                _ => effect += 1,
             }
-            output += 1;
         }
-        match self.steps.get(step).failed {
-            Some(failed) if self.is_linked(failed, input) => Some(failed),
-            _ => None,
-        }
+        None
     }
 }

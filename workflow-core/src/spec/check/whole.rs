@@ -1,34 +1,40 @@
 //! The two rules about a workflow as a whole: its runs can begin, and its runs can complete.
 
-use super::graph::Graph;
+use super::graph::{Fault, Graph, Wanted};
 use super::mistake::Mistake;
 
 impl<'n> Graph<'_, 'n> {
-    /// The mistake of a workflow whose runs can never begin. Evaluated only if no step has a mistake.
-    pub(crate) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
-        if self.has_taken_start() { None } else { Some(Mistake::NoStart) }
-    }
-
-    /// The mistake of a workflow whose runs can never complete.
-    pub(crate) const fn mistake_of_end(&self) -> Option<Mistake<'n>> {
-        if self.has_stop() { None } else { Some(Mistake::NoStop) }
-    }
-
-    /// Whether a step takes a start event, or some unclear step may.
-    pub(super) const fn has_taken_start(&self) -> bool {
-        let mut event = 0;
-        while event < self.events.len() {
-            let row = self.events.get(event);
-            // Of an event type without a name, which the compiler has reported, anything can be true.
-            if row.taken.is_some() && (row.roles.is_start() || row.name.is_empty()) {
-                return true;
+    /// Whether no run can begin, and no step with a mistake may have been meant to begin it.
+    pub(super) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.is_open_to_all(step) || self.steps.get(step).stuck.is_some() {
+                return None;
             }
-            event += 1;
+            step += 1;
         }
-        self.steps.len() == 0 || self.has_unclear_step()
+        if self.steps.len() == 0 || self.first(Wanted::TakenStart).is_some() {
+            None
+        } else {
+            Some(Mistake::NoStart)
+        }
     }
 
-    const fn has_unclear_step(&self) -> bool {
+    /// Whether no run can complete: not where it is unclear what steps emit.
+    pub(super) const fn mistake_of_end(&self) -> Option<Mistake<'n>> {
+        match self.mistake_of_output_type() {
+            None if !self.unclear && !self.has_stop() => Some(Mistake::NoStop),
+            mistake => mistake,
+        }
+    }
+
+    /// Whether the step may have been meant to take any event: nothing is known of a parameter, nothing brings about
+    /// what it takes, or it takes nothing.
+    pub(super) const fn is_open_to_all(&self, step: usize) -> bool {
+        self.steps.get(step).unclear || !self.takes_events(step) || self.has_fault(step, Fault::Unproduced)
+    }
+
+    pub(super) const fn has_unclear_step(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
             if self.steps.get(step).unclear {
@@ -41,14 +47,6 @@ impl<'n> Graph<'_, 'n> {
 
     /// Whether a stop event can occur.
     pub(super) const fn has_stop(&self) -> bool {
-        let mut event = 0;
-        while event < self.events.len() {
-            let row = self.events.get(event);
-            if row.arrives && row.stops {
-                return true;
-            }
-            event += 1;
-        }
-        self.steps.len() == 0
+        self.steps.len() == 0 || self.first(Wanted::Stop).is_some()
     }
 }

@@ -9,6 +9,7 @@ use workflow_core::{
     TableBuilder, TableProblem,
 };
 
+mod together;
 mod typed;
 
 const CONTROL: Roles = Roles::NONE;
