@@ -141,14 +141,15 @@ impl VisitMut for Named {
     fn visit_path_mut(&mut self, path: &mut Path) {
         let Some(last) = path.segments.last_mut() else { return };
         let name = last.ident.to_string();
-        let is_name = name != "String" && name != "Self" && name.starts_with(char::is_uppercase);
+        let is_type = name != "String" && name != "Self" && name.starts_with(char::is_uppercase);
+        let is_name = is_type && !is_constant(&name);
         if last.arguments.is_none() && is_name {
             self.0.push(path.clone());
         } else if let PathArguments::AngleBracketed(arguments) = &mut last.arguments {
-            // Errors and configuration are no events.
+            // Errors, configuration and counts are no events.
             let events = match name.as_str() {
                 "Config" => 0,
-                "Result" => 1,
+                "Result" | "FixedList" => 1,
                 _ => usize::MAX,
             };
             arguments
@@ -158,4 +159,11 @@ impl VisitMut for Named {
                 .for_each(|argument| self.visit_generic_argument_mut(argument));
         }
     }
+}
+
+/// Whether a name looks like that of a constant, which a generic argument may be: `SIZE`. A name of one letter may be a
+/// type.
+fn is_constant(name: &str) -> bool {
+    name.len() > 1
+        && name.chars().all(|letter| letter == '_' || letter.is_uppercase() || letter.is_ascii_digit())
 }
