@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use workflow_benches::work::waiting::{AT_ONCE, Approve, Refunds, id, start};
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{EngineBuilder, Observation, Observed, Observer, OpenRequest, RunHandle};
+use workflow_core::report::OpenRequest;
+use workflow_core::{EngineBuilder, RunHandle};
 use workflow_redb::RedbStore;
 
 /// The number of runs before the counted ones, for one-time memory and the memory of concurrent starts.

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, Quality, Retries, RetryPolicy, StepFailed};
+use workflow_core::report::Quality;
+use workflow_core::{ErrorClass, Retries, RetryPolicy, StepFailed};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
+use workflow_core::DisplayItem;
+use workflow_core::observe::{Observation, Observed, Observer, TracingObserver};
 use workflow_core::prelude::*;
-use workflow_core::{DisplayItem, Observation, Observed, Observer, TracingObserver};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, ErrorClass, EventStore, Position, Record, ResumeError, Retention, Retries, RetryPolicy,
-    RunHandle, RunId, RunOptions, RunQuery, RunStatus, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{ErrorClass, ResumeError, Retries, RetryPolicy, RunHandle, RunId, RunOptions, RunStatus};
 use workflow_redb::RedbStore;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

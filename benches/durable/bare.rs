@@ -4,7 +4,7 @@ use std::path::Path;
 
 use redb::{Database, TableDefinition};
 use serde::Serialize;
-use workflow_core::Write;
+use workflow_core::store::Write;
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
 

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{AnyEvent, ExecutionId, Record, RecordedEvent, RunSummary, ScopeId, Seq, Write};
+use workflow_core::store::{Record, RecordedEvent, RunSummary, Write};
+use workflow_core::{AnyEvent, ExecutionId, ScopeId, Seq};
 
 /// How many records a batch has.
 pub const RECORDS: u64 = 2;

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
+use workflow_core::RunId;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 use workflow_redb::RedbStore;
 

@@ -1,7 +1,7 @@
 //! Additions to a chain: preconditions, contexts and observers, each compared with the plain chain.
 
+use workflow_core::observe::{Observation, Observer, TracingObserver};
 use workflow_core::prelude::*;
-use workflow_core::{Observation, Observer, TracingObserver};
 
 use super::chain::{self, Begin, Clock, Done, FromTick, FromTock, Tick, Tock};
 use super::{By, Extent, Work, engine};

@@ -17,8 +17,9 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as 
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::layer::SubscriberExt as _;
+use workflow_core::RetryPolicy;
+use workflow_core::observe::TracingObserver;
 use workflow_core::prelude::*;
-use workflow_core::{RetryPolicy, TracingObserver};
 
 use collector::Collector;
 use post::Post;

@@ -3,7 +3,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where the program talks")]
 
 use futures::StreamExt;
-use workflow_core::{DisplayItem, DisplayStream, RunReport};
+use workflow_core::report::RunReport;
+use workflow_core::{DisplayItem, DisplayStream};
 
 use crate::ResearchError;
 use crate::corpus::Skipped;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use workflow_core::RunOptions;
 use workflow_core::prelude::*;
-use workflow_core::{RunOptions, RunReport};
+use workflow_core::report::RunReport;
 
 use crate::corpus::{Corpus, passages};
 use crate::flow::{Outcome, Question, Research, Settings};

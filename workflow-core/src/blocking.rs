@@ -38,7 +38,8 @@ pub enum BlockingError {
 /// the work is part of its result: `blocking(…).await??`.
 ///
 /// ```
-/// use workflow_core::{Cancelled, blocking, prelude::*};
+/// use workflow_core::{blocking, prelude::*};
+/// use workflow_core::errors::Cancelled;
 ///
 /// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// #[event(start)]

@@ -29,7 +29,8 @@ use crate::id::ExecutionId;
 /// for a dropped execution the run stores its number.
 ///
 /// ```
-/// use workflow_core::{Cancellation, Cancelled};
+/// use workflow_core::Cancellation;
+/// use workflow_core::errors::Cancelled;
 ///
 /// fn sum(numbers: &[u64], cancellation: &Cancellation) -> Result<u64, Cancelled> {
 ///     let mut sum = 0;

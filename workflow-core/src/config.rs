@@ -80,7 +80,7 @@ pub(crate) type AnyConfig = Arc<dyn Any + Send + Sync>;
 /// The configuration type that a step takes, as a constant of the table.
 ///
 /// ```
-/// use workflow_core::ConfigType;
+/// use workflow_core::signature::ConfigType;
 ///
 /// #[derive(serde::Deserialize)]
 /// struct ResearchConfig {
@@ -101,7 +101,7 @@ impl ConfigType {
     /// The configuration type `C`.
     ///
     /// ```
-    /// use workflow_core::ConfigType;
+    /// use workflow_core::signature::ConfigType;
     /// assert_eq!(ConfigType::of::<u8>().type_name(), "u8");
     /// ```
     pub const fn of<C: DeserializeOwned + Send + Sync + 'static>() -> Self {
@@ -116,7 +116,7 @@ impl ConfigType {
     ///
     /// ```
     /// use std::any::TypeId;
-    /// use workflow_core::ConfigType;
+    /// use workflow_core::signature::ConfigType;
     /// assert_eq!(ConfigType::of::<u8>().type_id(), TypeId::of::<u8>());
     /// ```
     pub const fn type_id(&self) -> TypeId {
@@ -126,7 +126,7 @@ impl ConfigType {
     /// The full path of the Rust type, for messages.
     ///
     /// ```
-    /// use workflow_core::ConfigType;
+    /// use workflow_core::signature::ConfigType;
     /// assert_eq!(ConfigType::of::<bool>().type_name(), "bool");
     /// ```
     pub fn type_name(&self) -> &'static str {

@@ -24,7 +24,8 @@ pub(crate) use handle::PRIVATE_THREAD;
 /// The owner of state: one run, or a thread with all its runs.
 ///
 /// ```
-/// use workflow_core::{ContextScope, RunId};
+/// use workflow_core::RunId;
+/// use workflow_core::store::ContextScope;
 /// assert_eq!(ContextScope::Run(RunId::new("order-17")).to_string(), "run order-17");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +50,8 @@ impl fmt::Display for ContextScope {
 /// `None` stands for no value, on both sides. An error changes nothing.
 ///
 /// ```
-/// use workflow_core::{ContextError, ContextStore, ContextScope, ContextValue};
+/// use workflow_core::errors::ContextError;
+/// use workflow_core::store::{ContextScope, ContextStore, ContextValue};
 ///
 /// async fn mark(store: &dyn ContextStore, scope: &ContextScope) -> Result<(), ContextError> {
 ///     let mut change = |_: Option<ContextValue>| Ok(Some(ContextValue::new(true)));
@@ -82,17 +84,18 @@ pub type ContextChange<'a> =
 /// **Values.** A store of bytes asks a value for its JSON and returns values made from JSON. A store in memory keeps
 /// the values themselves, serialises nothing, and returns `false` from [`serialises`](Self::serialises). Readers see no
 /// difference, as long as their types survive serialisation. The store puts at most four arrays or objects of its own
-/// around a value ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)).
+/// around a value ([`MAX_JSON_DEPTH`](crate::store::MAX_JSON_DEPTH)).
 ///
 /// The engine passes keys of at most 1 KiB. In a run's scope it stores one value of its own, under a key that begins
 /// with a NUL: the run's private thread, whose values are removed with the run.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use workflow_core::{ContextScope, ContextStore, ContextValue, MemoryContexts, ThreadId};
+/// use workflow_core::ThreadId;
+/// use workflow_core::store::{ContextScope, ContextStore, ContextValue, MemoryContexts};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::ContextError> {
+/// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
 /// let store: Arc<dyn ContextStore> = Arc::new(MemoryContexts::default());
 /// let scope = ContextScope::Thread(ThreadId::new("user-4"));
 ///

@@ -231,7 +231,7 @@ impl Engine {
     /// [`StartError::ShutDown`](crate::StartError::ShutDown), even if no task polls them.
     ///
     /// The call waits for the store for `at_most` too, by the engine's clock, and at least for a second. An unanswered
-    /// call of the store then ends with [`StoreError::ShutDown`](crate::StoreError::ShutDown): a run that waits for it
+    /// call of the store then ends with [`StoreError::ShutDown`](crate::store::StoreError::ShutDown): a run that waits for it
     /// ends here with [`RunError::Store`], and its journal stays as it is.
     ///
     /// [`shut_down`](Self::shut_down) instead detaches the runs of a store, so that another engine can resume them.

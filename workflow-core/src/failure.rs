@@ -16,7 +16,7 @@ use crate::spec::InputSpec;
 ///
 /// The library emits it. Take it like any other event: `&StepFailed`, `Option<&StepFailed>`, `List<StepFailed>`, or as
 /// a member of an [`EventSet`](crate::EventSet). A caught failure does not fail the run: it enters the log in the scope
-/// of the failed execution, and the run's quality is [`Degraded`](crate::Quality::Degraded) from there on. In a branch
+/// of the failed execution, and the run's quality is [`Degraded`](crate::report::Quality::Degraded) from there on. In a branch
 /// of a fan-out it stays in that branch, which then has not failed.
 ///
 /// # Caught steps
@@ -28,7 +28,8 @@ use crate::spec::InputSpec;
 /// A step cannot return it: that does not compile. Return an error, and the library emits the event.
 ///
 /// ```
-/// use workflow_core::{Quality, StepFailed, prelude::*};
+/// use workflow_core::{StepFailed, prelude::*};
+/// use workflow_core::report::Quality;
 ///
 /// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// #[event(start)]

@@ -38,7 +38,8 @@ pub struct ThreadId(Arc<str>);
 /// The id of one engine among those that share a store. It lasts from `build` to drop, so a restart has another one.
 ///
 /// ```
-/// use workflow_core::{Engine, EngineId};
+/// use workflow_core::Engine;
+/// use workflow_core::store::EngineId;
 /// let engine = Engine::builder().build()?;
 /// assert_ne!(engine.id(), &EngineId::generate());
 /// # Ok::<(), workflow_core::BuildError>(())
@@ -116,7 +117,7 @@ pub struct ScopeId(pub u32);
 /// One timer of a run, numbered in order of setting. The expiry of a request is a timer too.
 ///
 /// ```
-/// use workflow_core::TimerId;
+/// use workflow_core::report::TimerId;
 /// assert_eq!(TimerId(1).to_string(), "t1");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -56,7 +56,8 @@ pub(crate) use services::{RunServices, StartedChildren};
 /// step waits for it.
 ///
 /// ```
-/// use workflow_core::{prelude::*, InputSpec, Slot, StepInput};
+/// use workflow_core::{prelude::*, StepInput};
+/// use workflow_core::signature::{InputSpec, Slot};
 ///
 /// /// A log line prefix that names the run and the step.
 /// struct Prefix(String);

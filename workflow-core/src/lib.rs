@@ -86,7 +86,7 @@ mod context;
 // What runs are made of, and what can be asked about them, as data.
 mod event;
 mod retry;
-mod report;
+pub mod report;
 mod display;
 
 // What a step declares, and the table that follows from it.
@@ -94,8 +94,8 @@ mod spec;
 mod output;
 mod input;
 mod failure;
-mod table;
-mod draw;
+pub mod table;
+pub mod draw;
 mod workflow;
 #[doc(hidden)]
 pub mod kind;
@@ -104,77 +104,61 @@ pub mod warn;
 
 // The rules of a run, without time, locks and input or output.
 pub mod scheduler;
-mod explain;
+pub mod explain;
 
 // Runs, and the engine that hosts them.
-mod store;
+pub mod store;
 mod outcome;
-mod observe;
-mod middleware;
+pub mod observe;
+pub mod middleware;
 mod patience;
 mod lease;
 mod run;
 mod engine;
 
-pub use blocking::{BlockingError, blocking};
-pub use cancel::{Cancellation, CancellationSource, Cancelled};
+pub use blocking::blocking;
+pub use cancel::{Cancellation, CancellationSource};
 pub use clock::{Clock, SystemClock};
-pub use config::{Config, ConfigError, ConfigLayers, ConfigOrigin, ConfigType};
-pub use context::{
-    ContextChange, ContextData, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts,
-    RunContext, ThreadContext,
-};
+pub use config::{Config, ConfigLayers, ConfigOrigin};
+pub use context::{RunContext, ThreadContext};
 pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, TextPiece, Thought};
-pub use draw::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
 pub use engine::{Engine, EngineBuilder, Resumed, Running, Starting, WhenFull, WorkflowExt};
-pub use error::{
-    BranchFailure, ErrorClass, EventTooLarge, SharedError, StepError, TimedOut, UnfitEvent, UnfitValue,
-};
+pub use error::{ErrorClass, StepError};
 pub use event::{
-    AnyEvent, ControlEvent, DisplayEvent, Event, EventType, Expiring, ExternalEvent, FromEvent, Request,
-    Roles, SetMember, StartEvent, StopEvent, Upgrade,
-};
-pub use explain::{
-    Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, MissingProducer,
-    PreconditionRefusals, Reason, Rejected, StallReport, StepExplanation, Unconsumed, WhyNot, WhyNotProduced,
-    WhyRan,
+    AnyEvent, ControlEvent, DisplayEvent, Event, Expiring, ExternalEvent, Request, StartEvent, StopEvent,
 };
 pub use failure::StepFailed;
-pub use id::{ChildRun, EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq, ThreadId, TimerId};
-pub use input::{
-    Branch, EmitError, Emitter, EventInput, EventSet, Expired, FixedList, Gather, List, ListIter, Pattern,
-    Reply, RunInfo, Slot, Slots, StepCall, StepInput,
-};
-pub use json::MAX_JSON_DEPTH;
-pub use middleware::{Middleware, Next};
-pub use observe::{Observation, Observed, Observer, TracingObserver};
-pub use outcome::{
-    BuildError, BuildProblem, Incompatibility, RecordedRunError, ResumeError, RunError, SendError, StartError,
-};
-pub use output::{Emitted, FanOut, FanOutPolicy, StepOutput, Timer, TimerError};
-pub use report::{
-    BoundInput, BranchReport, ChildReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, OpenRequest,
-    PendingTimer, Quality, RequestId, RunReport, StepReport, Timeline, Violation, WaitingExecution, WaitsFor,
-};
-pub use retry::{FailedAttempt, NotRetried, Retries, RetryPolicy};
+pub use id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
+pub use input::{Branch, Emitter, EventSet, Expired, FixedList, Gather, List, Reply, RunInfo, StepInput};
+pub use outcome::{BuildError, ResumeError, RunError, SendError, StartError};
+pub use output::{FanOut, FanOutPolicy, StepOutput, Timer};
+pub use retry::{Retries, RetryPolicy};
 pub use run::{CancelGuard, Children, RecordedRun, RunHandle, RunOptions};
-pub use spec::{
-    InputKind, InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableError, TableProblem,
-    TableSpec,
-};
-pub use store::{
-    EventStore, JOURNAL_FORMAT, Leases, MemoryStore, OpenedFanOut, Position, Record, RecordedEvent,
-    Retention, RunQuery, RunSummary, StoreError, StoreFuture, StoredRun, WaitingFor, Write,
-};
-pub use table::{
-    DependencyTable, EventDef, EventIndex, EventRow, EventShape, FanOutIndex, Forecast, InputDef, InputRow,
-    InputShape, OutputDef, OutputRow, OutputShape, PreconditionDef, PreconditionShape, RecordedTable,
-    StepDef, StepIndex, StepRow, StepShape, TableBuilder, TableDifference, TableShape, TopicIndex,
-};
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
+
+/// Details of errors, for code that matches on them. The errors themselves are at the root.
+pub mod errors {
+    pub use crate::blocking::BlockingError;
+    pub use crate::cancel::Cancelled;
+    pub use crate::config::ConfigError;
+    pub use crate::context::ContextError;
+    pub use crate::error::{BranchFailure, EventTooLarge, SharedError, TimedOut, UnfitEvent, UnfitValue};
+    pub use crate::input::EmitError;
+    pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};
+    pub use crate::output::TimerError;
+}
+
+/// Parameter kinds and return types of your own: what [`StepInput`] and [`StepOutput`] are written with.
+pub mod signature {
+    pub use crate::config::ConfigType;
+    pub use crate::event::{EventType, FromEvent, Roles, SetMember, Upgrade};
+    pub use crate::input::{EventInput, ListIter, Pattern, Slot, Slots, StepCall};
+    pub use crate::output::Emitted;
+    pub use crate::spec::{InputSpec, OutputSpec};
+}
 
 /// The names that nearly every file with a workflow needs.
 pub mod prelude {

@@ -31,7 +31,8 @@ use crate::workflow::StepFuture;
 /// use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// use workflow_core::prelude::*;
-/// use workflow_core::{Emitted, Middleware, Next, StepCall};
+/// use workflow_core::middleware::{Middleware, Next};
+/// use workflow_core::signature::{Emitted, StepCall};
 /// use futures::future::BoxFuture;
 /// # #[derive(Debug, Serialize, Deserialize, Event)]
 /// # #[event(start)]

@@ -187,7 +187,8 @@ pub enum Observed {
 ///
 /// ```
 /// use std::sync::mpsc;
-/// use workflow_core::{Engine, Observation, Observer};
+/// use workflow_core::Engine;
+/// use workflow_core::observe::{Observation, Observer};
 ///
 /// struct Names(mpsc::Sender<String>);
 ///

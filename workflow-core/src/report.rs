@@ -9,14 +9,16 @@ use serde::Serialize;
 
 use crate::error::ErrorClass;
 use crate::event::{AnyEvent, Gathered};
-use crate::id::{ChildRun, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq, ThreadId, TimerId};
-use crate::retry::{FailedAttempt, NextAttempt, NotRetried, tried};
+use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
+use crate::retry::{NextAttempt, tried};
 
 mod request;
 mod timeline;
 mod timers;
 mod waiting;
 
+pub use crate::id::{ChildRun, ParentRun, TimerId};
+pub use crate::retry::{FailedAttempt, NotRetried};
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;

@@ -172,7 +172,8 @@ impl RetryPolicy {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use workflow_core::{ErrorClass, NotRetried, RetryPolicy};
+    /// use workflow_core::{ErrorClass, RetryPolicy};
+    /// use workflow_core::report::NotRetried;
     ///
     /// let budget = Duration::from_mins(1);
     /// let policy = RetryPolicy::standard().budget(budget);

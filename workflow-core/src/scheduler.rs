@@ -345,7 +345,8 @@ pub(crate) type EvaluationKey = (StepIndex, ScopeId, Seq);
 ///
 /// ```
 /// use workflow_core::scheduler::{Action, Fact, Scheduler};
-/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+/// use workflow_core::signature::Roles;
+/// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
 ///
 /// let table = DependencyTable::builder("greeter")
 ///     .event(EventDef::new("Greet", Roles::NONE.start()))
@@ -359,7 +360,7 @@ pub(crate) type EvaluationKey = (StepIndex, ScopeId, Seq);
 /// assert!(matches!(scheduler.next_action(), Some(Action::Append { .. })));
 /// assert!(matches!(scheduler.next_action(), Some(Action::StartExecution { .. })));
 /// assert_eq!(scheduler.next_action(), None);
-/// # Ok::<(), workflow_core::TableError>(())
+/// # Ok::<(), workflow_core::table::TableError>(())
 /// ```
 #[derive(Debug)]
 pub struct Scheduler {

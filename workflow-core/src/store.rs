@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EngineId, RunId};
+use crate::id::RunId;
 
 mod error;
 mod leases;
@@ -21,6 +21,11 @@ mod retention;
 mod summary;
 mod waiting;
 
+pub use crate::context::{
+    ContextChange, ContextData, ContextScope, ContextStore, ContextValue, MemoryContexts,
+};
+pub use crate::id::EngineId;
+pub use crate::json::MAX_JSON_DEPTH;
 pub use error::StoreError;
 pub use leases::Leases;
 pub use memory::MemoryStore;
@@ -94,16 +99,16 @@ pub struct Write {
 ///
 /// **Values.** A store of bytes serialises the records, for example with `serde_json::to_vec`, and reads them back with
 /// `serde_json::from_slice`. Events in records are JSON, and no other format reads them. The store puts at most four
-/// arrays or objects of its own around a record ([`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)). A store in memory keeps
+/// arrays or objects of its own around a record ([`MAX_JSON_DEPTH`](crate::store::MAX_JSON_DEPTH)). A store in memory keeps
 /// the records themselves, serialises nothing, and returns `false` from [`serialises`](Self::serialises).
 ///
 /// `event_store_conformance!` in `workflow-testkit` has a test for each of these sentences that can be tested.
 ///
 /// ```
-/// use workflow_core::{EventStore, MemoryStore, Position, RunQuery};
+/// use workflow_core::store::{EventStore, MemoryStore, Position, RunQuery};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::StoreError> {
+/// # async fn main() -> Result<(), workflow_core::store::StoreError> {
 /// let store: Box<dyn EventStore> = Box::new(MemoryStore::default());
 /// assert!(store.read(&"order-17".into(), Position(0), 100).await?.is_empty());
 /// assert!(store.runs(&RunQuery::new()).await?.is_empty());
@@ -190,8 +195,8 @@ pub trait EventStore: Send + Sync + 'static {
     /// Whether the store serialises events as JSON. Default: `true`. An engine asks once, when it is built.
     ///
     /// Over such a store an engine serialises each event before it enters a run, and refuses an event that could not be
-    /// read back ([`UnfitEvent`](crate::UnfitEvent)). The record carries that JSON, so no event is serialised twice. A
-    /// store of the values themselves, as [`MemoryStore`](crate::MemoryStore), returns `false`: then no event is ever
+    /// read back ([`UnfitEvent`](crate::errors::UnfitEvent)). The record carries that JSON, so no event is serialised twice. A
+    /// store of the values themselves, as [`MemoryStore`](crate::store::MemoryStore), returns `false`: then no event is ever
     /// serialised. A store around another one returns the inner store's answer.
     fn serialises(&self) -> bool {
         true
@@ -231,7 +236,7 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 /// The result of a store's call: a ready answer without an allocation, or a future.
 ///
 /// ```
-/// use workflow_core::StoreFuture;
+/// use workflow_core::store::StoreFuture;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {

@@ -24,8 +24,6 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::ConfigType;
 use crate::event::{Decode, Reader, Roles, Upgrade};
-use crate::spec::{InputKind, TableError};
-use crate::spec::{StepPolicy, TableSpec};
 
 mod builder;
 mod compile;
@@ -39,6 +37,9 @@ mod reach;
 mod rows;
 mod shape;
 
+pub use crate::spec::{
+    InputKind, PreconditionSpec, StepPolicy, StepSpec, TableError, TableProblem, TableSpec,
+};
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};
 pub use difference::TableDifference;
 pub use forecast::Forecast;
@@ -89,7 +90,8 @@ index! {
 /// A table never changes. An engine shares one table among all runs of a workflow.
 ///
 /// ```
-/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+/// use workflow_core::signature::Roles;
+/// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
 ///
 /// let table = DependencyTable::builder("greeter")
 ///     .event(EventDef::new("Greet", Roles::NONE.start()))
@@ -97,7 +99,7 @@ index! {
 ///     .step(StepDef::new("greet").input(InputDef::one("Greet")).output(OutputDef::event("Greeting")))
 ///     .build()?;
 /// assert_eq!(table.steps().len(), 1);
-/// # Ok::<(), workflow_core::TableError>(())
+/// # Ok::<(), workflow_core::table::TableError>(())
 /// ```
 #[derive(Debug)]
 pub struct DependencyTable {

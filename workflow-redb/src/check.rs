@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 use serde_json::{Value, from_slice};
-use workflow_core::{Position, Record, RunId, RunStatus, RunSummary};
+use workflow_core::store::{Position, Record, RunSummary};
+use workflow_core::{RunId, RunStatus};
 
 use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
 use crate::recent::{self, Finding};
@@ -49,7 +50,7 @@ impl Report {
 /// A problem of a file.
 ///
 /// ```
-/// use workflow_core::Position;
+/// use workflow_core::store::Position;
 /// use workflow_redb::Problem;
 ///
 /// let gap = Problem::Gap { run: "order-17".into(), expected: Position(3), found: Position(5) };

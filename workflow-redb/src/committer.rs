@@ -219,8 +219,9 @@ mod tests {
     use futures::executor::block_on;
     use redb::ReadableTableMetadata as _;
     use redb::backends::InMemoryBackend;
-    use workflow_core::{
-        EventStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, Write,
+    use workflow_core::RunStatus;
+    use workflow_core::store::{
+        EventStore, Position, Record, RunQuery, RunSummary, StoreError, StoreFuture, Write,
     };
 
     use super::*;
@@ -356,12 +357,12 @@ mod tests {
     fn a_call_that_is_too_large_fails_alone() {
         let builder = RedbStore::builder().max_job(1_000);
         let store = builder.start("runs".into(), None, in_memory().unwrap(), None).unwrap();
-        let scope = workflow_core::ContextScope::Run("a".into());
+        let scope = workflow_core::store::ContextScope::Run("a".into());
         let set = |length: usize| {
             let (store, scope) = (store.clone(), scope.clone());
-            let value = workflow_core::ContextValue::new("v".repeat(length));
+            let value = workflow_core::store::ContextValue::new("v".repeat(length));
             async move {
-                workflow_core::ContextStore::set(&store, &scope, "k", Some(value))
+                workflow_core::store::ContextStore::set(&store, &scope, "k", Some(value))
                     .await
                     .map_err(|error| std::error::Error::source(&error).unwrap().to_string())
                     .map(|_| ())

@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use redb::TableHandle as _;
 use serde::ser::Error as _;
 use serde_json::Value;
-use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextChange, ContextScope, ContextStore, ContextValue};
 
 use crate::error::{BadValue, WorkError};
 use crate::format::{CONTEXTS, beginning_with, context_key, context_prefix, parse_context_key};

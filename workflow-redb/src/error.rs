@@ -7,7 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use workflow_core::{ContextError, Position, RunId, StoreError};
+use workflow_core::RunId;
+use workflow_core::errors::ContextError;
+use workflow_core::store::{Position, StoreError};
 
 /// A file that could not be opened as a store. Nothing of it was changed.
 ///
@@ -178,9 +180,9 @@ impl OpenError {
 
 /// An error of work on an open store.
 ///
-/// It is the source of [`StoreError::Unavailable`](workflow_core::StoreError::Unavailable) and
-/// [`ContextError::Unavailable`](workflow_core::ContextError::Unavailable), and of
-/// [`StoreError::Corrupt`](workflow_core::StoreError::Corrupt) for a journal in a damaged file.
+/// It is the source of [`StoreError::Unavailable`](workflow_core::store::StoreError::Unavailable) and
+/// [`ContextError::Unavailable`](workflow_core::errors::ContextError::Unavailable), and of
+/// [`StoreError::Corrupt`](workflow_core::store::StoreError::Corrupt) for a journal in a damaged file.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
@@ -221,7 +223,7 @@ pub enum WorkError {
     /// A call has more bytes than the store accepts at once: 1 GiB, keys included.
     ///
     /// Nothing was written, and no other call fails. It is the source of
-    /// [`StoreError::Unserialisable`](workflow_core::StoreError::Unserialisable) for a write.
+    /// [`StoreError::Unserialisable`](workflow_core::store::StoreError::Unserialisable) for a write.
     #[error("{bytes} bytes at once are more than the {limit} that `{}` takes", path.display())]
     TooLarge {
         /// The file.

@@ -9,7 +9,7 @@
 //! | `workflow.meta` | a name | see below |
 //! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`] |
 //! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a write *size*, *record* |
-//! | `workflow.runs` | *run* | *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::RunSummary) |
+//! | `workflow.runs` | *run* | *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::store::RunSummary) |
 //! | `workflow.open` | *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
 //!
@@ -66,7 +66,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use redb::TableDefinition;
-use workflow_core::{ContextScope, Position, Record};
+use workflow_core::store::{ContextScope, Position, Record};
 
 /// The version of the format that this crate writes, and the greatest that it reads.
 pub const VERSION: u32 = 1;

@@ -5,7 +5,8 @@ use std::time::SystemTime;
 
 use redb::ReadableTable;
 use serde_json::from_slice;
-use workflow_core::{Position, Record, RunId, RunQuery, RunSummary, StoreError, StoredRun, Write};
+use workflow_core::RunId;
+use workflow_core::store::{Position, Record, RunQuery, RunSummary, StoreError, StoredRun, Write};
 
 use crate::error::Malformed;
 use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
@@ -122,7 +123,7 @@ pub(crate) fn remove_seen(
     let is_as_seen = found.is_some_and(|(found, at)| found == *seen && at == written);
     if is_as_seen {
         remove(tables, &seen.id)?;
-        let keys = beginning_with(context_prefix(&workflow_core::ContextScope::Run(seen.id.clone())));
+        let keys = beginning_with(context_prefix(&workflow_core::store::ContextScope::Run(seen.id.clone())));
         tables.contexts()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
     }
     Ok(is_as_seen)

@@ -73,7 +73,7 @@
 //! records; the project's guide on durability has the ratios.
 //!
 //! # Maintenance
-//! [`retain`](workflow_core::EventStore::retain) removes ended runs, [`RedbStore::compact`] shrinks the file,
+//! [`retain`](workflow_core::store::EventStore::retain) removes ended runs, [`RedbStore::compact`] shrinks the file,
 //! [`RedbStore::snapshot`] copies a store in use, and [`StoreFile::check`] verifies a file. The command `workflow-redb`
 //! shows the contents of a file, without the program that wrote it, and never changes the file:
 //!
@@ -126,4 +126,4 @@ pub use check::{Problem, Report};
 pub use error::{OpenError, WorkError};
 pub use store::RedbStore;
 pub use store_file::StoreFile;
-pub use workflow_core::Retention;
+pub use workflow_core::store::Retention;

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use redb::{ReadableTable, ReadableTableMetadata as _, TableHandle as _};
-use workflow_core::{Position, RunId};
+use workflow_core::RunId;
+use workflow_core::store::Position;
 
 use crate::format::{RECENT, RecentWrite, RunEntry, move_record_key, record_key, record_keys};
 use crate::tables::{Bytes, ReadError, Tables, View, Writing, bytes_at};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use workflow_core::{Retention, StoreError, StoredRun};
+use workflow_core::store::{Retention, StoreError, StoredRun};
 
 use crate::journal;
 use crate::shared::Shared;

@@ -7,9 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use workflow_core::{
-    EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture,
-    StoredRun, Write,
+use workflow_core::RunId;
+use workflow_core::store::{
+    EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
+    Write,
 };
 
 use crate::builder::RedbStoreBuilder;
@@ -31,7 +32,7 @@ use crate::tables::{ReadError, Tables};
 /// the last handle, with a task that it wakes; then the drop does not wait, and the next opening in this process does.
 ///
 /// ```
-/// use workflow_core::{EventStore, RunQuery};
+/// use workflow_core::store::{EventStore, RunQuery};
 /// use workflow_redb::RedbStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

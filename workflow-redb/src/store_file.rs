@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use workflow_core::{Position, Record, RunId, RunQuery, StoreError, StoredRun};
+use workflow_core::RunId;
+use workflow_core::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Problem, Report};
@@ -21,7 +22,7 @@ use crate::tables::{ReadError, View};
 /// unclosed is repaired in memory: it is read as a whole when it is opened, and stays unchanged.
 ///
 /// ```
-/// use workflow_core::RunQuery;
+/// use workflow_core::store::RunQuery;
 /// use workflow_redb::{RedbStore, StoreFile};
 ///
 /// # let folder = tempfile::tempdir().unwrap();
@@ -48,7 +49,7 @@ impl StoreFile {
         Ok(Self { path, database })
     }
 
-    /// Lists runs, as [`EventStore::runs`](workflow_core::EventStore::runs).
+    /// Lists runs, as [`EventStore::runs`](workflow_core::store::EventStore::runs).
     ///
     /// # Errors
     /// `Corrupt`, `Unavailable`.
@@ -64,7 +65,7 @@ impl StoreFile {
         self.read_with(|view| journal::run(view, run))
     }
 
-    /// Reads records, as [`EventStore::read`](workflow_core::EventStore::read).
+    /// Reads records, as [`EventStore::read`](workflow_core::store::EventStore::read).
     ///
     /// # Errors
     /// `Corrupt`, `Unavailable`.

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use workflow_core::{Emitted, Middleware, Next, RunId, StepCall, StepError};
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{RunId, StepError};
 
 use crate::stand_in::{Answer, StandIn};
 

@@ -1,15 +1,15 @@
 //! Conformance suites for your own implementations of the core's traits:
 //! [`context_store_conformance!`](crate::context_store_conformance) for a
-//! [`ContextStore`](workflow_core::ContextStore), [`event_store_conformance!`](crate::event_store_conformance) for an
-//! [`EventStore`](workflow_core::EventStore), [`observer_conformance!`](crate::observer_conformance) for an
-//! [`Observer`](workflow_core::Observer), and [`clock_conformance!`](crate::clock_conformance) for a
+//! [`ContextStore`](workflow_core::store::ContextStore), [`event_store_conformance!`](crate::event_store_conformance) for an
+//! [`EventStore`](workflow_core::store::EventStore), [`observer_conformance!`](crate::observer_conformance) for an
+//! [`Observer`](workflow_core::observe::Observer), and [`clock_conformance!`](crate::clock_conformance) for a
 //! [`Clock`](workflow_core::Clock).
 //!
 //! Each macro expands to a module of tests, one for each testable sentence of the contract. That sentence is the test's
 //! name. A failure reports the demand of the contract and what the test found instead.
 //!
 //! ```
-//! # use workflow_core::MemoryContexts;
+//! # use workflow_core::store::MemoryContexts;
 //! mod contexts_in_memory {
 //!     use super::*;
 //!     workflow_testkit::context_store_conformance!(MemoryContexts::default);

@@ -17,7 +17,8 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
-use workflow_core::{EventStore, Workflow};
+use workflow_core::Workflow;
+use workflow_core::store::EventStore;
 
 use crate::explore::panic_message;
 use crate::transcript::shortened;
@@ -191,7 +192,7 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
     /// inside a tokio runtime; virtual time stands still meanwhile.
     ///
     /// ```
-    /// use workflow_core::MemoryStore;
+    /// use workflow_core::store::MemoryStore;
     /// # use workflow_core::prelude::*;
     /// # use workflow_testkit::{Scenario, crash_everywhere};
     /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]

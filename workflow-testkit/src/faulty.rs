@@ -15,20 +15,20 @@ use draw::Draw;
 /// The default maximum number of injected faults.
 const MOST: usize = 1_000;
 
-/// A call of an [`EventStore`](workflow_core::EventStore).
+/// A call of an [`EventStore`](workflow_core::store::EventStore).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreCall {
-    /// [`append`](workflow_core::EventStore::append).
+    /// [`append`](workflow_core::store::EventStore::append).
     Append,
-    /// [`read`](workflow_core::EventStore::read).
+    /// [`read`](workflow_core::store::EventStore::read).
     Read,
-    /// [`runs`](workflow_core::EventStore::runs).
+    /// [`runs`](workflow_core::store::EventStore::runs).
     Runs,
-    /// [`remove`](workflow_core::EventStore::remove).
+    /// [`remove`](workflow_core::store::EventStore::remove).
     Remove,
-    /// [`retain`](workflow_core::EventStore::retain).
+    /// [`retain`](workflow_core::store::EventStore::retain).
     Retain,
-    /// [`lease`](workflow_core::EventStore::lease).
+    /// [`lease`](workflow_core::store::EventStore::lease).
     Lease,
 }
 
@@ -36,7 +36,7 @@ pub enum StoreCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The store does nothing and reports [`Unavailable`](workflow_core::StoreError::Unavailable).
+    /// The store does nothing and reports [`Unavailable`](workflow_core::store::StoreError::Unavailable).
     Refused,
     /// The store performs the call, but reports `Unavailable`.
     AnswerLost,
@@ -44,9 +44,9 @@ pub enum Fault {
     /// tasks run first, and no time passes.
     Late(u32),
     /// The store does nothing and reports that another process wrote: a
-    /// [`Conflict`](workflow_core::StoreError::Conflict). Only for appends.
+    /// [`Conflict`](workflow_core::store::StoreError::Conflict). Only for appends.
     Conflict,
-    /// The store does nothing and reports an unreadable journal: [`Corrupt`](workflow_core::StoreError::Corrupt). For
+    /// The store does nothing and reports an unreadable journal: [`Corrupt`](workflow_core::store::StoreError::Corrupt). For
     /// appends and reads.
     Corrupt,
     /// The store keeps only this many records of the batch, fewer than it has, and confirms the whole. The summary is
@@ -89,7 +89,7 @@ impl fmt::Display for Injected {
     }
 }
 
-/// Wraps an [`EventStore`](workflow_core::EventStore) and injects faults into its calls.
+/// Wraps an [`EventStore`](workflow_core::store::EventStore) and injects faults into its calls.
 ///
 /// The test names the calls, or the store draws them from a seed. Clones are one store.
 ///
@@ -100,7 +100,8 @@ impl fmt::Display for Injected {
 /// use std::sync::Arc;
 ///
 /// use workflow_core::prelude::*;
-/// use workflow_core::{MemoryStore, RunOptions};
+/// use workflow_core::RunOptions;
+/// use workflow_core::store::MemoryStore;
 /// use workflow_testkit::{Fault, FaultyStore, StoreCall};
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// # #[event(start)]
@@ -165,7 +166,7 @@ impl<S> FaultyStore<S> {
     /// faults.
     ///
     /// ```
-    /// use workflow_core::MemoryStore;
+    /// use workflow_core::store::MemoryStore;
     /// use workflow_testkit::FaultyStore;
     ///
     /// let store = FaultyStore::seeded(MemoryStore::default(), 7).one_in(4).at_most(2);

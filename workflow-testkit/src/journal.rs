@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use workflow_core::{AnyEvent, Emitted, ExecutionId, Middleware, Next, RunId, StepCall, StepError};
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{AnyEvent, ExecutionId, RunId, StepError};
 
 use crate::recording::Recording;
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio::sync::mpsc;
-use workflow_core::{Emitted, StepCall, StepError, StepInput, StepOutput, StepSpec};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::table::StepSpec;
+use workflow_core::{StepError, StepInput, StepOutput};
 
 use crate::cast::Player;
 use crate::stand_in::{Answer, Misfit, fits_output, place};

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use workflow_core::{ChildRun, DisplayItem, Observation, Observed, Observer, RunId};
+use workflow_core::observe::{Observation, Observed, Observer};
+use workflow_core::report::ChildRun;
+use workflow_core::{DisplayItem, RunId};
 
 /// The observations. Clones share them.
 #[derive(Debug, Clone, Default)]

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use workflow_core::store::{ContextData, ContextValue};
+use workflow_core::table::StepSpec;
 use workflow_core::{
-    ConfigLayers, ContextData, ContextValue, Engine, EngineBuilder, ErrorClass, ExternalEvent, Request,
-    RetryPolicy, RunOptions, StartEvent, StepError, StepSpec, Workflow,
+    ConfigLayers, Engine, EngineBuilder, ErrorClass, ExternalEvent, Request, RetryPolicy, RunOptions,
+    StartEvent, StepError, Workflow,
 };
 
 use crate::cast::Cast;
@@ -161,7 +163,7 @@ impl<W: Workflow> ScenarioOf<W> {
     /// use std::sync::Arc;
     ///
     /// use workflow_core::prelude::*;
-    /// use workflow_core::{EventStore, MemoryStore, Position};
+    /// use workflow_core::store::{EventStore, MemoryStore, Position};
     /// use workflow_testkit::Scenario;
     /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
     /// # #[event(start)]
@@ -178,7 +180,7 @@ impl<W: Workflow> ScenarioOf<W> {
     /// #     }
     /// # }
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), workflow_core::StoreError> {
+    /// # async fn main() -> Result<(), workflow_core::store::StoreError> {
     /// let store = Arc::new(MemoryStore::default());
     /// let scenario = Scenario::new(Research).engine(|engine| engine.store(store.clone()));
     /// scenario.start(Question("why".into())).await.assert_output(&Answer("why".into()));

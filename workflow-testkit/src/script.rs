@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
 use tokio::time::Instant;
-use workflow_core::{
-    EventType, ExternalEvent, OpenRequest, Request, RunHandle, RunStatus, SendError, Seq, Workflow,
-};
+use workflow_core::report::OpenRequest;
+use workflow_core::signature::EventType;
+use workflow_core::{ExternalEvent, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
 
 use crate::VirtualClock;
 use crate::patience::{JUMPS, Patience};

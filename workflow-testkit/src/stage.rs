@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use workflow_core::{Explanation, OpenRequest, RunHandle, RunReport, RunStatus, SendError, Workflow};
+use workflow_core::explain::Explanation;
+use workflow_core::report::{OpenRequest, RunReport};
+use workflow_core::{RunHandle, RunStatus, SendError, Workflow};
 
 use crate::patience::Patience;
 use crate::recording::Recording;

@@ -4,7 +4,8 @@ use std::future::Future;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use workflow_core::{Emitted, Slot, StepCall, StepError, StepInput, StepOutput};
+use workflow_core::signature::{Emitted, Slot, StepCall};
+use workflow_core::{StepError, StepInput, StepOutput};
 
 mod shape;
 mod signature;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use workflow_core::store::{ContextScope, ContextStore as _, ContextValue, MemoryContexts};
 use workflow_core::{
-    ContextScope, ContextStore as _, ContextValue, Engine, EngineBuilder, MemoryContexts, RunHandle, RunId,
-    RunOptions, StartError, StartEvent, ThreadId, Workflow,
+    Engine, EngineBuilder, RunHandle, RunId, RunOptions, StartError, StartEvent, ThreadId, Workflow,
 };
 
 use crate::cast::Cast;

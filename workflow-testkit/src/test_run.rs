@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
+use workflow_core::explain::{Explanation, StallReport};
+use workflow_core::report::{ChildRun, ExecutionTrace, RunReport};
 use workflow_core::{
-    AnyEvent, ChildRun, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, ExecutionTrace, Explanation,
-    RunError, RunHandle, RunId, RunReport, RunStatus, StallReport, Workflow,
+    AnyEvent, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, RunError, RunHandle, RunId, RunStatus,
+    Workflow,
 };
 
 use crate::journal::{Called, Journal};

@@ -4,9 +4,11 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 
-use workflow_core::{
-    Arrival, Explanation, InputKind, Observed, OpenRequest, Quality, RunError, RunReport, RunStatus, Seq,
-};
+use workflow_core::explain::{Arrival, Explanation};
+use workflow_core::observe::Observed;
+use workflow_core::report::{OpenRequest, Quality, RunReport};
+use workflow_core::table::InputKind;
+use workflow_core::{RunError, RunStatus, Seq};
 
 mod event;
 mod execution;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use workflow_benches::in_turns;
-use workflow_core::{EventStore, Position, RunId};
+use workflow_core::RunId;
+use workflow_core::store::{EventStore, Position};
 use workflow_redb::RedbStore;
 
 use crate::scale::Scale;

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use workflow_benches::in_turns;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EventStore, MemoryStore, Position, Record, RunOptions, RunStatus, RunSummary, Workflow, Write,
-};
+use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunSummary, Write};
+use workflow_core::{RunOptions, RunStatus, Workflow};
 use workflow_redb::RedbStore;
 
 use crate::scale::Scale;

@@ -56,7 +56,7 @@ impl fmt::Display for ConfigOrigin {
 /// A configuration that cannot be resolved.
 ///
 /// ```
-/// use workflow_core::ConfigError;
+/// use workflow_core::errors::ConfigError;
 ///
 /// fn is_the_operators_to_fix(error: &ConfigError) -> bool {
 ///     matches!(error, ConfigError::Unreadable { .. } | ConfigError::NotJson { .. })

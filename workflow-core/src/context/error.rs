@@ -8,7 +8,7 @@ use crate::error::{UnfitValue, at};
 /// An error of a context call.
 ///
 /// ```
-/// use workflow_core::ContextError;
+/// use workflow_core::errors::ContextError;
 ///
 /// fn is_worth_repeating(error: &ContextError) -> bool {
 ///     matches!(error, ContextError::Unavailable { .. })
@@ -87,7 +87,7 @@ impl ContextError {
     ///
     /// ```
     /// use std::error::Error;
-    /// use workflow_core::ContextError;
+    /// use workflow_core::errors::ContextError;
     ///
     /// let error = ContextError::unavailable(std::fmt::Error);
     /// assert!(error.source().is_some());

@@ -31,7 +31,7 @@ macro_rules! context_handle {
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
-            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
             #[doc = concat!("use workflow_core::", stringify!($name), ";")]
             ///
             #[doc = concat!("let context = ", stringify!($name), "::in_memory();")]
@@ -47,7 +47,7 @@ macro_rules! context_handle {
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
-            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
             #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
             /// context.set("rounds", 2_u32).await?;
             /// assert_eq!(context.get::<u64>("rounds").await?, Some(2));
@@ -66,7 +66,7 @@ macro_rules! context_handle {
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
-            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
             #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
             /// context.set("locale", "de".to_owned()).await?;
             /// assert!(context.set(&"k".repeat(2000), true).await.is_err());
@@ -85,7 +85,7 @@ macro_rules! context_handle {
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
-            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
             #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
             /// context.set("paused", true).await?;
             /// assert!(context.remove("paused").await?);
@@ -106,7 +106,7 @@ macro_rules! context_handle {
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
-            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
             #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
             /// let best = |score: u32| move |best: Option<u32>| best.unwrap_or(0).max(score);
             /// assert_eq!(context.update("best", best(7)).await?, 7);
@@ -130,7 +130,7 @@ macro_rules! context_handle {
             ///
             /// ```
             /// # #[tokio::main(flavor = "current_thread")]
-            /// # async fn main() -> Result<(), workflow_core::ContextError> {
+            /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
             #[doc = concat!("# let context = workflow_core::", stringify!($name), "::in_memory();")]
             /// assert_eq!(context.increment("rounds", 1).await?, 1);
             /// assert_eq!(context.increment("rounds", 2).await?, 3);
@@ -198,7 +198,8 @@ context_handle! {
     /// stay if the attempt fails. A write triggers no step.
     ///
     /// ```
-    /// use workflow_core::{ContextError, RunContext};
+    /// use workflow_core::RunContext;
+    /// use workflow_core::errors::ContextError;
     ///
     /// async fn may_search_again(context: &RunContext) -> Result<bool, ContextError> {
     ///     Ok(context.increment("searches", 1).await? <= 3)
@@ -214,7 +215,8 @@ context_handle! {
     /// atomic and takes effect at once. Writes of an attempt stay if the attempt fails. A write triggers no step.
     ///
     /// ```
-    /// use workflow_core::{ContextError, ThreadContext};
+    /// use workflow_core::ThreadContext;
+    /// use workflow_core::errors::ContextError;
     ///
     /// async fn is_first_contact(thread: &ThreadContext) -> Result<bool, ContextError> {
     ///     Ok(thread.increment("contacts", 1).await? == 1)

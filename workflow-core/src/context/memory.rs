@@ -16,10 +16,11 @@ use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValu
 /// A call takes O(log keys of the scope) time, and a list also O(page). A list of scopes reads all scopes.
 ///
 /// ```
-/// use workflow_core::{ContextScope, ContextStore, MemoryContexts, RunId};
+/// use workflow_core::RunId;
+/// use workflow_core::store::{ContextScope, ContextStore, MemoryContexts};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::ContextError> {
+/// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
 /// let contexts = MemoryContexts::default();
 /// let scope = ContextScope::Run(RunId::new("order-17"));
 /// assert!(contexts.get(&scope, "attempts").await?.is_none());

@@ -16,7 +16,7 @@ use crate::json::{self, Misfit, ToJson};
 /// #[derive(Clone, serde::Serialize, serde::Deserialize)]
 /// struct Budget { cents: u64 }
 ///
-/// fn can_be_kept<T: workflow_core::ContextData>() {}
+/// fn can_be_kept<T: workflow_core::store::ContextData>() {}
 /// can_be_kept::<Budget>();
 /// ```
 #[diagnostic::on_unimplemented(
@@ -28,12 +28,12 @@ pub trait ContextData: Serialize + DeserializeOwned + Clone + Send + Sync + 'sta
 
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ContextData for T {}
 
-/// A shared value of any type, as a [`ContextStore`](crate::ContextStore) stores it.
+/// A shared value of any type, as a [`ContextStore`](crate::store::ContextStore) stores it.
 ///
 /// It holds the Rust value itself. Cloning copies a pointer. Only [`to_json`](Self::to_json) serialises.
 ///
 /// ```
-/// use workflow_core::ContextValue;
+/// use workflow_core::store::ContextValue;
 ///
 /// let written = ContextValue::new(7_u32);
 /// assert_eq!(written.get::<u32>().unwrap(), 7);
@@ -52,7 +52,7 @@ impl ContextValue {
     /// Wraps a value. One allocation.
     ///
     /// ```
-    /// let value = workflow_core::ContextValue::new(vec!["a".to_owned()]);
+    /// let value = workflow_core::store::ContextValue::new(vec!["a".to_owned()]);
     /// assert_eq!(value.get::<Vec<String>>().unwrap(), ["a"]);
     /// ```
     pub fn new<T: Serialize + Send + Sync + 'static>(value: T) -> Self {
@@ -68,7 +68,7 @@ impl ContextValue {
     /// A value that a store has read as JSON.
     ///
     /// ```
-    /// let value = workflow_core::ContextValue::from_json(serde_json::json!([1, 2]));
+    /// let value = workflow_core::store::ContextValue::from_json(serde_json::json!([1, 2]));
     /// assert_eq!(value.get::<Vec<u8>>().unwrap(), [1, 2]);
     /// ```
     pub fn from_json(json: Value) -> Self {
@@ -78,7 +78,7 @@ impl ContextValue {
     /// The value as JSON.
     ///
     /// ```
-    /// let value = workflow_core::ContextValue::new(Some(1));
+    /// let value = workflow_core::store::ContextValue::new(Some(1));
     /// assert_eq!(value.to_json().unwrap(), serde_json::json!(1));
     /// ```
     ///
@@ -95,7 +95,7 @@ impl ContextValue {
     /// from a disk read alike.
     ///
     /// ```
-    /// let value = workflow_core::ContextValue::new(300_u32);
+    /// let value = workflow_core::store::ContextValue::new(300_u32);
     /// assert_eq!(value.get::<u64>().unwrap(), 300);
     /// assert!(value.get::<u8>().is_err());
     /// ```

@@ -140,7 +140,8 @@ impl EngineBuilder {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use workflow_core::{Engine, MemoryStore};
+    /// use workflow_core::Engine;
+    /// use workflow_core::store::MemoryStore;
     ///
     /// let engine = Engine::builder().store(MemoryStore::default()).lease(Duration::from_secs(30)).build()?;
     /// assert!(Engine::builder().lease(Duration::from_secs(30)).build().is_err());
@@ -356,7 +357,7 @@ impl EngineBuilder {
 
     /// Sets how many bytes of JSON an event may have that enters a log. Default: no bound.
     ///
-    /// An execution that emits a larger event fails with [`EventTooLarge`](crate::EventTooLarge), a permanent error. A
+    /// An execution that emits a larger event fails with [`EventTooLarge`](crate::errors::EventTooLarge), a permanent error. A
     /// larger event or reply from outside is refused with [`SendError::TooLarge`](crate::SendError::TooLarge), and a
     /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items are not bounded.
     ///

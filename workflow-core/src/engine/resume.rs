@@ -51,7 +51,7 @@ impl Engine {
     /// [`RunError::Conflict`](crate::RunError::Conflict).
     ///
     /// The call also clears contexts that a killed process left of ended runs, if the store of contexts [lists its
-    /// scopes](crate::ContextStore::scopes). Contexts of threads that outlive their runs stay.
+    /// scopes](crate::store::ContextStore::scopes). Contexts of threads that outlive their runs stay.
     ///
     /// O(records of open runs) time, and O(runs with contexts) calls of the stores.
     ///

@@ -32,7 +32,8 @@ impl Engine {
     /// ```
     /// # use std::{sync::Arc, time::Duration};
     /// use workflow_core::prelude::*;
-    /// use workflow_core::{MemoryStore, RunError, RunOptions};
+    /// use workflow_core::{RunError, RunOptions};
+    /// use workflow_core::store::MemoryStore;
     /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
     /// # #[event(start)]
     /// # struct Open;

@@ -7,7 +7,8 @@
 /// [`StartError::TooLarge`](crate::StartError::TooLarge).
 ///
 /// ```
-/// use workflow_core::{EventTooLarge, RunError, prelude::*};
+/// use workflow_core::{RunError, prelude::*};
+/// use workflow_core::errors::EventTooLarge;
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// # #[event(start)]
 /// # struct Begin { pages: usize }

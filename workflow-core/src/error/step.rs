@@ -190,7 +190,8 @@ impl fmt::Debug for StepError {
 /// ```
 /// use std::time::Duration;
 /// use workflow_core::prelude::*;
-/// use workflow_core::{RetryPolicy, TimedOut};
+/// use workflow_core::RetryPolicy;
+/// use workflow_core::errors::TimedOut;
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// # #[event(start)]
 /// # struct Ask;

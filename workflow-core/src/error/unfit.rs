@@ -7,11 +7,12 @@ use super::at;
 /// Why a value does not survive JSON.
 ///
 /// It is in [`StartError::Unfit`](crate::StartError::Unfit), [`SendError::Unfit`](crate::SendError::Unfit),
-/// [`ConfigError::Unfit`](crate::ConfigError::Unfit), [`ContextError::Unfit`](crate::ContextError::Unfit), and in the
+/// [`ConfigError::Unfit`](crate::errors::ConfigError::Unfit), [`ContextError::Unfit`](crate::errors::ContextError::Unfit), and in the
 /// [`UnfitEvent`] of a failed execution.
 ///
 /// ```
-/// use workflow_core::{SendError, UnfitValue};
+/// use workflow_core::SendError;
+/// use workflow_core::errors::UnfitValue;
 ///
 /// fn is_not_finite(error: &SendError) -> bool {
 ///     matches!(error, SendError::Unfit { problem: UnfitValue::NotFinite, .. })
@@ -28,7 +29,7 @@ pub enum UnfitValue {
     /// An integer is out of the range that `serde_json` reads.
     #[error("the integer fits neither in an `i64` nor in a `u64`: serialise it as a text")]
     OutOfRange,
-    /// Arrays and objects are nested too deeply to be read back: see [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH).
+    /// Arrays and objects are nested too deeply to be read back: see [`MAX_JSON_DEPTH`](crate::store::MAX_JSON_DEPTH).
     #[error(
         "the JSON nests deeper than {limit} levels, which is the most that can be read back: flatten the value, or serialise the inner part as a text"
     )]
@@ -83,7 +84,7 @@ impl Eq for UnfitValue {}
 /// outside, [`SendError::Unfit`](crate::SendError::Unfit) and [`StartError::Unfit`](crate::StartError::Unfit) have the
 /// same facts.
 ///
-/// A [`MemoryStore`](crate::MemoryStore), and an engine without a store, accept any value.
+/// A [`MemoryStore`](crate::store::MemoryStore), and an engine without a store, accept any value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", text(event, path, problem))]
 #[non_exhaustive]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Roles can be combined. Replies and failures have roles of their own, which only the library sets.
 ///
 /// ```
-/// use workflow_core::Roles;
+/// use workflow_core::signature::Roles;
 /// const SHOWN_START: Roles = Roles::NONE.start().display();
 /// assert!(SHOWN_START.is_start() && SHOWN_START.is_control());
 /// assert!(!Roles::NONE.display().is_control());

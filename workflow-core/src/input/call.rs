@@ -56,7 +56,7 @@ pub(crate) struct CallContext {
 
 /// One call of a step: its bound events, and the identity of the caller.
 ///
-/// Generated code fills the step's parameters from the call. [`Middleware`](crate::Middleware) can wrap it.
+/// Generated code fills the step's parameters from the call. [`Middleware`](crate::middleware::Middleware) can wrap it.
 #[derive(Debug)]
 pub struct StepCall {
     /// Dropped first, so that events and display items of a drop still count as the step's.

@@ -15,7 +15,7 @@ use crate::panics::{Panicked, caught};
 /// its `de.rs`, without the feature `unbounded_depth`).
 const READER_LEVELS: usize = 127;
 
-/// The levels of a [`Record`](crate::Record) around an event or a configuration:
+/// The levels of a [`Record`](crate::store::Record) around an event or a configuration:
 /// `{"event_logged": {…, "event": {…, "data": …}}}` and `{"run_started": {…, "configs": {"…": …}}}`.
 const RECORD_LEVELS: usize = 3;
 
@@ -28,10 +28,10 @@ const STORE_LEVELS: usize = 4;
 ///
 /// `serde_json` reads at most 127 levels. A journal puts 3 levels around the value and leaves 4 to its store.
 /// The engine refuses a deeper value before it writes anything
-/// ([`UnfitValue::TooDeep`](crate::UnfitValue::TooDeep)).
+/// ([`UnfitValue::TooDeep`](crate::errors::UnfitValue::TooDeep)).
 ///
 /// ```
-/// assert_eq!(workflow_core::MAX_JSON_DEPTH, 120);
+/// assert_eq!(workflow_core::store::MAX_JSON_DEPTH, 120);
 /// ```
 pub const MAX_JSON_DEPTH: usize = READER_LEVELS - RECORD_LEVELS - STORE_LEVELS;
 

@@ -27,7 +27,8 @@ use crate::outcome::RunError;
 /// class of a step's error, or the kind of the run's. A cancelled run is no error.
 ///
 /// ```
-/// use workflow_core::{Engine, TracingObserver};
+/// use workflow_core::Engine;
+/// use workflow_core::observe::TracingObserver;
 /// let engine = Engine::builder().observer(TracingObserver::new()).build()?;
 /// # Ok::<(), workflow_core::BuildError>(())
 /// ```

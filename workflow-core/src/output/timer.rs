@@ -94,7 +94,8 @@ impl<E: ControlEvent> StepOutput for Timer<E> {
 /// Why an execution could not set a timer.
 ///
 /// ```
-/// use workflow_core::{RunError, TimerError};
+/// use workflow_core::RunError;
+/// use workflow_core::errors::TimerError;
 ///
 /// fn set_too_many(error: &RunError) -> bool {
 ///     matches!(error, RunError::StepFailed { source, .. } if source.downcast_ref::<TimerError>().is_some())

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use std::time::Duration;
 /// use workflow_core::prelude::*;
-/// use workflow_core::{ExecutionOutcome, NotRetried, Retries, RetryPolicy};
+/// use workflow_core::{Retries, RetryPolicy};
+/// use workflow_core::report::{ExecutionOutcome, NotRetried};
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// # #[event(start)]
 /// # struct Greet { name: String }

@@ -74,8 +74,8 @@ pub(crate) use registry::ChildRegistry;
 ///
 /// # Display and observers
 /// A parent also shows the items that its child shows, as [`DisplayItem::Child`](crate::DisplayItem::Child), and
-/// retracts them with the items of its own attempt. Observers see [`ChildStarted`](crate::Observed::ChildStarted) and
-/// [`ChildEnded`](crate::Observed::ChildEnded), and the child's own observations as those of any run. The child's
+/// retracts them with the items of its own attempt. Observers see [`ChildStarted`](crate::observe::Observed::ChildStarted) and
+/// [`ChildEnded`](crate::observe::Observed::ChildEnded), and the child's own observations as those of any run. The child's
 /// `tracing` span is inside the span of the execution.
 ///
 /// ```

@@ -34,9 +34,9 @@ use crate::table::DependencyTable;
 /// - Of any other run: its status at the end of its journal. It is [waiting](RunStatus::Waiting), or it is
 ///   [running](RunStatus::Running), whether or not an engine drives it now. Executions that had not ended are
 ///   shown as running, with times up to the last record.
-/// - Events by name and as JSON. [`LoggedEvent::event`](crate::LoggedEvent::event) has the name, and
-///   [`LoggedEvent::value`](crate::LoggedEvent::value) only [`to_json`](crate::AnyEvent::to_json). Records
-///   that come straight from a [`MemoryStore`](crate::MemoryStore) and were never serialised have the values
+/// - Events by name and as JSON. [`LoggedEvent::event`](crate::report::LoggedEvent::event) has the name, and
+///   [`LoggedEvent::value`](crate::report::LoggedEvent::value) only [`to_json`](crate::AnyEvent::to_json). Records
+///   that come straight from a [`MemoryStore`](crate::store::MemoryStore) and were never serialised have the values
 ///   themselves.
 ///
 /// # What it does not know
@@ -54,7 +54,8 @@ use crate::table::DependencyTable;
 ///
 /// ```
 /// use workflow_core::prelude::*;
-/// use workflow_core::{MemoryStore, RecordedRun, RunOptions, RunStatus};
+/// use workflow_core::{RecordedRun, RunOptions, RunStatus};
+/// use workflow_core::store::MemoryStore;
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// # #[event(start)]
 /// # struct Greet { name: String }

@@ -10,7 +10,7 @@ use crate::id::RunId;
 /// An error of a store's call.
 ///
 /// ```
-/// use workflow_core::{Position, StoreError};
+/// use workflow_core::store::{Position, StoreError};
 ///
 /// let error = StoreError::Conflict { expected: Position(3), found: Position(5) };
 /// assert_eq!(
@@ -96,7 +96,7 @@ impl StoreError {
     ///
     /// ```
     /// use std::error::Error;
-    /// use workflow_core::StoreError;
+    /// use workflow_core::store::StoreError;
     ///
     /// assert!(StoreError::unavailable(std::fmt::Error).source().is_some());
     /// ```

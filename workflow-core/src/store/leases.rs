@@ -8,13 +8,13 @@ use crate::id::EngineId;
 
 /// The leases of engines, in memory.
 ///
-/// For an [`EventStore`](crate::EventStore) that only one process uses at a time. The next process begins without
+/// For an [`EventStore`](crate::store::EventStore) that only one process uses at a time. The next process begins without
 /// leases, so it can claim every run of the previous one at once. There is one entry for each engine whose lease has
 /// not run out; each call forgets the others. O(engines) per call.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use workflow_core::{EngineId, Leases};
+/// use workflow_core::store::{EngineId, Leases};
 ///
 /// let (leases, now) = (Leases::default(), Instant::now());
 /// let [one, other] = [EngineId::new("one"), EngineId::new("other")];
@@ -42,7 +42,7 @@ impl Granted {
 }
 
 impl Leases {
-    /// Implements [`EventStore::lease`](crate::EventStore::lease) by the machine's monotonic clock. On a tokio runtime
+    /// Implements [`EventStore::lease`](crate::store::EventStore::lease) by the machine's monotonic clock. On a tokio runtime
     /// with paused time, that time counts.
     pub fn renew(&self, engine: &EngineId, duration: Duration) -> Vec<EngineId> {
         self.renew_at(engine, duration, tokio::time::Instant::now().into_std())

@@ -17,10 +17,10 @@ use crate::id::{EngineId, RunId};
 /// For tests, and for programs that read the journals of their runs. It removes nothing by itself.
 ///
 /// ```
-/// use workflow_core::{EventStore, MemoryStore, Position};
+/// use workflow_core::store::{EventStore, MemoryStore, Position};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::StoreError> {
+/// # async fn main() -> Result<(), workflow_core::store::StoreError> {
 /// let store = MemoryStore::default();
 /// assert!(!store.remove(&"order-17".into()).await?);
 /// # Ok(())

@@ -14,7 +14,8 @@ use crate::id::{RunId, RunStatus};
 ///
 /// ```
 /// use std::time::Duration;
-/// use workflow_core::{Engine, MemoryStore, Retention};
+/// use workflow_core::Engine;
+/// use workflow_core::store::{MemoryStore, Retention};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,7 +79,8 @@ impl Retention {
     ///
     /// ```
     /// use std::time::SystemTime;
-    /// use workflow_core::{Position, Retention, RunStatus, RunSummary, StoredRun};
+    /// use workflow_core::RunStatus;
+    /// use workflow_core::store::{Position, Retention, RunSummary, StoredRun};
     ///
     /// let at = SystemTime::UNIX_EPOCH;
     /// let run = RunSummary::running("Orders", at);

@@ -67,10 +67,10 @@ pub struct StoredRun {
 /// A query for a list of runs.
 ///
 /// ```
-/// use workflow_core::{MemoryStore, RunQuery, EventStore};
+/// use workflow_core::store::{EventStore, MemoryStore, RunQuery};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::StoreError> {
+/// # async fn main() -> Result<(), workflow_core::store::StoreError> {
 /// # let store = MemoryStore::default();
 /// let mut query = RunQuery::new().workflow("Orders").open();
 /// loop {

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The events, replies and timers that a [waiting](crate::RunStatus::Waiting) run waits for. Any of them resumes it.
 ///
 /// ```
-/// use workflow_core::{MemoryStore, RunQuery, RunStatus, prelude::*};
+/// use workflow_core::{RunStatus, prelude::*};
+/// use workflow_core::store::{MemoryStore, RunQuery};
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// # #[event(start)]
 /// # struct Order;

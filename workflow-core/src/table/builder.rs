@@ -41,7 +41,8 @@ impl EventDef {
     /// [catches](StepDef::catches). In a typed workflow the event is [`StepFailed`](crate::StepFailed).
     ///
     /// ```
-    /// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+    /// use workflow_core::signature::Roles;
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
     ///
     /// let table = DependencyTable::builder("research")
     ///     .event(EventDef::new("Question", Roles::NONE.start()))
@@ -52,7 +53,7 @@ impl EventDef {
     ///     .build()?;
     /// let failure = table.steps()[0].failure().unwrap();
     /// assert_eq!(table.events()[failure.get()].name(), "answer.failed");
-    /// # Ok::<(), workflow_core::TableError>(())
+    /// # Ok::<(), workflow_core::table::TableError>(())
     /// ```
     pub fn failure(name: impl Into<Arc<str>>) -> Self {
         Self::new(name, Roles::NONE.failure())
@@ -284,7 +285,8 @@ impl TableBuilder {
     /// not finished yet.
     ///
     /// ```
-    /// use workflow_core::{DependencyTable, EventDef, InputDef, Roles, StepDef, TableProblem};
+    /// use workflow_core::signature::Roles;
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, StepDef, TableProblem};
     ///
     /// let unfinished = || {
     ///     DependencyTable::builder("greeter")

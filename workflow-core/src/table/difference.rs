@@ -15,10 +15,11 @@ mod find;
 /// with certain runs only: those whose journals have facts that the changed table contradicts. Each variant
 /// says which.
 ///
-/// [`TableShape::differences`]: crate::TableShape::differences
+/// [`TableShape::differences`]: crate::table::TableShape::differences
 ///
 /// ```
-/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef, TableDifference};
+/// use workflow_core::signature::Roles;
+/// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef, TableDifference};
 ///
 /// let greeter = |greet: StepDef| {
 ///     DependencyTable::builder("greeter")
@@ -34,7 +35,7 @@ mod find;
 /// assert_eq!(differences[0].to_string(), "step `greet` takes an optional `Mood` as well now");
 /// assert!(differences[0].is_compatible());
 /// assert!(!is.differences(&was)[0].is_compatible());
-/// # Ok::<(), workflow_core::TableError>(())
+/// # Ok::<(), workflow_core::table::TableError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

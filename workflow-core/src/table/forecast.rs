@@ -18,7 +18,8 @@ use count::Counts;
 /// Displayed as `1`, `0-1`, `0-n`, or ``1 per `Page` ``.
 ///
 /// ```
-/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+/// use workflow_core::signature::Roles;
+/// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
 ///
 /// let table = DependencyTable::builder("reader")
 ///     .event(EventDef::new("Document", Roles::NONE.start()))
@@ -31,7 +32,7 @@ use count::Counts;
 /// let forecast = |step: &str| table.forecast(table.step_named(step).unwrap()).to_string();
 /// assert_eq!(forecast("split"), "1");
 /// assert_eq!(forecast("read"), "1 per `Page`");
-/// # Ok::<(), workflow_core::TableError>(())
+/// # Ok::<(), workflow_core::table::TableError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]

@@ -16,9 +16,9 @@ mod text;
 
 pub use recorded::RecordedTable;
 
-/// A [`DependencyTable`](crate::DependencyTable) as data: all that decides when a step runs and what follows.
+/// A [`DependencyTable`](crate::table::DependencyTable) as data: all that decides when a step runs and what follows.
 ///
-/// Each journal has the shape of its workflow's table ([`RecordedTable`](crate::RecordedTable)). With it, a
+/// Each journal has the shape of its workflow's table ([`RecordedTable`](crate::table::RecordedTable)). With it, a
 /// run can be explained and drawn without the program that wrote it, and an engine can compare tables before
 /// it resumes a run.
 ///
@@ -26,7 +26,8 @@ pub use recorded::RecordedTable;
 /// settings of attempts (retries, timeouts).
 ///
 /// ```
-/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef};
+/// use workflow_core::signature::Roles;
+/// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
 ///
 /// let table = DependencyTable::builder("greeter")
 ///     .event(EventDef::new("Greet", Roles::NONE.start()))
@@ -36,7 +37,7 @@ pub use recorded::RecordedTable;
 /// let shape = table.shape();
 /// assert_eq!(DependencyTable::from_shape(&shape)?.shape(), shape);
 /// assert_eq!(shape.fingerprint(), "3573902dba8966da");
-/// # Ok::<(), workflow_core::TableError>(())
+/// # Ok::<(), workflow_core::table::TableError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

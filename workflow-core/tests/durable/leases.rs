@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::yield_now;
 use tokio::time::sleep;
+use workflow_core::errors::BuildProblem;
 use workflow_core::prelude::*;
-use workflow_core::{
-    BuildProblem, EngineBuilder, EngineId, EventStore, Leases, MemoryStore, Position, Record, ResumeError,
-    Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, StartError, StoreError, StoreFuture,
-    StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, Leases, MemoryStore, Position, Record, Retention, RunQuery, StoreError,
+    StoreFuture, StoredRun, Write,
 };
+use workflow_core::{EngineBuilder, ResumeError, RunHandle, RunId, RunOptions, RunStatus, StartError};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note};

@@ -1,7 +1,8 @@
 //! Workflows that run workflows: the results of child runs, and their ids (S31).
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, Quality, RunOptions, RunStatus, StartError};
+use workflow_core::report::Quality;
+use workflow_core::{ErrorClass, RunOptions, RunStatus, StartError};
 use workflow_testkit::{Outcome, Scenario, explore};
 
 use crate::fixtures::{Begin, Close, Done, Item, Saw, saw};

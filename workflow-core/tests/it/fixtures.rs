@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Semaphore;
+use workflow_core::RunHandle;
 use workflow_core::prelude::*;
-use workflow_core::{ExecutionOutcome, RunHandle, RunReport};
+use workflow_core::report::{ExecutionOutcome, RunReport};
 use workflow_testkit::TestRun;
 
 /// Opens every run.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
-use workflow_core::{EventStore, Position, Record, RunQuery};
+use workflow_core::store::{EventStore, Position, Record, RunQuery};
 
 use crate::fixtures::{Place, batch, ids, put as put_alone, record, summary, text};
 use crate::format::{Definition, RECENT, RECORDS, RUNS};

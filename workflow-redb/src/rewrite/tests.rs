@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use fastrand::Rng;
 use futures::executor::block_on;
 use redb::{BackendError, StorageBackend};
-use workflow_core::{EventStore, Position, StoreError};
+use workflow_core::store::{EventStore, Position, StoreError};
 
 use super::*;
 use crate::disk::Disk;

@@ -10,8 +10,10 @@ use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase as _, StorageBackend, TableDefinition};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
+use workflow_core::RunOptions;
+use workflow_core::errors::ContextError;
 use workflow_core::prelude::*;
-use workflow_core::{ContextError, ContextScope, ContextStore, Retention, RunOptions, RunQuery};
+use workflow_core::store::{ContextScope, ContextStore, Retention, RunQuery};
 use workflow_redb::{RedbStore, StoreFile};
 
 use crate::files::{look_at, typed, use_store};

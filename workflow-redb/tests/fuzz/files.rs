@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 use futures::executor::block_on;
 use redb::StorageBackend as _;
 use redb::backends::InMemoryBackend;
-use workflow_core::{
-    ContextError, ContextScope, ContextStore, ContextValue, EventStore, Position, Retention, RunQuery,
-    RunStatus, StoreError,
+use workflow_core::RunStatus;
+use workflow_core::errors::ContextError;
+use workflow_core::store::{
+    ContextScope, ContextStore, ContextValue, EventStore, Position, Retention, RunQuery, StoreError,
 };
 use workflow_redb::{RedbStore, StoreFile, WorkError};
 
@@ -125,7 +126,7 @@ pub(crate) fn look_at(path: &Path) {
     typed(file.check());
 }
 
-fn read_all(read: impl Fn(Position) -> Result<Vec<workflow_core::Record>, StoreError>) {
+fn read_all(read: impl Fn(Position) -> Result<Vec<workflow_core::store::Record>, StoreError>) {
     let mut from = Position(0);
     for _ in 0..PAGES {
         let Some(page) = typed(read(from)) else { break };

@@ -9,10 +9,10 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use workflow_core::prelude::*;
-use workflow_core::{
-    EventStore, MemoryStore, Position, Record, RecordedRun, Retention, RunId, RunOptions, RunQuery,
-    RunSummary, Write,
+use workflow_core::store::{
+    EventStore, MemoryStore, Position, Record, Retention, RunQuery, RunSummary, Write,
 };
+use workflow_core::{RecordedRun, RunId, RunOptions};
 use workflow_testkit::VirtualClock;
 
 use crate::shapes::{Begin, Done, Fails, Lists, Nested, Note, Parents, Rounds, Small, Whole};

@@ -7,11 +7,12 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{
-    AnyEvent, DependencyTable, EventDef, EventStore, InputDef, JOURNAL_FORMAT, OutputDef, Position, Record,
-    RecordedEvent, RecordedTable, Roles, RunStatus, RunSummary, ScopeId, Seq, StepDef, StoreError, StoredRun,
-    Write,
+use workflow_core::signature::Roles;
+use workflow_core::store::{
+    EventStore, JOURNAL_FORMAT, Position, Record, RecordedEvent, RunSummary, StoreError, StoredRun, Write,
 };
+use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
+use workflow_core::{AnyEvent, RunStatus, ScopeId, Seq};
 use workflow_redb::RedbStore;
 
 /// An event that contains its position.
@@ -112,7 +113,7 @@ pub(crate) async fn ids(store: &RedbStore) -> Vec<String> {
 }
 
 pub(crate) async fn listed(store: &RedbStore) -> Vec<StoredRun> {
-    store.runs(&workflow_core::RunQuery::new()).await.unwrap()
+    store.runs(&workflow_core::store::RunQuery::new()).await.unwrap()
 }
 
 /// The text by which records are compared.

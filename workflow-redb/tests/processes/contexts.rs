@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use workflow_core::{ContextScope, ContextStore, RunId};
+use workflow_core::RunId;
+use workflow_core::store::{ContextScope, ContextStore};
 use workflow_redb::RedbStore;
 
 /// The page size of scope listings.

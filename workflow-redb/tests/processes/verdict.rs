@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{EventStore, Position, Record, RunId, RunQuery, RunStatus, Seq, StoredRun};
+use workflow_core::store::{EventStore, Position, Record, RunQuery, StoredRun};
+use workflow_core::{RunId, RunStatus, Seq};
 use workflow_redb::{RedbStore, StoreFile};
 
 use crate::contexts;

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, Position, Record, Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus,
-    SendError, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{RunHandle, RunId, RunOptions, RunStatus, SendError};
 use workflow_redb::{OpenError, RedbStore};
 
 use crate::contexts;

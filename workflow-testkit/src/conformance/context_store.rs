@@ -12,7 +12,7 @@ pub mod races;
 pub mod update;
 pub mod values;
 
-/// The tests that a [`ContextStore`](workflow_core::ContextStore) must pass: one for each sentence of its
+/// The tests that a [`ContextStore`](workflow_core::store::ContextStore) must pass: one for each sentence of its
 /// contract that can be tested.
 ///
 /// The macro takes an expression that opens a store, of type `FnOnce() -> S` where `S: ContextStore`, and expands to a
@@ -25,10 +25,10 @@ pub mod values;
 /// - A test fails after a minute. The longest by far makes 200 updates of one key, eight at a time.
 ///
 /// The suite does not test a store whose backend is unreachable
-/// ([`Unavailable`](workflow_core::ContextError::Unavailable)), crash safety, or several processes.
+/// ([`Unavailable`](workflow_core::errors::ContextError::Unavailable)), crash safety, or several processes.
 ///
 /// ```
-/// # use workflow_core::MemoryContexts;
+/// # use workflow_core::store::MemoryContexts;
 /// workflow_testkit::context_store_conformance!(MemoryContexts::default);
 /// # fn main() {}
 /// ```

@@ -21,7 +21,7 @@ mod watched;
 
 pub use subject::Subject;
 
-/// The tests that an [`EventStore`](workflow_core::EventStore) must pass: one for each sentence of its
+/// The tests that an [`EventStore`](workflow_core::store::EventStore) must pass: one for each sentence of its
 /// contract that can be tested.
 ///
 /// The macro takes an expression that opens a store, of type `FnOnce() -> S` where `S: EventStore`, and expands to a
@@ -40,12 +40,12 @@ pub use subject::Subject;
 ///   of `open`, and is evaluated while the first handle exists; `patience` follows it.
 ///
 /// The suite does not test a store whose backend is unreachable
-/// ([`Unavailable`](workflow_core::StoreError::Unavailable)) or damaged
-/// ([`Corrupt`](workflow_core::StoreError::Corrupt)), crash safety, whether a slow run delays others, a retention of
+/// ([`Unavailable`](workflow_core::store::StoreError::Unavailable)) or damaged
+/// ([`Corrupt`](workflow_core::store::StoreError::Corrupt)), crash safety, whether a slow run delays others, a retention of
 /// all workflows at once, and, unless the store can be reopened, several handles on one backend.
 ///
 /// ```
-/// # use workflow_core::MemoryStore;
+/// # use workflow_core::store::MemoryStore;
 /// workflow_testkit::event_store_conformance!(MemoryStore::default);
 /// # fn main() {}
 /// ```

@@ -4,7 +4,8 @@
 use std::iter::once;
 use std::time::Duration;
 
-use workflow_core::{Observation, Observed, Observer, RunId};
+use workflow_core::RunId;
+use workflow_core::observe::{Observation, Observed, Observer};
 
 use super::stage::PATIENCE;
 use audience::{play, play_within};
@@ -13,7 +14,7 @@ use story::told;
 mod audience;
 mod story;
 
-/// The tests that an [`Observer`](workflow_core::Observer) should pass.
+/// The tests that an [`Observer`](workflow_core::observe::Observer) should pass.
 ///
 /// The macro takes an expression that makes an observer, of type `FnOnce() -> O` where `O: Observer`, and expands to a
 /// module `observer` of tests. Each test evaluates the expression once, inside a tokio runtime, in the scope of the
@@ -28,7 +29,7 @@ mod story;
 /// The suite does not test what the observer makes of the observations: only you know that.
 ///
 /// ```
-/// # use workflow_core::TracingObserver;
+/// # use workflow_core::observe::TracingObserver;
 /// workflow_testkit::observer_conformance!(TracingObserver::new);
 /// # fn main() {}
 /// ```

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::block_in_place;
 use tokio::time::timeout;
-use workflow_core::ContextStore;
+use workflow_core::store::ContextStore;
 
 /// The time limit of a single call that, by contract, nothing may delay.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use tokio::sync::oneshot;
-    use workflow_core::MemoryContexts;
+    use workflow_core::store::MemoryContexts;
 
     use super::*;
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use workflow_core::{AnyEvent, Record, RunId, RunStatus, Workflow};
+use workflow_core::store::Record;
+use workflow_core::{AnyEvent, RunId, RunStatus, Workflow};
 
 use super::store::CrashStore;
 use crate::TestRun;

@@ -9,7 +9,10 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
-use workflow_core::{Emitted, Middleware, Next, RunId, Seq, StepCall, StepError, StoreFuture};
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::store::StoreFuture;
+use workflow_core::{RunId, Seq, StepError};
 
 use super::store::{CrashStore, Lot};
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::OwnedMutexGuard;
-use workflow_core::{
-    EventStore, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture, StoredRun, Write,
+use workflow_core::RunId;
+use workflow_core::store::{
+    EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
 
 use super::store::{CrashStore, Lot, last_event};

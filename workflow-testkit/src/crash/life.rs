@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use futures::future::{Either, select};
 use tokio::time::Instant;
 use workflow_core::scheduler::Cause;
-use workflow_core::{EngineBuilder, MemoryContexts, Record, RunHandle, Workflow};
+use workflow_core::store::{MemoryContexts, Record};
+use workflow_core::{EngineBuilder, RunHandle, Workflow};
 
 use super::confirm::{Confirms, OneByOne};
 use super::promises::Promises;

@@ -1,7 +1,8 @@
 //! Checks that nothing begins, and no observer sees an event, before the store has confirmed what they follow from
 //! (S38).
 
-use workflow_core::{Observation, Observed, Observer, RunId, Seq};
+use workflow_core::observe::{Observation, Observed, Observer};
+use workflow_core::{RunId, Seq};
 
 use super::store::CrashStore;
 

@@ -10,10 +10,11 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tokio::sync::Notify;
-use workflow_core::{
-    EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, RunSummary, Seq, StoreError,
-    StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
+    StoredRun, Write,
 };
+use workflow_core::{RunId, Seq};
 
 use super::confirm::{Confirms, Turn, Turns};
 use super::elsewhere::{self, Keeper};
@@ -27,11 +28,11 @@ use super::elsewhere::{self, Keeper};
 /// at once or late. A [`default`](Self::default) store never goes down and confirms at once.
 ///
 /// ```
-/// use workflow_core::{EventStore, Position};
+/// use workflow_core::store::{EventStore, Position};
 /// use workflow_testkit::CrashStore;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::StoreError> {
+/// # async fn main() -> Result<(), workflow_core::store::StoreError> {
 /// let store = CrashStore::default();
 /// assert!(store.read(&"order-17".into(), Position(0), 100).await?.is_empty());
 /// # Ok(())

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
-    Write,
+use workflow_core::RunId;
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 
 use super::footprint::Footprint;

@@ -30,10 +30,9 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use workflow_core::{
-    AnyEvent, DependencyTable, Emitted, EventType, InputKind, InputRow, InputSpec, OutputRow, ScopeId,
-    StepRow, StepSpec, Workflow,
-};
+use workflow_core::signature::{Emitted, EventType, InputSpec};
+use workflow_core::table::{DependencyTable, InputKind, InputRow, OutputRow, StepRow, StepSpec};
+use workflow_core::{AnyEvent, ScopeId, Workflow};
 
 use super::gate::{Op, OpId};
 

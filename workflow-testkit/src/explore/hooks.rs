@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use workflow_core::{
-    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, Emitted, EngineBuilder,
-    MemoryContexts, Middleware, Next, RunId, ScopeId, StepCall, StepError,
-};
+use workflow_core::errors::ContextError;
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::store::{ContextChange, ContextScope, ContextStore, ContextValue, MemoryContexts};
+use workflow_core::{EngineBuilder, RunId, ScopeId, StepError};
 
 use super::durable::GatedStore;
 use super::footprint::{Footprint, Interest};

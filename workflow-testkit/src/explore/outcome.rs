@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use workflow_core::{
-    BoundInput, BranchReport, ExecutionId, ExecutionOutcome, ExecutionTrace, InputKind, LoggedEvent,
-    RunReport, RunStatus, ScopeId, Seq,
+use workflow_core::report::{
+    BoundInput, BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport,
 };
+use workflow_core::table::InputKind;
+use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::footprint::Interest;
 use super::gate::Actor;

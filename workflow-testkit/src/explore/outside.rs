@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use workflow_core::{ExecutionId, Observation, Observed, Observer, RunId};
+use workflow_core::observe::{Observation, Observed, Observer};
+use workflow_core::{ExecutionId, RunId};
 
 /// Activity outside of step calls. Clones share it.
 #[derive(Debug, Clone, Default)]

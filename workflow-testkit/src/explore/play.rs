@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use workflow_core::{EventType, RunHandle, RunStatus, ScopeId, SendError, Workflow};
+use workflow_core::signature::EventType;
+use workflow_core::{RunHandle, RunStatus, ScopeId, SendError, Workflow};
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};

@@ -6,10 +6,10 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use workflow_core::{
-    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunStatus, StoreError, StoreFuture,
-    StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{RunId, RunStatus};
 
 use super::{Fault, FaultyStore, StoreCall};
 

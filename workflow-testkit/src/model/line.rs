@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Cause, End, Verdict};
+use workflow_core::table::DependencyTable;
 
 /// One action: the content of an [`Action`](workflow_core::scheduler::Action) in plain numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]

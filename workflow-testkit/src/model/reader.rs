@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Action, Bound, Entry, GroupSummary, TimerEntry};
+use workflow_core::table::DependencyTable;
 
 use super::line::{BranchLine, Call, Line, Placed, TimerLine};
 

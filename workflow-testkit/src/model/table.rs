@@ -1,8 +1,9 @@
 //! Turns a plan into a table for the scheduler. The model does not use it.
 
-use workflow_core::{
-    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
-    TableBuilder, TableProblem,
+use workflow_core::signature::Roles;
+use workflow_core::table::{
+    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepPolicy, TableBuilder,
+    TableProblem,
 };
 
 use super::{Plan, PlannedInput, PlannedOutput, PlannedStep, Take};

@@ -1,8 +1,9 @@
 //! Timers. A batch sets a timer, which is pending while its scope is open and keeps that scope busy until it fires
 //! (S30, S47). The timer of an expiring request is pending while the request is open (S32).
 
+use workflow_core::report::TimerId;
 use workflow_core::scheduler::Cause;
-use workflow_core::{ExecutionId, Seq, TimerId};
+use workflow_core::{ExecutionId, Seq};
 
 use super::Model;
 use super::line::{Line, TimerLine};

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec};
+use workflow_core::signature::{EventType, InputSpec, OutputSpec};
+use workflow_core::table::{InputKind, StepSpec};
 
 /// Whether the step could return everything that the stand-in returns. A stand-in may leave possibilities out, but adds
 /// none. It may return the events that the step emits while it runs.

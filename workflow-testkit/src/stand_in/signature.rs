@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use workflow_core::{EventType, InputKind, InputSpec, OutputSpec, StepSpec, TableSpec};
+use workflow_core::signature::{EventType, InputSpec, OutputSpec};
+use workflow_core::table::{InputKind, StepSpec, TableSpec};
 
 use super::shape::{Returns, Shape, fits};
 

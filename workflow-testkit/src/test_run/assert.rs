@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use workflow_core::{ControlEvent, DisplayEvent, Quality, RunStatus, Workflow};
+use workflow_core::report::Quality;
+use workflow_core::{ControlEvent, DisplayEvent, RunStatus, Workflow};
 
 use super::TestRun;
 

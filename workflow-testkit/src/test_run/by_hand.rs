@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::{ExternalEvent, OpenRequest, Request, RequestId, RunStatus, SendError, Workflow};
+use workflow_core::report::{OpenRequest, RequestId};
+use workflow_core::{ExternalEvent, Request, RunStatus, SendError, Workflow};
 
 use super::TestRun;
 use crate::script::Act;

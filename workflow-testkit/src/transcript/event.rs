@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
-use workflow_core::{AnyEvent, BranchReport, DisplayItem, LoggedEvent, Observed, RunReport, ScopeId, Seq};
+use workflow_core::observe::Observed;
+use workflow_core::report::{BranchReport, LoggedEvent, RunReport};
+use workflow_core::{AnyEvent, DisplayItem, ScopeId, Seq};
 
 /// The maximum number of characters of a value.
 const CHARACTERS: usize = 200;

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
-use workflow_core::{
-    BoundInput, DisplayItem, ExecutionId, ExecutionTrace, Observed, RunReport, ScopeId, Seq,
-};
+use workflow_core::observe::Observed;
+use workflow_core::report::{BoundInput, ExecutionTrace, RunReport};
+use workflow_core::{DisplayItem, ExecutionId, ScopeId, Seq};
 
 use super::event::in_scope;
 

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use workflow_core::{ExecutionId, Observed, RunReport};
+use workflow_core::ExecutionId;
+use workflow_core::observe::Observed;
+use workflow_core::report::RunReport;
 
 use super::event::Events;
 use super::execution::{Executions, begun, ended, showing};

@@ -3,7 +3,8 @@
 
 use std::fmt::{self, Write as _};
 
-use workflow_core::{Chunk, DisplayItem, ExecutionId, Observed, Thought};
+use workflow_core::observe::Observed;
+use workflow_core::{Chunk, DisplayItem, ExecutionId, Thought};
 
 use super::event::{cut, value};
 use super::execution::{Executions, indented};

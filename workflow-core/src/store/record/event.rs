@@ -14,7 +14,8 @@ use crate::panics::release;
 /// An event in a journal: the value itself, or the JSON that was read back. Clones share it.
 ///
 /// ```
-/// use workflow_core::{AnyEvent, RecordedEvent, prelude::*};
+/// use workflow_core::{AnyEvent, prelude::*};
+/// use workflow_core::store::RecordedEvent;
 ///
 /// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 /// struct Scored(u32);

@@ -13,7 +13,8 @@ use super::TableShape;
 /// Clones share the text, so that each further run costs only what its store does with it.
 ///
 /// ```
-/// use workflow_core::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, Roles, StepDef};
+/// use workflow_core::signature::Roles;
+/// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
 ///
 /// let table = DependencyTable::builder("greeter")
 ///     .event(EventDef::new("Greet", Roles::NONE.start()))

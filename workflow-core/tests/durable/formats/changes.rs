@@ -1,11 +1,11 @@
 //! Runs whose workflow has changed since their journal was written: which changes block them (S41). Each pair of
 //! workflows has one name; their difference is the subject of the test.
 
+use workflow_core::errors::Incompatibility;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EventStore, Incompatibility, Position, Record, ResumeError, RunOptions, RunQuery, StoreError,
-    TableDifference, Write,
-};
+use workflow_core::store::{EventStore, Position, Record, RunQuery, StoreError, Write};
+use workflow_core::table::TableDifference;
+use workflow_core::{ResumeError, RunOptions};
 use workflow_testkit::CrashStore;
 
 use crate::fixtures::{Begin, Done, Item, Note};
@@ -140,7 +140,7 @@ async fn a_journal_says_by_which_table_each_part_of_it_was_written() {
 }
 
 fn table<W: Workflow>() -> String {
-    workflow_core::DependencyTable::from_spec(W::TABLE).unwrap().shape().fingerprint()
+    workflow_core::table::DependencyTable::from_spec(W::TABLE).unwrap().shape().fingerprint()
 }
 
 // S41

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use workflow_core::errors::{Incompatibility, RecordedRunError};
 use workflow_core::prelude::*;
-use workflow_core::{
-    EventStore, Incompatibility, MemoryStore, Position, Record, RecordedRun, RecordedRunError, ResumeError,
-    RunOptions, RunQuery, RunStatus, RunSummary, TableProblem, Write,
-};
+use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunQuery, RunSummary, Write};
+use workflow_core::table::TableProblem;
+use workflow_core::{RecordedRun, ResumeError, RunOptions, RunStatus};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note, Part};

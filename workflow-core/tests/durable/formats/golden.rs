@@ -13,10 +13,10 @@ use expect_test::{ExpectFile, expect_file};
 use futures::future::BoxFuture;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{
-    EngineBuilder, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RunHandle, RunId, RunOptions,
-    RunQuery, RunSummary, Write,
+use workflow_core::store::{
+    EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RunQuery, RunSummary, Write,
 };
+use workflow_core::{EngineBuilder, RunHandle, RunId, RunOptions};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::Begin;

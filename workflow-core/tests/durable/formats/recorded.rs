@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use workflow_core::errors::RecordedRunError;
 use workflow_core::prelude::*;
+use workflow_core::report::{RunReport, WaitsFor};
 use workflow_core::scheduler::Cause;
-use workflow_core::{
-    EventStore, MemoryStore, Position, Record, RecordedRun, RecordedRunError, RunHandle, RunReport,
-    RunStatus, WaitsFor,
-};
+use workflow_core::store::{EventStore, MemoryStore, Position, Record};
+use workflow_core::{RecordedRun, RunHandle, RunStatus};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item};

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use workflow_core::{
-    DependencyTable, EventDef, EventStore, InputDef, JOURNAL_FORMAT, MemoryStore, OutputDef, Position,
-    Record, RecordedTable, Roles, StepDef, StepPolicy, TableDifference, TableShape, Workflow,
+use workflow_core::Workflow;
+use workflow_core::signature::Roles;
+use workflow_core::store::{EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record};
+use workflow_core::table::{
+    DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef, StepPolicy, TableDifference,
+    TableShape,
 };
 use workflow_testkit::Scenario;
 
@@ -108,7 +111,7 @@ fn a_step_that_is_added_is_compatible_though_another_takes_its_failures() {
         let step = |name: &&'static str| {
             StepDef::new(*name).input(InputDef::one("Go")).output(OutputDef::event("End"))
         };
-        steps.iter().map(step).fold(table, workflow_core::TableBuilder::step).build().unwrap().shape()
+        steps.iter().map(step).fold(table, workflow_core::table::TableBuilder::step).build().unwrap().shape()
     };
     let differences = table(&["a"]).differences(&table(&["a", "b"]));
     assert_eq!(differences, [TableDifference::StepAdded { step: "b".into() }]);

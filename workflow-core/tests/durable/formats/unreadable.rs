@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use serde::Deserializer;
 use serde_json::json;
+use workflow_core::errors::{ConfigError, Incompatibility};
 use workflow_core::prelude::*;
-use workflow_core::{
-    ConfigError, ConfigLayers, EngineBuilder, EventStore, Incompatibility, Position, Record, ResumeError,
-    RunOptions, RunStatus, SendError,
-};
+use workflow_core::store::{EventStore, Position, Record};
+use workflow_core::{ConfigLayers, EngineBuilder, ResumeError, RunOptions, RunStatus, SendError};
 use workflow_testkit::{CrashStore, VirtualClock};
 
 use crate::fixtures::{Begin, Done};

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use workflow_core::errors::Incompatibility;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, Incompatibility, JOURNAL_FORMAT, MemoryStore, Position, Record, ResumeError,
-    Retention, RunId, RunOptions, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, Retention, RunQuery, RunSummary,
+    StoreError, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{ResumeError, RunId, RunOptions, RunStatus};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Note};

@@ -1,6 +1,6 @@
 //! Runs of engines that are gone.
 
-use workflow_core::{Observation, Observed, Observer};
+use workflow_core::observe::{Observation, Observed, Observer};
 
 use super::*;
 

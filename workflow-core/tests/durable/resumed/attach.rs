@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::RwLock;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, MemoryStore, Position, Record, ResumeError, Retention, RunError, RunId, RunOptions,
-    RunQuery, RunStatus, SendError, StoreError, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
+use workflow_core::{ResumeError, RunError, RunId, RunOptions, RunStatus, SendError};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
@@ -371,13 +372,14 @@ async fn how_a_run_ended_is_known_from_its_journal() {
     run.outcome().await.unwrap_err();
     let past = engine().attach::<Asks>("r").await.unwrap();
     assert!(matches!(past.outcome().await, Err(RunError::Cancelled { reason }) if &*reason == "enough"));
-    let late = past.reply(workflow_core::RequestId::<Ask>::new(workflow_core::Seq(2)), 1).await.unwrap_err();
+    let late =
+        past.reply(workflow_core::report::RequestId::<Ask>::new(workflow_core::Seq(2)), 1).await.unwrap_err();
     assert!(matches!(late, SendError::Ended { status: RunStatus::Cancelled, .. }));
     assert!(past.explain().await.is_ok() && past.report().await.is_ok());
     let loops = engine().start_with::<Loops>(Begin(3), RunOptions::new().id("s")).await.unwrap();
     let expected = loops.report().await.unwrap();
     let found = engine().attach::<Loops>("s").await.unwrap().report().await.unwrap();
-    let shape = |report: &workflow_core::RunReport| {
+    let shape = |report: &workflow_core::report::RunReport| {
         report
             .trace
             .iter()

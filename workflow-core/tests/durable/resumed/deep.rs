@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use workflow_core::prelude::*;
-use workflow_core::{ChildReport, EngineBuilder, MemoryStore, RunOptions, RunReport, RunStatus};
+use workflow_core::report::{ChildReport, RunReport};
+use workflow_core::store::MemoryStore;
+use workflow_core::{EngineBuilder, RunOptions, RunStatus};
 
 use crate::fixtures::{Begin, Done, Note, until};
 

@@ -7,10 +7,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
-use workflow_core::{
-    DisplayItem, DisplayStream, EventStore, MemoryStore, Position, Record, RunHandle, RunOptions, RunQuery,
-    RunStatus, StartError, StoreError, Write,
-};
+use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunQuery, StoreError, Write};
+use workflow_core::{DisplayItem, DisplayStream, RunHandle, RunOptions, RunStatus, StartError};
 use workflow_testkit::{Fault, FaultyStore, StoreCall};
 
 use crate::fixtures::{Begin, Done, Item, Note, until};

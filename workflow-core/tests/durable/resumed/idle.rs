@@ -9,11 +9,15 @@ use allocation_counter::measure;
 use futures::StreamExt as _;
 use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
+};
 use workflow_core::{
-    DisplayItem, EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer, Position,
-    Record, ResumeError, Retention, RunError, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError,
-    StartError, StoreError, StoreFuture, StoredRun, Write,
+    DisplayItem, EngineBuilder, ResumeError, RunError, RunHandle, RunId, RunOptions, RunStatus, SendError,
+    StartError,
 };
 use workflow_testkit::{Scenario, VirtualClock};
 
@@ -100,7 +104,7 @@ async fn an_unloaded_run_serves_its_handles() {
     let kept = Engine::builder().workflow(Asks).store(MemoryStore::default()).build().unwrap();
     let whole = start(&kept, "r").await;
     reply(&whole, 7).await.unwrap();
-    let log = |report: &workflow_core::RunReport| {
+    let log = |report: &workflow_core::report::RunReport| {
         report.log.iter().map(|logged| (logged.seq, logged.event.clone())).collect::<Vec<_>>()
     };
     assert_eq!(log(&report), log(&whole.report().await.unwrap()));

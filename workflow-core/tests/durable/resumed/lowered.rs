@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use tokio::sync::Semaphore;
+use workflow_core::errors::EventTooLarge;
 use workflow_core::prelude::*;
-use workflow_core::{EngineBuilder, EventTooLarge, MemoryStore, RunOptions, RunStatus, SendError};
+use workflow_core::store::MemoryStore;
+use workflow_core::{EngineBuilder, RunOptions, RunStatus, SendError};
 
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 use crate::formats::recorded::same_by_its_records;

@@ -8,11 +8,13 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::runtime::Builder;
+use workflow_core::errors::ContextError;
 use workflow_core::prelude::*;
-use workflow_core::{
-    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, EventStore, MemoryContexts,
-    MemoryStore, Retention, RunHandle, RunOptions, RunQuery, RunStatus, SendError, StoreError,
+use workflow_core::store::{
+    ContextChange, ContextScope, ContextStore, ContextValue, EventStore, MemoryContexts, MemoryStore,
+    Retention, RunQuery, StoreError,
 };
+use workflow_core::{RunHandle, RunOptions, RunStatus, SendError};
 
 use crate::fixtures::{Begin, Done, Item, Note, until};
 

@@ -10,10 +10,11 @@ use futures::FutureExt as _;
 use futures::future::maybe_done;
 use tokio::time::timeout;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, MemoryContexts, MemoryStore, Position, Record, ResumeError, Retention, RunHandle,
-    RunId, RunOptions, RunQuery, RunStatus, SendError, StartError, StoreError, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, MemoryContexts, MemoryStore, Position, Record, Retention, RunQuery, StoreError,
+    StoreFuture, StoredRun, Write,
 };
+use workflow_core::{ResumeError, RunHandle, RunId, RunOptions, RunStatus, SendError, StartError};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note};

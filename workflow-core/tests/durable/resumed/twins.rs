@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use workflow_core::prelude::*;
-use workflow_core::{EngineId, Position, Record, Retention, StoreFuture, StoredRun, Write};
-use workflow_core::{ErrorClass, EventStore, MemoryStore, Retries, RetryPolicy, RunId, RunOptions, RunQuery};
+use workflow_core::store::{EngineId, Position, Record, Retention, StoreFuture, StoredRun, Write};
+use workflow_core::store::{EventStore, MemoryStore, RunQuery};
+use workflow_core::{ErrorClass, Retries, RetryPolicy, RunId, RunOptions};
 
 use crate::fixtures::{Begin, Done, Item, Part};
 use crate::resumed::found::copy;

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{
-    EventStore, MemoryContexts, RequestId, ResumeError, RunHandle, RunOptions, RunQuery, StartError,
-    StoreError,
-};
+use workflow_core::report::RequestId;
+use workflow_core::store::{EventStore, MemoryContexts, RunQuery, StoreError};
+use workflow_core::{ResumeError, RunHandle, RunOptions, StartError};
 use workflow_testkit::{CrashStore, Fault, FaultyStore, StoreCall, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Item};

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery, StoreFuture,
-    StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{RunId, RunOptions};
 
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 use crate::resumed::found::copy;

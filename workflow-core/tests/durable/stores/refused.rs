@@ -9,10 +9,13 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
+use workflow_core::report::{ExecutionOutcome, Quality, RequestId};
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
+};
 use workflow_core::{
-    EngineId, ErrorClass, EventStore, ExecutionOutcome, Position, Quality, Record, RecordedRun, RequestId,
-    Retention, RetryPolicy, RunHandle, RunId, RunOptions, RunQuery, RunStatus, SendError, StartError,
-    StepFailed, StoreError, StoreFuture, StoredRun, Write,
+    ErrorClass, RecordedRun, RetryPolicy, RunHandle, RunId, RunOptions, RunStatus, SendError, StartError,
+    StepFailed,
 };
 use workflow_testkit::{CrashStore, VirtualClock};
 

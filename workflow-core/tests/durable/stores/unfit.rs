@@ -8,11 +8,12 @@ use std::time::Duration;
 use serde::Serializer;
 use serde::ser::SerializeMap as _;
 use serde_json::{Value, json};
+use workflow_core::errors::{BuildProblem, ConfigError, UnfitEvent, UnfitValue};
 use workflow_core::prelude::*;
+use workflow_core::report::RequestId;
+use workflow_core::store::{EventStore, MAX_JSON_DEPTH, MemoryStore, Record, RunQuery};
 use workflow_core::{
-    AnyEvent, BuildError, BuildProblem, ConfigError, ErrorClass, EventStore, MAX_JSON_DEPTH, MemoryStore,
-    Record, RequestId, RunHandle, RunOptions, RunQuery, RunStatus, SendError, StartError, StepFailed,
-    UnfitEvent, UnfitValue,
+    AnyEvent, BuildError, ErrorClass, RunHandle, RunOptions, RunStatus, SendError, StartError, StepFailed,
 };
 use workflow_testkit::{CrashStore, VirtualClock};
 
@@ -192,7 +193,7 @@ struct Part;
 
 /// The wire names of the events that a store has of a run.
 async fn logged(store: &impl EventStore) -> Vec<String> {
-    let records = store.read(&"r".into(), workflow_core::Position(0), usize::MAX).await.unwrap();
+    let records = store.read(&"r".into(), workflow_core::store::Position(0), usize::MAX).await.unwrap();
     let names = records.iter().filter_map(|record| match record {
         Record::EventLogged { event, .. } => Some(event.name().to_owned()),
         _ => None,

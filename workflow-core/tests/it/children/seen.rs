@@ -8,10 +8,10 @@ use expect_test::expect;
 use futures::StreamExt as _;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use workflow_core::observe::{Observation, Observed, Observer, TracingObserver};
 use workflow_core::prelude::*;
-use workflow_core::{
-    DisplayItem, MemoryStore, Observation, Observed, Observer, Record, RunOptions, TracingObserver,
-};
+use workflow_core::store::{MemoryStore, Record};
+use workflow_core::{DisplayItem, RunOptions};
 use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Seen};

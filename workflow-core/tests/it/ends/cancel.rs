@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineBuilder, EngineId, EventStore, MemoryStore, Observation, Observed, Observer, Position, Record,
-    Retention, RunHandle, RunId, RunOptions, RunQuery, RunStatus, Seq, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{EngineBuilder, RunHandle, RunId, RunOptions, RunStatus, Seq};
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Begin, Done, Guard, log_of, until};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use workflow_core::explain::Explanation;
 use workflow_core::prelude::*;
-use workflow_core::{
-    ExecutionOutcome, Explanation, Quality, RequestId, RunStatus, SendError, Seq, Violation,
-};
+use workflow_core::report::{ExecutionOutcome, Quality, RequestId, Violation};
+use workflow_core::{RunStatus, SendError, Seq};
 use workflow_testkit::{Scenario, explore};
 
 use crate::fixtures::{

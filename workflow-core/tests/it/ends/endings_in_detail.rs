@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use workflow_core::errors::{ContextError, EmitError};
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    ContextError, DisplayItem, EmitError, ExecutionOutcome, Observation, Observed, Observer, RunOptions,
-    RunStatus,
-};
+use workflow_core::report::ExecutionOutcome;
+use workflow_core::{DisplayItem, RunOptions, RunStatus};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alive, Begin, Close, Done, Gate, Item, Part, everyone_else, outcomes_of};

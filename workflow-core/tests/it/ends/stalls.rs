@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use workflow_core::StallReport;
+use workflow_core::explain::StallReport;
 use workflow_core::prelude::*;
 use workflow_testkit::{Scenario, Start};
 

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use expect_test::expect;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EventStore, ExecutionOutcome, MemoryStore, Position, Quality, Record, RunError, RunId, RunOptions,
-    RunStatus, SendError,
-};
+use workflow_core::report::{ExecutionOutcome, Quality};
+use workflow_core::store::{EventStore, MemoryStore, Position, Record};
+use workflow_core::{RunError, RunId, RunOptions, RunStatus, SendError};
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, log_of, outcomes_of};

@@ -9,8 +9,10 @@ use std::task::{Poll, Waker};
 
 use futures::FutureExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
+use workflow_core::errors::{BlockingError, Cancelled};
+use workflow_core::observe::TracingObserver;
 use workflow_core::prelude::*;
-use workflow_core::{BlockingError, Cancelled, ErrorClass, RunStatus, TracingObserver, blocking};
+use workflow_core::{ErrorClass, RunStatus, blocking};
 
 use crate::fixtures::{Alive, Begin, Done, Item, Part, Patience, log_of, started, until};
 

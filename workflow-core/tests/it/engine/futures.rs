@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use workflow_core::prelude::*;
-use workflow_core::{RequestId, RunHandle, RunOptions, RunStatus, Seq};
+use workflow_core::report::RequestId;
+use workflow_core::{RunHandle, RunOptions, RunStatus, Seq};
 
 use crate::fixtures::{
     Alive, Alpha, Begin, Close, Done, Gate, Item, Seen, everyone_else, log_of, started, until,
@@ -106,10 +107,10 @@ fn what_programs_keep_can_be_shared_between_threads() {
     shared_between_threads::<Engine>();
     shared_between_threads::<RunHandle<Asking>>();
     shared_between_threads::<RequestId<Ask>>();
-    shared_between_threads::<workflow_core::RunReport>();
+    shared_between_threads::<workflow_core::report::RunReport>();
     shared_between_threads::<RunError>();
     shared_between_threads::<workflow_core::DisplayItem>();
-    shared_between_threads::<Arc<workflow_core::Explanation>>();
+    shared_between_threads::<Arc<workflow_core::explain::Explanation>>();
 }
 
 struct Asleep {

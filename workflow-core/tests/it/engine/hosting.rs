@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use workflow_core::errors::{BuildProblem, ConfigError};
 use workflow_core::prelude::*;
-use workflow_core::{
-    BuildProblem, ConfigError, ConfigLayers, ExecutionOutcome, RunHandle, RunOptions, RunStatus, SendError,
-    StartError, TableProblem,
-};
+use workflow_core::report::ExecutionOutcome;
+use workflow_core::table::TableProblem;
+use workflow_core::{ConfigLayers, RunHandle, RunOptions, RunStatus, SendError, StartError};
 
 use crate::fixtures::{
     Alive, Alpha, Begin, Close, Done, Gate, Item, Part, everyone_else, outcomes_of, report_of, started, until,

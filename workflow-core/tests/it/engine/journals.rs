@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use expect_test::expect;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunOptions, RunQuery, RunStatus,
-    SendError, StartError, StoreError, StoreFuture, StoredRun, Write,
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
+use workflow_core::{RunId, RunOptions, RunStatus, SendError, StartError};
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, until};
 
@@ -516,7 +517,7 @@ impl Counts {
 // S40
 #[tokio::test]
 async fn a_run_that_stops_for_another_writer_leaves_its_context_to_it() {
-    let (store, contexts) = (Shelf::default(), Arc::new(workflow_core::MemoryContexts::default()));
+    let (store, contexts) = (Shelf::default(), Arc::new(workflow_core::store::MemoryContexts::default()));
     let engine = Engine::builder()
         .workflow(Counts)
         .store(store.clone())
@@ -529,8 +530,8 @@ async fn a_run_that_stops_for_another_writer_leaves_its_context_to_it() {
     store.remove(run.id()).await.unwrap();
     assert!(run.send(Alpha(2)).await.is_err());
     run.outcome().await.unwrap_err();
-    let scope = workflow_core::ContextScope::Run("r".into());
-    let calls = workflow_core::ContextStore::get(&*contexts, &scope, "calls").await.unwrap();
+    let scope = workflow_core::store::ContextScope::Run("r".into());
+    let calls = workflow_core::store::ContextStore::get(&*contexts, &scope, "calls").await.unwrap();
     assert_eq!(calls.unwrap().get::<u32>().unwrap(), 1);
 }
 
@@ -554,11 +555,11 @@ async fn observers_hear_nothing_of_a_run_that_did_not_begin() {
 /// Records beginnings and ends.
 struct Hears(Seen);
 
-impl workflow_core::Observer for Hears {
-    fn observe(&self, observation: &workflow_core::Observation) {
+impl workflow_core::observe::Observer for Hears {
+    fn observe(&self, observation: &workflow_core::observe::Observation) {
         match &observation.what {
-            workflow_core::Observed::RunStarted => self.0.note("began"),
-            workflow_core::Observed::RunEnded { status } => self.0.note(format!("ended {status}")),
+            workflow_core::observe::Observed::RunStarted => self.0.note("began"),
+            workflow_core::observe::Observed::RunEnded { status } => self.0.note(format!("ended {status}")),
             _ => {}
         }
     }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
+use workflow_core::middleware::{Middleware, Next};
 use workflow_core::prelude::*;
-use workflow_core::{Emitted, ExecutionOutcome, Middleware, Next, RunStatus, StepCall, StepInput};
+use workflow_core::report::ExecutionOutcome;
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{RunStatus, StepInput};
 
 use crate::fixtures::{Begin, Done, Item, Part, Seen, log_of, outcomes_of};
 

@@ -1,7 +1,8 @@
 //! Permits of active runs, per engine and workflow: waiting for them, or refusal.
 
+use workflow_core::errors::BuildProblem;
 use workflow_core::prelude::*;
-use workflow_core::{BuildProblem, RunHandle, RunId, RunOptions, RunStatus, StartError, WhenFull};
+use workflow_core::{RunHandle, RunId, RunOptions, RunStatus, StartError, WhenFull};
 
 use crate::fixtures::{Alpha, Begin, Done, Gate, everyone_else};
 

@@ -1,9 +1,8 @@
 //! Failures as events (S29, S34): which steps take which failures, how the run ends, and what reports contain.
 
 use workflow_core::prelude::*;
-use workflow_core::{
-    ErrorClass, ExecutionId, ExecutionOutcome, Quality, RetryPolicy, RunStatus, ScopeId, StepFailed,
-};
+use workflow_core::report::{ExecutionOutcome, Quality};
+use workflow_core::{ErrorClass, ExecutionId, RetryPolicy, RunStatus, ScopeId, StepFailed};
 use workflow_testkit::{Scenario, TestRun, explore};
 
 use crate::fixtures::{Alpha, Begin, Done, Item, Part, Saw, log_of, outcomes_of, saw};

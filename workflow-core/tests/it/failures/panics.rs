@@ -4,7 +4,7 @@ use std::panic::panic_any;
 use std::sync::Arc;
 
 use workflow_core::prelude::*;
-use workflow_core::{ExecutionOutcome, RunReport};
+use workflow_core::report::{ExecutionOutcome, RunReport};
 
 use crate::fixtures::{Begin, Done};
 

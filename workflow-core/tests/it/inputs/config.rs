@@ -1,8 +1,9 @@
 //! Configuration in layers: defaults, file, environment, run.
 
 use serde_json::json;
+use workflow_core::errors::{BuildProblem, ConfigError};
 use workflow_core::prelude::*;
-use workflow_core::{BuildProblem, ConfigError, ConfigLayers, ConfigOrigin, RunOptions, StartError};
+use workflow_core::{ConfigLayers, ConfigOrigin, RunOptions, StartError};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Done, Item};
@@ -219,10 +220,11 @@ async fn a_configuration_that_no_parameter_declares_is_not_at_hand() {
 struct Smuggled;
 
 impl workflow_core::StepInput for Smuggled {
-    const SPEC: workflow_core::InputSpec = workflow_core::InputSpec::injected("Smuggled");
+    const SPEC: workflow_core::signature::InputSpec =
+        workflow_core::signature::InputSpec::injected("Smuggled");
     type Item<'a> = Self;
 
-    fn fill(slot: workflow_core::Slot<'_>) -> Result<Self, StepError> {
+    fn fill(slot: workflow_core::signature::Slot<'_>) -> Result<Self, StepError> {
         slot.config::<Lenient>().map(|_| Self)
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use workflow_core::RunOptions;
+use workflow_core::errors::ContextError;
 use workflow_core::prelude::*;
-use workflow_core::{
-    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, RunOptions,
-};
+use workflow_core::store::{ContextChange, ContextScope, ContextStore, ContextValue, MemoryContexts};
 
 use crate::fixtures::{Begin, Close, Done, Item, Part, started};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use workflow_core::BoundInput;
 use workflow_core::prelude::*;
+use workflow_core::report::BoundInput;
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Counted, Done, Item, Part, Saw, log_of, saw};

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use workflow_core::AnyEvent;
 use workflow_core::prelude::*;
-use workflow_core::{AnyEvent, FromEvent as _, Pattern as _, Roles};
+use workflow_core::signature::{FromEvent as _, Pattern as _, Roles};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Saw, log_of, saw};
@@ -131,7 +132,7 @@ impl Letter {
 // S3
 #[test]
 fn a_set_declares_its_members_in_order() {
-    let names: Vec<&str> = Letter::EVENTS.iter().map(workflow_core::EventType::name).collect();
+    let names: Vec<&str> = Letter::EVENTS.iter().map(workflow_core::signature::EventType::name).collect();
     assert_eq!(names, ["Alpha", "Beta"]);
     assert!(Letter::from_event(&AnyEvent::new(Item(1))).is_none());
 }

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use workflow_core::DependencyTable;
 use workflow_core::prelude::*;
+use workflow_core::table::DependencyTable;
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Done, Item, Part};
@@ -155,7 +155,7 @@ fn doc_comments_are_the_descriptions_of_a_table() {
 #[test]
 fn a_table_says_how_its_steps_are_connected() {
     let table = DependencyTable::from_spec(Agent::<Doubles>::TABLE).unwrap();
-    let names: Vec<&str> = table.steps().iter().map(workflow_core::StepRow::name).collect();
+    let names: Vec<&str> = table.steps().iter().map(workflow_core::table::StepRow::name).collect();
     assert_eq!((table.name(), &names[..]), ("Agent", &["ask", "end"][..]));
     assert_eq!(table.steps()[1].precondition(), Some("plausible"));
     let item = table.event_named("Item").unwrap();

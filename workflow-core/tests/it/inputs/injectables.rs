@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use workflow_core::prelude::*;
-use workflow_core::{InputSpec, RunOptions, Slot, StepInput};
+use workflow_core::signature::{InputSpec, Slot};
+use workflow_core::{RunOptions, StepInput};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alpha, Begin, Close, Done, Saw, saw};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use workflow_core::errors::SharedError;
 use workflow_core::prelude::*;
-use workflow_core::{RunOptions, RunStatus, SharedError};
+use workflow_core::{RunOptions, RunStatus};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Part, Saw, Seen, saw};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::Quality;
 use workflow_core::prelude::*;
+use workflow_core::report::Quality;
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alive, Begin, Close, Done, Item, Part, Saw, saw, started};

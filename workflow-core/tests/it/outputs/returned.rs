@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use workflow_core::ErrorClass;
+use workflow_core::errors::EmitError;
 use workflow_core::prelude::*;
-use workflow_core::{EmitError, ErrorClass};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Close, Done, Item, Part, Saw, log_of, saw};

@@ -3,8 +3,10 @@
 use std::task::{Context, Poll, Waker};
 
 use futures::FutureExt as _;
+use workflow_core::errors::EventTooLarge;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, EventTooLarge, ExecutionOutcome, Quality, RunStatus, SendError, StartError};
+use workflow_core::report::{ExecutionOutcome, Quality};
+use workflow_core::{ErrorClass, RunStatus, SendError, StartError};
 
 use crate::fixtures::{Alpha, Begin, Close, Done};
 
@@ -135,7 +137,7 @@ impl Pages {
     }
 }
 
-async fn pages(bytes: u32) -> (Result<Done, RunError>, std::sync::Arc<workflow_core::RunReport>) {
+async fn pages(bytes: u32) -> (Result<Done, RunError>, std::sync::Arc<workflow_core::report::RunReport>) {
     let engine = Engine::builder().workflow(Pages).max_event_bytes(100).build().unwrap();
     let run = engine.start::<Pages>(Begin(bytes)).await.unwrap();
     (run.outcome().await, run.report().await.unwrap())

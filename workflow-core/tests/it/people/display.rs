@@ -2,8 +2,10 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
+use workflow_core::middleware::{Middleware, Next};
 use workflow_core::prelude::*;
-use workflow_core::{DisplayItem, DisplayStream, Emitted, Middleware, Next, RunStatus, StepCall};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{DisplayItem, DisplayStream, RunStatus};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Close, Done, Gate, Item, Part, Saw, everyone_else, log_of, started};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use expect_test::expect;
 use workflow_core::prelude::*;
-use workflow_core::{OpenRequest, RequestId, RunHandle, RunStatus, SendError, Seq};
+use workflow_core::report::{OpenRequest, RequestId};
+use workflow_core::{RunHandle, RunStatus, SendError, Seq};
 use workflow_testkit::{Outcome, Scenario, Start, VirtualClock, explore};
 
 use crate::fixtures::{Begin, Close, Done, Item, Part, log_of};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{OpenRequest, RequestId, RunHandle, RunStatus, SendError, Seq};
+use workflow_core::report::{OpenRequest, RequestId};
+use workflow_core::{RunHandle, RunStatus, SendError, Seq};
 use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Item, Seen, log_of, started};

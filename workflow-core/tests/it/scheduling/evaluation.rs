@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Barrier;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, Retries, RetryPolicy};
+use workflow_core::report::ExecutionOutcome;
+use workflow_core::{ErrorClass, Retries, RetryPolicy};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{
@@ -342,10 +343,10 @@ impl Spawning {
 struct Halves(&'static std::sync::Barrier);
 
 impl workflow_core::StepInput for &Halves {
-    const SPEC: workflow_core::InputSpec = workflow_core::InputSpec::injected("Halves");
+    const SPEC: workflow_core::signature::InputSpec = workflow_core::signature::InputSpec::injected("Halves");
     type Item<'a> = &'a Halves;
 
-    fn fill(slot: workflow_core::Slot<'_>) -> Result<&Halves, StepError> {
+    fn fill(slot: workflow_core::signature::Slot<'_>) -> Result<&Halves, StepError> {
         static BOTH: std::sync::LazyLock<std::sync::Barrier> =
             std::sync::LazyLock::new(|| std::sync::Barrier::new(2));
         Ok(slot.keep(Halves(&BOTH)))

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use workflow_core::ExecutionOutcome;
 use workflow_core::prelude::*;
+use workflow_core::report::ExecutionOutcome;
 use workflow_testkit::{Scenario, explore};
 
 use crate::fixtures::{Begin, Done, Item, Part, Saw, log_of, outcomes_of, saw};

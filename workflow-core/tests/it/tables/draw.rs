@@ -5,7 +5,7 @@
 
 use expect_test::{expect, expect_file};
 use serde_json::Value;
-use workflow_core::Graph;
+use workflow_core::draw::Graph;
 use workflow_core::prelude::*;
 use workflow_testkit::Scenario;
 

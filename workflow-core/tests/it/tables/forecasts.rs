@@ -2,8 +2,10 @@
 //! here, with the forecast of the table. Each test also runs its workflow in every order, and compares the number of
 //! executions with the forecast.
 
+use workflow_core::RunStatus;
+use workflow_core::draw::{Graph, Node};
 use workflow_core::prelude::*;
-use workflow_core::{Forecast, Graph, Node, RunStatus};
+use workflow_core::table::Forecast;
 use workflow_testkit::{Scenario, Start, TestRun, explore};
 
 const PAGE: &str = include_str!("../../../../docs/guide/joins.md");

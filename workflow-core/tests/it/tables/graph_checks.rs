@@ -4,9 +4,10 @@
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 
 use expect_test::{Expect, expect};
-use workflow_core::{
-    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
-    TableBuilder, TableProblem,
+use workflow_core::signature::Roles;
+use workflow_core::table::{
+    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepPolicy, TableBuilder,
+    TableProblem,
 };
 
 mod together;

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
+use workflow_core::Clock;
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{Clock, Observation, Observed, Observer, RunReport};
+use workflow_core::report::RunReport;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]

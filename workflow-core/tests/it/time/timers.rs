@@ -3,10 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use expect_test::expect;
+use workflow_core::draw::EdgeKind;
+use workflow_core::errors::TimerError;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EdgeKind, MemoryStore, Position, Record, RunError, RunId, RunOptions, RunStatus, TimerError, TimerId,
-};
+use workflow_core::report::TimerId;
+use workflow_core::store::{MemoryStore, Position, Record};
+use workflow_core::{RunError, RunId, RunOptions, RunStatus};
 use workflow_testkit::{Outcome, Scenario, TestRun, VirtualClock, explore};
 
 use crate::fixtures::{Alpha, Begin, Close, Done, Item, Part, Saw, log_of, saw};
@@ -238,7 +240,7 @@ async fn a_timer_stands_in_the_journal_with_what_set_it() {
     let engine = Engine::builder().workflow(Alarm).store(std::sync::Arc::clone(&store)).build().unwrap();
     let run = engine.start_with::<Alarm>(Begin(1), RunOptions::new().id("alarm")).await.unwrap();
     run.settled().await;
-    let mut records = workflow_core::EventStore::read(&*store, &id, Position(0), 100).await.unwrap();
+    let mut records = workflow_core::store::EventStore::read(&*store, &id, Position(0), 100).await.unwrap();
     records.retain(|record| !matches!(record, Record::RunWaiting { .. }));
     let [
         ..,

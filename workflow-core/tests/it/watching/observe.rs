@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use workflow_core::observe::{Observation, Observed, Observer, TracingObserver};
 use workflow_core::prelude::*;
-use workflow_core::{Observation, Observed, Observer, RunOptions, RunStatus, TracingObserver};
+use workflow_core::{RunOptions, RunStatus};
 
 use crate::fixtures::{Begin, Close, Done, Item, Part};
 

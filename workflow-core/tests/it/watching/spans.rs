@@ -9,8 +9,9 @@ use tracing::field::{Field, Visit};
 use tracing::{Id, Instrument as _, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use workflow_core::observe::TracingObserver;
 use workflow_core::prelude::*;
-use workflow_core::{RetryPolicy, RunOptions, TracingObserver};
+use workflow_core::{RetryPolicy, RunOptions};
 
 use crate::fixtures::{Begin, Done, Item, Part, everyone_else};
 

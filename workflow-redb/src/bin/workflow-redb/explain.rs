@@ -1,7 +1,8 @@
 //! `explain`: why each step of a run ran, and why it did not, by the run's journal alone.
 
 use clap::Args;
-use workflow_core::{Record, RecordedRun, RunId};
+use workflow_core::store::Record;
+use workflow_core::{RecordedRun, RunId};
 use workflow_redb::StoreFile;
 
 use crate::export::each_record;

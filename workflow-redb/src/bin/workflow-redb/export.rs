@@ -1,7 +1,8 @@
 //! `export`: the records of a run, a line of JSON each.
 
 use clap::Args;
-use workflow_core::{Position, Record, RunId};
+use workflow_core::RunId;
+use workflow_core::store::{Position, Record};
 use workflow_redb::StoreFile;
 
 use crate::{NoRun, Output, Problem};

@@ -1,7 +1,7 @@
 //! `list`: the runs that a file has.
 
 use clap::Args;
-use workflow_core::{RunQuery, RunSummary, StoredRun};
+use workflow_core::store::{RunQuery, RunSummary, StoredRun};
 use workflow_redb::StoreFile;
 
 use crate::table::Table;
@@ -78,7 +78,7 @@ fn waits_for(run: &RunSummary) -> String {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use workflow_core::WaitingFor;
+    use workflow_core::store::WaitingFor;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use workflow_core::{Position, Record, StoredRun};
+use workflow_core::store::{Position, Record, StoredRun};
 use workflow_redb::StoreFile;
 
 use crate::export::each_record;

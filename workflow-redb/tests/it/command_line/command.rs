@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
-use workflow_core::{EventStore as _, Position, Record, RunStatus, Write};
+use workflow_core::RunStatus;
+use workflow_core::store::{EventStore as _, Position, Record, Write};
 
 use crate::fixtures::{Place, put, put_ended, summary};
 

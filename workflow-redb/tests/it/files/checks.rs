@@ -2,9 +2,9 @@
 
 use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
-use workflow_core::{
-    ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunStatus, StoreError,
-    StoredRun,
+use workflow_core::RunStatus;
+use workflow_core::store::{
+    ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, StoreError, StoredRun,
 };
 use workflow_redb::{Problem, StoreFile};
 

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use expect_test::expect;
 use redb::{Database, ReadableDatabase as _, TableDefinition, TableHandle as _};
-use workflow_core::{ContextScope, ContextStore, ContextValue, EventStore, RunStatus};
+use workflow_core::RunStatus;
+use workflow_core::store::{ContextScope, ContextStore, ContextValue, EventStore};
 
 use crate::fixtures::{Place, put, put_ended};
 

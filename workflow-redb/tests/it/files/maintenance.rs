@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use workflow_core::{ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunStatus};
+use workflow_core::RunStatus;
+use workflow_core::store::{ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery};
 use workflow_redb::{RedbStore, Retention, StoreFile, WorkError};
 
 use crate::fixtures::{Place, ids, last_batch, put, put_ended, text};

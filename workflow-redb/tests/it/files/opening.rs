@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use redb::{Database, TableDefinition};
-use workflow_core::{Position, RunQuery};
+use workflow_core::store::{Position, RunQuery};
 use workflow_redb::{OpenError, RedbStore, StoreFile};
 
 use crate::fixtures::{Place, ids, put, text};

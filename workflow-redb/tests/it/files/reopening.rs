@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use futures::future::{join_all, poll_immediate};
 use tokio::runtime::{Builder, Runtime};
 use workflow_core::prelude::*;
-use workflow_core::{EventStore, Position, RunQuery, StoreFuture};
+use workflow_core::store::{EventStore, Position, RunQuery, StoreFuture};
 use workflow_redb::{RedbStore, StoreFile};
 
 use crate::fixtures::{Place, batch};

@@ -1,7 +1,8 @@
 //! Engines on a store: their files are sound, and readable when they are gone.
 
 use workflow_core::prelude::*;
-use workflow_core::{EventStore, Position, ResumeError, RunOptions, RunQuery, RunStatus, StoreError};
+use workflow_core::store::{EventStore, Position, RunQuery, StoreError};
+use workflow_core::{ResumeError, RunOptions, RunStatus};
 use workflow_redb::{RedbStore, StoreFile};
 
 use crate::fixtures::{Place, listed, text};

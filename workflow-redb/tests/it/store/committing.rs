@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use futures::future::{join_all, poll_immediate};
-use workflow_core::{EventStore, Position, StoreError, StoreFuture};
+use workflow_core::store::{EventStore, Position, StoreError, StoreFuture};
 use workflow_redb::{Durability, RedbStore, StoreFile, WorkError};
 
 use crate::disk::Disk;

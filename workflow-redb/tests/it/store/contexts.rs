@@ -1,7 +1,8 @@
 //! Listings of contexts from a file: contents written before it was closed, short pages, and nothing damaged.
 
 use redb::{Database, TableDefinition};
-use workflow_core::{ContextError, ContextScope, ContextStore, ContextValue};
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextScope, ContextStore, ContextValue};
 use workflow_redb::RedbStore;
 
 use crate::fixtures::Place;

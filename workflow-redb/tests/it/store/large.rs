@@ -6,10 +6,8 @@ use futures::executor::block_on;
 use futures::future::join_all;
 use workflow_core::prelude::*;
 use workflow_core::scheduler::Cause;
-use workflow_core::{
-    AnyEvent, EventStore, Position, Record, RecordedEvent, RecordedRun, RunOptions, RunStatus, RunSummary,
-    ScopeId, Seq, Write,
-};
+use workflow_core::store::{EventStore, Position, Record, RecordedEvent, RunSummary, Write};
+use workflow_core::{AnyEvent, RecordedRun, RunOptions, RunStatus, ScopeId, Seq};
 use workflow_redb::StoreFile;
 
 use crate::fixtures::{Place, summary};
@@ -54,7 +52,7 @@ fn a_batch_of_three_hundred_mebibytes_is_one_call() {
     block_on(store.append(&"a".into(), Position(0), large(300))).unwrap();
     let page = block_on(store.read(&"a".into(), Position(284), 100)).unwrap();
     assert_eq!(page.len(), 16, "a page ends behind 16 MiB");
-    assert_eq!(block_on(store.runs(&workflow_core::RunQuery::new())).unwrap()[0].end, Position(300));
+    assert_eq!(block_on(store.runs(&workflow_core::store::RunQuery::new())).unwrap()[0].end, Position(300));
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use workflow_core::{EventStore, Position};
+use workflow_core::store::{EventStore, Position};
 use workflow_redb::{OpenError, RedbStore, StoreFile, WorkError};
 
 use crate::fixtures::{Place, ids, put};

@@ -6,8 +6,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures::executor::block_on;
 use futures::future::{join_all, maybe_done, poll_immediate};
-use workflow_core::{
-    ContextScope, ContextStore, ContextValue, EventStore, Position, Record, RunStatus, StoreError, Write,
+use workflow_core::RunStatus;
+use workflow_core::store::{
+    ContextScope, ContextStore, ContextValue, EventStore, Position, Record, StoreError, Write,
 };
 use workflow_redb::{Durability, RedbStore};
 

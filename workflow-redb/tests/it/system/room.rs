@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use workflow_core::{EventStore, Position, StoreError};
+use workflow_core::store::{EventStore, Position, StoreError};
 use workflow_redb::{OpenError, RedbStore, StoreFile, WorkError};
 
 use crate::fixtures::{Place, batch, ids, put};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use workflow_core::{ContextStore, ContextValue};
+use workflow_core::store::{ContextStore, ContextValue};
 
 use super::place::{Number, Place};
 use crate::conformance::stage::{abandon, run};

@@ -1,6 +1,7 @@
 //! Checks of what `clear` removes and keeps.
 
-use workflow_core::{ContextScope, ContextStore, RunId, ThreadId};
+use workflow_core::store::{ContextScope, ContextStore};
+use workflow_core::{RunId, ThreadId};
 
 use super::place::{Number, Place};
 use crate::conformance::stage::run;

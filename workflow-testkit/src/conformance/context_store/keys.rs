@@ -1,6 +1,7 @@
 //! Scopes are independent of each other, and so are keys; any text of up to 1 KiB is a key.
 
-use workflow_core::{ContextScope, ContextStore, RunId, ThreadId};
+use workflow_core::store::{ContextScope, ContextStore};
+use workflow_core::{RunId, ThreadId};
 
 use super::place::Place;
 use crate::conformance::stage::run;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::task::{JoinSet, yield_now};
-use workflow_core::{ContextScope, ContextStore, ContextValue, RunId, ThreadId};
+use workflow_core::store::{ContextScope, ContextStore, ContextValue};
+use workflow_core::{RunId, ThreadId};
 
 use super::keys::ALIKE;
 use super::place::{Number, Place};

@@ -1,6 +1,6 @@
 //! Order: each call on a key sees all earlier calls, and reports correctly what it found.
 
-use workflow_core::ContextStore;
+use workflow_core::store::ContextStore;
 
 use super::place::Place;
 use crate::conformance::stage::run;

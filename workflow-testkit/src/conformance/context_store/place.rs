@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use workflow_core::{ContextError, ContextScope, ContextStore, ContextValue, RunId};
+use workflow_core::RunId;
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextScope, ContextStore, ContextValue};
 
 /// The values that most checks write.
 pub(super) type Number = i64;

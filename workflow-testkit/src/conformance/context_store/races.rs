@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::{JoinSet, yield_now};
-use workflow_core::{ContextStore, ContextValue};
+use workflow_core::store::{ContextStore, ContextValue};
 
 use super::place::{Number, Place};
 use crate::conformance::stage::run;

@@ -3,7 +3,8 @@
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-use workflow_core::{ContextError, ContextStore, ContextValue};
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextStore, ContextValue};
 
 use super::place::{Place, number};
 use crate::conformance::stage::{Elsewhere, PATIENCE, run};

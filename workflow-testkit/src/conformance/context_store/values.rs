@@ -3,7 +3,8 @@
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
-use workflow_core::{ContextError, ContextStore, ContextValue};
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextStore, ContextValue};
 
 use super::place::Place;
 use crate::conformance::stage::run;

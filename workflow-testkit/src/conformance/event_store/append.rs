@@ -1,6 +1,6 @@
 //! Checks of appends: a journal can be written only at its end.
 
-use workflow_core::EventStore;
+use workflow_core::store::EventStore;
 
 use super::journal::{Journal, assert_conflict};
 use super::subject::Subject;

@@ -1,7 +1,7 @@
 //! Cancellation: a call whose future is dropped takes effect completely or not at all, and obstructs no later call. The
 //! number of polls before the drop makes no difference, so the checks try every number up to a bound.
 
-use workflow_core::{EventStore, Position, StoreError};
+use workflow_core::store::{EventStore, Position, StoreError};
 
 use super::journal::Journal;
 use super::samples::number;

@@ -1,7 +1,7 @@
 //! Two handles on one backend, as two processes have them.
 
 use tokio::task::JoinSet;
-use workflow_core::EventStore;
+use workflow_core::store::EventStore;
 
 use super::journal::{Journal, assert_conflict};
 use super::leases;

@@ -1,6 +1,6 @@
 //! Runs are independent of each other; any text of up to 1 KiB is an id.
 
-use workflow_core::EventStore;
+use workflow_core::store::EventStore;
 
 use super::journal::{Journal, assert_conflict};
 use super::subject::Subject;

@@ -4,9 +4,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use workflow_core::{
-    EventStore, Position, Record, RunId, RunQuery, RunStatus, RunSummary, StoreError, StoredRun, Write,
+use workflow_core::store::{
+    EventStore, Position, Record, RunQuery, RunSummary, StoreError, StoredRun, Write,
 };
+use workflow_core::{RunId, RunStatus};
 
 use super::samples::{moment, notes, number};
 

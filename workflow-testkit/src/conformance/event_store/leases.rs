@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use workflow_core::{EngineId, EventStore};
+use workflow_core::store::{EngineId, EventStore};
 
 use super::ids::ALIKE;
 use super::subject::Subject;

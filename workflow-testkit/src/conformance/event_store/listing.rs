@@ -1,6 +1,7 @@
 //! Checks of listings: the runs, their order and their summaries.
 
-use workflow_core::{EventStore, RunId, RunQuery, StoredRun};
+use workflow_core::RunId;
+use workflow_core::store::{EventStore, RunQuery, StoredRun};
 
 use super::ids::ALIKE;
 use super::journal::Journal;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use workflow_core::{EventStore, RunId, RunQuery, RunStatus};
+use workflow_core::store::{EventStore, RunQuery};
+use workflow_core::{RunId, RunStatus};
 
 use super::journal::Journal;
 use super::listing::ids;

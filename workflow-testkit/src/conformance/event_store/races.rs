@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::{JoinSet, yield_now};
-use workflow_core::{EventStore, StoreError};
+use workflow_core::store::{EventStore, StoreError};
 
 use super::journal::{Journal, assert_conflict};
 use super::samples::number;

@@ -1,6 +1,6 @@
 //! Checks of reads: from a position, in order, in pages.
 
-use workflow_core::EventStore;
+use workflow_core::store::EventStore;
 
 use super::journal::Journal;
 use super::samples::number;

@@ -1,7 +1,8 @@
 //! Records: a read returns what was written, whether the store keeps Rust values or bytes.
 
 use serde_json::Value;
-use workflow_core::{EventStore, Position, Record, RunStatus, StoreError, Write};
+use workflow_core::RunStatus;
+use workflow_core::store::{EventStore, Position, Record, StoreError, Write};
 
 use super::journal::Journal;
 use super::samples::{every_kind, formless, forms, holding, note, number, text};

@@ -1,6 +1,6 @@
 //! Checks of what `remove` removes and keeps.
 
-use workflow_core::EventStore;
+use workflow_core::store::EventStore;
 
 use super::journal::{Journal, assert_conflict};
 use super::subject::Subject;

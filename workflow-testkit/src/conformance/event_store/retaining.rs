@@ -3,7 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use workflow_core::{EventStore, Retention, RunStatus};
+use workflow_core::RunStatus;
+use workflow_core::store::{EventStore, Retention};
 
 use super::journal::Journal;
 use super::listing::ids;

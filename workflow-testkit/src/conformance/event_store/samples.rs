@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use workflow_core::prelude::*;
+use workflow_core::report::{NotRetried, TimerId};
 use workflow_core::scheduler::Cause;
-use workflow_core::{
-    AnyEvent, DependencyTable, ErrorClass, EventDef, ExecutionId, InputDef, JOURNAL_FORMAT, NotRetried,
-    OutputDef, Record, RecordedEvent, RecordedTable, Roles, RunStatus, ScopeId, Seq, StepDef, ThreadId,
-    TimerId, WaitingFor,
-};
+use workflow_core::signature::Roles;
+use workflow_core::store::{JOURNAL_FORMAT, Record, RecordedEvent, WaitingFor};
+use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
+use workflow_core::{AnyEvent, ErrorClass, ExecutionId, RunStatus, ScopeId, Seq, ThreadId};
 
 /// An event that holds any JSON.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::EventStore;
+use workflow_core::store::EventStore;
 
 use super::watched::Watched;
 use crate::conformance::stage::{LIMIT, run_while};

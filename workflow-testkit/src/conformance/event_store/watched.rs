@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use workflow_core::{
-    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun, Write,
+use workflow_core::RunId;
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 
 use crate::conformance::stage::Progress;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use workflow_core::{Observation, Observer};
+use workflow_core::observe::{Observation, Observer};
 
 use crate::conformance::stage::{PATIENCE, panic_text, runtime};
 

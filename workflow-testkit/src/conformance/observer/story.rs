@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use workflow_core::RunOptions;
+use workflow_core::observe::{Observation, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{Observation, Observer, RunOptions};
 
 /// Opens a run.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -129,7 +130,8 @@ async fn tell(recorder: Recorder) -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use workflow_core::{DisplayItem, Observed, RunStatus};
+    use workflow_core::observe::Observed;
+    use workflow_core::{DisplayItem, RunStatus};
 
     use super::*;
 

@@ -5,7 +5,8 @@ use std::pin::pin;
 use std::time::SystemTime;
 
 use futures::future::{Either, select};
-use workflow_core::{OpenRequest, PendingTimer, RunHandle, Seq, Workflow};
+use workflow_core::report::{OpenRequest, PendingTimer};
+use workflow_core::{RunHandle, Seq, Workflow};
 
 use super::Stage;
 use crate::VirtualClock;

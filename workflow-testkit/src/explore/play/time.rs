@@ -5,7 +5,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use workflow_core::{ExecutionId, PendingTimer, Reason, RunStatus, ScopeId, Seq, Workflow};
+use workflow_core::explain::Reason;
+use workflow_core::report::PendingTimer;
+use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq, Workflow};
 
 use super::{Footprint, IDLE, Op, OpId, Stage};
 use crate::explore::gate::Actor;

@@ -216,10 +216,10 @@ fn which_number_an_execution_has_is_tried() {
 struct Number(u64);
 
 impl workflow_core::StepInput for Number {
-    const SPEC: workflow_core::InputSpec = workflow_core::InputSpec::injected("Number");
+    const SPEC: workflow_core::signature::InputSpec = workflow_core::signature::InputSpec::injected("Number");
     type Item<'a> = Self;
 
-    fn fill(slot: workflow_core::Slot<'_>) -> Result<Self, StepError> {
+    fn fill(slot: workflow_core::signature::Slot<'_>) -> Result<Self, StepError> {
         Ok(Self(slot.run_info().execution().0))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Emission, End, Fact};
+use workflow_core::table::DependencyTable;
 use workflow_core::{ExecutionId, FanOutPolicy};
 use workflow_testkit::model::{Model, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 

@@ -1,7 +1,7 @@
 //! Assertions pass, or fail with a reason and the run's actions.
 
-use workflow_core::Quality;
 use workflow_core::prelude::*;
+use workflow_core::report::Quality;
 use workflow_testkit::Scenario;
 
 use crate::support::{Answer, Fact, Looking, Outline, Question, Research, failed, question};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, Quality, Retries, RetryPolicy};
+use workflow_core::report::Quality;
+use workflow_core::{ErrorClass, Retries, RetryPolicy};
 use workflow_testkit::Scenario;
 
 use crate::support::{Answer, Fact, Looking, Outline, Question, Research, panic_of, question};

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use expect_test::expect;
-use workflow_core::Quality;
 use workflow_core::prelude::*;
+use workflow_core::report::Quality;
 use workflow_testkit::Scenario;
 
 use crate::support::{Answer, Fact, Looking, Question, Research, question};

@@ -14,7 +14,7 @@ mod json_store;
 mod contexts_in_memory {
     #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
     use tokio::test;
-    use workflow_core::MemoryContexts;
+    use workflow_core::store::MemoryContexts;
 
     #[expect(dead_code, reason = "it is in the way, and that is all it is for")]
     struct Option;
@@ -32,7 +32,7 @@ mod contexts_as_json {
 mod journals_in_memory {
     #[expect(unused_imports, reason = "it is in the way, and that is all it is for")]
     use tokio::test;
-    use workflow_core::MemoryStore;
+    use workflow_core::store::MemoryStore;
 
     #[expect(dead_code, reason = "it is in the way, and that is all it is for")]
     struct Option;
@@ -58,13 +58,13 @@ mod journals_as_json {
 }
 
 mod tracing_observer {
-    use workflow_core::TracingObserver;
+    use workflow_core::observe::TracingObserver;
 
     workflow_testkit::observer_conformance!(TracingObserver::new);
 }
 
 mod middling_observer {
-    use workflow_core::{Observation, Observer};
+    use workflow_core::observe::{Observation, Observer};
 
     /// Opens its target inside a runtime, and is slow for each line.
     struct Lines(tokio::runtime::Handle, tokio::sync::mpsc::Sender<String>);

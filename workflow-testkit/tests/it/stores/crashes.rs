@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::executor::block_on;
+use workflow_core::RunStatus;
 use workflow_core::prelude::*;
-use workflow_core::{MemoryStore, RunStatus};
+use workflow_core::store::MemoryStore;
 use workflow_testkit::{
     Confirms, CrashEverywhere, CrashStore, Fault, FaultyStore, Mock, Scenario, Start, StoreCall,
     crash_everywhere,

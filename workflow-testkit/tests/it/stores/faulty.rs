@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use futures::executor::block_on;
 use futures::future::poll_immediate;
-use workflow_core::{
-    EventStore, MemoryStore, Position, Record, RunQuery, RunStatus, RunSummary, StoreError, StoreFuture,
-    Write,
+use workflow_core::RunStatus;
+use workflow_core::store::{
+    EventStore, MemoryStore, Position, Record, RunQuery, RunSummary, StoreError, StoreFuture, Write,
 };
 use workflow_testkit::conformance::event_store::{Subject, reading};
 use workflow_testkit::{Fault, FaultyStore, Injected, StoreCall};

@@ -5,10 +5,10 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use workflow_core::RunId;
 use workflow_core::prelude::*;
-use workflow_core::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunId, RunQuery, StoreFuture, StoredRun,
-    Write,
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::{Confirms, CrashStore, Scenario, Start, crash_everywhere};
 

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use expect_test::expect;
+use workflow_core::Clock;
+use workflow_core::observe::{Observation, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{Clock, Observation, Observer, RunReport};
+use workflow_core::report::RunReport;
 use workflow_testkit::{Scenario, ScenarioOf, VirtualClock, explore};
 
 use crate::support::{Research, question};

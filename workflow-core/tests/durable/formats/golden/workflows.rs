@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{EngineBuilder, MemoryStore, RunOptions};
+use workflow_core::store::MemoryStore;
+use workflow_core::{EngineBuilder, RunOptions};
 
 use super::{BoxFuture, Golden, RunHandle, engine, journals, same_as_files};
 use crate::fixtures::{Begin, Done, Item, Note, Part};

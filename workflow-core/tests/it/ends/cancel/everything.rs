@@ -111,7 +111,7 @@ impl Computes {
                 points.pass();
                 cancellation.check()?;
             }
-            Ok::<_, workflow_core::Cancelled>(begin)
+            Ok::<_, workflow_core::errors::Cancelled>(begin)
         });
         Ok(Item(sum.await??))
     }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use expect_test::{expect, expect_file};
-use workflow_core::{EdgeKind, MemoryStore, Record};
+use workflow_core::draw::EdgeKind;
+use workflow_core::store::{MemoryStore, Record};
 
 use super::*;
 

@@ -1,8 +1,9 @@
 //! Tables built at run time: the same rules and messages, and graphs that compile although they look wrong.
 
 use expect_test::{Expect, expect};
-use workflow_core::{
-    DependencyTable, EventDef, InputDef, OutputDef, Roles, StepDef, TableBuilder, TableProblem,
+use workflow_core::signature::Roles;
+use workflow_core::table::{
+    DependencyTable, EventDef, InputDef, OutputDef, StepDef, TableBuilder, TableProblem,
 };
 
 fn table() -> TableBuilder {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tracing_subscriber::layer::SubscriberExt as _;
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::observe::{Observation, Observer, TracingObserver};
 use workflow_core::prelude::*;
-use workflow_core::{
-    Emitted, ErrorClass, MemoryStore, Middleware, Next, Observation, Observer, RetryPolicy, RunStatus,
-    StepCall, StepFailed, TracingObserver,
-};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::store::MemoryStore;
+use workflow_core::{ErrorClass, RetryPolicy, RunStatus, StepFailed};
 
 use super::{Bomb, Fine, explode, failures_of, goes_on};
 use crate::fixtures::{Begin, Done, Item, Part, Seen};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt as _;
+use workflow_core::observe::{Observation, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    DisplayItem, MemoryStore, Observation, Observer, RequestId, RunHandle, RunStatus, SendError,
-};
+use workflow_core::report::RequestId;
+use workflow_core::store::MemoryStore;
+use workflow_core::{DisplayItem, RunHandle, RunStatus, SendError};
 
 use super::{Fine, failures_of, goes_on};
 use crate::fixtures::{Begin, Gate, Part, everyone_else, outcomes_of};
@@ -201,7 +202,7 @@ async fn a_result_that_is_refused_is_dropped() {
     run.outcome().await.unwrap();
     let report = run.report().await.unwrap();
     assert!(
-        matches!(outcomes_of(&report, "late")[..], [workflow_core::ExecutionOutcome::Refused]),
+        matches!(outcomes_of(&report, "late")[..], [workflow_core::report::ExecutionOutcome::Refused]),
         "{report}"
     );
     assert_eq!(dropped.count(), 4 + 3);

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use workflow_core::blocking;
+use workflow_core::errors::TimedOut;
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::observe::{Observation, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    Emitted, Middleware, Next, Observation, Observer, RetryPolicy, RunStatus, StepCall, TimedOut,
-};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{RetryPolicy, RunStatus};
 
 use super::{Fine, explode, failures_of, goes_on};
 use crate::fixtures::{Begin, Close, Done, Item};

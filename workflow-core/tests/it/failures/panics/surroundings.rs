@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use futures::future::BoxFuture;
+use workflow_core::errors::ContextError;
+use workflow_core::observe::{Observation, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    Clock, ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts,
-    MemoryStore, Observation, Observer, SystemClock,
+use workflow_core::store::{
+    ContextChange, ContextScope, ContextStore, ContextValue, MemoryContexts, MemoryStore,
 };
+use workflow_core::{Clock, SystemClock};
 
 use super::{Fine, explode, goes_on};
 use crate::fixtures::{Begin, Done, Seen};

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use expect_test::expect;
 use futures::StreamExt as _;
+use workflow_core::DisplayItem;
+use workflow_core::middleware::{Middleware, Next};
 use workflow_core::prelude::*;
-use workflow_core::{DisplayItem, Emitted, Middleware, Next, Quality, StepCall};
+use workflow_core::report::Quality;
+use workflow_core::signature::{Emitted, StepCall};
 use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Alive, Alpha, Begin, Done, Item, Part, Seen};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, FanOutPolicy, Quality};
+use workflow_core::report::{ExecutionOutcome, Quality};
+use workflow_core::{ErrorClass, FanOutPolicy};
 use workflow_testkit::{Scenario, ScenarioOf, explore};
 
 use crate::fixtures::{Alive, Begin, Done, Item, Part, outcomes_of};

@@ -4,8 +4,9 @@ use std::io;
 use std::num::ParseIntError;
 use std::time::Duration;
 
+use workflow_core::ErrorClass;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, NotRetried};
+use workflow_core::report::{ExecutionOutcome, NotRetried};
 use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 
 use super::{CLASSES, flaky};

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use expect_test::expect;
 use futures::future::BoxFuture;
+use workflow_core::middleware::{Middleware, Next};
 use workflow_core::prelude::*;
-use workflow_core::{
-    Emitted, ErrorClass, Middleware, Next, Quality, Retries, RetryPolicy, RunStatus, StepCall,
-};
+use workflow_core::report::Quality;
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{ErrorClass, Retries, RetryPolicy, RunStatus};
 use workflow_testkit::{Scenario, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Item, Part, Seen};

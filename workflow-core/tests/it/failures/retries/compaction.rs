@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use expect_test::expect;
 use futures::future::BoxFuture;
+use workflow_core::middleware::{Middleware, Next};
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    Emitted, ErrorClass, Middleware, Next, Observation, Observed, Observer, Record, Retries, RetryPolicy,
-    StepCall,
-};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::store::Record;
+use workflow_core::{ErrorClass, Retries, RetryPolicy};
 use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 
 use crate::fixtures::{Begin, Done};
@@ -241,12 +242,16 @@ impl Slow {
 
 #[tokio::test]
 async fn the_time_of_an_attempt_includes_its_compaction() {
-    let store = std::sync::Arc::new(workflow_core::MemoryStore::default());
+    let store = std::sync::Arc::new(workflow_core::store::MemoryStore::default());
     let run = Scenario::new(Slow).engine(|engine| engine.store(store.clone())).start(Begin(1)).await;
     run.assert_output(&Done(1));
     assert_eq!(run.elapsed(), Duration::from_secs(40));
-    let records =
-        workflow_core::EventStore::read(&*store, &"scenario".into(), workflow_core::Position(0), usize::MAX);
+    let records = workflow_core::store::EventStore::read(
+        &*store,
+        &"scenario".into(),
+        workflow_core::store::Position(0),
+        usize::MAX,
+    );
     let compacts = records.await.unwrap().into_iter().filter_map(|record| match record {
         Record::RetryScheduled { class, compacts, .. } => Some((class, compacts)),
         _ => None,

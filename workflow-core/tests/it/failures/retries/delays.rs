@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, Quality, Retries, RetryPolicy, RunOptions};
+use workflow_core::report::Quality;
+use workflow_core::{ErrorClass, Retries, RetryPolicy, RunOptions};
 use workflow_testkit::Scenario;
 
 use super::{CLASSES, Flaky, Moments, flaky};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, NotRetried, Retries, RetryPolicy, RunStatus};
+use workflow_core::report::{ExecutionOutcome, NotRetried};
+use workflow_core::{ErrorClass, Retries, RetryPolicy, RunStatus};
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Item, everyone_else, outcomes_of};
@@ -178,8 +179,11 @@ impl Furious {
 // S28: no attempt begins once the stop event is on its way to the store, and the write completes.
 #[tokio::test]
 async fn a_step_that_is_attempted_for_ever_keeps_no_run_with_a_journal_from_its_end() {
-    let engine =
-        Engine::builder().workflow(Furious).store(workflow_core::MemoryStore::default()).build().unwrap();
+    let engine = Engine::builder()
+        .workflow(Furious)
+        .store(workflow_core::store::MemoryStore::default())
+        .build()
+        .unwrap();
     let run = engine.start::<Furious>(Begin(7)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(7));
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{Quality, RunOptions, RunStatus, StepFailed};
+use workflow_core::report::Quality;
+use workflow_core::{RunOptions, RunStatus, StepFailed};
 use workflow_testkit::{Scenario, ScenarioOf, TestRun, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Item, Part, log_of};

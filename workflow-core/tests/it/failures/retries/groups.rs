@@ -1,7 +1,8 @@
 //! Retries in fan-outs with each policy, in every order (S25, S35, S49).
 
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, ExecutionOutcome, FanOutPolicy, Quality};
+use workflow_core::report::{ExecutionOutcome, Quality};
+use workflow_core::{ErrorClass, FanOutPolicy};
 use workflow_testkit::{Scenario, TestRun, explore};
 
 use crate::fixtures::{Alive, Begin, Done, Item, Part, outcomes_of};

@@ -4,8 +4,9 @@ use std::future::pending;
 use std::time::Duration;
 
 use expect_test::expect;
+use workflow_core::errors::TimedOut;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, RetryPolicy, TimedOut};
+use workflow_core::{ErrorClass, RetryPolicy};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alive, Begin, Done, Item, Part};

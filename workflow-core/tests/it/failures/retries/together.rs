@@ -4,10 +4,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use expect_test::expect;
+use workflow_core::errors::TimedOut;
 use workflow_core::prelude::*;
-use workflow_core::{
-    ErrorClass, Quality, RetryPolicy, RunOptions, RunStatus, StepFailed, TimedOut, blocking,
-};
+use workflow_core::report::Quality;
+use workflow_core::{ErrorClass, RetryPolicy, RunOptions, RunStatus, StepFailed, blocking};
 use workflow_testkit::{Scenario, VirtualClock};
 
 use super::flaky;

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use expect_test::expect;
+use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{
-    ErrorClass, EventStore, MemoryStore, NotRetried, Observation, Observed, Observer, Position, Record,
-    RetryPolicy, RunOptions,
-};
+use workflow_core::report::NotRetried;
+use workflow_core::store::{EventStore, MemoryStore, Position, Record};
+use workflow_core::{ErrorClass, RetryPolicy, RunOptions};
 use workflow_testkit::VirtualClock;
 
 use super::{Flaky, Moments, flaky};

@@ -1,7 +1,7 @@
 //! No random run breaks the table's forecast, and no step runs that never can by the rules.
 
 use workflow_core::scheduler::{End, Fact};
-use workflow_core::{Forecast, TableProblem};
+use workflow_core::table::{Forecast, TableProblem};
 use workflow_testkit::model::Line;
 
 use super::play::{Moment, Play};
@@ -60,7 +60,7 @@ impl Play<'_> {
     /// The number of logged events of the forecast's `per` type; 1 if the forecast is per run.
     fn arrivals(&self, forecast: &Forecast) -> u64 {
         let Some(per) = &forecast.per else { return 1 };
-        let event = self.table.event_named(per).map(workflow_core::EventIndex::get);
+        let event = self.table.event_named(per).map(workflow_core::table::EventIndex::get);
         let entries = self.lines().flat_map(|line| match line {
             Line::Appends { entries, .. } => &entries[..],
             _ => &[],

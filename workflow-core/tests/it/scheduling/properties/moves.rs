@@ -2,8 +2,10 @@
 
 use std::num::NonZeroU32;
 
+use workflow_core::report::TimerId;
 use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact};
-use workflow_core::{EventIndex, ExecutionId, FanOutPolicy, OutputRow, Seq, TimerId};
+use workflow_core::table::{EventIndex, OutputRow};
+use workflow_core::{ExecutionId, FanOutPolicy, Seq};
 use workflow_testkit::model::PlannedOutput;
 
 use super::play::{Moment, Play, Running};

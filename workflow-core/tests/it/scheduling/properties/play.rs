@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use workflow_core::DependencyTable;
 use workflow_core::scheduler::{Fact, Scheduler, SchedulerLimits};
+use workflow_core::table::DependencyTable;
 use workflow_testkit::model::{Line, Model, Plan, Reader};
 
 use super::moves::answered;

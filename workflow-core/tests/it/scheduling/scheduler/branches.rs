@@ -1,6 +1,8 @@
 //! Branches: what they see and run, and when they settle (S44–S47).
 
-use workflow_core::{EventDef, FanOutPolicy, InputDef, OutputDef, Roles, StepDef, StepPolicy};
+use workflow_core::FanOutPolicy;
+use workflow_core::signature::Roles;
+use workflow_core::table::{EventDef, InputDef, OutputDef, StepDef, StepPolicy};
 
 use super::stage::{Stage, control, external, step};
 

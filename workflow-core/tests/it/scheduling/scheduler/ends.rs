@@ -1,9 +1,9 @@
 //! How a run ends, and its treatment of later facts (S28–S31, S33).
 
+use workflow_core::FanOutPolicy;
 use workflow_core::scheduler::{Answer, Fact};
-use workflow_core::{
-    EventDef, FanOutPolicy, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
-};
+use workflow_core::signature::Roles;
+use workflow_core::table::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepPolicy};
 
 use super::stage::{Stage, control, external, step, stop};
 

@@ -1,9 +1,9 @@
 //! A fan-out as a whole: gathering it, its failures, and its bound (S48–S50).
 
 use workflow_core::scheduler::{Answer, Fact};
-use workflow_core::{
-    EventDef, ExecutionId, FanOutPolicy, InputDef, OutputDef, PreconditionDef, Roles, StepDef, StepPolicy,
-};
+use workflow_core::signature::Roles;
+use workflow_core::table::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepPolicy};
+use workflow_core::{ExecutionId, FanOutPolicy};
 
 use super::stage::{Stage, control, external, step};
 

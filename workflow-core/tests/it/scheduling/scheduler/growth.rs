@@ -1,6 +1,7 @@
 //! The cost of outside events for a scheduler with many open branches. The tests count allocations, and time nothing.
 
-use workflow_core::{EventDef, InputDef, OutputDef, Roles, StepDef};
+use workflow_core::signature::Roles;
+use workflow_core::table::{EventDef, InputDef, OutputDef, StepDef};
 
 use super::stage::Stage;
 

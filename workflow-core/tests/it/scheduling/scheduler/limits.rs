@@ -1,7 +1,7 @@
 //! Concurrency and size (S13, S21).
 
 use workflow_core::scheduler::SchedulerLimits;
-use workflow_core::{InputDef, StepDef, StepPolicy};
+use workflow_core::table::{InputDef, StepDef, StepPolicy};
 
 use super::stage::{Stage, external, step};
 

@@ -1,7 +1,7 @@
 //! Preconditions, the limit on executions, and combinations that were executed before (S18–S20).
 
 use workflow_core::scheduler::Answer;
-use workflow_core::{InputDef, PreconditionDef, StepDef, StepPolicy};
+use workflow_core::table::{InputDef, PreconditionDef, StepDef, StepPolicy};
 
 use super::stage::{Stage, step};
 

@@ -1,6 +1,6 @@
 //! When steps run, and with which events (S5, S11–S17).
 
-use workflow_core::{InputDef, StepDef};
+use workflow_core::table::{InputDef, StepDef};
 
 use super::stage::{Stage, step};
 

@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use workflow_core::scheduler::{Action, Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits};
-use workflow_core::{
-    DependencyTable, EventDef, EventIndex, ExecutionId, FanOutPolicy, InputDef, OutputRow, Roles, Seq,
-    StepDef, StepIndex, TableBuilder,
+use workflow_core::signature::Roles;
+use workflow_core::table::{
+    DependencyTable, EventDef, EventIndex, InputDef, OutputRow, StepDef, StepIndex, TableBuilder,
 };
+use workflow_core::{ExecutionId, FanOutPolicy, Seq};
 use workflow_testkit::model::{Line, Reader};
 
 pub(super) struct Stage {

@@ -1,7 +1,10 @@
 //! Timers, and requests that expire, as the scheduler sees them (S30, S32, S47).
 
+use workflow_core::report::TimerId;
 use workflow_core::scheduler::{Emission, Fact};
-use workflow_core::{EventDef, FanOutPolicy, InputDef, OutputDef, Roles, Seq, StepDef, TimerId};
+use workflow_core::signature::Roles;
+use workflow_core::table::{EventDef, InputDef, OutputDef, StepDef};
+use workflow_core::{FanOutPolicy, Seq};
 
 use super::stage::{Stage, control, external, step, stop};
 

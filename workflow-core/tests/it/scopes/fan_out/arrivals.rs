@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use workflow_core::prelude::*;
-use workflow_core::{BoundInput, LoggedEvent};
+use workflow_core::report::{BoundInput, LoggedEvent};
 use workflow_testkit::{Scenario, explore};
 
 use super::{Noted, noted, noted_sorted};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use workflow_core::prelude::*;
-use workflow_core::{ExecutionOutcome, Quality};
+use workflow_core::report::{ExecutionOutcome, Quality};
 use workflow_testkit::{Scenario, Start, explore};
 
 use crate::fixtures::{Alive, Begin, Done, Item, Part, log_of, outcomes_of};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use workflow_core::ExecutionOutcome;
 use workflow_core::prelude::*;
+use workflow_core::report::ExecutionOutcome;
 use workflow_testkit::Scenario;
 
 use super::{Noted, Told, noted, told};

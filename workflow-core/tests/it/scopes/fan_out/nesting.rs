@@ -1,7 +1,8 @@
 //! Fan-outs in branches of fan-outs (S44, S47, S48).
 
+use workflow_core::FanOutPolicy;
 use workflow_core::prelude::*;
-use workflow_core::{FanOutPolicy, Quality};
+use workflow_core::report::Quality;
 use workflow_testkit::{Scenario, explore};
 
 use super::{Noted, noted_sorted};

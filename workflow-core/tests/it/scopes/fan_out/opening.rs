@@ -1,7 +1,8 @@
 //! The number of open branches, and their order (S50).
 
+use workflow_core::RunStatus;
 use workflow_core::prelude::*;
-use workflow_core::{OpenRequest, RunStatus};
+use workflow_core::report::OpenRequest;
 use workflow_testkit::{Scenario, ScenarioOf, TestRun, explore};
 
 use super::{Level, Noted, noted};

@@ -1,7 +1,8 @@
 //! Branches in a run's report (S34, S51).
 
 use workflow_core::prelude::*;
-use workflow_core::{BranchReport, ScopeId, Seq};
+use workflow_core::report::BranchReport;
+use workflow_core::{ScopeId, Seq};
 
 use crate::fixtures::{Begin, Done, Item, Part, report_of};
 

@@ -1,7 +1,8 @@
 //! Requests in branches, and their replies (S45, S47).
 
+use workflow_core::SendError;
 use workflow_core::prelude::*;
-use workflow_core::{OpenRequest, RequestId, SendError};
+use workflow_core::report::{OpenRequest, RequestId};
 use workflow_testkit::{Scenario, Start, explore};
 
 use super::{Noted, Told, noted_sorted, told};

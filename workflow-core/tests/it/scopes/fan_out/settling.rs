@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Barrier;
+use workflow_core::RunStatus;
 use workflow_core::prelude::*;
-use workflow_core::{Quality, RunStatus};
+use workflow_core::report::Quality;
 use workflow_testkit::{Scenario, explore};
 
 use super::{Noted, Told, noted, told};

@@ -1,7 +1,8 @@
 //! No rule hides another: mistakes of several rules in one table.
 
 use expect_test::expect;
-use workflow_core::{DependencyTable, EventDef, OutputDef, Roles};
+use workflow_core::signature::Roles;
+use workflow_core::table::{DependencyTable, EventDef, OutputDef};
 
 use super::{CONTROL, answers, emits, one, refuses_like_the_compiler, step, table};
 

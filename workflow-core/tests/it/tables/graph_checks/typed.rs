@@ -4,8 +4,8 @@
 use std::marker::PhantomData;
 
 use expect_test::{Expect, expect};
-use workflow_core::DependencyTable;
 use workflow_core::prelude::*;
+use workflow_core::table::DependencyTable;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]

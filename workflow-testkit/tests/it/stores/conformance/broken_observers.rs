@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use workflow_core::{ExecutionId, Observation, Observed, Observer, RunId};
+use workflow_core::observe::{Observation, Observed, Observer};
+use workflow_core::{ExecutionId, RunId};
 use workflow_testkit::conformance::observer::checks;
 
 use super::broken_stores::failure;

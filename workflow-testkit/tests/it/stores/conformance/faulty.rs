@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use workflow_core::{
-    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, RunId,
-};
+use workflow_core::RunId;
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextChange, ContextScope, ContextStore, ContextValue, MemoryContexts};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use workflow_core::{
-    EngineId, EventStore, Position, Record, Retention, RunId, RunQuery, RunSummary, StoreError, StoreFuture,
+use workflow_core::RunId;
+use workflow_core::store::{
+    EngineId, EventStore, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
     StoredRun, Write,
 };
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tokio::task::yield_now;
-use workflow_core::{
-    EngineId, EventStore, Leases, Position, Record, Retention, RunId, RunQuery, StoreError, StoreFuture,
-    StoredRun, Write,
+use workflow_core::RunId;
+use workflow_core::store::{
+    EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
+    Write,
 };
 
 /// The most records that a read returns.

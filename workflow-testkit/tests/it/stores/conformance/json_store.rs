@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::task::yield_now;
-use workflow_core::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
+use workflow_core::errors::ContextError;
+use workflow_core::store::{ContextChange, ContextScope, ContextStore, ContextValue};
 
 pub(crate) struct JsonContexts {
     /// Each has a version, so that an update notices a concurrent write.

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use workflow_core::{AnyEvent, Record, RecordedEvent};
+use workflow_core::AnyEvent;
+use workflow_core::store::{Record, RecordedEvent};
 
 use super::Fault::{self, *};
 

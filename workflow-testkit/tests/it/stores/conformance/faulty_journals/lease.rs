@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use workflow_core::EngineId;
+use workflow_core::store::EngineId;
 
 use super::Fault::{self, *};
 use super::Kept;

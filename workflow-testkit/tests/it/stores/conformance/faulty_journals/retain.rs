@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use workflow_core::{Position, Retention, RunId, RunStatus, StoredRun};
+use workflow_core::store::{Position, Retention, StoredRun};
+use workflow_core::{RunId, RunStatus};
 
 use super::Fault::{self, *};
 use super::{Journal, Kept};
