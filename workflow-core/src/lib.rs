@@ -64,8 +64,11 @@
 //! - [`Engine`] and [`RunHandle`]: many runs, external events, display, cancellation, reports.
 //! - [`Children`]: workflows that run workflows.
 //! - [`StepError`], [`RetryPolicy`]: failures, and which of them are followed by another attempt.
-//! - [`Observer`], [`TracingObserver`]: seeing what runs do.
-//! - [`DependencyTable`] and [`scheduler`]: the machinery, usable by itself.
+//! - [`observe`]: observers of runs, and `tracing` spans.
+//! - [`report`], [`explain`], [`draw`]: what a run did, why each step ran or did not, and its drawing.
+//! - [`store`]: for authors of stores. [`signature`]: for authors of parameter kinds and return types.
+//! - [`errors`]: details of errors, to match on.
+//! - [`table`] and [`scheduler`]: the machinery, usable by itself.
 
 // From the lowest layer to the highest: a module imports from those above it in this list, never from those below.
 

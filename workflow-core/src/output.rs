@@ -33,7 +33,7 @@ pub(crate) use timer::{MAX_TIMERS, SetTimer};
 /// | an [`EventSet`](crate::EventSet) enum | the variant's event |
 /// | [`FanOut<E>`](FanOut) | a branch per item |
 /// | [`Timer<E>`](Timer) | the event, later, when the timer fires |
-/// | [`Expiring<R>`](Expiring) | the request, which expires |
+/// | [`Expiring<R>`](crate::Expiring) | the request, which expires |
 /// | `Result<T, E>` where `E: Into<StepError>` | as for `T`; an error fails the execution |
 ///
 /// All events of one return value enter the log as one batch when the execution commits.

@@ -1,4 +1,4 @@
-//! The report of a run: outcome, quality, executions per step, trace, violations and surplus (S34).
+//! The report of a run: outcome, quality, executions per step, trace, violations and surplus.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -99,7 +99,7 @@ pub struct Write {
 ///
 /// **Values.** A store of bytes serialises the records, for example with `serde_json::to_vec`, and reads them back with
 /// `serde_json::from_slice`. Events in records are JSON, and no other format reads them. The store puts at most four
-/// arrays or objects of its own around a record ([`MAX_JSON_DEPTH`](crate::store::MAX_JSON_DEPTH)). A store in memory keeps
+/// arrays or objects of its own around a record ([`MAX_JSON_DEPTH`]). A store in memory keeps
 /// the records themselves, serialises nothing, and returns `false` from [`serialises`](Self::serialises).
 ///
 /// `event_store_conformance!` in `workflow-testkit` has a test for each of these sentences that can be tested.
@@ -196,7 +196,7 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Over such a store an engine serialises each event before it enters a run, and refuses an event that could not be
     /// read back ([`UnfitEvent`](crate::errors::UnfitEvent)). The record carries that JSON, so no event is serialised twice. A
-    /// store of the values themselves, as [`MemoryStore`](crate::store::MemoryStore), returns `false`: then no event is ever
+    /// store of the values themselves, as [`MemoryStore`], returns `false`: then no event is ever
     /// serialised. A store around another one returns the inner store's answer.
     fn serialises(&self) -> bool {
         true

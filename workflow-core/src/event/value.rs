@@ -58,7 +58,7 @@ impl<E: ControlEvent + Clone> FromEvent for E {
     }
 }
 
-/// A variant's content in an [`EventSet`]: an event that is `Clone`, or an `Arc` of any event.
+/// A variant's content in an [`EventSet`](crate::EventSet): an event that is `Clone`, or an `Arc` of any event.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of an event set",
     label = "not an event that is `Clone`, nor an `Arc` of an event",

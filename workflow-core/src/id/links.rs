@@ -20,7 +20,7 @@ pub struct ChildRun {
     pub execution: ExecutionId,
     /// The attempt of that execution.
     pub attempt: u32,
-    /// Whether the execution waits for the child: [run](Children::run), and not [started](Children::start).
+    /// Whether the execution waits for the child: [run](crate::Children::run), and not [started](crate::Children::start).
     pub awaited: bool,
 }
 
