@@ -6,7 +6,7 @@ use syn::{FnArg, Generics, ReturnType, Signature, Type, parse_quote_spanned};
 
 use crate::krate::Krate;
 use crate::lifetimes;
-use crate::place::Place;
+use crate::span_range::SpanRange;
 use crate::usable::{self, Mentions, Use};
 use signature::{is_callable, is_nameable, shared};
 
@@ -84,10 +84,10 @@ impl<'a> Function<'a> {
     }
 
     /// The place of the return type; without one, of the function's name.
-    pub(crate) fn output_place(&self) -> Place {
+    pub(crate) fn output_place(&self) -> SpanRange {
         match &self.signature.output {
-            ReturnType::Default => Place::of(self.ident()),
-            ReturnType::Type(_, ty) => Place::of(ty),
+            ReturnType::Default => SpanRange::of(self.ident()),
+            ReturnType::Type(_, ty) => SpanRange::of(ty),
         }
     }
 
@@ -97,14 +97,14 @@ impl<'a> Function<'a> {
             return quote!(&[#krate::UNCLEAR]);
         }
         let specs =
-            self.parameters.iter().map(|ty| Place::of(ty).inherent(quote!(#krate::Fill), ty, "INPUT"));
+            self.parameters.iter().map(|ty| SpanRange::of(ty).inherent(quote!(#krate::Fill), ty, "INPUT"));
         quote!(&[#(#specs),*])
     }
 
     /// Fills every parameter from `slots`. Needs `Unusable` in scope, as do the functions below.
     pub(crate) fn filled(&self, krate: &Krate, slots: &Ident) -> TokenStream {
         let filled = self.parameters.iter().enumerate().map(|(index, ty)| {
-            let (place, parameter) = (Place::of(ty), parameter(index, ty));
+            let (place, parameter) = (SpanRange::of(ty), parameter(index, ty));
             let fill = place.generic(quote!(#krate::Fill), ty, "fill");
             let filled = place.call(fill, quote!(&mut #slots));
             quote_spanned! {place.hidden()=>
@@ -186,7 +186,7 @@ impl<'a> Function<'a> {
 
     /// A boxed future of this body. The compiler reports at the function's name if the future is not `Send`.
     pub(crate) fn boxed(&self, krate: &Krate, body: &TokenStream) -> TokenStream {
-        let place = Place::of(self.ident());
+        let place = SpanRange::of(self.ident());
         let (path, name) =
             if self.free { (quote!(#krate::Box), "pin") } else { (quote!(#krate::Launch::<Self>), "ask") };
         place.call(place.path(path, name), quote_spanned!(place.hidden()=> async move { #body }))
@@ -194,7 +194,7 @@ impl<'a> Function<'a> {
 }
 
 fn parameter(index: usize, ty: &Type) -> Ident {
-    Place::of(ty).local(&format!("parameter_{index}"))
+    SpanRange::of(ty).local(&format!("parameter_{index}"))
 }
 
 fn parameters(signature: &Signature) -> impl Iterator<Item = &Type> {

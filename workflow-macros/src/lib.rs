@@ -16,7 +16,7 @@ mod krate;
 mod lifetimes;
 mod mistakes;
 mod near;
-mod place;
+mod span_range;
 mod precondition;
 mod renamed;
 mod usable;

@@ -11,7 +11,7 @@ use syn::visit_mut::VisitMut;
 use syn::{GenericArgument, Generics, Path, PathArguments, Type};
 
 use crate::krate::Krate;
-use crate::place::Place;
+use crate::span_range::SpanRange;
 
 /// The use of a type, which decides the trait that it needs.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ impl Mentions {
         around: &[&str],
         usable: &dyn Fn(&Type) -> TokenStream,
     ) -> Vec<TokenStream> {
-        let place = Place::of(ty);
+        let place = SpanRange::of(ty);
         if self.generic {
             return vec![place.associated(ty, bound, "SPEC")];
         }

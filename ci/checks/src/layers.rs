@@ -22,10 +22,10 @@ const OUTSIDE: [&str; 1] = ["__private"];
 pub(crate) fn check(repository: &Repository) -> Result<Report, CheckError> {
     let mut report = Report::default();
     let root = Path::new(SOURCES).join("lib.rs");
-    let layers = Scan::of(repository, &root, Vec::new())?.modules;
+    let layers = Scan::of(repository, &root, &[])?.modules;
     for module in layers.iter().filter(|module| !OUTSIDE.contains(&module.as_str())) {
         let file = Path::new(SOURCES).join(module).with_extension("rs");
-        check_file(repository, &mut report, &layers, &file, vec![module.clone()])?;
+        check_file(repository, &mut report, &layers, &file, std::slice::from_ref(module))?;
     }
     check_page(repository, &mut report, &layers)?;
     report.note(format!("{} modules, from `{}` to `{}`", layers.len(), first(&layers), last(&layers)));
@@ -46,9 +46,9 @@ fn check_file(
     report: &mut Report,
     layers: &[String],
     file: &Path,
-    module: Vec<String>,
+    module: &[String],
 ) -> Result<(), CheckError> {
-    let scan = Scan::of(repository, file, module.clone())?;
+    let scan = Scan::of(repository, file, module)?;
     let here = layers.iter().position(|layer| *layer == module[0]);
     let mut said = HashSet::new();
     for (line, target) in scan.imports {
@@ -73,7 +73,7 @@ fn check_file(
     }
     for name in scan.modules {
         let path = file.with_extension("").join(&name).with_extension("rs");
-        check_file(repository, report, layers, &path, [module.clone(), vec![name]].concat())?;
+        check_file(repository, report, layers, &path, &[module, &[name]].concat())?;
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn of(repository: &Repository, file: &Path, module: Vec<String>) -> Result<Self, CheckError> {
+    fn of(repository: &Repository, file: &Path, module: &[String]) -> Result<Self, CheckError> {
         let text = repository.read(file)?;
         Self::of_text(&text, module).map_err(|source| CheckError::Syntax {
             path: PathBuf::from(file),
@@ -118,10 +118,10 @@ impl Scan {
         })
     }
 
-    fn of_text(text: &str, module: Vec<String>) -> Result<Self, syn::Error> {
+    fn of_text(text: &str, module: &[String]) -> Result<Self, syn::Error> {
         let tokens: TokenStream = text.parse().map_err(syn::Error::from)?;
         let mut scan = Self::default();
-        scan.tokens(tokens, &module);
+        scan.tokens(tokens, module);
         Ok(scan)
     }
 
@@ -150,9 +150,9 @@ impl Scan {
                 }
                 _ => at + 1,
             },
-            TokenTree::Ident(ident) if ident == "crate" => self.path(tokens, at + 1, Some(0), module),
+            TokenTree::Ident(ident) if ident == "crate" => self.path(tokens, at + 1, Some(0)),
             TokenTree::Ident(ident) if ident == "super" => {
-                self.path(tokens, at + 1, module.len().checked_sub(1), module)
+                self.path(tokens, at + 1, module.len().checked_sub(1))
             }
             TokenTree::Group(group) => {
                 self.tokens(group.stream(), module);
@@ -163,13 +163,13 @@ impl Scan {
     }
 
     /// What follows `crate` or `super`: `depth` modules down from the root.
-    fn path(&mut self, tokens: &[TokenTree], at: usize, depth: Option<usize>, module: &[String]) -> usize {
+    fn path(&mut self, tokens: &[TokenTree], at: usize, depth: Option<usize>) -> usize {
         if !is_colons(tokens, at) {
             return at;
         }
         match tokens.get(at + 2) {
             Some(TokenTree::Ident(ident)) if ident == "super" => {
-                self.path(tokens, at + 3, depth.and_then(|depth| depth.checked_sub(1)), module)
+                self.path(tokens, at + 3, depth.and_then(|depth| depth.checked_sub(1)))
             }
             Some(TokenTree::Ident(ident)) if depth == Some(0) => {
                 self.imports.push((ident.span().start().line, ident.to_string()));
@@ -182,7 +182,7 @@ impl Scan {
                 {
                     match name.first() {
                         Some(TokenTree::Ident(ident)) if ident == "super" => {
-                            self.path(name, 1, depth.and_then(|depth| depth.checked_sub(1)), module);
+                            self.path(name, 1, depth.and_then(|depth| depth.checked_sub(1)));
                         }
                         Some(TokenTree::Ident(ident)) if depth == Some(0) && ident != "self" => {
                             self.imports.push((ident.span().start().line, ident.to_string()));
@@ -216,11 +216,12 @@ fn end_of_item(tokens: &[TokenTree], mut at: usize) -> usize {
         at += 1;
         match token {
             TokenTree::Punct(punct) if punct.as_char() == ';' => break,
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                // The braces of `use a::{b};` are no body.
-                if !matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ';') {
-                    break;
-                }
+            // The braces of `use a::{b};` are no body.
+            TokenTree::Group(group)
+                if group.delimiter() == Delimiter::Brace
+                    && !matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ';') =>
+            {
+                break;
             }
             _ => {}
         }

@@ -55,7 +55,7 @@ pub(crate) struct Journal {
     reading: Option<Box<Reading>>,
     /// The error after which nothing is written.
     failure: Option<StoreError>,
-    /// The table to journal with `RunResumed`, if it differs from the table of the last process. WriteExtent once.
+    /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
     table: Option<RecordedTable>,
     /// Whether the journal had records when this process began with it.
     resumes: bool,

@@ -32,7 +32,7 @@ use crate::report::WaitsFor;
 #[derive(Debug)]
 pub(crate) struct Limit {
     permits: Arc<Semaphore>,
-    limit: usize,
+    runs: usize,
     of: LimitOf,
 }
 
@@ -49,13 +49,13 @@ pub(crate) enum LimitOf {
 
 impl Limit {
     pub(crate) fn new(limit: usize, of: LimitOf) -> Self {
-        let limit = limit.clamp(1, Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(limit)), limit, of }
+        let runs = limit.clamp(1, Semaphore::MAX_PERMITS);
+        Self { permits: Arc::new(Semaphore::new(runs)), runs, of }
     }
 
     /// This limit, as the reason why an execution has not begun.
     pub(super) fn waits_for(&self) -> WaitsFor {
-        let limit = self.limit;
+        let limit = self.runs;
         match self.of {
             LimitOf::Runs => WaitsFor::Runs { workflow: None, limit },
             LimitOf::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
@@ -164,7 +164,7 @@ impl PermitRequest {
     /// [`StartError::Full`] with the first limit that is reached; no permit is then held.
     pub(crate) fn take_now(&self) -> Result<Permit, StartError> {
         let permits = self.gates.iter().map(|gate| {
-            let full = |_: TryAcquireError| StartError::Full { limit: gate.limit, workflow: gate.workflow() };
+            let full = |_: TryAcquireError| StartError::Full { limit: gate.runs, workflow: gate.workflow() };
             Arc::clone(&gate.permits).try_acquire_owned().map_err(full)
         });
         Ok(Permit { _permits: permits.collect::<Result<_, _>>()? })

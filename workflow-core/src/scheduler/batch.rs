@@ -21,7 +21,7 @@ use crate::table::EventIndex;
 
 /// A batch whose emissions have their positions and take effect with [`enter`](Self::enter).
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct NumberedBatch {
     execution: ExecutionId,
     scope: ScopeId,
     /// The events and timers with their numbers, for the caller.
@@ -39,7 +39,7 @@ enum Part {
     Timer(Box<TimerEntry>),
 }
 
-impl Batch {
+impl NumberedBatch {
     /// Numbers the emissions of an execution in this scope; `None` if the log is full.
     pub(super) fn number(
         (execution, scope): (ExecutionId, ScopeId),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn enter(emissions: &[Emission], board: &mut Board) -> Option<LoggedBatch> {
-        let batch = Batch::number(AT, emissions, board)?;
+        let batch = NumberedBatch::number(AT, emissions, board)?;
         Some(batch.enter(&mut Groups::default(), &mut Evaluation::default(), board))
     }
 

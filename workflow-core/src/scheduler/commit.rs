@@ -15,7 +15,7 @@
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
-use super::batch::Batch;
+use super::batch::NumberedBatch;
 use super::{Answer, CandidateId, Cause, Emission, Entry, ExecutionStart, Inputs, Scheduler, TimerEntry};
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::{EventIndex, StepIndex};
@@ -149,7 +149,7 @@ impl Scheduler {
                 Some(LoggedBatch::Nothing)
             }
             _ => {
-                let batch = Batch::number((id, scope), emissions, board);
+                let batch = NumberedBatch::number((id, scope), emissions, board);
                 batch.map(|batch| batch.enter(groups, evaluation, board))
             }
         };

@@ -1,11 +1,11 @@
-//! Graph checks in constant evaluation: the compiler refuses a workflow that could never work (S9, S48).
+//! Checks of the graph in constant evaluation: the compiler refuses a workflow that could never work (S9, S48).
 //!
 //! This module owns the rules about the graph of steps and events, the search that they need, and their
 //! messages. The checks know nothing of runs, values or macros. The same code checks tables that are built at
 //! run time.
 //!
 //! ```text
-//!  const table ─ number::fill ─▶ Graph in fixed memory ◀─ table built at run time
+//!  const table ─ number::fill ─▶ graph in fixed memory ◀─ table built at run time
 //!                                   │ explore: failures, gathers, faults, reach,
 //!                                   │          deadlocks, disjoint inputs, capacities, loops
 //!                                   ▼
@@ -31,31 +31,31 @@ use crate::event::{Event, EventType};
 
 mod branches;
 mod failures;
-mod full;
+mod list_capacity;
 mod graph;
 mod loops;
 mod mistake;
 mod names;
 mod number;
-mod parted;
+mod disjoint;
 mod preconditions;
 mod reach;
 mod rows;
 mod rules;
-pub(crate) mod say;
+pub(crate) mod messages;
 mod stops;
-mod stuck;
+mod deadlock;
 mod text;
 mod whole;
 
 pub(crate) use graph::{
-    Event as GraphEvent, FanOut as GraphFanOut, Graph, Input as GraphInput, Member as GraphMember,
-    Output as GraphOutput, Step as GraphStep,
+    Event as GraphEvent, FanOut as GraphFanOut, Input as GraphInput, Member as GraphMember,
+    Output as GraphOutput, RuleGraph, Step as GraphStep,
 };
 pub(crate) use mistake::Mistake;
 pub(crate) use names::{Names, near};
 pub(crate) use rows::Rows;
-pub(crate) use rules::Place;
+pub(crate) use rules::SourcePlace;
 
 use names::same;
 use number::Space;
@@ -91,8 +91,8 @@ impl Findings {
             }
             step += 1;
         }
-        findings.whole = graph.mistake(Place::Whole).is_some();
-        findings.end = graph.mistake(Place::End).is_some();
+        findings.whole = graph.mistake(SourcePlace::Whole).is_some();
+        findings.end = graph.mistake(SourcePlace::End).is_some();
         findings
     }
 
@@ -106,7 +106,7 @@ const fn explored<'s>(
     space: &'s mut Space<'static>,
     steps: &'static [StepSpec],
     output: &'static [EventType],
-) -> Graph<'s, 'static> {
+) -> RuleGraph<'s, 'static> {
     let mut graph = space.graph();
     number::fill(&mut graph, steps, output);
     graph.explore();
@@ -114,7 +114,7 @@ const fn explored<'s>(
 }
 
 /// The mistake at a place, found by exploring the graph again. Called only for a step whose bit is set.
-const fn mistake(table: &TableSpec, place: Place) -> Option<Mistake<'static>> {
+const fn mistake(table: &TableSpec, place: SourcePlace) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
     let graph = explored(&mut space, table.steps, table.output);
     graph.own_mistake(place)
@@ -137,7 +137,7 @@ const fn say(text: &Text) {
 #[track_caller]
 pub const fn input(table: &TableSpec, step: usize, input: usize) {
     if table.findings.has(step) {
-        report(mistake(table, Place::Input(step, input)).as_ref());
+        report(mistake(table, SourcePlace::Input(step, input)).as_ref());
     }
 }
 
@@ -145,7 +145,7 @@ pub const fn input(table: &TableSpec, step: usize, input: usize) {
 #[track_caller]
 pub const fn step(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
-        report(mistake(table, Place::Step(step)).as_ref());
+        report(mistake(table, SourcePlace::Step(step)).as_ref());
     }
 }
 
@@ -153,7 +153,7 @@ pub const fn step(table: &TableSpec, step: usize) {
 #[track_caller]
 pub const fn catches(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
-        report(mistake(table, Place::Catches(step)).as_ref());
+        report(mistake(table, SourcePlace::Catches(step)).as_ref());
     }
 }
 
@@ -161,7 +161,7 @@ pub const fn catches(table: &TableSpec, step: usize) {
 #[track_caller]
 pub const fn precondition(table: &TableSpec, step: usize, input: usize) {
     if table.findings.has(step) {
-        report(mistake(table, Place::Precondition(step, input)).as_ref());
+        report(mistake(table, SourcePlace::Precondition(step, input)).as_ref());
     }
 }
 
@@ -181,7 +181,7 @@ pub const fn preconditions(table: &TableSpec, step: usize) {
 #[track_caller]
 pub const fn output(table: &TableSpec, step: usize) {
     if table.findings.has(step) {
-        report(mistake(table, Place::Output(step)).as_ref());
+        report(mistake(table, SourcePlace::Output(step)).as_ref());
     }
 }
 
@@ -189,7 +189,7 @@ pub const fn output(table: &TableSpec, step: usize) {
 #[track_caller]
 pub const fn workflow(table: &TableSpec) {
     if table.findings.whole {
-        report(mistake(table, Place::Whole).as_ref());
+        report(mistake(table, SourcePlace::Whole).as_ref());
     }
 }
 
@@ -197,7 +197,7 @@ pub const fn workflow(table: &TableSpec) {
 #[track_caller]
 pub const fn end(table: &TableSpec) {
     if table.findings.end {
-        report(mistake(table, Place::End).as_ref());
+        report(mistake(table, SourcePlace::End).as_ref());
     }
 }
 
@@ -224,7 +224,7 @@ pub(crate) const fn taken_from_outside<E: Event>(table: &'static TableSpec) {
     }
     let mut space = Space::EMPTY;
     let taken = explored(&mut space, table.steps, table.output).taken_like(E::ROLES);
-    say(&say::not_taken(table.name, E::NAME, &taken));
+    say(&messages::not_taken(table.name, E::NAME, &taken));
 }
 
 /// Whether a step of the table takes the event.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::spec::check::{Mistake, Names, say};
+use crate::spec::check::{Mistake, Names, messages};
 
 /// All problems of an unusable dependency table, not just the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +173,7 @@ pub enum TableProblem {
         event: String,
     },
     /// A fixed list has a length of 0.
-    #[error("{}", say::empty_fixed_list(.step))]
+    #[error("{}", messages::empty_fixed_list(.step))]
     EmptyFixedList {
         /// The step.
         step: String,
@@ -187,7 +187,7 @@ pub enum TableProblem {
         limit: &'static str,
     },
     /// A step takes no event, so nothing can trigger it.
-    #[error("{}", say::no_event_input(.step, .such_as))]
+    #[error("{}", messages::no_event_input(.step, .such_as))]
     NoEventInput {
         /// The step.
         step: String,
@@ -220,13 +220,13 @@ pub enum TableProblem {
         similar: Vec<String>,
     },
     /// A step names steps to catch, and takes no failure.
-    #[error("{}", say::catches_without_input(.step))]
+    #[error("{}", messages::catches_without_input(.step))]
     CatchesWithoutInput {
         /// The step.
         step: String,
     },
     /// A step takes failures, and there is no step whose failures it could take.
-    #[error("{}", say::nothing_to_catch(.step, .event))]
+    #[error("{}", messages::nothing_to_catch(.step, .event))]
     NothingToCatch {
         /// The step.
         step: String,
@@ -234,7 +234,7 @@ pub enum TableProblem {
         event: String,
     },
     /// A step emits the failure event, which only the library emits.
-    #[error("{}", say::failure_emitted(.step, .event))]
+    #[error("{}", messages::failure_emitted(.step, .event))]
     FailureEmitted {
         /// The step.
         step: String,
@@ -242,7 +242,7 @@ pub enum TableProblem {
         event: String,
     },
     /// A step gathers failures.
-    #[error("{}", say::failures_gathered(.step, .event))]
+    #[error("{}", messages::failures_gathered(.step, .event))]
     FailuresGathered {
         /// The step.
         step: String,
@@ -250,7 +250,7 @@ pub enum TableProblem {
         event: String,
     },
     /// A step takes a stop event, so it would never run.
-    #[error("{}", say::stop_taken(.step, .event))]
+    #[error("{}", messages::stop_taken(.step, .event))]
     StopTaken {
         /// The step.
         step: String,
@@ -258,7 +258,7 @@ pub enum TableProblem {
         event: String,
     },
     /// A step takes an event that it emits, and is not marked as a loop.
-    #[error("{}", say::takes_its_own(.step, .event))]
+    #[error("{}", messages::takes_its_own(.step, .event))]
     TakesItsOwn {
         /// The step.
         step: String,
@@ -266,7 +266,7 @@ pub enum TableProblem {
         event: String,
     },
     /// A step requires an event that no step emits, and that is neither a start event nor external.
-    #[error("{}", say::nothing_produces(.step, &names(.events), &names(.similar)))]
+    #[error("{}", messages::nothing_produces(.step, &names(.events), &names(.similar)))]
     NothingProduces {
         /// The step.
         step: String,
@@ -276,7 +276,7 @@ pub enum TableProblem {
         similar: Vec<String>,
     },
     /// A step waits for the reply to a request that no step emits.
-    #[error("{}", say::no_request(.step, .request))]
+    #[error("{}", messages::no_request(.step, .request))]
     NoRequest {
         /// The step.
         step: String,
@@ -284,7 +284,7 @@ pub enum TableProblem {
         request: String,
     },
     /// A step can never run: it waits for a step that waits for it.
-    #[error("{}", say::unreachable(.step, .event, .emitter))]
+    #[error("{}", messages::unreachable(.step, .event, .emitter))]
     Unreachable {
         /// The step.
         step: String,
@@ -294,13 +294,13 @@ pub enum TableProblem {
         emitter: String,
     },
     /// A step can never run: all of its inputs are optional, and nothing produces any of them.
-    #[error("{}", say::never_triggered(.step))]
+    #[error("{}", messages::never_triggered(.step))]
     NeverTriggered {
         /// The step.
         step: String,
     },
     /// A precondition takes a parameter that its step does not have.
-    #[error("{}", say::precondition_input(.step, .precondition, .parameter, .instead))]
+    #[error("{}", messages::precondition_input(.step, .precondition, .parameter, .instead))]
     PreconditionInput {
         /// The step.
         step: String,
@@ -312,7 +312,7 @@ pub enum TableProblem {
         instead: String,
     },
     /// A gather fits no fan-out.
-    #[error("{}", say::gather_fits_nothing(.step, .event, &names(.items)))]
+    #[error("{}", messages::gather_fits_nothing(.step, .event, &names(.items)))]
     GatherFitsNothing {
         /// The step.
         step: String,
@@ -322,7 +322,7 @@ pub enum TableProblem {
         items: Vec<String>,
     },
     /// The branches of a fan-out can end neither in a gather nor in a stop.
-    #[error("{}", say::fan_out_never_ends(.step, .item))]
+    #[error("{}", messages::fan_out_never_ends(.step, .item))]
     FanOutNeverEnds {
         /// The step.
         step: String,
@@ -330,8 +330,8 @@ pub enum TableProblem {
         item: String,
     },
     /// A step waits for a fixed list of more events than a run can have.
-    #[error("{}", say::list_never_full(.step, &names(.events), *.count, *.most))]
-    ListNeverFull {
+    #[error("{}", messages::list_capacity(.step, &names(.events), *.count, *.most))]
+    ListCapacity {
         /// The step.
         step: String,
         /// The event, or several, any of which it takes.
@@ -342,23 +342,23 @@ pub enum TableProblem {
         most: u64,
     },
     /// A step can never run: it requires events of branches that do not see each other.
-    #[error("{}", say::parted_by_branches(.step, &names(.events)))]
-    PartedByBranches {
+    #[error("{}", messages::disjoint_branches(.step, &names(.events)))]
+    DisjointBranches {
         /// The step.
         step: String,
         /// The events.
         events: Vec<String>,
     },
     /// A step can never run: it requires events that follow from different start events.
-    #[error("{}", say::parted_by_starts(.step, &names(.events)))]
-    PartedByStarts {
+    #[error("{}", messages::disjoint_starts(.step, &names(.events)))]
+    DisjointStarts {
         /// The step.
         step: String,
         /// The events.
         events: Vec<String>,
     },
     /// A step ends the run with an event that is not in the workflow's output type.
-    #[error("{}", say::unexpected_stop(.step, .event, &names(.expected)))]
+    #[error("{}", messages::unexpected_stop(.step, .event, &names(.expected)))]
     UnexpectedStop {
         /// The step.
         step: String,
@@ -368,19 +368,19 @@ pub enum TableProblem {
         expected: Vec<String>,
     },
     /// The workflow's output type has no stop event.
-    #[error("{}", say::output_ends_nothing(&names(.events)))]
+    #[error("{}", messages::output_ends_nothing(&names(.events)))]
     OutputEndsNothing {
         /// The events.
         events: Vec<String>,
     },
     /// No step takes a start event.
-    #[error("{}", say::no_start())]
+    #[error("{}", messages::no_start())]
     NoStart,
     /// No step that can run emits a stop event.
-    #[error("{}", say::no_stop())]
+    #[error("{}", messages::no_stop())]
     NoStop,
     /// Steps trigger each other for ever, and nothing that follows from them ends the run.
-    #[error("{}", say::endless_loop(&names(.steps)))]
+    #[error("{}", messages::endless_loop(&names(.steps)))]
     EndlessLoop {
         /// The steps, in the order in which they trigger each other.
         steps: Vec<String>,
@@ -435,14 +435,14 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::FanOutNeverEnds { step, item } => {
                 Self::FanOutNeverEnds { step: own(step), item: own(item) }
             }
-            Mistake::ListNeverFull { step, events, count, most } => {
-                Self::ListNeverFull { step: own(step), events: events.to_vec(), count, most }
+            Mistake::ListCapacity { step, events, count, most } => {
+                Self::ListCapacity { step: own(step), events: events.to_vec(), count, most }
             }
-            Mistake::PartedByBranches { step, events } => {
-                Self::PartedByBranches { step: own(step), events: events.to_vec() }
+            Mistake::DisjointBranches { step, events } => {
+                Self::DisjointBranches { step: own(step), events: events.to_vec() }
             }
-            Mistake::PartedByStarts { step, events } => {
-                Self::PartedByStarts { step: own(step), events: events.to_vec() }
+            Mistake::DisjointStarts { step, events } => {
+                Self::DisjointStarts { step: own(step), events: events.to_vec() }
             }
             Mistake::UnexpectedStop { step, event, expected } => {
                 Self::UnexpectedStop { step: own(step), event: own(event), expected: expected.to_vec() }

@@ -4,7 +4,7 @@
 use super::draft::{EventDraft, InputDraft, OutputDraft, StepDraft, TableDraft};
 use crate::event::Roles;
 use crate::spec::check::{
-    Graph, GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Place, Rows,
+    GraphEvent, GraphFanOut, GraphInput, GraphMember, GraphOutput, GraphStep, Rows, RuleGraph, SourcePlace,
 };
 use crate::spec::{InputKind, TableProblem};
 
@@ -28,7 +28,8 @@ impl TableDraft {
         debug_assert!(!graph.overflowed(), "the memory of a graph is counted from its draft");
         let (graph, steps) = (&graph, 0..self.steps.len());
         let places = steps.flat_map(|step| (0..).map_while(move |at| graph.place(step, at)));
-        let places = places.chain([Place::Whole, Place::End]).filter(|place| !self.is_unclear(*place));
+        let places =
+            places.chain([SourcePlace::Whole, SourcePlace::End]).filter(|place| !self.is_unclear(*place));
         let mistakes = places.filter_map(|place| match strictness {
             Strictness::Scheduler if !graph.unclear => graph.mistake(place),
             _ => graph.own_mistake(place),
@@ -39,13 +40,13 @@ impl TableDraft {
     }
 
     /// Whether it is open what a parameter of a precondition takes.
-    fn is_unclear(&self, place: Place) -> bool {
-        let Place::Precondition(step, input) = place else { return false };
+    fn is_unclear(&self, place: SourcePlace) -> bool {
+        let SourcePlace::Precondition(step, input) = place else { return false };
         let asked = self.steps[step].precondition.as_ref();
         asked.is_some_and(|asked| asked.inputs[input].is_unclear(&self.events))
     }
 
-    fn fill<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
+    fn fill<'n>(&'n self, graph: &mut RuleGraph<'_, 'n>) {
         for event in &self.events {
             graph.events.push(graph_event(event));
         }
@@ -59,7 +60,7 @@ impl TableDraft {
     }
 
     /// What no step takes or emits has no place in the table, but its name may have to be said.
-    fn expect_output<'n>(&'n self, graph: &mut Graph<'_, 'n>) {
+    fn expect_output<'n>(&'n self, graph: &mut RuleGraph<'_, 'n>) {
         for member in self.output.iter().filter(|_| self.output.iter().all(|event| !event.name.is_empty())) {
             let known = self.events.iter().position(|row| row.is(member));
             let event =
@@ -86,7 +87,7 @@ fn graph_event(draft: &EventDraft) -> GraphEvent<'_> {
     GraphEvent { given, stops: event.stops && !draft.unclear, ..event }
 }
 
-fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[EventDraft]) {
+fn fill_step<'n>(graph: &mut RuleGraph<'_, 'n>, draft: &'n StepDraft, events: &[EventDraft]) {
     let step = GraphStep {
         limit: draft.policy.max_executions,
         loops: draft.policy.loops,
@@ -113,7 +114,7 @@ fn fill_step<'n>(graph: &mut Graph<'_, 'n>, draft: &'n StepDraft, events: &[Even
     }
 }
 
-fn fill_input(graph: &mut Graph<'_, '_>, input: &InputDraft) {
+fn fill_input(graph: &mut RuleGraph<'_, '_>, input: &InputDraft) {
     graph.push_input(input.kind, input.optional);
     input.events.iter().for_each(|event| graph.push_member(*event));
 }
@@ -155,8 +156,8 @@ impl<'n> Space<'n> {
         }
     }
 
-    fn graph(&mut self) -> Graph<'_, 'n> {
-        Graph {
+    fn graph(&mut self) -> RuleGraph<'_, 'n> {
+        RuleGraph {
             events: Rows::in_memory(&mut self.events),
             steps: Rows::in_memory(&mut self.steps),
             inputs: Rows::in_memory(&mut self.inputs),
@@ -167,7 +168,7 @@ impl<'n> Space<'n> {
             own: Rows::in_memory(&mut self.own),
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
-            has_parted: false,
+            has_disjoint: false,
             unclear: false,
         }
     }

@@ -7,7 +7,7 @@ use syn::Type;
 use super::definition::{Definition, Member};
 use crate::event;
 use crate::krate::Krate;
-use crate::place::Place;
+use crate::span_range::SpanRange;
 use crate::usable::{self, Use};
 
 /// The most members of one type-level tuple.
@@ -46,7 +46,7 @@ fn from_event(definition: &Definition) -> TokenStream {
     let Definition { members, krate, .. } = definition;
     let event = Ident::new("event", Span::mixed_site());
     let attempts = members.iter().map(|Member { variant, ty }| {
-        let taken = Place::of(ty).call(as_member(krate, ty, "take"), &event);
+        let taken = SpanRange::of(ty).call(as_member(krate, ty, "take"), &event);
         quote_spanned! {Span::mixed_site()=>
             if let #krate::Some(member) = #taken {
                 return #krate::Some(Self::#variant(member));
@@ -70,8 +70,8 @@ fn output(definition: &Definition) -> TokenStream {
     let events = each(krate, &ones);
     let emitted = Ident::new("emitted", Span::mixed_site());
     let arms = definition.members.iter().map(|Member { variant, ty }| {
-        let member = Place::of(ty).local("member");
-        let event = Place::of(ty).call(as_member(krate, ty, "into_event"), &member);
+        let member = SpanRange::of(ty).local("member");
+        let event = SpanRange::of(ty).call(as_member(krate, ty, "into_event"), &member);
         quote!(Self::#variant(#member) => #emitted.push_member(#event),)
     });
     let rest = (!definition.complete || definition.members.is_empty()).then(|| quote!(_ => {}));
@@ -97,7 +97,7 @@ fn declared(definition: &Definition, ty: &Type, name: &str) -> TokenStream {
     } else {
         Use::Member.of(krate, ty)
     };
-    Place::of(ty).associated(member, quote!(#krate::Declared), name)
+    SpanRange::of(ty).associated(member, quote!(#krate::Declared), name)
 }
 
 /// A tuple of all of them. More than fit are nested in the last place.
@@ -111,7 +111,7 @@ fn each(krate: &Krate, ones: &[TokenStream]) -> TokenStream {
 }
 
 fn as_member(krate: &Krate, ty: &Type, name: &str) -> TokenStream {
-    Place::of(ty).associated(ty, quote!(#krate::SetMember), name)
+    SpanRange::of(ty).associated(ty, quote!(#krate::SetMember), name)
 }
 
 fn implement(definition: &Definition, name: &str, body: &TokenStream) -> TokenStream {

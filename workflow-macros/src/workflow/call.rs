@@ -8,7 +8,7 @@ use super::generate::Shim;
 use super::graph;
 use crate::function::Function;
 use crate::krate::Krate;
-use crate::place::Place;
+use crate::span_range::SpanRange;
 use crate::usable::{self, Mentions};
 
 /// Generates `Workflow::call`.
@@ -130,7 +130,7 @@ fn asked(definition: &Definition, shim: &Shim, step: &Step) -> Option<TokenStrea
     let (krate, call) = (definition.krate(), &shim.call);
     Some(match definition.asked(step)? {
         Asked::Free(path) => {
-            let check = Place::of(path).associated(path, quote!(#krate::Precondition), "check");
+            let check = SpanRange::of(path).associated(path, quote!(#krate::Precondition), "check");
             quote!({ #check(#call) })
         }
         Asked::Nothing => quote!(#krate::Check::Answered(#krate::Ok(false)),),

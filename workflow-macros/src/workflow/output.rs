@@ -7,7 +7,7 @@ use syn::spanned::Spanned as _;
 
 use super::definition::{Definition, Step};
 use crate::krate::Krate;
-use crate::place::Place;
+use crate::span_range::SpanRange;
 use crate::usable;
 
 /// `type Output`, whose errors point at the declared type, or at the workflow's own.
@@ -27,7 +27,7 @@ fn found(definition: &Definition) -> TokenStream {
         let place = step.method.function.output_place();
         place.associated(events(krate, step), quote!(#krate::FindStop<#found>), "Found")
     });
-    Place::of(definition.self_ty()).associated(found, quote!(#krate::OnlyStop), "Event")
+    SpanRange::of(definition.self_ty()).associated(found, quote!(#krate::OnlyStop), "Event")
 }
 
 fn events(krate: &Krate, step: &Step) -> TokenStream {

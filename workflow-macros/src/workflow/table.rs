@@ -10,7 +10,7 @@ use super::definition::{Asked, Definition, Step};
 use crate::docs;
 use crate::function::Function;
 use crate::krate::Krate;
-use crate::place::Place;
+use crate::span_range::SpanRange;
 use crate::usable;
 
 /// The table as a constant.
@@ -87,7 +87,7 @@ fn precondition(definition: &Definition, asked: &Asked) -> TokenStream {
         }
         Asked::Nothing => (quote!(""), quote!(&[])),
         Asked::Free(path) => {
-            let associated = |name| Place::of(path).associated(path, quote!(#krate::Precondition), name);
+            let associated = |name| SpanRange::of(path).associated(path, quote!(#krate::Precondition), name);
             (associated("NAME"), associated("INPUTS"))
         }
     };

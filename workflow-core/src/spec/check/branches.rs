@@ -14,12 +14,12 @@
 //!  seen         Book, end of fan-out            Page, Text, Book, end of fan-out
 //! ```
 
-use super::graph::{Event, FanOut, Graph};
+use super::graph::{Event, FanOut, RuleGraph};
 use super::rows::Rows;
 use crate::event::Roles;
 use crate::spec::InputKind;
 
-impl Graph<'_, '_> {
+impl RuleGraph<'_, '_> {
     /// Links each event to the parameters of steps that take it.
     pub(super) const fn link_inputs(&mut self) {
         let mut input = 0;

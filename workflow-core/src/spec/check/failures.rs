@@ -1,12 +1,12 @@
 //! Steps that catch failures (S29). Each step whose failure is caught gets an internal event, which links it
 //! to the catching steps as other events link to the steps that take them.
 
-use super::graph::{Event, Graph, Input, Wanted};
+use super::graph::{Event, Input, RuleGraph, Wanted};
 use super::mistake::Mistake;
 use crate::event::Roles;
 use crate::spec::InputKind;
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// Adds an internal event for each step whose failure is caught.
     pub(super) const fn note_failures(&mut self) {
         let Some(event) = self.first(Wanted::Failure) else { return };

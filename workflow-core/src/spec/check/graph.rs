@@ -98,7 +98,7 @@ pub(crate) struct Step<'n> {
     pub(crate) name: &'n str,
     pub(crate) inputs: Span,
     pub(crate) outputs: Span,
-    pub(crate) precondition: Option<Asked<'n>>,
+    pub(crate) precondition: Option<StepPrecondition<'n>>,
     /// The declared `max_executions`.
     pub(crate) limit: Option<u32>,
     /// Derived: the most executions that a run can have of the step.
@@ -116,9 +116,9 @@ pub(crate) struct Step<'n> {
     /// Derived: whether the step can run.
     pub(crate) reached: bool,
     /// Derived: why the step can never be reached.
-    pub(crate) stuck: Option<Stuck>,
+    pub(crate) stuck: Option<Deadlock>,
     /// Derived: why the events that the step requires never meet.
-    pub(crate) parted: Option<Parted>,
+    pub(crate) parted: Option<Disjoint>,
     /// Scratch: whether the current walk reached the step.
     pub(crate) walked: bool,
     /// Derived: whether each execution triggers another step with the same property.
@@ -153,7 +153,7 @@ impl<'n> Step<'n> {
 
 /// Why a step can never be reached.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Stuck {
+pub(crate) enum Deadlock {
     /// A deadlock: it waits for an event of a step that waits for it.
     Behind { event: usize, emitter: usize },
     /// None of the events that it takes can occur.
@@ -162,7 +162,7 @@ pub(crate) enum Stuck {
 
 /// Why the events that a step requires never meet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Parted {
+pub(crate) enum Disjoint {
     /// They belong to branches that do not see each other.
     Branches,
     /// They follow from different start events.
@@ -171,7 +171,7 @@ pub(crate) enum Parted {
 
 /// The precondition of a step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'n> {
+pub(crate) struct StepPrecondition<'n> {
     pub(crate) name: &'n str,
     pub(crate) inputs: Span,
 }
@@ -283,7 +283,7 @@ pub(super) enum Wanted {
 
 /// A workflow as a graph, in memory of the caller.
 #[derive(Debug)]
-pub(crate) struct Graph<'s, 'n> {
+pub(crate) struct RuleGraph<'s, 'n> {
     pub(crate) events: Rows<'s, Event<'n>>,
     pub(crate) steps: Rows<'s, Step<'n>>,
     pub(crate) inputs: Rows<'s, Input>,
@@ -300,12 +300,12 @@ pub(crate) struct Graph<'s, 'n> {
     /// Whether the workflow declares an output of known types.
     pub(crate) expects: bool,
     /// Whether some steps run nowhere, since they require events of branches that do not see each other.
-    pub(crate) has_parted: bool,
+    pub(crate) has_disjoint: bool,
     /// Whether it is not known of all steps what they emit.
     pub(crate) unclear: bool,
 }
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     pub(crate) const fn overflowed(&self) -> bool {
         self.events.overflowed
             || self.steps.overflowed
@@ -364,7 +364,7 @@ impl<'n> Graph<'_, 'n> {
     pub(crate) const fn close_precondition(&mut self, name: &'n str) {
         let (step, end) = (self.steps.len() - 1, self.inputs.len());
         let start = self.steps.get(step).inputs.end;
-        self.steps.row(step).precondition = Some(Asked { name, inputs: Span { start, end } });
+        self.steps.row(step).precondition = Some(StepPrecondition { name, inputs: Span { start, end } });
     }
 
     /// Links a request and its reply.

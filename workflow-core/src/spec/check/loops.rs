@@ -8,12 +8,12 @@
 //! none can be removed. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
 //! event that can follow from it ends the run, not even sometimes.
 
-use super::graph::{Graph, Step};
+use super::deadlock::Follow;
+use super::graph::{RuleGraph, Step};
 use super::names::Names;
-use super::stuck::Follow;
 use crate::spec::InputKind;
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// Marks the first step of each endless loop. A step with `#[step(loops)]` may leave the end of the run
     /// to other steps, so it belongs to no loop.
     pub(super) const fn note_loops(&mut self) {

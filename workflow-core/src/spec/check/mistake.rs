@@ -1,7 +1,7 @@
 //! Mistakes in a graph as data. Their names borrow from the graph.
 
+use super::messages;
 use super::names::Names;
-use super::say;
 use super::text::Text;
 
 /// One mistake at one place of a graph. The module `say` documents each variant with its message.
@@ -23,9 +23,9 @@ pub(crate) enum Mistake<'n> {
     NeverTriggered { step: &'n str },
     PreconditionInput { step: &'n str, precondition: &'n str, parameter: Text, instead: Text },
     FanOutNeverEnds { step: &'n str, item: &'n str },
-    ListNeverFull { step: &'n str, events: Names<'n>, count: u32, most: u64 },
-    PartedByBranches { step: &'n str, events: Names<'n> },
-    PartedByStarts { step: &'n str, events: Names<'n> },
+    ListCapacity { step: &'n str, events: Names<'n>, count: u32, most: u64 },
+    DisjointBranches { step: &'n str, events: Names<'n> },
+    DisjointStarts { step: &'n str, events: Names<'n> },
     UnexpectedStop { step: &'n str, event: &'n str, expected: Names<'n> },
     OutputEndsNothing { events: Names<'n> },
     NoStart,
@@ -49,33 +49,39 @@ impl Mistake<'_> {
     /// The message, made in constant evaluation.
     pub(crate) const fn text(&self) -> Text {
         match self {
-            Self::StopTaken { step, event } => say::stop_taken(step, event),
-            Self::CatchesWithoutInput { step } => say::catches_without_input(step),
-            Self::NothingToCatch { step, event } => say::nothing_to_catch(step, event),
-            Self::FailureEmitted { step, event } => say::failure_emitted(step, event),
-            Self::FailuresGathered { step, event } => say::failures_gathered(step, event),
-            Self::EmptyFixedList { step } => say::empty_fixed_list(step),
-            Self::TakesItsOwn { step, event } => say::takes_its_own(step, event),
-            Self::NothingProduces { step, events, similar } => say::nothing_produces(step, events, similar),
-            Self::NoRequest { step, request } => say::no_request(step, request),
-            Self::GatherFitsNothing { step, event, items } => say::gather_fits_nothing(step, event, items),
-            Self::NoEventInput { step, such_as } => say::no_event_input(step, such_as),
-            Self::Unreachable { step, event, emitter } => say::unreachable(step, event, emitter),
-            Self::NeverTriggered { step } => say::never_triggered(step),
+            Self::StopTaken { step, event } => messages::stop_taken(step, event),
+            Self::CatchesWithoutInput { step } => messages::catches_without_input(step),
+            Self::NothingToCatch { step, event } => messages::nothing_to_catch(step, event),
+            Self::FailureEmitted { step, event } => messages::failure_emitted(step, event),
+            Self::FailuresGathered { step, event } => messages::failures_gathered(step, event),
+            Self::EmptyFixedList { step } => messages::empty_fixed_list(step),
+            Self::TakesItsOwn { step, event } => messages::takes_its_own(step, event),
+            Self::NothingProduces { step, events, similar } => {
+                messages::nothing_produces(step, events, similar)
+            }
+            Self::NoRequest { step, request } => messages::no_request(step, request),
+            Self::GatherFitsNothing { step, event, items } => {
+                messages::gather_fits_nothing(step, event, items)
+            }
+            Self::NoEventInput { step, such_as } => messages::no_event_input(step, such_as),
+            Self::Unreachable { step, event, emitter } => messages::unreachable(step, event, emitter),
+            Self::NeverTriggered { step } => messages::never_triggered(step),
             Self::PreconditionInput { step, precondition, parameter, instead } => {
-                say::precondition_input(step, precondition, parameter.as_str(), instead.as_str())
+                messages::precondition_input(step, precondition, parameter.as_str(), instead.as_str())
             }
-            Self::FanOutNeverEnds { step, item } => say::fan_out_never_ends(step, item),
-            Self::ListNeverFull { step, events, count, most } => {
-                say::list_never_full(step, events, *count, *most)
+            Self::FanOutNeverEnds { step, item } => messages::fan_out_never_ends(step, item),
+            Self::ListCapacity { step, events, count, most } => {
+                messages::list_capacity(step, events, *count, *most)
             }
-            Self::PartedByBranches { step, events } => say::parted_by_branches(step, events),
-            Self::PartedByStarts { step, events } => say::parted_by_starts(step, events),
-            Self::UnexpectedStop { step, event, expected } => say::unexpected_stop(step, event, expected),
-            Self::OutputEndsNothing { events } => say::output_ends_nothing(events),
-            Self::NoStart => say::no_start(),
-            Self::NoStop => say::no_stop(),
-            Self::EndlessLoop { steps } => say::endless_loop(steps),
+            Self::DisjointBranches { step, events } => messages::disjoint_branches(step, events),
+            Self::DisjointStarts { step, events } => messages::disjoint_starts(step, events),
+            Self::UnexpectedStop { step, event, expected } => {
+                messages::unexpected_stop(step, event, expected)
+            }
+            Self::OutputEndsNothing { events } => messages::output_ends_nothing(events),
+            Self::NoStart => messages::no_start(),
+            Self::NoStop => messages::no_stop(),
+            Self::EndlessLoop { steps } => messages::endless_loop(steps),
         }
     }
 }

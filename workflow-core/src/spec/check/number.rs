@@ -1,7 +1,7 @@
 //! Fills a graph from a constant table. Event types are numbered by wire name, since constant evaluation can
 //! compare nothing else. The memory has a fixed size.
 
-use super::graph::{Event, FanOut, Graph, Input, Member, Output, Step};
+use super::graph::{Event, FanOut, Input, Member, Output, RuleGraph, Step};
 use super::names::{hash, same};
 use super::rows::Rows;
 use crate::event::{EventType, Roles};
@@ -50,8 +50,8 @@ impl<'n> Space<'n> {
     };
 
     /// Creates an empty graph in this memory.
-    pub(super) const fn graph(&mut self) -> Graph<'_, 'n> {
-        Graph {
+    pub(super) const fn graph(&mut self) -> RuleGraph<'_, 'n> {
+        RuleGraph {
             events: Rows::in_memory(&mut self.events),
             steps: Rows::in_memory(&mut self.steps),
             inputs: Rows::in_memory(&mut self.inputs),
@@ -62,14 +62,14 @@ impl<'n> Space<'n> {
             own: Rows::in_memory(&mut self.own),
             seen: Rows::in_memory(&mut self.seen),
             expects: false,
-            has_parted: false,
+            has_disjoint: false,
             unclear: false,
         }
     }
 }
 
 /// Adds the steps of a table and the types of its declared output.
-pub(super) const fn fill<'n>(graph: &mut Graph<'_, 'n>, steps: &'n [StepSpec], output: &'n [EventType]) {
+pub(super) const fn fill<'n>(graph: &mut RuleGraph<'_, 'n>, steps: &'n [StepSpec], output: &'n [EventType]) {
     let mut numbers = Numbers { slots: [0; SLOTS], hashes: [0; EVENTS] };
     let mut step = 0;
     while step < steps.len() && !graph.overflowed() {
@@ -130,7 +130,7 @@ struct Numbers {
 
 impl Numbers {
     /// Adds a step with its parameters, its precondition, its outputs and its emitters.
-    const fn step<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n StepSpec) {
+    const fn step<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n StepSpec) {
         let policy = spec.policy;
         let step = Step {
             limit: policy.max_executions,
@@ -150,7 +150,7 @@ impl Numbers {
         self.emitters(graph, spec.inputs);
     }
 
-    const fn inputs<'n>(&mut self, graph: &mut Graph<'_, 'n>, specs: &'n [InputSpec]) {
+    const fn inputs<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, specs: &'n [InputSpec]) {
         let mut input = 0;
         while input < specs.len() {
             self.input(graph, &specs[input]);
@@ -158,7 +158,7 @@ impl Numbers {
         }
     }
 
-    const fn input<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n InputSpec) {
+    const fn input<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n InputSpec) {
         graph.push_input(spec.kind, spec.optional);
         let mut member = 0;
         while member < spec.events.len() {
@@ -173,7 +173,7 @@ impl Numbers {
     }
 
     /// Adds the outputs of a return type, each with the number of times that one execution emits it.
-    const fn output<'n>(&mut self, graph: &mut Graph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
+    const fn output<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
             OutputSpec::All([]) => graph.unclear = true,
@@ -213,7 +213,7 @@ impl Numbers {
     }
 
     /// Adds the events of the step's emitters, each any number of times.
-    const fn emitters<'n>(&mut self, graph: &mut Graph<'_, 'n>, specs: &'n [InputSpec]) {
+    const fn emitters<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, specs: &'n [InputSpec]) {
         let mut input = 0;
         while input < specs.len() {
             let InputSpec { kind, events, .. } = specs[input];
@@ -228,7 +228,7 @@ impl Numbers {
 
     const fn emitted<'n>(
         &mut self,
-        graph: &mut Graph<'_, 'n>,
+        graph: &mut RuleGraph<'_, 'n>,
         event: &'n EventType,
         times: Times,
         choices: usize,
@@ -241,7 +241,7 @@ impl Numbers {
 
     /// The number of an event type, which is added if it is new.
     #[expect(clippy::cast_possible_truncation, reason = "numbers are below the bound on events")]
-    const fn event<'n>(&mut self, graph: &mut Graph<'_, 'n>, event: &'n EventType) -> usize {
+    const fn event<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, event: &'n EventType) -> usize {
         let hash = hash(event.name);
         let mut slot = hash % SLOTS;
         while self.slots[slot] != 0 {

@@ -1,15 +1,15 @@
 //! Preconditions: their parameters must be among the inputs of their step, in the same form (S9, S18).
 
-use super::graph::{Asked, Graph, Input, Step, same_kind};
+use super::graph::{Input, RuleGraph, Step, StepPrecondition, same_kind};
 use super::mistake::Mistake;
 use super::text::Text;
 use crate::spec::InputKind;
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// The mistake of a parameter of the step's precondition.
     pub(super) const fn mistake_of_precondition(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
-        let Some(Asked { name, inputs }) = row.precondition else { return None };
+        let Some(StepPrecondition { name, inputs }) = row.precondition else { return None };
         let input = inputs.start + input;
         if !self.is_unfilled(row, input) {
             return None;

@@ -9,10 +9,10 @@
 //! reaches `b`. Nothing produces `Z`: the parameter of `c` gets a fault and counts as filled, and `c` as
 //! reached.
 
-use super::graph::{Event, Fault, Graph, Input, Step};
+use super::graph::{Event, Fault, Input, RuleGraph, Step};
 use crate::spec::InputKind;
 
-impl Graph<'_, '_> {
+impl RuleGraph<'_, '_> {
     /// Derives everything that the rules ask about the graph. The order matters: each phase uses the results
     /// of the ones before.
     pub(crate) const fn explore(&mut self) {
@@ -23,11 +23,11 @@ impl Graph<'_, '_> {
         if self.overflowed() {
             return;
         }
-        self.note_parted_by_branches();
+        self.note_disjoint_by_branches();
         self.judge();
         self.give_events();
-        self.note_stuck();
-        self.note_parted_by_starts();
+        self.note_deadlocks();
+        self.note_disjoint_by_starts();
         self.note_short_lists();
         // Of a workflow whose runs cannot end in any case, loops are not mentioned, nor where the way out of one may
         // be in what is unclear.

@@ -1,7 +1,7 @@
 //! The rules of S9 and S48 for one step of an explored graph: each function returns the mistake at one place,
 //! if there is one.
 
-use super::graph::{Fault, Graph, Input, Step, Stuck, Wanted};
+use super::graph::{Deadlock, Fault, Input, RuleGraph, Step, Wanted};
 use super::mistake::Mistake;
 use super::names::{Names, near};
 use crate::spec::InputKind;
@@ -11,7 +11,7 @@ const SUGGESTED: usize = 3;
 
 /// A place of a graph that a message can stand at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum SourcePlace {
     Input(usize, usize),
     Precondition(usize, usize),
     Catches(usize),
@@ -21,43 +21,43 @@ pub(crate) enum Place {
     End,
 }
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// The places of a step, one after the other.
-    pub(crate) const fn place(&self, step: usize, at: usize) -> Option<Place> {
+    pub(crate) const fn place(&self, step: usize, at: usize) -> Option<SourcePlace> {
         let &Step { inputs, precondition, .. } = self.steps.get(step);
         let asked = match precondition {
             Some(asked) => asked.inputs.len(),
             None => 0,
         };
         if at < inputs.len() {
-            return Some(Place::Input(step, at));
+            return Some(SourcePlace::Input(step, at));
         }
         if at < inputs.len() + asked {
-            return Some(Place::Precondition(step, at - inputs.len()));
+            return Some(SourcePlace::Precondition(step, at - inputs.len()));
         }
         match at - inputs.len() - asked {
-            0 => Some(Place::Catches(step)),
-            1 => Some(Place::Step(step)),
-            2 => Some(Place::Output(step)),
+            0 => Some(SourcePlace::Catches(step)),
+            1 => Some(SourcePlace::Step(step)),
+            2 => Some(SourcePlace::Output(step)),
             _ => None,
         }
     }
 
     /// What is wrong there.
-    pub(crate) const fn mistake(&self, place: Place) -> Option<Mistake<'n>> {
+    pub(crate) const fn mistake(&self, place: SourcePlace) -> Option<Mistake<'n>> {
         match place {
-            Place::Input(step, input) => self.mistake_of_input(step, input),
-            Place::Precondition(step, input) => self.mistake_of_precondition(step, input),
-            Place::Catches(step) => self.mistake_of_catches(step),
-            Place::Step(step) => self.mistake_of_step(step),
-            Place::Output(step) => self.mistake_of_output(step),
-            Place::Whole => self.mistake_of_whole(),
-            Place::End => self.mistake_of_end(),
+            SourcePlace::Input(step, input) => self.mistake_of_input(step, input),
+            SourcePlace::Precondition(step, input) => self.mistake_of_precondition(step, input),
+            SourcePlace::Catches(step) => self.mistake_of_catches(step),
+            SourcePlace::Step(step) => self.mistake_of_step(step),
+            SourcePlace::Output(step) => self.mistake_of_output(step),
+            SourcePlace::Whole => self.mistake_of_whole(),
+            SourcePlace::End => self.mistake_of_end(),
         }
     }
 
     /// The same, but for what may follow from another mistake.
-    pub(crate) const fn own_mistake(&self, place: Place) -> Option<Mistake<'n>> {
+    pub(crate) const fn own_mistake(&self, place: SourcePlace) -> Option<Mistake<'n>> {
         match self.mistake(place) {
             Some(mistake) if self.follows(&mistake) => None,
             mistake => mistake,
@@ -129,7 +129,7 @@ impl<'n> Graph<'_, 'n> {
     const fn short(&self, step: &'n str, input: usize, most: u64) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let InputKind::Fixed(count) = row.kind else { return None };
-        Some(Mistake::ListNeverFull { step, events: self.names_of(row), count, most })
+        Some(Mistake::ListCapacity { step, events: self.names_of(row), count, most })
     }
 
     /// The mistake of a parameter without a producer, by its kind.
@@ -208,11 +208,11 @@ impl<'n> Graph<'_, 'n> {
             return Some(Mistake::NoEventInput { step: name, such_as });
         }
         match stuck {
-            Some(Stuck::Behind { event, emitter }) => {
+            Some(Deadlock::Behind { event, emitter }) => {
                 let (event, emitter) = (self.name(*event), self.steps.get(*emitter).name);
                 Some(Mistake::Unreachable { step: name, event, emitter })
             }
-            Some(Stuck::Idle) => Some(Mistake::NeverTriggered { step: name }),
+            Some(Deadlock::Idle) => Some(Mistake::NeverTriggered { step: name }),
             None if self.steps.get(step).begins_loop => {
                 Some(Mistake::EndlessLoop { steps: self.loop_from(step) })
             }

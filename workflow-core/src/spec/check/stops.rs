@@ -1,13 +1,13 @@
 //! The ends of runs: which stop events a workflow's declared output can hold, and which events can be sent to
 //! its runs.
 
-use super::graph::{Graph, Wanted};
+use super::graph::{RuleGraph, Wanted};
 use super::mistake::Mistake;
 use super::names::Names;
 use crate::event::Roles;
 use crate::spec::InputKind;
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// The mistake of a declared output that holds no stop event.
     pub(super) const fn mistake_of_output_type(&self) -> Option<Mistake<'n>> {
         if !self.expects || self.first(Wanted::ExpectedStop).is_some() {

@@ -1,9 +1,9 @@
 //! The two rules about a workflow as a whole: its runs can begin, and its runs can complete.
 
-use super::graph::{Fault, Graph, Wanted};
+use super::graph::{Fault, RuleGraph, Wanted};
 use super::mistake::Mistake;
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// Whether no run can begin, and no step with a mistake may have been meant to begin it.
     pub(super) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
         let mut step = 0;

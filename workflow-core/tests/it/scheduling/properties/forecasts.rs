@@ -28,13 +28,13 @@ impl Play<'_> {
 
     /// Checks that no step ran that never can by the rules.
     pub(super) fn check_rules(&self) -> Result<(), String> {
-        use TableProblem::{ListNeverFull, NeverTriggered, PartedByBranches, PartedByStarts, Unreachable};
+        use TableProblem::{DisjointBranches, DisjointStarts, ListCapacity, NeverTriggered, Unreachable};
         let problems = if self.was_sent_what_can_be_sent() { self.plan.problems() } else { Vec::new() };
         for problem in problems {
-            if let ListNeverFull { step, .. }
+            if let ListCapacity { step, .. }
             | NeverTriggered { step }
-            | PartedByBranches { step, .. }
-            | PartedByStarts { step, .. }
+            | DisjointBranches { step, .. }
+            | DisjointStarts { step, .. }
             | Unreachable { step, .. } = &problem
                 && (0..self.plan.steps.len()).any(|row| *step == format!("s{row}") && self.starts(row) > 0)
             {

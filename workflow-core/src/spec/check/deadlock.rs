@@ -10,7 +10,7 @@
 //!    B ◀── b: takes A, emits B      c: takes B ─▶ waits for the circle, no message
 //! ```
 
-use super::graph::{Fault, Graph, Stuck};
+use super::graph::{Deadlock, Fault, RuleGraph};
 
 /// Which step comes after another.
 #[derive(Clone, Copy)]
@@ -21,9 +21,9 @@ pub(super) enum Follow {
     Triggered,
 }
 
-impl Graph<'_, '_> {
+impl RuleGraph<'_, '_> {
     /// Marks the steps that deadlock: one per circle, and none of the steps that wait for a circle.
-    pub(super) const fn note_stuck(&mut self) {
+    pub(super) const fn note_deadlocks(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
             if self.steps.get(step).reached {
@@ -34,8 +34,8 @@ impl Graph<'_, '_> {
             let stuck = match self.waits_for(blamed) {
                 // That it triggers itself has been said.
                 Some((_, emitter)) if emitter == blamed && self.has_fault(blamed, Fault::Own(0)) => None,
-                Some((event, emitter)) => Some(Stuck::Behind { event, emitter }),
-                None => Some(Stuck::Idle),
+                Some((event, emitter)) => Some(Deadlock::Behind { event, emitter }),
+                None => Some(Deadlock::Idle),
             };
             self.steps.row(blamed).stuck = stuck;
             self.reach(blamed);

@@ -9,7 +9,7 @@
 //! but the step can run in no scope. For start events it compares bit sets: each event has the bits of the
 //! start events that lead to it, and the sets of a step's required events have no common bit.
 
-use super::graph::{Event, Fault, Graph, Parted, Step};
+use super::graph::{Disjoint, Event, Fault, RuleGraph, Step};
 use super::mistake::Mistake;
 use super::names::Names;
 use crate::spec::InputKind;
@@ -17,22 +17,22 @@ use crate::spec::InputKind;
 /// All start events.
 const ALL: u64 = u64::MAX;
 
-impl<'n> Graph<'_, 'n> {
+impl<'n> RuleGraph<'_, 'n> {
     /// Marks the steps whose events no scope sees together. Steps that merely wait for such a step see too
     /// little yet and are not marked.
-    pub(super) const fn note_parted_by_branches(&mut self) {
+    pub(super) const fn note_disjoint_by_branches(&mut self) {
         let mut step = 0;
         while step < self.steps.len() && self.fan_outs.len() > 0 {
-            if !self.runs_somewhere(step) && self.could_run(step, Parted::Branches) {
-                self.steps.row(step).parted = Some(Parted::Branches);
-                self.has_parted = true;
+            if !self.runs_somewhere(step) && self.could_run(step, Disjoint::Branches) {
+                self.steps.row(step).parted = Some(Disjoint::Branches);
+                self.has_disjoint = true;
             }
             step += 1;
         }
     }
 
     /// Marks the steps whose events follow from no common start event.
-    pub(super) const fn note_parted_by_starts(&mut self) {
+    pub(super) const fn note_disjoint_by_starts(&mut self) {
         if !self.has_several_starts() {
             return;
         }
@@ -41,15 +41,15 @@ impl<'n> Graph<'_, 'n> {
         let mut step = 0;
         while step < self.steps.len() {
             let is_open = self.steps.get(step).parted.is_none() && self.starts_of(step) == 0;
-            if is_open && self.could_run(step, Parted::Starts) {
-                self.steps.row(step).parted = Some(Parted::Starts);
+            if is_open && self.could_run(step, Disjoint::Starts) {
+                self.steps.row(step).parted = Some(Disjoint::Starts);
             }
             step += 1;
         }
     }
 
     /// Whether each required event can occur by itself.
-    const fn could_run(&self, step: usize, by: Parted) -> bool {
+    const fn could_run(&self, step: usize, by: Disjoint) -> bool {
         let &Step { inputs, unclear, .. } = self.steps.get(step);
         let (mut input, mut requires) = (inputs.start, false);
         while input < inputs.end {
@@ -71,8 +71,8 @@ impl<'n> Graph<'_, 'n> {
     }
 
     /// Whether one scope, or one start event, can fill both parameters.
-    const fn meet(&self, one: usize, other: usize, by: Parted) -> bool {
-        if matches!(by, Parted::Starts) {
+    const fn meet(&self, one: usize, other: usize, by: Disjoint) -> bool {
+        if matches!(by, Disjoint::Starts) {
             return self.starts_of_input(one) & self.starts_of_input(other) != 0;
         }
         let mut scope = 0;
@@ -91,17 +91,17 @@ impl<'n> Graph<'_, 'n> {
         let &Step { name: step_name, parted, .. } = self.steps.get(step);
         match parted {
             None => None,
-            Some(by @ Parted::Branches) => {
-                Some(Mistake::PartedByBranches { step: step_name, events: self.parted_events(step, by) })
+            Some(by @ Disjoint::Branches) => {
+                Some(Mistake::DisjointBranches { step: step_name, events: self.disjoint_events(step, by) })
             }
-            Some(by @ Parted::Starts) => {
-                Some(Mistake::PartedByStarts { step: step_name, events: self.parted_events(step, by) })
+            Some(by @ Disjoint::Starts) => {
+                Some(Mistake::DisjointStarts { step: step_name, events: self.disjoint_events(step, by) })
             }
         }
     }
 
     /// The events of the first two parameters that never meet, or of all required ones if each pair can meet.
-    const fn parted_events(&self, step: usize, by: Parted) -> Names<'n> {
+    const fn disjoint_events(&self, step: usize, by: Disjoint) -> Names<'n> {
         let inputs = self.steps.get(step).inputs;
         let (mut one, mut all) = (inputs.start, Names::NONE);
         while one < inputs.end {
@@ -144,7 +144,7 @@ impl<'n> Graph<'_, 'n> {
     pub(super) const fn follows(&self, mistake: &Mistake<'n>) -> bool {
         let of_branches =
             matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. });
-        of_branches && (self.has_parted || self.unclear || self.has_unclear_step())
+        of_branches && (self.has_disjoint || self.unclear || self.has_unclear_step())
     }
 
     /// Whether a branch of the scope can be opened at all.

@@ -56,7 +56,7 @@ pub(crate) const fn empty_fixed_list(step: &str) -> Text {
 
 /// A step waits for a fixed list that no run can fill.
 #[expect(clippy::cast_possible_truncation, reason = "it is less than the count, which fits")]
-pub(crate) const fn list_never_full(step: &str, events: &Names<'_>, count: u32, most: u64) -> Text {
+pub(crate) const fn list_capacity(step: &str, events: &Names<'_>, count: u32, most: u64) -> Text {
     let text = Text::of("step ").name(step).and(" waits for ").number(count).and(" of ");
     listed(&text, events, " or ")
         .and(", of which a run has at most ")
@@ -144,7 +144,7 @@ pub(crate) const fn never_triggered(step: &str) -> Text {
 }
 
 /// A step requires events of branches that do not see each other.
-pub(crate) const fn parted_by_branches(step: &str, events: &Names<'_>) -> Text {
+pub(crate) const fn disjoint_branches(step: &str, events: &Names<'_>) -> Text {
     let text = Text::of("step ").name(step).and(" can never run: no branch has ");
     listed(&text, events, " and ")
         .and(" in sight together, because branches do not see each other; let it take a `Gather` of each, ")
@@ -152,7 +152,7 @@ pub(crate) const fn parted_by_branches(step: &str, events: &Names<'_>) -> Text {
 }
 
 /// A step requires events that follow from different start events.
-pub(crate) const fn parted_by_starts(step: &str, events: &Names<'_>) -> Text {
+pub(crate) const fn disjoint_starts(step: &str, events: &Names<'_>) -> Text {
     let text = Text::of("step ").name(step).and(" can never run: no run has ");
     listed(&text, events, " and ")
         .and(" together, because a run begins with one start event; let it take an `EventSet` enum of them, ")

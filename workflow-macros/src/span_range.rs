@@ -6,12 +6,12 @@ use quote::{ToTokens, quote, quote_spanned};
 
 /// A place: the spans of its first and last token.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct SpanRange {
     start: Span,
     end: Span,
 }
 
-impl Place {
+impl SpanRange {
     /// The place of these tokens.
     pub(crate) fn of(tokens: impl ToTokens) -> Self {
         let mut spans = tokens.into_token_stream().into_iter().map(|tree| tree.span());

@@ -14,13 +14,13 @@
 //!  round 2   nothing is lower: the bounds are final
 //! ```
 
-use super::graph::{Event, Fault, Graph, Step};
+use super::graph::{Event, Fault, RuleGraph, Step};
 use crate::spec::InputKind;
 
 /// No known bound.
 const MANY: u64 = u64::MAX;
 
-impl Graph<'_, '_> {
+impl RuleGraph<'_, '_> {
     /// Sets the fault of fixed lists that are never full.
     pub(super) const fn note_short_lists(&mut self) {
         if !self.has_fixed_list() {
