@@ -34,15 +34,15 @@ impl Source<'_> {
     }
 
     /// For each of these steps, the inputs missing where the step came closest to running. O(decisions).
-    pub(super) fn unmet(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<MissingProducer>> {
+    pub(super) fn missing(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<MissingProducer>> {
         let viewpoints = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
-        let unmet = steps.map(|(index, row)| {
+        let missing = steps.map(|(index, row)| {
             let anywhere = Viewpoint { scope: ScopeId::ROOT, until: NOW };
             let viewpoint = viewpoints.get(&index).copied().unwrap_or(anywhere);
-            if idle(index) { self.unmet_of(row, viewpoint) } else { Vec::new() }
+            if idle(index) { self.missing_of(row, viewpoint) } else { Vec::new() }
         });
-        unmet.collect()
+        missing.collect()
     }
 
     /// The viewpoint at which each step had the fewest inputs missing. A branch counts as of its last
@@ -69,20 +69,20 @@ impl Source<'_> {
     }
 
     /// The missing inputs of one step at a viewpoint, each with its producers or the event that came too late.
-    fn unmet_of(&self, step: &StepRow, viewpoint: Viewpoint) -> Vec<MissingProducer> {
+    fn missing_of(&self, step: &StepRow, viewpoint: Viewpoint) -> Vec<MissingProducer> {
         let required = step.inputs.iter().any(|input| input.condition.is_some());
         if !required {
             return self.any_of_optional(step, viewpoint).into_iter().collect();
         }
         let short = self.short(step, viewpoint);
-        let unmet = short.map(|(input, have, need)| MissingProducer {
+        let missing = short.map(|(input, have, need)| MissingProducer {
             input: self.missing_input(input, have, need),
             producers: match self.late(input, viewpoint) {
                 Some(late) => vec![self.why_late(late, step, viewpoint)],
                 None => self.producers(&input.events, viewpoint.scope),
             },
         });
-        unmet.collect()
+        missing.collect()
     }
 
     /// An event that would have filled the input, had it come in time.
@@ -186,11 +186,11 @@ impl Source<'_> {
     pub(super) fn missing_stops(&self) -> Vec<MissingProducer> {
         let events = self.table().events.iter().enumerate();
         let stops = events.filter(|(_, event)| event.roles.is_stop()).map(|(i, _)| EventIndex::at(i));
-        let unmet = stops.map(|stop| MissingProducer {
+        let missing = stops.map(|stop| MissingProducer {
             input: missing(self.names(&[stop]), InputKind::One),
             producers: self.producers(&[stop], ScopeId::ROOT),
         });
-        unmet.collect()
+        missing.collect()
     }
 
     /// Every possible producer of one of the events, each once.

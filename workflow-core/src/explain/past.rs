@@ -20,9 +20,9 @@ impl Explanation {
         for (moment, decision) in scheduler.decisions().enumerate() {
             source.explain(moment, &decision, &mut steps[decision.step.get()]);
         }
-        let unmet = source.unmet(|step| steps[step.get()].ran.is_empty());
-        for (step, unmet) in steps.iter_mut().zip(unmet) {
-            step.missing = unmet;
+        let missing = source.missing(|step| steps[step.get()].ran.is_empty());
+        for (step, missing) in steps.iter_mut().zip(missing) {
+            step.missing = missing;
         }
         let completed = report.status == RunStatus::Completed;
         Self {

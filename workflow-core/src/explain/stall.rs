@@ -108,11 +108,11 @@ impl Explanation {
 
 /// Moves the producers of these inputs to `ordered`.
 fn take_producers<'a>(
-    unmet: &[MissingProducer],
+    missing: &[MissingProducer],
     left: &mut Vec<&'a StepExplanation>,
     ordered: &mut Vec<&'a StepExplanation>,
 ) {
-    for producer in unmet.iter().flat_map(|unmet| &unmet.producers) {
+    for producer in missing.iter().flat_map(|missing| &missing.producers) {
         let (WhyNotProduced::DidNotRun { step } | WhyNotProduced::Refused { step, .. }) = producer else {
             continue;
         };
@@ -126,7 +126,7 @@ impl StallReport {
     /// Whether the report mentions the step's failure as a cause.
     pub(super) fn blames(&self, failed: &FailedStep) -> bool {
         let missing = self.idle.iter().flat_map(|idle| &idle.missing);
-        let mut producers = self.missing_stops.iter().chain(missing).flat_map(|unmet| &unmet.producers);
+        let mut producers = self.missing_stops.iter().chain(missing).flat_map(|missing| &missing.producers);
         producers
             .any(|producer| matches!(producer, WhyNotProduced::Failed { step, .. } if *step == failed.step))
     }

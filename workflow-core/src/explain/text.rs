@@ -24,7 +24,7 @@ impl fmt::Display for StallReport {
             [] => f.write_str(" and nothing can arrive")?,
             some => write!(f, ", and {} would make no step run", enumerated(some, "or"))?,
         }
-        fmt_unmet_stops(f, "ended the run", &self.missing_stops)?;
+        fmt_missing_stops(f, "ended the run", &self.missing_stops)?;
         self.idle.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         let mut unreported = self.failed.iter().filter(|step| !self.blames(step));
         unreported.try_for_each(|step| fmt_row(f, "- ", step))?;
@@ -34,7 +34,7 @@ impl fmt::Display for StallReport {
 }
 
 /// Prints stop events with the same producers together.
-fn fmt_unmet_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[MissingProducer]) -> fmt::Result {
+fn fmt_missing_stops(f: &mut fmt::Formatter<'_>, ended: &str, stops: &[MissingProducer]) -> fmt::Result {
     for alike in stops.chunk_by(|one, other| one.producers == other.producers) {
         let names: Vec<String> = alike.iter().map(|stop| stop.input.to_string()).collect();
         write!(f, "\n- no {} {ended}", names.join(" and no "))?;
@@ -152,7 +152,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
-        fmt_unmet_stops(f, ended, &self.missing_stops)?;
+        fmt_missing_stops(f, ended, &self.missing_stops)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
         self.unconsumed.iter().try_for_each(|unconsumed| write!(f, "\n- {unconsumed}"))?;
         self.timers.iter().try_for_each(|timer| write!(f, "\n- {timer}"))

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod fixtures;
+/// Journals of released formats. Its path is in them: a configuration is recorded under the path of its type.
+mod golden;
 mod leases;
 mod shapes;
 
@@ -36,11 +38,10 @@ mod stores {
     mod unfit;
 }
 
-/// Journals as files: of released formats, of changed workflows, damaged, and without their program.
+/// Journals as files: of changed workflows, damaged, and without their program.
 mod formats {
     mod changes;
     mod damaged;
-    mod golden;
     pub(crate) mod recorded;
     mod tables;
     mod unreadable;

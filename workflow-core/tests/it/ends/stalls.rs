@@ -923,8 +923,8 @@ async fn the_report_is_data_for_machines() {
             }
           ],
           "failed": [],
-          "turned_down": [],
-          "untaken": [],
+          "rejected": [],
+          "unconsumed": [],
           "can_arrive": []
         }"#]]
     .assert_eq(&report);
@@ -956,7 +956,7 @@ async fn the_report_is_data_for_machines() {
           ],
           "idle": [],
           "failed": [],
-          "turned_down": [
+          "rejected": [
             {
               "step": "think",
               "executions": 2,
@@ -973,7 +973,7 @@ async fn the_report_is_data_for_machines() {
               }
             }
           ],
-          "untaken": [],
+          "unconsumed": [],
           "can_arrive": []
         }"#]]
     .assert_eq(&report);
