@@ -34,7 +34,7 @@ impl Source<'_> {
     }
 
     /// For each of these steps, the inputs missing where the step came closest to running. O(decisions).
-    pub(super) fn missing(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<MissingProducer>> {
+    pub(super) fn missing_by_step(&self, idle: impl Fn(StepIndex) -> bool) -> Vec<Vec<MissingProducer>> {
         let viewpoints = self.closest(&idle);
         let steps = self.table().steps.iter().enumerate().map(|(i, row)| (StepIndex::at(i), row));
         let missing = steps.map(|(index, row)| {

@@ -20,7 +20,7 @@ impl Explanation {
         for (moment, decision) in scheduler.decisions().enumerate() {
             source.explain(moment, &decision, &mut steps[decision.step.get()]);
         }
-        let missing = source.missing(|step| steps[step.get()].ran.is_empty());
+        let missing = source.missing_by_step(|step| steps[step.get()].ran.is_empty());
         for (step, missing) in steps.iter_mut().zip(missing) {
             step.missing = missing;
         }
