@@ -182,7 +182,7 @@ fn a_stand_in_that_does_not_fit_is_refused_before_the_run() {
         the stand-in does not fit: `answer` does not take `List<Question>`: it takes `Fact or Outline`, `Option<List<Question>>`
         the stand-in does not fit: `split` does not return `Source`: it returns `FanOut<Source>`
         the stand-in does not fit: `read` does not return `Source`: it returns `()`, and emits `Fact`
-        the stand-in does not fit: `split` does not take `Config<u32>`: it takes `Question`, `Config<it::stand_ins::Depth>`
+        the stand-in does not fit: `split` does not take `Config<u32>`: it takes `Question`, `Config<it::scenarios::stand_ins::Depth>`
         the stand-in does not fit: `read` does not take `Source` as often
     "]].assert_eq(&(refusals.join("\n") + "\n"));
 }
