@@ -46,7 +46,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Report, CheckError> {
             report.mistake(&doc.path, doc.line, &message);
         }
     }
-    report.note(format!("rules: {} on {} pages, cited {cited} times", pages.rules().count(), pages.count()));
+    report.note(format!("rules: {} (pages: {}), cited {cited} times", pages.rules().count(), pages.count()));
     Ok(report)
 }
 
