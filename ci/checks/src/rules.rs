@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::comments::comments;
+use crate::comments::{Kind, comments};
 use crate::error::CheckError;
 use crate::report::Report;
 use crate::repository::Repository;
@@ -24,10 +24,13 @@ pub(crate) fn check(repository: &Repository) -> Result<Report, CheckError> {
     let mut cited = 0;
     for path in repository.files("rs")? {
         let source = repository.read(&path)?;
-        let citations = citations::in_source(&comments(&source));
-        cited += unknown(&pages, &path, &citations, &mut report);
+        let comments = comments(&source);
+        cited += unknown(&pages, &path, &citations::in_source(&comments), &mut report);
         if citations::is_test(&path, &source) {
-            tested.extend(citations.iter().flat_map(Citation::numbers));
+            // The head of a file says what its tests are about, and not which of them proves what.
+            let beside: Vec<_> =
+                comments.into_iter().filter(|comment| comment.kind != Kind::Module).collect();
+            tested.extend(citations::in_source(&beside).iter().flat_map(Citation::numbers));
         }
     }
     for path in repository.files("md")? {
@@ -43,7 +46,7 @@ pub(crate) fn check(repository: &Repository) -> Result<Report, CheckError> {
             report.mistake(&doc.path, doc.line, &message);
         }
     }
-    report.note(format!("rules: {} on {} pages, cited {cited} times", pages.rules().count(), pages.count()));
+    report.note(format!("rules: {} (pages: {}), cited {cited} times", pages.rules().count(), pages.count()));
     Ok(report)
 }
 

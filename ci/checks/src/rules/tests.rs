@@ -58,8 +58,8 @@ fn types_colours_and_other_letters_are_no_citations() {
 
 #[test]
 fn a_rule_that_no_test_cites_is_found() {
-    let found =
-        findings(&[("core/tests/it.rs", "// S1\n#[test]\nfn one() {}\n"), ("core/src/a.rs", "// S2\n")]);
+    let head_alone = "//! S2\n// S1\n#[test]\nfn one() {}\n";
+    let found = findings(&[("core/tests/it.rs", head_alone), ("core/src/a.rs", "// S2\n")]);
     assert_eq!(found, ["docs/rules.md:4: no test cites S2"]);
 }
 
