@@ -176,7 +176,7 @@ fn a_stand_in_that_does_not_fit_is_refused_before_the_run() {
         panic_of(|| drop(wide().replace("split", move |_: &Config<u32>| one()))),
         panic_of(|| drop(wide().replace("read", |_: &Source, _: Source| ()))),
     ];
-    expect_test::expect![[r#"
+    expect_test::expect![[r"
         `Research` has no step `lookup`: did you mean `look_up`?
         `Research` has no step `rank`: its steps are `look_up`, `outline`, `answer`
         the stand-in does not fit: `look_up` does not take `Fact`: it takes `Question`, `Display`
@@ -185,7 +185,7 @@ fn a_stand_in_that_does_not_fit_is_refused_before_the_run() {
         the stand-in does not fit: `read` does not return `Source`: it returns `()`, and emits `Fact`
         the stand-in does not fit: `split` does not take `Config<u32>`: it takes `Question`, `Config<it::scenarios::stand_ins::Depth>`
         the stand-in does not fit: `read` does not take `Source` as often
-    "#]].assert_eq(&(refusals.join("\n") + "\n"));
+    "]].assert_eq(&(refusals.join("\n") + "\n"));
 }
 
 #[derive(Debug, EventSet)]
