@@ -13,15 +13,15 @@ pub use crate::event::{
     NoSchema, NotStop, ReplyForm, Request, Roles, Schema, Serialisable, SetMember, StartEvent, StopEvent,
     Upgrade, upgraded,
 };
-pub use crate::input::{EventInput, EventSet, Pattern, Slot, StepCall, StepInput, input_of, lent_set};
+pub use crate::input::{EventInput, EventSet, Pattern, Slot, StepCall, StepInput, borrow_set, one_input};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, StepOutput};
 pub use crate::spec::{InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableSpec, check};
 pub use crate::workflow::{
     Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow, no_such_row,
 };
 
-pub use crate::kind::{
-    AsMember, AsOutput, Ask, Asked, Declared, Derived, Ending, Fill, Kind, Launch, Owned, UNCLEAR,
-    UNCLEAR_OUTPUT, Unclear, Unusable, absent, is_asked, never, serialisable,
+pub use crate::type_probe::{
+    AsMember, AsOutput, Ask, Asked, Declared, Derived, Ending, Fill, Launch, Owned, Probe, UNKNOWN_INPUT,
+    UNKNOWN_OUTPUT, Unclear, Unusable, absent, is_asked, never, serialisable,
 };
 pub use crate::warn;

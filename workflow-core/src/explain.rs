@@ -29,6 +29,7 @@ use crate::spec::InputKind;
 
 mod failures;
 mod missing;
+mod not_produced;
 mod past;
 mod runaway;
 mod source;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ErrorClass, StepError, after};
 use crate::event::{ControlEvent, Event, FromEvent, NotStop, Roles};
 use crate::id::ExecutionId;
-use crate::input::{EventInput, Slot, StepInput, input_of};
+use crate::input::{EventInput, Slot, StepInput, one_input};
 use crate::spec::InputSpec;
 
 /// A step failed for good, its retries used up, and another step takes the failure.
@@ -108,7 +108,7 @@ impl Event for StepFailed {
 impl ControlEvent for StepFailed {}
 
 impl StepInput for StepFailed {
-    const SPEC: InputSpec = input_of::<Self>();
+    const SPEC: InputSpec = one_input::<Self>();
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {

@@ -1,6 +1,6 @@
-//! Step parameters: how they are declared and filled. The module owns the trait [`StepInput`] and the kinds
-//! of parameter that the library has. No other module knows these kinds: the scheduler sees only the
-//! [`InputSpec`] that each parameter declares.
+//! Step parameters: how they are declared and filled. The module owns the trait [`StepInput`] and decides
+//! which type of parameter is of which kind. Other modules see the [`InputSpec`] that each parameter declares, with its
+//! [`InputKind`](crate::spec::InputKind), and no types.
 
 use crate::error::StepError;
 use crate::spec::InputSpec;
@@ -24,7 +24,7 @@ pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
 pub use pattern::{EventSet, Pattern};
 pub use reply::Reply;
-pub use single::{input_of, lent_set};
+pub use single::{borrow_set, one_input};
 
 pub(crate) use call::{CallContext, SlotValue, SlotValues};
 pub(crate) use list::{LogEntry, Prefix};

@@ -101,7 +101,7 @@ pub mod table;
 pub mod draw;
 mod workflow;
 #[doc(hidden)]
-pub mod kind;
+pub mod type_probe;
 #[doc(hidden)]
 pub mod warn;
 

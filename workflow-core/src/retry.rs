@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use crate::error::ErrorClass;
 
-mod attempts;
+mod failed_attempt;
 mod not_retried;
 mod retries;
 mod rules;
 
-pub use attempts::FailedAttempt;
+pub use failed_attempt::FailedAttempt;
 pub use not_retried::NotRetried;
 pub use retries::Retries;
 
-pub(crate) use attempts::{NextAttempt, tried};
+pub(crate) use failed_attempt::{NextAttempt, tried};
 pub(crate) use rules::Rules;
 
 /// A policy for retries: by the class of a failure, how many and after which delays.
@@ -198,7 +198,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The same for a step with a compaction.
+    /// Adds one immediate retry for `context_limit`, unless the policy sets its own: for a step with a compaction.
     pub(crate) fn compacting(mut self) -> Self {
         self.context_limit.get_or_insert(Retries::fixed(1, Duration::ZERO));
         self

@@ -22,7 +22,7 @@ mod admission;
 mod alarms;
 #[cfg(test)]
 mod bare_run;
-mod attempts;
+mod retry_decision;
 mod cancel_guard;
 mod compatibility;
 mod check;

@@ -94,7 +94,7 @@ impl<'a> Function<'a> {
     /// The declarations of the parameters as a constant slice. Needs `Unusable` in scope.
     pub(crate) fn inputs(&self, krate: &Krate) -> TokenStream {
         if !self.clear.inputs {
-            return quote!(&[#krate::UNCLEAR]);
+            return quote!(&[#krate::UNKNOWN_INPUT]);
         }
         let specs =
             self.parameters.iter().map(|ty| SpanRange::of(ty).inherent(quote!(#krate::Fill), ty, "INPUT"));
@@ -117,14 +117,14 @@ impl<'a> Function<'a> {
         quote!(#(#filled)*)
     }
 
-    /// Asks of each parameter whether it is an input: here, and nowhere else, one that is none is reported.
+    /// Reports the parameters that are no inputs. No other code reports them.
     pub(crate) fn asserted(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
         let parameters = self.parameters.iter().filter(|_| self.clear.inputs);
         let specs = parameters.flat_map(|ty| mentions.ask_input(krate, ty));
         quote!(#(let _ = #specs;)*)
     }
 
-    /// The same of what is returned.
+    /// Reports a return type that is no output. No other code reports it.
     pub(crate) fn asserted_output(&self, krate: &Krate, mentions: &mut Mentions) -> TokenStream {
         let specs = self.clear.output.then(|| mentions.ask_output(krate, &self.output)).into_iter().flatten();
         quote!(#(let _ = #specs;)*)

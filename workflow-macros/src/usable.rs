@@ -27,7 +27,7 @@ impl Use {
             Self::Output => (quote!(AsOutput), quote!(IS_OUTPUT)),
             Self::Member => (quote!(AsMember), quote!(IS_MEMBER)),
         };
-        quote!(#krate::#wrapper::<#ty, { use #krate::Unusable as _; #krate::Kind::<#ty>::#answer }>)
+        quote!(#krate::#wrapper::<#ty, { use #krate::Unusable as _; #krate::Probe::<#ty>::#answer }>)
     }
 }
 
@@ -69,7 +69,7 @@ impl Mentions {
 
     /// The same of what is returned, and of the types in it.
     pub(crate) fn ask_output(&mut self, krate: &Krate, ty: &Type) -> Vec<TokenStream> {
-        let usable = |ty: &Type| quote!(#krate::Kind::<#ty>::IS_OUTPUT);
+        let usable = |ty: &Type| quote!(#krate::Probe::<#ty>::IS_OUTPUT);
         self.ask(krate, ty, &quote!(#krate::StepOutput), &["Option", "Vec", "Result"], &usable)
     }
 
@@ -116,7 +116,7 @@ impl Mentions {
                     quote!(true)
                 }
             };
-            quote!(#krate::is_asked(#krate::Kind::<#path>::DERIVED, #first))
+            quote!(#krate::is_asked(#krate::Probe::<#path>::DERIVED, #first))
         });
         conditions.collect()
     }

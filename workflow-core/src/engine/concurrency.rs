@@ -75,7 +75,12 @@ impl Concurrency {
     }
 
     /// The limits of a run, if it has any.
-    pub(super) fn places(&self, run: &RunId, workflow: TypeId, name: &Arc<str>) -> Option<PermitRequest> {
+    pub(super) fn permit_request(
+        &self,
+        run: &RunId,
+        workflow: TypeId,
+        name: &Arc<str>,
+    ) -> Option<PermitRequest> {
         PermitRequest::of(run, name, self.runs_of.get(&workflow), self.runs.as_ref(), &self.queue)
     }
 
@@ -99,17 +104,17 @@ impl Concurrency {
     /// first.
     pub(super) async fn take(
         &self,
-        places: PermitRequest,
+        permit_request: PermitRequest,
         shut_down: impl Future<Output = ()>,
     ) -> Result<(PermitRequest, Option<Permit>), StartError> {
         let place = match self.when_full {
-            WhenFull::Refuse => places.take_now()?,
-            WhenFull::Queue => match select(pin!(places.clone().take()), pin!(shut_down)).await {
+            WhenFull::Refuse => permit_request.take_now()?,
+            WhenFull::Queue => match select(pin!(permit_request.clone().take()), pin!(shut_down)).await {
                 Either::Left((place, _)) => place,
                 Either::Right(_) => return Err(StartError::ShutDown),
             },
         };
-        Ok((places, Some(place)))
+        Ok((permit_request, Some(place)))
     }
 }
 
@@ -124,25 +129,28 @@ mod tests {
     struct Slow;
     struct Quick;
 
-    fn places(concurrency: &Concurrency, run: &str, workflow: TypeId) -> Option<PermitRequest> {
-        concurrency.places(&run.into(), workflow, &"Slow".into())
+    fn permit_request(concurrency: &Concurrency, run: &str, workflow: TypeId) -> Option<PermitRequest> {
+        concurrency.permit_request(&run.into(), workflow, &"Slow".into())
     }
 
-    fn take(concurrency: &Concurrency, places: PermitRequest) -> Option<Result<Option<Permit>, StartError>> {
-        Some(concurrency.take(places, pending()).now_or_never()?.map(|(_, place)| place))
+    fn take(
+        concurrency: &Concurrency,
+        permit_request: PermitRequest,
+    ) -> Option<Result<Option<Permit>, StartError>> {
+        Some(concurrency.take(permit_request, pending()).now_or_never()?.map(|(_, place)| place))
     }
 
     #[test]
     fn without_limits_a_run_needs_no_permit() {
-        assert!(places(&Concurrency::default(), "a", TypeId::of::<Slow>()).is_none());
+        assert!(permit_request(&Concurrency::default(), "a", TypeId::of::<Slow>()).is_none());
     }
 
     #[test]
     fn a_limit_of_a_workflow_bounds_no_other() {
         let mut concurrency = Concurrency::default();
         concurrency.limit_runs_of(TypeId::of::<Slow>(), "Slow", 1);
-        assert!(places(&concurrency, "a", TypeId::of::<Slow>()).is_some());
-        assert!(places(&concurrency, "b", TypeId::of::<Quick>()).is_none());
+        assert!(permit_request(&concurrency, "a", TypeId::of::<Slow>()).is_some());
+        assert!(permit_request(&concurrency, "b", TypeId::of::<Quick>()).is_none());
         assert_eq!(concurrency.unknown(|id| id == TypeId::of::<Quick>()), ["Slow"]);
         assert!(concurrency.unknown(|id| id == TypeId::of::<Slow>()).is_empty());
     }
@@ -151,7 +159,8 @@ mod tests {
     fn a_start_waits_in_the_queue_until_a_permit_is_there() {
         let mut concurrency = Concurrency::default();
         concurrency.limit_runs(1);
-        let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
+        let [first, second] =
+            ["a", "b"].map(|run| permit_request(&concurrency, run, TypeId::of::<Slow>()).unwrap());
         let permit = take(&concurrency, first).unwrap().unwrap();
         let mut waits = pin!(concurrency.take(second, pending()));
         assert!(waits.as_mut().now_or_never().is_none());
@@ -165,7 +174,8 @@ mod tests {
     fn a_start_that_waits_is_refused_when_the_engine_shuts_down() {
         let mut concurrency = Concurrency::default();
         concurrency.limit_runs(1);
-        let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
+        let [first, second] =
+            ["a", "b"].map(|run| permit_request(&concurrency, run, TypeId::of::<Slow>()).unwrap());
         let _permit = take(&concurrency, first).unwrap().unwrap();
         let refused = concurrency.take(second, ready(())).now_or_never().unwrap();
         assert!(matches!(refused, Err(StartError::ShutDown)));
@@ -176,7 +186,8 @@ mod tests {
     fn a_start_is_refused_at_once_where_it_is_not_to_wait() {
         let mut concurrency = Concurrency { when_full: WhenFull::Refuse, ..Concurrency::default() };
         concurrency.limit_runs_of(TypeId::of::<Slow>(), "Slow", 1);
-        let [first, second] = ["a", "b"].map(|run| places(&concurrency, run, TypeId::of::<Slow>()).unwrap());
+        let [first, second] =
+            ["a", "b"].map(|run| permit_request(&concurrency, run, TypeId::of::<Slow>()).unwrap());
         let _permit = take(&concurrency, first).unwrap().unwrap();
         let refused = take(&concurrency, second).unwrap().unwrap_err();
         assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow") }));
@@ -187,7 +198,7 @@ mod tests {
         let mut concurrency = Concurrency::default();
         concurrency.limit_runs(1);
         concurrency.limit_children(1);
-        let run = places(&concurrency, "a", TypeId::of::<Slow>()).unwrap();
+        let run = permit_request(&concurrency, "a", TypeId::of::<Slow>()).unwrap();
         let _permit = take(&concurrency, run).unwrap().unwrap();
         let child = |run: &str| concurrency.child_places(&run.into(), &"Slow".into(), None);
         let _first = child("a/s-x1.1").take().now_or_never().unwrap();

@@ -31,7 +31,7 @@ impl Inner {
         options: RunOptions,
         link: ParentLink,
     ) -> Result<Spawned, StartError> {
-        let _held = self.runs.lock(id).await.map_err(StartError::Store)?;
+        let _run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
         let (records, here) = self.begun_before(id).await?;
         if records.is_empty() {
             return Arc::clone(self).start_child(start, options, link);

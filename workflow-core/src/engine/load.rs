@@ -118,7 +118,7 @@ impl Inner {
             }
             _ => Ok(()),
         };
-        let _held = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+        let _run_lock = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         // A driven run needs no look at the store: its task holds the run's only writer.
         if let Some(run) = self.runs.driven(id) {
             return fits(&run.table.name).map(|()| Loaded::Here(run));
@@ -224,9 +224,10 @@ impl Inner {
             let store = Arc::clone(self.journals.store().ok()?);
             Journal::resume(store, records, &host.table)
         });
-        let places = records.and_then(|_| self.concurrency.places(&shared.id, host.id, &host.table.name));
-        let places = places.map(|places| (places, None));
-        Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, places, journal)
+        let permits =
+            records.and_then(|_| self.concurrency.permit_request(&shared.id, host.id, &host.table.name));
+        let permits = permits.map(|permits| (permits, None));
+        Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, permits, journal)
     }
 
     /// The shared part of a run that is loaded from the store.

@@ -22,7 +22,7 @@ pub(super) const LOOKUPS: usize = 3;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// This engine, or no engine that takes leases.
-    Own,
+    OwnOrNone,
     /// An engine that holds no lease any more.
     Orphan,
     /// Another engine, which holds a lease.
@@ -80,7 +80,7 @@ impl Journals {
         let others = runs.iter().any(|run| other(run).is_some());
         let holders = if others { lease.renew().await? } else { Some(Vec::new()) };
         let owner = |run| match (other(run), &holders) {
-            (None, _) => Owner::Own,
+            (None, _) => Owner::OwnOrNone,
             (Some(owner), Some(holders)) if !holders.contains(&owner) => Owner::Orphan,
             (Some(owner), _) => Owner::Elsewhere(owner),
         };
@@ -142,7 +142,7 @@ mod tests {
         let runs = now(written.store().runs(&RunQuery::new())).unwrap();
         let owners = now(written.leased(&own).owners(&runs)).unwrap();
         let elsewhere = Owner::Elsewhere(other);
-        assert_eq!(owners, Some(vec![elsewhere, Owner::Orphan, Owner::Own, Owner::Own]));
+        assert_eq!(owners, Some(vec![elsewhere, Owner::Orphan, Owner::OwnOrNone, Owner::OwnOrNone]));
         assert_eq!(
             now(written.journals().owners(&runs)).unwrap(),
             None,

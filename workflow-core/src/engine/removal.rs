@@ -79,7 +79,7 @@ impl<'a> Removal<'a> {
     /// Removes a run with its descendants.
     async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
         let store = self.store()?;
-        let _held = self.runs.lock(run).await?;
+        let _run_lock = self.runs.lock(run).await?;
         // The reservation keeps others from beginning a run of this id while its journal is removed.
         let id = self.reserve(run)?;
         if matches!(self.journals.availability(run).await?, Availability::Elsewhere(_)) {
@@ -181,7 +181,7 @@ impl<'a> Removal<'a> {
 
     /// Removes a leftover child, unless a run of its id began meanwhile. Returns whether it was removed.
     async fn remove_leftover_child(&self, run: &RunId) -> Result<bool, StoreError> {
-        let _held = self.runs.lock(run).await?;
+        let _run_lock = self.runs.lock(run).await?;
         let Some(id) = self.runs.reserve(run) else { return Ok(false) };
         // Another run may have begun under this id before the reservation.
         if !self.journals.is_listed_as_ended(run).await? {
@@ -221,7 +221,7 @@ impl<'a> Removal<'a> {
         if self.runs.has(run) || !self.journals.is_listed_as_ended(run).await? {
             return Ok(());
         }
-        let _held = self.runs.lock(run).await?;
+        let _run_lock = self.runs.lock(run).await?;
         let Some(_reserved) = self.runs.reserve(run) else { return Ok(()) };
         // The id was free until the reservation, so another run may have begun under it.
         if !self.journals.is_listed_as_ended(run).await? {

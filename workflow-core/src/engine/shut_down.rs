@@ -83,7 +83,7 @@ impl Inner {
     /// Detaches a run, once no task loads it or looks it up.
     async fn leave(&self, id: &RunId) {
         // The holder gives up when the engine stops waiting for the store, or its future is not polled.
-        let _held = self.runs.lock(id).await;
+        let _run_lock = self.runs.lock(id).await;
         match self.runs.driven(id) {
             Some(run) => run.signal_detach(),
             // The journal of an unloaded run is complete.

@@ -114,8 +114,8 @@ impl Inner {
     /// compiled once, in this crate.
     fn begin(self: &Arc<Self>, start: Start, options: RunOptions) -> Result<Begun<'_>, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let (prepared, places) = self.prepare(start, options)?;
-        if places.is_none() && !self.journals.are_kept() && self.journals.lease().is_none() {
+        let (prepared, permit_request) = self.prepare(start, options)?;
+        if permit_request.is_none() && !self.journals.are_kept() && self.journals.lease().is_none() {
             let (run, shared) = self.task_for(prepared, None, None)?;
             runtime.spawn(run);
             return Ok(Begun::Now(shared));
@@ -123,7 +123,7 @@ impl Inner {
         Ok(Begun::Later(Box::pin(async move {
             // With a store the start is complete only when the journal begins; a dropped future leaves the run running.
             let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-            let slot = self.admit(places).await?;
+            let slot = self.admit(permit_request).await?;
             let (run, shared) = self.task_for(prepared, slot, done)?;
             runtime.spawn(run);
             if let Some(written) = written {
@@ -145,17 +145,17 @@ impl Inner {
         let layers = self.journals.layers(&host, &options);
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
-        let places = self.concurrency.places(&shared.id, host.id, &host.table.name);
-        Ok((Prepared { host, index, event: start.event, layers, shared, registered }, places))
+        let permit_request = self.concurrency.permit_request(&shared.id, host.id, &host.table.name);
+        Ok((Prepared { host, index, event: start.event, layers, shared, registered }, permit_request))
     }
 
     /// Waits for a permit and for the engine's lease.
     pub(super) async fn admit(
         self: &Arc<Self>,
-        places: Option<PermitRequest>,
+        permit_request: Option<PermitRequest>,
     ) -> Result<Option<Slot>, StartError> {
-        let slot = match places {
-            Some(places) => Some(self.concurrency.take(places, self.ending.begins()).await?),
+        let slot = match permit_request {
+            Some(permit_request) => Some(self.concurrency.take(permit_request, self.ending.begins()).await?),
             None => None,
         };
         self.take_lease().await.map_err(StartError::Store)?;

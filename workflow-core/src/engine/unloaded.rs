@@ -23,7 +23,7 @@ impl Inner {
         id: &RunId,
         cancelled: Option<&Arc<str>>,
     ) -> Result<bool, StoreError> {
-        let _held = self.runs.lock(id).await?;
+        let _run_lock = self.runs.lock(id).await?;
         self.wake_locked(id, cancelled).await
     }
 
@@ -116,7 +116,7 @@ impl Inner {
     /// Cancels a run. A run that cannot be loaded is given up here and stays open in its store.
     async fn cancel(self: &Arc<Self>, id: &RunId, reason: &Arc<str>) {
         let woken = match self.runs.lock(id).await {
-            Ok(_held) => self.wake_locked(id, Some(reason)).await,
+            Ok(_run_lock) => self.wake_locked(id, Some(reason)).await,
             Err(error) => Err(error),
         };
         if let Err(source) = woken {

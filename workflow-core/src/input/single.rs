@@ -35,7 +35,7 @@ impl<E: ControlEvent> EventInput for Arc<E> {}
 
 /// The declaration of a parameter taken by value.
 #[doc(hidden)]
-pub const fn input_of<P>() -> InputSpec
+pub const fn one_input<P>() -> InputSpec
 where
     Log: Gives<P>,
 {
@@ -44,7 +44,7 @@ where
 
 /// Lends an event set, for the derives.
 #[doc(hidden)]
-pub fn lent_set<P: FromEvent + Send + 'static>(slot: Slot<'_>) -> Result<&P, StepError> {
+pub fn borrow_set<P: FromEvent + Send + 'static>(slot: Slot<'_>) -> Result<&P, StepError> {
     let set = P::from_event(slot.event()?).ok_or_else(|| slot.mismatch())?;
     Ok(slot.keep(set))
 }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::attempts::{Attempts, failed_attempt, until_next};
 use super::commit::Committer;
 use super::driver::Driver;
 use super::in_flight::{AttemptFuture, StepResult, panicked};
+use super::retry_decision::{RetryDecision, failed_attempt, until_next};
 use super::returned::{PendingDisplay, returned};
 use super::state::{Batch, EffectKind, Returned};
 use super::telemetry::Telemetry;
@@ -236,7 +236,7 @@ impl Driver {
     /// Handles a failed attempt: schedules another one (S35), or fails the execution.
     pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
         let Committer { shared, state, clock, .. } = &self.committer;
-        let attempts = Attempts { run: &shared.id, state, now: clock.now };
+        let attempts = RetryDecision { run: &shared.id, state, now: clock.now };
         let decided = attempts.decide(&self.host.retry_policy(step.get()), execution, error.class());
         match decided {
             Ok(retry_in) => {

@@ -109,7 +109,7 @@ pub(crate) fn input(krate: &Krate, ty: &TokenStream, generics: &Generics) -> Tok
     quote_spanned! {Span::mixed_site()=>
         #[automatically_derived]
         impl #impl_generics #krate::StepInput for #ty #where_clause {
-            const SPEC: #krate::InputSpec = #krate::input_of::<Self>();
+            const SPEC: #krate::InputSpec = #krate::one_input::<Self>();
             type Item<'__a> = Self;
 
             fn fill(slot: #krate::Slot<'_>) -> #krate::Result<Self, #krate::StepError> {

@@ -33,7 +33,7 @@ fn pattern(definition: &Definition) -> TokenStream {
         type Item<'__a> = Self;
 
         fn lend(slot: #krate::Slot<'_>) -> #krate::Result<&Self, #krate::StepError> {
-            #krate::lent_set(slot)
+            #krate::borrow_set(slot)
         }
 
         fn item(event: &#krate::AnyEvent) -> #krate::Option<Self> {

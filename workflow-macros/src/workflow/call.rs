@@ -54,7 +54,7 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     let called = function.called(&quote!(Self::#ident), this);
     let place = function.output_place();
     let output = &function.output;
-    let emitted = quote_spanned!(place.hidden()=> #krate::Kind::<#output>::emit(#called.await, batch));
+    let emitted = quote_spanned!(place.hidden()=> #krate::Probe::<#output>::emit(#called.await, batch));
     function.boxed(
         krate,
         &quote_spanned!(Span::mixed_site()=>

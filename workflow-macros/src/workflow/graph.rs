@@ -47,7 +47,7 @@ fn each(definition: &Definition, rule: &str, row: usize, parameters: &[Type]) ->
 fn check(definition: &Definition, place: SpanRange, rule: &str, indexes: &[usize]) -> TokenStream {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
     let rule = place.path(quote!(#krate::check), rule);
-    let call = place.call(rule, quote!(#krate::Kind::<#self_ty>::TABLE #(, #indexes)*));
+    let call = place.call(rule, quote!(#krate::Probe::<#self_ty>::TABLE #(, #indexes)*));
     quote!(const _: () = #call;)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
 /// The call for a workflow that may be too large to check.
 fn size(definition: &Definition) -> Option<TokenStream> {
     let (krate, self_ty) = (definition.krate(), definition.self_ty());
-    let is_checked = quote!({ #krate::Kind::<#self_ty>::TABLE.is_checked() });
+    let is_checked = quote!({ #krate::Probe::<#self_ty>::TABLE.is_checked() });
     let place = SpanRange::of(self_ty);
     let check = place.generic(quote!(#krate::warn::Size), is_checked, "check");
     (!usable::is_generic(&definition.item().generics)).then(|| place.call(check, TokenStream::new()))

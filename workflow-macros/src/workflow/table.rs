@@ -34,7 +34,7 @@ fn members(definition: &Definition) -> TokenStream {
     }
     let (krate, named) = (definition.krate(), definition.arguments.output.as_ref());
     quote_spanned! {named.unwrap_or(definition.self_ty()).span()=>
-        #krate::Kind::<Self>::OUTPUT_EVENTS
+        #krate::Probe::<Self>::OUTPUT_EVENTS
     }
 }
 
@@ -68,14 +68,14 @@ fn retry(policy: &Expr) -> TokenStream {
 }
 
 fn unclear(krate: &Krate) -> TokenStream {
-    quote!(&[#krate::UNCLEAR])
+    quote!(&[#krate::UNKNOWN_INPUT])
 }
 
 fn output(krate: &Krate, function: &Function) -> TokenStream {
     if !function.clear.output {
-        return quote!(#krate::UNCLEAR_OUTPUT);
+        return quote!(#krate::UNKNOWN_OUTPUT);
     }
-    function.output_place().inherent(quote!(#krate::Kind), &function.output, "OUTPUT")
+    function.output_place().inherent(quote!(#krate::Probe), &function.output, "OUTPUT")
 }
 
 fn precondition(definition: &Definition, asked: &Asked) -> TokenStream {

@@ -4,7 +4,7 @@
 //! compile, so that the table exists and the other mistakes are reported too. So for an unusable type this
 //! module supplies stand-ins.
 //!
-//! How it works: `Kind::<T>::X` resolves to an inherent constant if `T` implements the needed trait.
+//! How it works: `Probe::<T>::X` resolves to an inherent constant if `T` implements the needed trait.
 //! Otherwise it resolves to the constant of [`Unusable`], which generated code brings into scope.
 
 use std::any::TypeId;
@@ -19,25 +19,25 @@ use crate::output::{Emitted, FindStop, Nothing, One, OnlyStop, OrStop, StepOutpu
 use crate::spec::{InputSpec, OutputSpec, TableSpec};
 use crate::workflow::{StepFuture, Workflow};
 
-/// Answers `Kind::<T>::IS_OUTPUT` and similar questions: by inherent constants if `T` implements the trait,
+/// Answers `Probe::<T>::IS_OUTPUT` and similar questions: by inherent constants if `T` implements the trait,
 /// else by those of [`Unusable`].
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Kind<T>(PhantomData<T>);
+pub struct Probe<T>(PhantomData<T>);
 
-impl<T: StepOutput> Kind<T> {
+impl<T: StepOutput> Probe<T> {
     /// `T` can be a return type.
     pub const IS_OUTPUT: bool = true;
     /// The declaration of `T`.
     pub const OUTPUT: OutputSpec = T::SPEC;
 }
 
-impl<E: Derived> Kind<E> {
+impl<E: Derived> Probe<E> {
     /// Whether its derive has made it an event.
     pub const DERIVED: Option<bool> = Some(E::IS_EVENT);
 }
 
-impl<T: StepOutput> Kind<T> {
+impl<T: StepOutput> Probe<T> {
     /// Puts what a step returned into its batch.
     ///
     /// # Errors
@@ -48,12 +48,12 @@ impl<T: StepOutput> Kind<T> {
     }
 }
 
-impl<T: SetMember> Kind<T> {
+impl<T: SetMember> Probe<T> {
     /// `T` can be a member of an event set.
     pub const IS_MEMBER: bool = true;
 }
 
-impl<W: Workflow> Kind<W> {
+impl<W: Workflow> Probe<W> {
     /// The table of the workflow.
     pub const TABLE: &'static TableSpec = W::TABLE;
     /// The event types that the workflow's output can hold.
@@ -78,9 +78,9 @@ pub trait Unusable: Sized {
     const OUTPUT_EVENTS: &'static [EventType] = &[];
 
     /// The declaration of the parameter is unknown.
-    const INPUT: InputSpec = UNCLEAR;
+    const INPUT: InputSpec = UNKNOWN_INPUT;
     /// The declaration of the output is unknown.
-    const OUTPUT: OutputSpec = UNCLEAR_OUTPUT;
+    const OUTPUT: OutputSpec = UNKNOWN_OUTPUT;
 
     /// Never called: the workflow does not compile.
     fn fill(_: &mut Slots<'_>) -> Result<Self::Type, StepError> {
@@ -103,7 +103,7 @@ pub trait Unusable: Sized {
     }
 }
 
-impl<T> Unusable for Kind<T> {
+impl<T> Unusable for Probe<T> {
     type Type = T;
 }
 
@@ -133,11 +133,11 @@ impl<P> Unusable for Fill<P> {
 
 /// The declaration of an unknown parameter: an injected one without a name.
 #[doc(hidden)]
-pub const UNCLEAR: InputSpec = InputSpec::injected("");
+pub const UNKNOWN_INPUT: InputSpec = InputSpec::injected("");
 
 /// The declaration of an unknown output: an empty tuple, which no type declares.
 #[doc(hidden)]
-pub const UNCLEAR_OUTPUT: OutputSpec = OutputSpec::All(&[]);
+pub const UNKNOWN_OUTPUT: OutputSpec = OutputSpec::All(&[]);
 
 /// Fills a parameter of type `P` that is taken by value. If the log cannot give it by value, [`Unusable`] gives
 /// a stand-in.
@@ -201,8 +201,8 @@ pub const fn serialisable<T: Serialisable>() -> bool {
     true
 }
 
-/// Whether a type is asked what it lacks: not if its derive has reported it, and one without a derive only while it
-/// lacked nothing where it was first named.
+/// Whether generated code asks the compiler here for the traits that a type lacks, so that each type is reported once.
+/// The derive of a type has reported what it lacks. A type without a derive is reported where it is named first.
 #[doc(hidden)]
 pub const fn is_asked(derived: Option<bool>, first: bool) -> bool {
     match derived {
@@ -233,7 +233,7 @@ impl<T> Ask for Asked<T, false> {
 }
 
 impl StepInput for Unclear {
-    const SPEC: InputSpec = UNCLEAR;
+    const SPEC: InputSpec = UNKNOWN_INPUT;
     type Item<'a> = Self;
 
     fn fill(_: Slot<'_>) -> Result<Self, StepError> {
@@ -242,7 +242,7 @@ impl StepInput for Unclear {
 }
 
 impl StepOutput for Unclear {
-    const SPEC: OutputSpec = UNCLEAR_OUTPUT;
+    const SPEC: OutputSpec = UNKNOWN_OUTPUT;
     type Events = Self;
 
     fn emit(self, _: &mut Emitted) -> Result<(), StepError> {

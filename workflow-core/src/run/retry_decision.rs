@@ -11,14 +11,14 @@ use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, RunId};
 use crate::retry::{FailedAttempt, NotRetried, RetryPolicy};
 
-/// The attempts of a run, at a time from the beginning of the run.
-pub(super) struct Attempts<'a> {
+/// What a decision about the next attempt depends on: the run, its state, and the time since the beginning of the run.
+pub(super) struct RetryDecision<'a> {
     pub(super) run: &'a RunId,
     pub(super) state: &'a RunState,
     pub(super) now: Duration,
 }
 
-impl Attempts<'_> {
+impl RetryDecision<'_> {
     /// Decides whether the failed current attempt of an execution is followed by another, and after which
     /// delay.
     pub(super) fn decide(
@@ -60,7 +60,7 @@ pub(super) fn until_next(
     execution: ExecutionId,
     retry_in: Duration,
 ) -> Option<BoxFuture<'static, ()>> {
-    let ending = run.children.get().map_or_else(Vec::new, |family| family.awaited_by(execution));
+    let ending = run.children.get().map_or_else(Vec::new, |children| children.awaited_by(execution));
     if retry_in.is_zero() && ending.is_empty() {
         return None;
     }
@@ -100,7 +100,8 @@ mod tests {
             .on(ErrorClass::Transient, transient)
             .on(ErrorClass::Tool, Retries::fixed(1, Duration::ZERO))
             .budget(60 * SECOND);
-        let attempts = Attempts { run: &run.shared.id, state: &run.state, now: Duration::from_secs(seconds) };
+        let attempts =
+            RetryDecision { run: &run.shared.id, state: &run.state, now: Duration::from_secs(seconds) };
         attempts.decide(&policy, WRITE, class)
     }
 

@@ -56,8 +56,8 @@ pub struct FailedAttempt {
     pub error: String,
     /// The delay between it and the next attempt.
     pub retry_in: Duration,
-    /// Whether the next attempt begins with the step's compaction: the input was too large, and was not compacted
-    /// since.
+    /// Whether the next attempt begins with the step's compaction: the input was too large, or an earlier compaction
+    /// failed.
     pub compacts: bool,
 }
 
