@@ -192,6 +192,11 @@ pub enum Reason {
     Covered,
     /// The step was executed with this combination of events before.
     Duplicate,
+    /// The step had taken the latest gather, and takes each gather once per scope.
+    GatherTaken {
+        /// The execution that took it.
+        by: ExecutionId,
+    },
     /// The step had reached its `max_executions`.
     LimitReached {
         /// The `max_executions` of the step.

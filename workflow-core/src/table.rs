@@ -171,6 +171,9 @@ pub struct StepRow {
     /// Whether the same binding can come up at two triggers, so that S20 needs a check. Only fixed lists
     /// allow that.
     pub(crate) may_repeat: bool,
+    /// Whether the step takes a gather beside other events, so that a later event could bind the gather again. S48
+    /// needs a check then.
+    pub(crate) joins_gather: bool,
 }
 
 /// One parameter of a step.

@@ -69,6 +69,7 @@ impl Source<'_> {
             Verdict::NotReady => Reason::Missing(self.missing(row, decision.scope, moment)),
             Verdict::Covered => Reason::Covered,
             Verdict::Duplicate => Reason::Duplicate,
+            Verdict::GatherTaken(by) => Reason::GatherTaken { by },
             Verdict::LimitReached => {
                 Reason::LimitReached { limit: row.policy.max_executions.unwrap_or(u32::MAX) }
             }

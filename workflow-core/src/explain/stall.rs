@@ -153,7 +153,11 @@ impl Rejected {
         let (ran, not) = (step.ran.last()?, step.did_not_run.last()?);
         let was_last = not.trigger.seq > ran.trigger.seq;
         let reason = match &not.reason {
-            reason @ (Reason::LimitReached { .. } | Reason::Refused { .. }) if was_last => reason.clone(),
+            reason @ (Reason::LimitReached { .. } | Reason::Refused { .. } | Reason::GatherTaken { .. })
+                if was_last =>
+            {
+                reason.clone()
+            }
             _ => return None,
         };
         Some(Self {

@@ -251,6 +251,9 @@ impl fmt::Display for Reason {
                 f.write_str("none of its events is this branch's own, so the scope above sees to it")
             }
             Self::Duplicate => f.write_str("it has run with these very events"),
+            Self::GatherTaken { by } => {
+                write!(f, "its execution {by} took the latest gather, and each is taken once")
+            }
             Self::LimitReached { limit: 1 } => f.write_str("it may run only once"),
             Self::LimitReached { limit } => write!(f, "it may run only {}", times(u64::from(*limit))),
             Self::RunLimitReached => f.write_str("the run had all the executions that it may have"),

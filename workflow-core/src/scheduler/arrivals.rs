@@ -10,7 +10,6 @@
 //! Example: a step takes a `FixedList` of two notes, which are external, and has executed with them. A third
 //! note cannot make it run again, so the run is stalled if nothing else can come.
 
-use super::bind::key_of;
 use super::board::Board;
 use super::group::{Group, Groups};
 use super::{Entry, Scheduler};
@@ -137,6 +136,7 @@ impl<'a> Arrivals<'a> {
         let may_run = row.policy.max_executions.is_none_or(|most| own.executions(step) < most);
         may_run
             && row.inputs.iter().all(|input| self.supply(input, arrival.event, scope))
+            && (!row.joins_gather || self.supply_gathers(step, arrival.event, scope))
             && if row.inputs.iter().any(|input| self.is_handed(input, arrival.event, scope)) {
                 // A combination with a new event was not executed yet.
                 arrival.scope == scope || row.inputs.iter().any(|input| self.binds_own(input, arrival, scope))
@@ -151,6 +151,19 @@ impl<'a> Arrivals<'a> {
         input.events.contains(&event)
             || self.board.scopes.visible(scope, condition.topic) >= condition.least
             || self.come(scope, &input.events)
+    }
+
+    /// S48: whether each required gather of the step is one that it did not take in this scope, or can still come.
+    fn supply_gathers(&self, step: StepIndex, event: EventIndex, scope: ScopeId) -> bool {
+        let Some(own) = self.board.scopes.get(scope) else { return false };
+        let mut gathers = self.board.table.step(step).inputs.iter().filter(|input| {
+            input.kind == InputKind::Gather && !input.optional && !input.events.contains(&event)
+        });
+        gathers.all(|input| {
+            let latest = input.topic.and_then(|topic| self.board.scopes.latest(scope, topic));
+            latest.is_none_or(|gather| own.taker_of(step, gather).is_none())
+                || self.come(scope, &input.events)
+        })
     }
 
     /// Whether the event changes what the input is bound to: a full fixed list ignores it (S17).
@@ -175,9 +188,8 @@ impl<'a> Arrivals<'a> {
         let trigger = Entry { seq: Seq(u64::MAX), scope: arrival.scope, event: arrival.event };
         let binder = self.board.binder(trigger, scope);
         let binding = binder.bind(step);
-        let seen =
-            |binding| self.board.scopes.get(scope).is_some_and(|own| own.has_seen(step, &key_of(binding)));
-        binder.is_ready(step) && binder.binds_own(step, &binding) && !seen(&binding)
+        let is_new = || self.board.obstacle(step, scope, &binding).is_none();
+        binder.is_ready(step) && binder.binds_own(step, &binding) && is_new()
     }
 }
 

@@ -51,11 +51,27 @@ impl Binder<'_> {
     /// Binds each parameter of the step: to the trigger where its type matches, else to the latest event
     /// (S15).
     pub(super) fn bind(&self, step: StepIndex) -> Binding {
+        let row = self.table.step(step);
         let mut binding = Binding::new();
-        for input in &self.table.step(step).inputs {
+        for input in &row.inputs {
             binding.push(self.bound(input));
         }
+        if row.joins_gather {
+            self.leave_taken(step, &mut binding);
+        }
         binding
+    }
+
+    /// S48: an optional gather that the step took in this scope is not bound again. One that is required stays
+    /// bound, and is the obstacle that the verdict names.
+    fn leave_taken(&self, step: StepIndex, binding: &mut Binding) {
+        let Some(own) = self.scopes.get(self.scope) else { return };
+        for (input, bound) in self.table.step(step).inputs.iter().zip(binding) {
+            let is_taken = matches!(*bound, Bound::One(seq) if own.taker_of(step, seq).is_some());
+            if input.optional && input.kind == InputKind::Gather && is_taken {
+                *bound = Bound::Nothing;
+            }
+        }
     }
 
     /// Binds one parameter.
@@ -65,15 +81,8 @@ impl Binder<'_> {
             InputKind::List => self.list(topic),
             InputKind::Fixed(count) => self.fixed(topic, count),
             _ if input.events.contains(&self.trigger.event) => Bound::One(self.trigger.seq),
-            _ => self.latest(topic),
+            _ => self.scopes.latest(self.scope, topic).map_or(Bound::Nothing, Bound::One),
         }
-    }
-
-    /// The latest event, of the innermost scope that has one (S45).
-    fn latest(&self, topic: TopicIndex) -> Bound {
-        let mut chain = self.scopes.chain(self.scope);
-        let latest = chain.find_map(|(_, scope)| scope.latest(topic));
-        latest.map_or(Bound::Nothing, Bound::One)
     }
 
     /// All events of the topic that the scope sees: of each scope of the chain the whole prefix so far (S16,

@@ -19,17 +19,20 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::actions::{Actions, QueuedAction};
 use super::awaited::{Awaited, OpenRequest};
 use super::bind::{Binder, key_of};
 use super::progress::Progress;
 use super::scope::{Scope, Scopes};
 use super::{
-    Action, Binding, End, Entry, EvaluationKey, Executions, Inputs, QueuedExecution, SchedulerLimits,
+    Action, Binding, Bound, End, Entry, EvaluationKey, Executions, Inputs, QueuedExecution, SchedulerLimits,
     TimerEntry, Verdict,
 };
-use crate::id::ScopeId;
-use crate::table::{DependencyTable, EventIndex, StepIndex};
+use crate::id::{ScopeId, Seq};
+use crate::spec::InputKind;
+use crate::table::{DependencyTable, EventIndex, StepIndex, StepRow};
 
 /// The shared state of a scheduler's parts.
 #[derive(Debug)]
@@ -182,14 +185,19 @@ impl Board {
         (self.is_quiet() && is_leaf && may_start).then_some(step)
     }
 
-    /// Why the combination must not be executed: it was before (S20), or the step reached `max_executions`
-    /// (S19). `None` if nothing prevents it.
+    /// Why the combination must not be executed: the step took its gather before (S48), or the whole combination
+    /// (S20), or it reached `max_executions` (S19). `None` if nothing prevents it.
     #[inline]
     pub(super) fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
         let row = self.table.step(step);
         let (may_repeat, most) = (row.may_repeat, row.policy.max_executions);
         let own = self.scopes.get(scope)?;
-        if may_repeat && own.has_seen(step, &key_of(binding)) {
+        if row.joins_gather
+            && let Some(taker) = gathers(row, binding).find_map(|gather| own.taker_of(step, gather))
+        {
+            return Some(Verdict::GatherTaken(taker));
+        }
+        if may_repeat && own.has_executed(step, &key_of(binding)) {
             return Some(Verdict::Duplicate);
         }
         most.is_some_and(|most| own.executions(step) >= most).then_some(Verdict::LimitReached)
@@ -206,8 +214,26 @@ impl Board {
         {
             state.record(key_of(&binding));
         }
+        if row.joins_gather {
+            return self.create_joining(binding, evaluated);
+        }
         let inputs = Inputs::of(binding, row, trigger);
         self.create(evaluated, inputs)
+    }
+
+    /// Creates an execution that takes gathers, and stores that they are taken (S48).
+    fn create_joining(&mut self, binding: Binding, evaluated: EvaluationKey) -> Verdict {
+        let (step, scope, trigger) = evaluated;
+        let row = self.table.step(step);
+        let gathers: SmallVec<[Seq; 2]> = gathers(row, &binding).collect();
+        let inputs = Inputs::of(binding, row, trigger);
+        let verdict = self.create(evaluated, inputs);
+        if let Verdict::Executed(execution) = verdict
+            && let Some(state) = self.scopes.step_mut(scope, step)
+        {
+            gathers.into_iter().for_each(|gather| state.take_gather(gather, execution));
+        }
+        verdict
     }
 
     /// Creates an execution, which counts in its scope. At the run's limit of executions, ends the run
@@ -284,6 +310,14 @@ impl Board {
         self.actions.shrink();
         self.unevaluated.shrink_to_fit();
     }
+}
+
+/// The gathers of a binding.
+pub(super) fn gathers<'a>(row: &'a StepRow, binding: &'a Binding) -> impl Iterator<Item = Seq> {
+    row.inputs.iter().zip(binding).filter_map(|(input, bound)| match bound {
+        Bound::One(seq) if input.kind == InputKind::Gather => Some(*seq),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub enum Verdict {
     Covered,
     /// The step was executed with this combination of events before.
     Duplicate,
+    /// This execution of the step took the latest gather, and a step takes each gather once per scope.
+    GatherTaken(ExecutionId),
     /// The step has reached its `max_executions`.
     LimitReached,
     /// The run has reached its limit of executions and ended here.

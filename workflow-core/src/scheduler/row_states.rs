@@ -1,10 +1,10 @@
 //! The state of a scope by topic and by step of its table. A branch meets few of them and the root all
 //! topics, so the state of a row begins when the scope first meets it.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::id::Seq;
+use crate::id::{ExecutionId, Seq};
 
 /// The identity of a combination of bound events (S20).
 pub(super) type BindingKey = SmallVec<[u64; 8]>;
@@ -41,8 +41,18 @@ pub(super) struct StepState {
     step: u32,
     /// The number of executions; counted only for a step with `max_executions`.
     pub(super) executions: u32,
-    /// The combinations it was executed with; stored only for a step that could meet one again.
-    seen: Option<Box<FxHashSet<BindingKey>>>,
+    /// The bound events that must not be bound again; `None` for a step without such events.
+    used: Option<Box<UsedEvents>>,
+}
+
+/// The bound events of a step that must not be bound again in the same scope.
+#[derive(Debug, Default)]
+struct UsedEvents {
+    /// The combinations it was executed with; stored only for a step that could meet one again (S20).
+    combinations: FxHashSet<BindingKey>,
+    /// The gathers it was executed with, and the executions that took them; stored only for a step that takes other
+    /// events too (S48).
+    gathers: FxHashMap<Seq, ExecutionId>,
 }
 
 impl<T, const FEW: usize> Default for RowStates<T, FEW> {
@@ -138,24 +148,36 @@ impl OfRow for TopicState {
 impl StepState {
     /// The state of the step in words, for snapshots.
     pub(super) fn snapshot(&self) -> String {
-        let mut seen: Vec<&BindingKey> = self.seen.iter().flat_map(|seen| seen.iter()).collect();
-        seen.sort_unstable();
-        format!("{} {} {seen:?}", self.step, self.executions)
+        let mut combinations: Vec<_> = self.used.iter().flat_map(|used| &used.combinations).collect();
+        let mut gathers: Vec<_> = self.used.iter().flat_map(|used| &used.gathers).collect();
+        combinations.sort_unstable();
+        gathers.sort_unstable();
+        format!("{} {} {combinations:?} {gathers:?}", self.step, self.executions)
     }
 
-    pub(super) fn has_seen(&self, key: &BindingKey) -> bool {
-        self.seen.as_ref().is_some_and(|seen| seen.contains(key))
+    pub(super) fn has_executed(&self, key: &BindingKey) -> bool {
+        self.used.as_ref().is_some_and(|used| used.combinations.contains(key))
     }
 
     /// Stores a combination as executed.
     pub(super) fn record(&mut self, key: BindingKey) {
-        self.seen.get_or_insert_default().insert(key);
+        self.used.get_or_insert_default().combinations.insert(key);
+    }
+
+    /// The execution that took the gather.
+    pub(super) fn taker_of(&self, gather: Seq) -> Option<ExecutionId> {
+        self.used.as_ref()?.gathers.get(&gather).copied()
+    }
+
+    /// Stores a gather as taken.
+    pub(super) fn take_gather(&mut self, gather: Seq, by: ExecutionId) {
+        self.used.get_or_insert_default().gathers.insert(gather, by);
     }
 }
 
 impl OfRow for StepState {
     fn of(step: u32) -> Self {
-        Self { step, executions: 0, seen: None }
+        Self { step, executions: 0, used: None }
     }
 
     fn row(&self) -> u32 {

@@ -154,8 +154,13 @@ impl Scope {
         self.steps.get(step.get()).map_or(0, |state| state.executions)
     }
 
-    pub(super) fn has_seen(&self, step: StepIndex, key: &BindingKey) -> bool {
-        self.steps.get(step.get()).is_some_and(|state| state.has_seen(key))
+    pub(super) fn has_executed(&self, step: StepIndex, key: &BindingKey) -> bool {
+        self.steps.get(step.get()).is_some_and(|state| state.has_executed(key))
+    }
+
+    /// The execution of the step here that took the gather (S48).
+    pub(super) fn taker_of(&self, step: StepIndex, gather: Seq) -> Option<ExecutionId> {
+        self.steps.get(step.get())?.taker_of(gather)
     }
 
     /// Counts an execution of the step in this scope.
@@ -380,6 +385,11 @@ impl Scopes {
         let opened = self.get(id)?.opened;
         let is_swept = opened < self.sweeps && self.chain(id).skip(1).any(|(_, scope)| scope.swept > opened);
         is_swept.then_some([opened, self.sweeps])
+    }
+
+    /// The latest event of a topic, of the innermost scope that has one (S45).
+    pub(super) fn latest(&self, id: ScopeId, topic: TopicIndex) -> Option<Seq> {
+        self.chain(id).find_map(|(_, scope)| scope.latest(topic))
     }
 
     /// The number of events of a topic that the scope sees.

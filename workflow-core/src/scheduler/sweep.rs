@@ -175,6 +175,7 @@ impl History {
             Verdict::NotReady
             | Verdict::Covered
             | Verdict::Duplicate
+            | Verdict::GatherTaken(_)
             | Verdict::LimitReached
             | Verdict::Refused => true,
             Verdict::Executed(_)

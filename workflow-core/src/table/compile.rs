@@ -135,6 +135,7 @@ impl Compiler {
             policy: step.policy,
             failed: None,
             required: Mask::default(),
+            joins_gather: joins_gather(step),
             may_repeat: step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
         };
         self.check_step(step);
@@ -267,6 +268,12 @@ impl Compiler {
         self.table.conditions += 1;
         condition
     }
+}
+
+/// Whether the step takes a gather beside other events.
+fn joins_gather(step: &StepDraft) -> bool {
+    let kinds = || step.inputs.iter().map(|input| input.kind).filter(|kind| kind.takes_events());
+    kinds().any(|kind| kind == InputKind::Gather) && kinds().count() > 1
 }
 
 /// Whether the step takes one event and nothing else decides whether it runs.

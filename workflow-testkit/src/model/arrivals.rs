@@ -58,7 +58,8 @@ impl Model {
                 && self.slots(step).all(|(input, events)| {
                     input.optional
                         || events.contains(arrival.event)
-                        || self.is_satisfied(input, events, scope)
+                        || (self.is_satisfied(input, events, scope)
+                            && !self.is_taken(step, (input, events), scope))
                         || self.can_see_one(coming, events, scope)
                 })
                 && self.has_new_combination(step, arrival, scope)
@@ -78,6 +79,13 @@ impl Model {
     fn is_satisfied(&self, input: &PlannedInput, events: Events, scope: u32) -> bool {
         let least = if let Take::Fixed(count) = input.take { count as usize } else { 1 };
         self.visible(scope, events).len() >= least
+    }
+
+    /// S48: whether the step took the latest gather in this scope.
+    fn is_taken(&self, step: usize, (input, events): (&PlannedInput, Events), scope: u32) -> bool {
+        let latest = self.latest(scope, &self.visible(scope, events));
+        input.take == Take::Gather
+            && latest.is_some_and(|gather| self.taker_of(step, scope, gather).is_some())
     }
 
     fn can_see_one(&self, coming: &BTreeSet<Arrival>, events: Events, scope: u32) -> bool {
@@ -103,8 +111,14 @@ impl Model {
             return arrival.scope == scope || self.slots(step).any(keeps_own);
         }
         // Only full lists take the event, so the step would get nothing new.
-        let binding: Option<Vec<Vec<u64>>> =
-            self.slots(step).map(|slot| self.binding_without_trigger(slot, scope)).collect();
+        let bound = self.slots(step).map(|slot| {
+            if self.is_taken(step, slot, scope) {
+                slot.0.optional.then(Vec::new)
+            } else {
+                self.binding_without_trigger(slot, scope)
+            }
+        });
+        let binding: Option<Vec<Vec<u64>>> = bound.collect();
         binding.is_some_and(|binding| {
             let mut seqs = binding.iter().flatten();
             let has_own = scope == 0 || seqs.any(|seq| self.logged(*seq).scope == scope);

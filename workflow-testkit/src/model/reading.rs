@@ -76,7 +76,11 @@ impl Model {
     fn binding(&self, step: usize, scope: u32, trigger: u64) -> Option<Vec<Vec<u64>>> {
         let inputs = self.plan.steps[step].inputs.iter().zip(&self.taken[step]);
         let bound = inputs.map(|(input, events)| {
-            let seqs = self.bound(input.take, *events, scope, trigger);
+            let mut seqs = self.bound(input.take, *events, scope, trigger);
+            // S48: an optional gather that was taken is left out; a required one is the obstacle.
+            if input.take == Take::Gather && input.optional {
+                seqs.retain(|gather| self.taker_of(step, scope, *gather).is_none());
+            }
             (input.optional || !seqs.is_empty()).then_some(seqs)
         });
         bound.collect()

@@ -4,8 +4,8 @@
 use workflow_core::ExecutionId;
 use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End, Verdict};
 
-use super::Model;
 use super::line::{Call, Evaluation, Line};
+use super::{Model, Take};
 
 /// A precondition in evaluation.
 #[derive(Debug)]
@@ -29,8 +29,14 @@ pub(super) enum WorkState {
 }
 
 impl Model {
-    /// Whether the combination was executed (S20), or the step has reached its limit (S19). Both count per scope (S46).
+    /// Whether the step took the gather (S48), was executed with the combination (S20), or has reached its limit (S19).
+    /// All count per scope (S46).
     pub(super) fn used_up(&self, call: &Call) -> Option<Verdict> {
+        let inputs = self.plan.steps[call.step].inputs.iter().zip(&call.binding);
+        let mut gathers = inputs.filter(|(input, _)| input.take == Take::Gather).flat_map(|(_, seqs)| seqs);
+        if let Some(taker) = gathers.find_map(|gather| self.taker_of(call.step, call.scope, *gather)) {
+            return Some(Verdict::GatherTaken(taker));
+        }
         let earlier = self.executions.iter().map(|execution| &execution.call);
         let earlier: Vec<&Call> =
             earlier.filter(|other| other.step == call.step && other.scope == call.scope).collect();
@@ -39,6 +45,17 @@ impl Model {
         let is_at_limit = most.is_some_and(|most| earlier.len() >= most as usize);
         let verdict = if is_duplicate { Verdict::Duplicate } else { Verdict::LimitReached };
         (is_duplicate || is_at_limit).then_some(verdict)
+    }
+
+    /// S48: the execution of the step in this scope that is bound to the gather.
+    pub(super) fn taker_of(&self, step: usize, scope: u32, gather: u64) -> Option<ExecutionId> {
+        let calls = (1..).map(ExecutionId).zip(self.executions.iter().map(|execution| &execution.call));
+        let mut of_step = calls.filter(|(_, call)| call.step == step && call.scope == scope);
+        let is_bound = |call: &Call| {
+            let mut slots = self.plan.steps[step].inputs.iter().zip(&call.binding);
+            slots.any(|(input, seqs)| input.take == Take::Gather && seqs.contains(&gather))
+        };
+        of_step.find_map(|(execution, call)| is_bound(call).then_some(execution))
     }
 
     pub(super) fn ask(&mut self, call: Call) {

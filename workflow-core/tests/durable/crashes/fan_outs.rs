@@ -1,4 +1,4 @@
-//! Branches survive crashes: with each policy, nested, bounded, and gathered twice (S44–S51).
+//! Branches survive crashes: with each policy, nested, bounded, in loops, and gathered twice (S44–S51).
 
 use std::time::Duration;
 
@@ -169,6 +169,43 @@ impl Several {
     }
 }
 
+/// Stages that each begin once everything of the one before is gathered.
+struct Stages;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Stage(u32);
+
+#[derive(Debug, Clone, EventSet)]
+enum Next {
+    Stage(Stage),
+    Done(Done),
+}
+
+#[workflow]
+impl Stages {
+    #[step]
+    async fn begin(&self, _begin: &Begin) -> Stage {
+        Stage(1)
+    }
+
+    #[step]
+    async fn plan(&self, stage: &Stage) -> FanOut<Item> {
+        (0..stage.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Part {
+        later(3 - item.0).await;
+        Part(item.0)
+    }
+
+    #[step(loops)]
+    async fn stage_done(&self, begin: &Begin, stage: &Stage, parts: &Gather<Part>) -> Next {
+        assert_eq!(parts.len(), stage.0 as usize);
+        if stage.0 == begin.0 { Next::Done(Done(stage.0)) } else { Next::Stage(Stage(stage.0 + 1)) }
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Sum(u32);
 
@@ -212,6 +249,7 @@ survive! {
     retries_in_branches: Scenario::new(Retried), 4;
     branches_in_branches: Scenario::new(TwoLevels), 3;
     two_gathers_of_one_fan_out: Scenario::new(TwoGathers), 3;
+    stages_in_a_loop: Scenario::new(Stages), 3;
     several_fan_outs_of_one_execution: Scenario::new(Several), 3;
     requests_in_branches: Scenario::new(AsksInBranches).reply_after(Duration::from_secs(7), |ask: &Ask| ask.0 + 1), 3;
 }

@@ -1,4 +1,4 @@
-//! Allocations, counted by a global allocator (S16).
+//! Allocations, counted by a global allocator (S16, S48).
 
 use std::sync::Mutex;
 
@@ -97,4 +97,62 @@ fn a_run_that_waits_takes_less_than_two_kibibytes() {
 #[test]
 fn binding_a_list_of_a_hundred_thousand_costs_as_many_allocations_as_one_of_ten() {
     assert_eq!(allocations_per_execution(100_000), allocations_per_execution(10));
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Stage(u32);
+
+#[derive(Debug, Clone, EventSet)]
+enum Next {
+    Stage(Stage),
+    Done(Done),
+}
+
+/// A loop with a fan-out in each iteration.
+struct Stages(u32);
+
+#[workflow]
+impl Stages {
+    #[step]
+    async fn begin(&self, _begin: &Begin) -> Stage {
+        Stage(1)
+    }
+
+    #[step]
+    async fn plan(&self, stage: &Stage) -> FanOut<Item> {
+        [Item(stage.0), Item(0)].into_iter().collect()
+    }
+
+    #[step(loops)]
+    async fn stage_done(&self, stage: &Stage, items: &Gather<Item>) -> Next {
+        assert_eq!(items.ok().next().map(|item| item.0), Some(stage.0));
+        if stage.0 == self.0 { Next::Done(Done(stage.0)) } else { Next::Stage(Stage(stage.0 + 1)) }
+    }
+}
+
+/// The bytes that a run of this many iterations holds at its end, per iteration.
+fn bytes_per_iteration(iterations: u32) -> f64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let engine = Engine::builder().replay_check(false).workflow(Stages(iterations)).build().unwrap();
+    let mut ended = None;
+    let AllocationInfo { bytes_max, .. } = allocation_counter::measure(|| {
+        ended = Some(runtime.block_on(async {
+            let run = engine.start::<Stages>(Begin(0)).await.unwrap();
+            run.outcome().await.unwrap();
+            run
+        }));
+    });
+    assert_eq!(
+        runtime.block_on(ended.unwrap().report()).unwrap().executions("stage_done"),
+        u64::from(iterations)
+    );
+    f64::from(u32::try_from(bytes_max).unwrap()) / f64::from(iterations)
+}
+
+// S48
+#[test]
+fn each_iteration_of_a_loop_with_a_fan_out_takes_the_same_memory() {
+    // An eighth, so that buffers that double are as full.
+    let (few, many) = (bytes_per_iteration(1_250), bytes_per_iteration(10_000));
+    assert!(many < 1.1 * few, "{few} bytes for each of 1,250 iterations, {many} for each of 10,000");
 }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use workflow_core::scheduler::{Fact, Scheduler, SchedulerLimits};
+use workflow_core::scheduler::{Fact, Scheduler, SchedulerLimits, Verdict};
 use workflow_core::table::DependencyTable;
-use workflow_testkit::model::{Line, Model, Plan, Reader};
+use workflow_testkit::model::{Evaluation, Line, Model, Plan, Reader};
 
 use super::moves::answered;
 use super::reached::Reached;
@@ -68,6 +68,8 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     };
     run.play()?;
     let mut reached = Reached::of(run.lines(), run.model.depth());
+    let is_taken = |evaluation: &Evaluation| matches!(evaluation.verdict, Verdict::GatherTaken(_));
+    reached.note("a taken gather", run.model.evaluations().iter().any(is_taken));
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)

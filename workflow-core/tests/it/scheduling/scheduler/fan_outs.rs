@@ -58,9 +58,19 @@ fn a_fan_out_is_gathered_once_in_its_own_order() {
             "start x4 confirm(#1, #7) by #7",
         ],
     );
-    // S14: it joins like any event, and so the other input triggers again with the same one.
+}
+
+#[test]
+fn a_gather_is_taken_once_and_the_next_one_joins_the_latest_of_the_other_input() {
+    // S48: the gather waits for no other input here, and another order does not bind it again.
+    let mut stage = shop_with(0, FanOutPolicy::FailAll, None);
+    stage.said();
     stage.send("Order");
-    assert_eq!(stage.said(), ["start x5 split(#8) by #8", "start x6 confirm(#8, #7) by #8"]);
+    assert_eq!(stage.said(), ["start x3 split(#3) by #3"]);
+    stage.send("Order");
+    assert_eq!(stage.said(), ["start x4 split(#4) by #4"]);
+    stage.commit(3, [stage.fan_out("split", 0)]);
+    assert_eq!(stage.said(), ["gather #5 split.Line.gathered: ", "start x5 confirm(#4, #5) by #5"]);
 }
 
 #[test]

@@ -41,7 +41,6 @@ impl Rounds {
         Part(item.0)
     }
 
-    /// This step does not take the round: a later round would join the previous gather.
     #[step]
     async fn join(&self, parts: &Gather<Part>) -> (Finished, Noted) {
         let numbers: Vec<u32> = parts.ok().map(|part| part.0).collect();
@@ -246,4 +245,71 @@ fn each_branch_may_loop_over_fan_outs_of_its_own() {
             assert!(of_outer.eq((0..ROUNDS).map(|round| format!("{outer} {:?}", items(round)))));
         }
     });
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Stage(u32);
+
+/// What follows a stage.
+#[derive(Debug, Clone, EventSet)]
+enum Next {
+    Stage(Stage),
+    Done(Done),
+}
+
+/// Stages that each begin once everything of the one before is gathered.
+struct Stages {
+    count: u32,
+}
+
+#[workflow]
+impl Stages {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Stage {
+        Stage(begin.0)
+    }
+
+    #[step]
+    async fn plan(&self, stage: &Stage) -> FanOut<Item> {
+        (0..stage.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Part {
+        Part(item.0)
+    }
+
+    #[step(loops)]
+    async fn stage_done(&self, stage: &Stage, made: &Gather<Part>) -> Next {
+        assert_eq!(made.len(), stage.0 as usize, "the gather of this stage");
+        if stage.0 == self.count { Next::Done(Done(stage.0)) } else { Next::Stage(Stage(stage.0 + 1)) }
+    }
+}
+
+// S48
+#[tokio::test]
+async fn a_loop_that_takes_its_gather_beside_its_event_ends_after_its_last_iteration() {
+    let run = Scenario::new(Stages { count: 50 }).start(Begin(0)).await;
+    run.assert_output(&Done(50));
+    assert_eq!(["plan", "stage_done"].map(|step| run.executions(step)), [51, 51]);
+}
+
+// S48
+#[test]
+fn in_whichever_order_branches_end_a_loop_takes_the_gather_of_its_iteration() {
+    let explored = explore(|| Scenario::new(Stages { count: 3 }).start(Begin(1))).assert(|run| {
+        run.assert_output(&Done(3));
+        run.assert_executions("stage_done", 3);
+    });
+    assert!(explored.is_exhaustive() && explored.tried() > 1);
+}
+
+// S48
+#[tokio::test]
+async fn an_explanation_names_the_execution_that_took_the_gather() {
+    let run = Scenario::new(Stages { count: 2 }).start(Begin(1)).await;
+    let explanation = run.explanation().unwrap().to_string();
+    let taken =
+        "not for #6 `Stage` of `stage_done`: its execution x4 took the latest gather, and each is taken once";
+    assert!(explanation.contains(taken), "{explanation}");
 }
