@@ -265,7 +265,7 @@ impl Again {
 
     #[precondition]
     fn is_even(alpha: &Alpha) -> bool {
-        alpha.0 % 2 == 0
+        alpha.0.is_multiple_of(2)
     }
 
     #[step]
