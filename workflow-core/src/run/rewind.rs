@@ -54,6 +54,8 @@ impl Driver {
     pub(super) fn on_refused(&mut self, records: usize, why: StoreError) {
         let Committer { journal, pending, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut() else { return };
+        // The refused batch must be the front of `pending`. Records without a batch, such as `RunKept`, are
+        // not.
         let end = journal.written().after(records);
         let first = pending.front();
         // Without its start event there is no run to rewind.
@@ -88,6 +90,10 @@ impl Driver {
 
     /// Goes back to the state of the records, takes over what is in flight, and applies the pending batches
     /// again.
+    ///
+    /// Everything that can fail comes first: until the journal is rewound, the run can still stop as it is. Then
+    /// the new state gets what only the live one has, and replaces it. Only then do futures, alarms and batches see
+    /// the new state.
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
         let Self { host, executor, admission, committer, .. } = &mut *self;
         let continuing = Continuing { executor, admission, live: &committer.state };
@@ -106,6 +112,7 @@ impl Driver {
         }
         let pending = std::mem::take(&mut committer.pending);
         let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
+        // The entries that follow from the journal are queued below, so effects wait for the end behind them.
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
         // A retry is waited for again unless its wait still runs, or its result is pending.
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
@@ -117,9 +124,11 @@ impl Driver {
         // In flight or answered: not begun a second time.
         let again = continuing.remove_begun(&mut state, &answered);
         *committer.state = state;
+        // A `RunKept` in the queue is gone with the queue, and is queued again when something is to begin.
         admission.rewind();
         committer.check_replay(host, &records);
         drop(records);
+        // Queued before any batch: they follow from records that the store has.
         for seq in derived {
             committer.derived(seq);
         }
@@ -131,6 +140,7 @@ impl Driver {
             let left = due.duration_since(self.committer.clock.wall()).unwrap_or_default();
             self.attempt_after(left, execution);
         }
+        // All parts are in place by now, since each batch may end the run or drop what continued.
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The execution has waited for its next attempt already.
@@ -151,8 +161,11 @@ fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[
 
 /// The parts of the live run that continue through a rewind.
 struct Continuing<'a> {
+    /// Has the futures in flight, and the results that wait for their turn.
     executor: &'a Executor,
+    /// Has the executions that were deferred, and knows which have not begun.
     admission: &'a Admission,
+    /// The state before the rewind.
     live: &'a RunState,
 }
 
@@ -171,9 +184,11 @@ impl Continuing<'_> {
     /// Removes effects that are in flight or have their answer. Returns the executions that had begun and
     /// were dropped since: they begin again.
     fn remove_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
+        // By the live state: the replay cannot know which effects had begun.
         let unbegun = self.admission.unbegun(self.live);
         let mut continuing: FxHashSet<ExecutionId> = self.executor.executions().collect();
         continuing.extend(self.executor.returned_executions());
+        // A deferred execution stays deferred: admission keeps it through the rewind.
         continuing.extend(self.admission.deferred().filter_map(EffectKind::execution));
         let mut again = Vec::new();
         state.change_effects(|state, begins| match &begins {
@@ -212,6 +227,7 @@ impl Rewind<'_> {
     fn enter_all_again(mut self, pending: impl IntoIterator<Item = PendingBatch>, refused: &StoreError) {
         let mut pending = pending.into_iter();
         let first = pending.next();
+        // The records between two ends belong to the second entry. The first entry is the refused batch.
         let mut from = first.as_ref().map_or(self.unwritten.from, |first| first.end);
         for PendingBatch { end, what } in pending {
             match what {
@@ -236,6 +252,7 @@ impl Rewind<'_> {
             from = end;
         }
         if let Some(PendingBatch { what: PendingKind::Batch { batch, done, shown, .. }, .. }) = first {
+            // The failure enters behind everything that follows from the other batches.
             self.driver.advance(&mut usize::MAX.clone());
             self.dismiss(batch, done, shown.as_deref(), refused);
         }
@@ -271,7 +288,8 @@ impl Rewind<'_> {
         }
     }
 
-    /// Applies a pending batch again, unless its execution was dropped or its request is closed.
+    /// Applies a pending batch again, unless its execution was dropped or its request is closed. The state may differ
+    /// from the one in which the batch was accepted first, since the refused batch is absent.
     fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
         self.driver.advance(&mut usize::MAX.clone());
         let state = &self.driver.committer.state;
@@ -311,7 +329,9 @@ impl PendingKind {
 
 /// The records behind those that the store has, and the timers that they set.
 struct Unwritten {
+    /// The end of the journal in the store.
     from: Position,
+    /// The records that were queued behind it, in order.
     records: Vec<Record>,
     /// The new number of each timer; `None` while no batch has set it again.
     timers: FxHashMap<TimerId, Option<TimerId>>,
@@ -334,6 +354,7 @@ impl Unwritten {
     /// The batch with the new number of its timer; `None` if that timer was not set again.
     fn renumbered(&self, batch: Batch) -> Option<Batch> {
         let Batch::Fired { timer, event } = batch else { return Some(batch) };
+        // A timer that the store has keeps its number.
         let timer = self.timers.get(&timer).copied().unwrap_or(Some(timer))?;
         Some(Batch::Fired { timer, event })
     }
@@ -348,7 +369,9 @@ impl Unwritten {
 /// Executions and preconditions whose results are in pending batches.
 #[derive(Default)]
 struct PendingAnswers {
+    /// They succeeded, or failed for good.
     executions: FxHashSet<ExecutionId>,
+    /// They have their answers.
     questions: FxHashSet<CandidateId>,
     /// Executions whose attempt failed, and that have another attempt.
     retried: FxHashSet<ExecutionId>,
