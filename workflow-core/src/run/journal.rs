@@ -23,9 +23,10 @@
 //!
 //! A rewind reads the journal back from position 0 to `written`, page by page, and removes the queue.
 //!
-//! # Example A run starts. `begin` queues `RunStarted`, and the first batch joins it: records 0 and 1.
-//! `write` calls `append` at 0. Meanwhile two batches are queued, up to 5. The answer sets `written` to 2,
-//! and the next write takes both batches.
+//! # Example
+//! A run starts. `begin` queues `RunStarted`, and the first batch joins it: records 0 and 1. `write` calls
+//! `append` at 0. Meanwhile two batches are queued, up to 5. The answer sets `written` to 2, and the next write
+//! takes both batches.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -341,8 +342,7 @@ impl Journal {
             if records.len() < has {
                 return Poll::Ready(Err(StoreError::Conflict { expected: self.written, found }));
             }
-            // The store may have more: the lost answer of a write, or another process. The next write gets
-            // the conflict.
+            // The store has more if another process wrote meanwhile. The next write gets the conflict.
             records.truncate(has);
             return Poll::Ready(Ok(ReadBack { records, refused }));
         }

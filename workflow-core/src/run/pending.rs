@@ -136,8 +136,8 @@ impl Committer {
 }
 
 impl Batch {
-    /// The same batch, with the JSON of these records back in its events, so that it can be journaled again. Journaling
-    /// moved the JSON from the events into the records. Records and events have the same order.
+    /// The same batch, with the JSON of these records back in its events, so that it can be journaled again. An event
+    /// gives its JSON to one record, and the event of a timer to two: `TimerSet`, and the firing.
     pub(super) fn recordable(mut self, records: &[Record]) -> Self {
         let logged = records.iter().filter_map(|record| match record {
             Record::EventLogged { event, .. } => event.recordable(1),
