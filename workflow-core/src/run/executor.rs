@@ -217,7 +217,7 @@ impl Executor {
         }
     }
 
-    /// Queues a completion until its turn.
+    /// Queues a completion until its turn: the driver handles one per turn, after effects that may begin.
     pub(super) fn complete(&mut self, completion: Completion) {
         self.completed.push_back(completion);
     }
@@ -232,7 +232,7 @@ impl Executor {
         self.completed.pop_front()
     }
 
-    /// Puts a completion back in front, because it could not be handled now.
+    /// Puts a completion back in front, because it could not be handled now. It keeps its turn.
     pub(super) fn put_back(&mut self, completion: Completion) {
         self.completed.push_front(completion);
     }

@@ -170,7 +170,9 @@ struct Continuing<'a> {
 }
 
 impl Continuing<'_> {
-    /// Whether each execution in flight has the same step, scope and trigger in the earlier state.
+    /// Whether each execution in flight has the same step, scope and trigger in the earlier state. Questions in flight
+    /// need no check: the batches that the store has come first in both states, so the scheduler numbers their
+    /// candidates alike.
     fn agrees(&self, earlier: &RunState) -> bool {
         let is_same = |execution: ExecutionId| {
             let (was, is) = (earlier.start_of(execution), self.live.start_of(execution));
@@ -268,6 +270,7 @@ impl Rewind<'_> {
         let Committer { state, shared, .. } = &self.driver.committer;
         match batch {
             Batch::Succeeded { execution, .. } => {
+                // Observers get one retraction for the items of an attempt that has failed after all (S25).
                 if let Some(shown) = shown {
                     shown.retract();
                 }
@@ -278,6 +281,7 @@ impl Rewind<'_> {
                 }
             }
             Batch::Received { event, .. } | Batch::Replied { event, .. } => {
+                // Nothing follows from the event: it is in neither log nor journal.
                 let (run, event) = (shared.id.clone(), event.name());
                 if let Some(done) = done {
                     let _ = done.send(Err(SendError::Refused { run, event, source: why.clone() }));
@@ -294,6 +298,7 @@ impl Rewind<'_> {
         self.driver.advance(&mut usize::MAX.clone());
         let state = &self.driver.committer.state;
         match &batch {
+            // An earlier batch dropped the execution, now that the refused one is absent.
             Batch::Succeeded { execution, .. } if !state.scheduler.is_running(*execution) => return,
             Batch::Succeeded { execution, returned } if state.end().is_some() => {
                 return self.driver.committer.record_late_events(*execution, returned.all_events());
@@ -308,6 +313,8 @@ impl Rewind<'_> {
             }
             _ => {}
         }
+        // `commit` would refuse the other batches itself; those above need an answer for their senders or for
+        // the report.
         let returned = batch.succeeded_execution();
         self.driver.commit_in_turn(batch, done);
         if let (Some(execution), Some(shown)) = (returned, shown) {
@@ -406,7 +413,9 @@ impl PendingAnswers {
     }
 }
 
-/// The record with its event's value from the live run, so that no JSON is decoded.
+/// The record with its event's value from the live run, so that no JSON is decoded. Positions up to `written` are the
+/// same in the log of the live run. A timer that has fired since is no longer among the live timers, and its event is
+/// decoded.
 fn with_value(record: Record, live: &RunState) -> Record {
     match record {
         Record::EventLogged { seq, scope, cause, event, at } => {

@@ -246,7 +246,8 @@ impl Executions {
         ExecutionStart { execution, step, scope, trigger, inputs }
     }
 
-    /// Creates an execution that runs at once and is bound to its trigger alone.
+    /// Creates an execution that runs at once and is bound to its trigger alone. The caller knows that the step has room
+    /// and that none waits: the same effect as [`create`](Self::create) and [`admit`](Self::admit), without a queue.
     #[inline(always)]
     pub(super) fn create_running(&mut self, evaluated: EvaluationKey) -> ExecutionId {
         let (step, scope, trigger) = evaluated;
@@ -349,7 +350,7 @@ impl Executions {
         Some(start)
     }
 
-    /// The executions that wait for others of their steps.
+    /// The executions that wait for others of their steps, for reports: step by step, oldest first.
     pub(super) fn queued_executions<'a>(
         &'a self,
         table: &'a DependencyTable,
@@ -362,7 +363,8 @@ impl Executions {
         })
     }
 
-    /// Ends a running execution. `None` if it is unknown, waiting, ended or dropped.
+    /// Ends a running execution. `None` if it is unknown, waiting, ended or dropped. So of several ends of one execution
+    /// only the first counts.
     #[inline(always)]
     pub(super) fn end(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
         let execution = self.get_mut(id).filter(|execution| execution.is_running())?;

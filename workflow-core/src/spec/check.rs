@@ -83,6 +83,7 @@ impl Findings {
         // The memory lives only here: a table stores the findings, and not the graph.
         let mut space = Space::EMPTY;
         let graph = explored(&mut space, steps, output);
+        // Rows of a graph that overflowed may have wrong numbers, so no rule may look at them.
         if graph.overflowed() {
             findings.complete = false;
             return findings;
@@ -94,6 +95,7 @@ impl Findings {
             }
             step += 1;
         }
+        // These two rules look at the mistakes of steps themselves, and say nothing in doubt.
         findings.whole = graph.mistake(SourcePlace::Whole).is_some();
         findings.end = graph.mistake(SourcePlace::End).is_some();
         findings
@@ -126,6 +128,8 @@ const fn mistake(table: &TableSpec, place: SourcePlace) -> Option<Mistake<'stati
 }
 
 /// Stops the compilation with the message of a mistake, if there is one.
+/// The message stands where generated code calls: `track_caller` passes the place on through each function
+/// here.
 #[track_caller]
 const fn report(mistake: Option<&Mistake<'static>>) {
     if let Some(mistake) = mistake {
@@ -171,6 +175,7 @@ pub const fn precondition(table: &TableSpec, step: usize, input: usize) {
 }
 
 /// Refuses a precondition declared elsewhere, if the inputs of its step do not cover its parameters.
+/// Generated code does not know the parameters then, so their messages stand at the name of the precondition.
 #[track_caller]
 pub const fn preconditions(table: &TableSpec, step: usize) {
     if let Some(asked) = &table.steps[step].precondition {

@@ -54,7 +54,8 @@ impl RuleGraph<'_, '_> {
         }
     }
 
-    /// Grows the scopes and links the gathers, until nothing changes.
+    /// Grows the scopes and links the gathers, until nothing changes. A table without fan-outs has no scopes, and its
+    /// cells stay empty: other rules ask for scopes only if there are fan-outs.
     pub(super) const fn match_gathers(&mut self) {
         self.open_fan_outs();
         if self.fan_outs.len() == 0 || self.overflowed() {
@@ -163,7 +164,8 @@ impl RuleGraph<'_, '_> {
         triggered
     }
 
-    /// Whether the parameter takes one of these events of the scope.
+    /// Whether the parameter takes one of these events of the scope. Asks by links rather than by declared types: a
+    /// gather is linked to the ends of fan-outs, and a failure to internal events.
     pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
         let (mut linked, base) = (self.inputs.get(input).linked, scope * self.events.len());
         while let Some(member) = linked {
@@ -201,7 +203,8 @@ impl RuleGraph<'_, '_> {
         grew
     }
 
-    /// Marks the fan-out as opened if the scope in which it opens can be open. Returns whether that is new.
+    /// Marks the fan-out as opened if the scope in which it opens can be open. Returns whether that is new. Cells of a
+    /// fan-out that no run opens are filled all the same, so that gathers of it have no further message.
     const fn open(&mut self, fan_out: usize, scope: usize) -> bool {
         let opens = self.is_open(scope) && !self.fan_outs.get(fan_out).opened;
         self.fan_outs.row(fan_out).opened |= opens;
@@ -223,7 +226,8 @@ impl RuleGraph<'_, '_> {
         true
     }
 
-    /// Lets a scope see all that the scope around it sees. Returns whether that is new.
+    /// Lets a scope see all that the scope around it sees. Returns whether that is new. Called in each round, since the
+    /// scope around may have grown.
     const fn show(&mut self, around: usize, scope: usize) -> bool {
         let (mut event, mut grew) = (0, false);
         while event < self.events.len() {

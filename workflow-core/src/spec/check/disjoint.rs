@@ -86,7 +86,8 @@ impl<'n> RuleGraph<'_, 'n> {
         row.kind.takes_events() && !row.optional
     }
 
-    /// Whether one scope, or one start event, can fill both parameters.
+    /// Whether one scope, or one start event, can fill both parameters. A parameter asked against itself: whether
+    /// anything can fill it.
     const fn meet(&self, one: usize, other: usize, by: Disjoint) -> bool {
         if matches!(by, Disjoint::Starts) {
             return self.starts_of_input(one) & self.starts_of_input(other) != 0;
@@ -225,7 +226,8 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Adds a step's start events to those of its outputs. Returns whether anything is new.
+    /// Adds a step's start events to those of its outputs. Returns whether anything is new. Internal events are outputs
+    /// here as well, so failures and gathers pass start events on.
     const fn spread_starts(&mut self) -> bool {
         let (mut step, mut grew) = (0, false);
         while step < self.steps.len() {

@@ -480,7 +480,13 @@ impl<'n> RuleGraph<'_, 'n> {
     }
 
     /// An event that follows from the step, by number: its failure, and then for each output its event, the reply to
-    /// it, and what says that its branches are settled.
+    /// it, and the end of its fan-out. `None` for a number without an event.
+    ///
+    /// ```text
+    ///  0         1         2        3            4         5        6
+    ///  failure   output    reply    end of       output    reply    end of
+    ///            0         to it    its fan-out  1         to it    its fan-out
+    /// ```
     pub(super) const fn effect(&self, step: usize, at: usize) -> Option<usize> {
         if at == 0 {
             return self.steps.get(step).failed;

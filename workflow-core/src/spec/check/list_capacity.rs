@@ -197,7 +197,8 @@ impl RuleGraph<'_, '_> {
         false
     }
 
-    /// Whether no earlier parameter can be filled by the same event.
+    /// Whether no earlier parameter can be filled by the same event. Two parameters that one event fills are ready
+    /// together, so only one of them is counted as coming too early.
     const fn is_distinct(&self, step: &Step<'_>, input: usize) -> bool {
         let wanted = self.inputs.get(input);
         let is_gather = matches!(wanted.kind, InputKind::Gather);

@@ -158,7 +158,8 @@ impl<'n> RuleGraph<'_, 'n> {
         retriggers && row.precondition.is_none() && row.limit.is_none() && !row.unclear
     }
 
-    /// The names of the steps in the loop that begins with this one.
+    /// The names of the steps in the loop that begins with this one. The bound on their number ends the walk also where
+    /// a step chooses among loops, and the way from it leads into another one.
     pub(super) const fn loop_from(&self, step: usize) -> Names<'n> {
         let (mut names, mut at) = (Names::NONE, step);
         loop {

@@ -199,9 +199,9 @@ impl Numbers {
     const fn output<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
+            // An empty tuple stands for a type that the compiler has reported; `()` is `Nothing`.
             OutputSpec::All([]) => graph.unclear = true,
-            // An empty tuple stands for a type that the compiler has reported; `()` is `Nothing`. An event of a timer
-            // is emitted too, only later.
+            // An event of a timer is emitted too, only later.
             OutputSpec::Event(event) | OutputSpec::Timed(event) => self.emitted(graph, event, times, 0, true),
             OutputSpec::Expiring { request, reply, expired } => {
                 self.emitted(graph, request, times, 0, true);
