@@ -2,15 +2,15 @@
 //! to the catching steps as other events link to the steps that take them.
 //!
 //! ```text
-//!  fetch ── failed ──▶ internal event `fails: fetch` ── taken ──▶ report(&StepFailed)
-//!  store ── failed ──▶ internal event `fails: store` ── taken ──▶ undo(&StepFailed), catches = [store]
+//!  fetch ─▶ internal event `fails: fetch` ─▶ report(&StepFailed)
+//!  store ─▶ internal event `fails: store` ─▶ report(&StepFailed), undo(&StepFailed) with catches = [store]
 //! ```
 //!
 //! Invariant: a step whose failure no step catches has no internal event, so nothing follows from its failure:
 //! the run ends.
 //!
-//! Example: `report(&StepFailed)` names no steps. It catches the failures of every step that takes none
-//! itself, so it does not catch those of `undo`, and no failure can cause itself for ever.
+//! Example, with the picture: `report` names no steps. It catches the failures of every step that takes none itself,
+//! so it does not catch those of `undo`. Steps without names thus never catch each other.
 
 use super::graph::{Event, Input, RuleGraph, Wanted};
 use super::mistake::Mistake;
