@@ -10,7 +10,6 @@
 //! request's count. Where work turns into other work of the same scope, the count passes from one to the
 //! other: from an execution to its batch, from a batch to its last event.
 //!
-//!
 //! ```text
 //!   commit ─ log ─▶ unevaluated ─ next_event ─▶ Evaluation ─ create ─▶ executions ─┬▶ actions ─▶ run
 //!                                                                                 └▶ waiting, until one of

@@ -17,8 +17,8 @@
 //! closes the request and numbers the reply 5, with the request's count. If one step takes the reply alone,
 //! its execution starts in the same call. Otherwise 5 is queued for evaluation.
 //!
-//! Every function first asks `accept`. A fact that comes after the end of the run changes the executions at
-//! most: a late execution ends, and its batch is refused (S28).
+//! Every function but `receive_now` first asks `accept`. A fact that comes after the end of the run changes the
+//! executions at most: a late execution ends, and its batch is refused (S28).
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
