@@ -206,6 +206,7 @@ impl Executor {
 
     /// Notes that a dropped future is gone.
     pub(super) fn is_gone(&mut self) {
+        // Each drop request that came in time has one such completion, so the count does not go below 0.
         self.dropping -= 1;
     }
 

@@ -227,6 +227,7 @@ impl RunState {
                 self.children.push((child, at));
                 self.note(1)
             }
+            // The first end counts (S28).
             Batch::Stopped(_) if self.end().is_some() => Applied::Refused,
             Batch::Stopped(stop) => {
                 self.scheduler.apply(stop.into());

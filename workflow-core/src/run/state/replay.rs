@@ -24,7 +24,8 @@
 //! - Entries that the state logs by itself (gathers, events of caught failures) must stand behind the batch
 //!   that leads to them, before the next batch. `derived` has those that the journal has not reached.
 //! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
-//!   turns its first attempt into [`EffectKind::Attempt`], which is *another* attempt.
+//!   turns its first attempt into [`EffectKind::Attempt`], which is *another* attempt. An effect of the last batch may
+//!   have begun as well. No record says so, and it stays a first attempt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
