@@ -17,6 +17,10 @@
 //!
 //! One call of the store is made at a time (`call_lock`). A call for a caller runs in a task of its own, because a caller
 //! may stop polling its future and would block the renewals.
+//!
+//! Example: the engine takes the lease at 0 s for 30 s, in term 1. The renewals at 10 s and 20 s succeed. The
+//! store is away from 25 s to 70 s. At 50 s, 30 s after the start of the last successful call, `term` is
+//! `None`, and no run begins anything. The call at 70 s succeeds and begins term 2.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -76,6 +80,7 @@ impl Moment {
         Self(Instant::now(), SystemTime::now())
     }
 
+    /// How long ago the moment was, by the clock that says more.
     fn elapsed(self) -> Duration {
         self.0.elapsed().max(self.1.elapsed().unwrap_or_default())
     }
@@ -133,6 +138,7 @@ impl Lease {
         if self.term().is_none() {
             self.take().await?;
         }
+        // The lease is taken before the task starts, so that the first renewal is due a third later.
         let mut renewing = locked(&self.renewing);
         if self.term().is_some() && renewing.as_ref().is_none_or(|(task, _)| task.is_finished()) {
             // Without a runtime no run begins or resumes.
@@ -148,6 +154,7 @@ impl Lease {
     async fn take(self: &Arc<Self>) -> Result<(), StoreError> {
         let lease = Arc::clone(self);
         let take = async move {
+            // Another caller may have taken the lease while this one waited for the lock.
             let _call = lease.call_lock.lock().await;
             if lease.term().is_none() { lease.call_store().await.map(drop) } else { Ok(()) }
         };
@@ -191,6 +198,7 @@ impl Lease {
     /// Makes the call and notes its success. The caller holds `call_lock`.
     async fn call_store(&self) -> Result<Option<Vec<EngineId>>, StoreError> {
         let Some(store) = locked(&self.store).clone() else { return Ok(None) };
+        // Before the call: the store counts from a later moment, so this view ends first.
         let begun = Moment::now();
         let asked = caught_in(async { store.lease(&self.engine, self.duration).await }).await;
         let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
@@ -214,6 +222,7 @@ impl Lease {
 
     /// Gives the lease up for good. A lease whose end the store does not learn runs out by itself.
     pub(crate) async fn give_up(&self, patience: &StorePatience) {
+        // First the task, so that no renewal follows the end.
         if let Some(task) = self.stop() {
             // The task may hold the store until it has ended.
             drop(task.await);
@@ -253,6 +262,7 @@ impl Drop for LeaseOwner {
         let lease = &self.0;
         drop(lease.stop());
         let store = locked(&lease.store).take();
+        // An engine that never held the lease has nothing to give up.
         let (Some(store), true) = (store, lease.clear()) else { return };
         let engine = lease.engine.clone();
         let mut asked = Box::pin(async move { store.lease(&engine, Duration::ZERO).await });
@@ -279,6 +289,7 @@ async fn renew_periodically(lease: Arc<Lease>, claims: impl Fn() -> Renewed) {
             Ok(None) => return,
             Err(_) => continue,
         }
+        // After the renewal, so that a claim has the whole lease before it.
         if claiming.as_ref().is_none_or(JoinHandle::is_finished) {
             match claims() {
                 ControlFlow::Continue(claim) => claiming = claim.map(tokio::spawn),

@@ -364,8 +364,11 @@ pub(crate) type EvaluationKey = (StepIndex, ScopeId, Seq);
 /// ```
 #[derive(Debug)]
 pub struct Scheduler {
+    /// The contents of the run. The two other parts read and change them.
     board: Board,
+    /// Decides which steps run at the events that the board has.
     evaluation: Evaluation,
+    /// The open fan-outs. They settle a branch only once the evaluation has nothing left.
     groups: Groups,
 }
 
@@ -389,7 +392,10 @@ impl Scheduler {
     pub fn apply(&mut self, fact: Fact) {
         // Completes what follows from the facts before this one.
         while self.advance() {}
+        // The actions behind this place follow from the fact. `report` puts the batch in front of them.
         let before = self.board.actions.len();
+        // Each source of an event gets an answer. A late result has a refusal of its own, and a late failure
+        // has none, since a failure has no events to refuse.
         let unreceived = Some(Action::RefuseReceived);
         let (entered, refusal) = match fact {
             Fact::EventReceived { event } => (self.receive(event).map(|it| (Cause::Outside, it)), unreceived),
@@ -421,6 +427,8 @@ impl Scheduler {
     /// evaluated step.
     pub fn next_action(&mut self) -> Option<Action> {
         loop {
+            // An entry without a public action is left out: its question was dropped, or it concerns the run
+            // alone.
             let queued = self.next_within(&mut usize::MAX.clone())?;
             let action = queued.into_action(&self.board.table, &self.evaluation.candidates);
             if action.is_some() {
@@ -445,6 +453,9 @@ impl Scheduler {
     }
 
     /// Does one unit of work, which may queue actions. Returns `false` if there is none.
+    /// The order of the three parts is a rule. A branch is settled only when no event is left to evaluate,
+    /// since an evaluation may still give the branch work (S47). The run waits or stalls only when no branch
+    /// is left to settle, since a gather may still make a step run (S30).
     fn advance(&mut self) -> bool {
         let Self { board, evaluation, groups } = self;
         !board.progress.has_ended()
@@ -456,6 +467,7 @@ impl Scheduler {
     /// Detects that nothing is left to do (S30). Events that can still arrive are examined only here, so they
     /// cost nothing while steps run.
     fn detect_quiescence(&mut self) -> bool {
+        // A run that waits already gets no second `Wait`; only an arrival resets the flag.
         if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
             return false;
         }
@@ -469,6 +481,7 @@ impl Scheduler {
     }
 
     /// Ends the run, unless it has ended before.
+    /// `accept` also ends the wait, so that no snapshot shows an ended run as a waiting one.
     fn finish(&mut self, end: End) {
         if self.accept() {
             self.board.finish(end);
@@ -478,6 +491,8 @@ impl Scheduler {
     /// Whether all actions that follow from the facts so far were taken.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
+        // Without work the run is settled only after `detect_quiescence` has decided: an execution or a
+        // question is open elsewhere, the run waits, or the run has ended.
         let Self { board, evaluation, .. } = self;
         let is_done = evaluation.is_done(board) && board.is_quiet();
         is_done && (evaluation.is_busy(board) || board.progress.waits) || board.progress.has_ended()

@@ -15,6 +15,11 @@
 //!
 //! Invariant: a child is claimed only where its parent is. The list is ordered by id, and a child's id begins with its
 //! parent's, so the search has decided about a parent before it sees a child.
+//!
+//! Example: engine `e1` is gone with runs `a` and `a/greet-x1.1`. Engine `e2` hosts the workflow of `a` and
+//! resumes it. It waits until the store has the first write of `a`, which is the claim. Then the child is an
+//! orphan whose parent is here, and `e2` resumes it, or leaves it until `a` asks for it. If `e3` was faster
+//! with `a`, `e2` leaves the child to `e3`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -38,15 +43,20 @@ pub(super) struct IncompatibleOrphans(Mutex<HashMap<RunId, Position>>);
 
 /// One search over all open runs.
 pub(super) struct Claim<'a, R> {
+    /// Lists runs and asks for their owners.
     journals: &'a Journals,
+    /// The workflows of this engine: an orphan of any other is left to an engine that hosts it.
     hosts: &'a Hosts,
+    /// The runs of this engine. A parent is here if it is in it.
     runs: &'a RunRegistry,
+    /// An engine that ends claims nothing more.
     ending: &'a Ending,
     /// The engine's orphans that did not fit at the last search. Each search replaces them.
     incompatible: &'a IncompatibleOrphans,
     /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
-    /// Grows with each listed run.
+    /// Grows with each listed run. Its findings replace those of the search before, if this one is not cut off by the
+    /// end of the engine.
     result: SearchResult,
 }
 
@@ -78,6 +88,8 @@ impl<R: Resumes> Claim<'_, R> {
     async fn search(&mut self) -> Result<(), StoreError> {
         let mut pages = Pages::of(&**self.journals.store()?, RunQuery::new().open());
         while let Some(page) = pages.next().await? {
+            // One question per page: the answer is at most one page old when a run of it is claimed. The
+            // first write of a claimed run settles who owns it.
             let Some(owners) = self.journals.owners(&page).await? else { return Ok(()) };
             for (run, owner) in page.into_iter().zip(owners) {
                 if self.ending.has_begun() {
@@ -86,6 +98,7 @@ impl<R: Resumes> Claim<'_, R> {
                 if owner == Owner::Orphan && self.may_claim(&run).await {
                     self.claim(&run).await;
                 }
+                // Noted after the claim, so that the children below find the outcome.
                 if !self.is_here(&run.id) {
                     self.result.not_here.insert(run.id);
                 }
@@ -109,6 +122,7 @@ impl<R: Resumes> Claim<'_, R> {
         if !self.hosts.has(&run.run.workflow) {
             return false;
         }
+        // The same journal would be refused again, and reading it costs more than this look.
         if locked(&self.incompatible.0).get(&run.id) == Some(&run.end) {
             self.result.incompatible.insert(run.id.clone(), run.end);
             return false;
@@ -119,6 +133,7 @@ impl<R: Resumes> Claim<'_, R> {
         if !above.any(|above| not_here.contains(&above)) {
             return true;
         }
+        // An id may have a slash without being a child's. The first record says who the parent is.
         let Ok(store) = self.journals.store() else { return false };
         let Ok(first) = store.read(&run.id, Position(0), 1).await else { return false };
         let Some(Record::RunStarted { parent, .. }) = first.first() else { return false };

@@ -42,15 +42,17 @@ pub(super) struct Admission {
     permit: Option<Box<RunPermit>>,
     /// The check of the engine's lease; `None` without leases.
     lease_guard: Option<Box<LeaseGuard>>,
-    /// The most executions of the run at a time.
+    /// The most executions of the run at a time. Preconditions do not count.
     limit: usize,
-    /// Executions that wait for others of the run to complete, oldest first.
+    /// Executions that wait for others of the run to complete, oldest first. The store has what they follow from. An
+    /// execution that was dropped meanwhile is removed when its turn comes.
     deferred: VecDeque<EffectKind>,
 }
 
 /// The answer of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admit {
+    /// The effect begins, and nothing changed.
     Now,
     /// Now, since the run has just taken its permit: its active time counts from here.
     TookPermit,
@@ -76,15 +78,18 @@ impl Admission {
         }
     }
 
-    /// The admission of a run that was suspended with this permit and this bound.
+    /// The admission of a run that was suspended with this permit and this bound. It has no lease guard: only runs
+    /// without a journal are suspended.
     pub(super) fn with_permit(permit: Option<Box<RunPermit>>, limit: usize) -> Self {
         Self { permit, limit, ..Self::default() }
     }
 
+    /// The permit and the bound, for a run that is suspended.
     pub(super) fn take_permit(&mut self) -> (Option<Box<RunPermit>>, usize) {
         (self.permit.take(), self.limit)
     }
 
+    /// The check of the lease, to set its term after a reload.
     pub(super) fn lease_guard_mut(&mut self) -> Option<&mut LeaseGuard> {
         self.lease_guard.as_deref_mut()
     }
@@ -107,6 +112,8 @@ impl Admission {
         at: SystemTime,
         cx: &mut Context<'_>,
     ) -> Admit {
+        // The lease comes first: a run that another engine may own must not take a permit from runs that can
+        // begin.
         if let (Some(guard), Some(journal)) = (&mut self.lease_guard, journal) {
             let admit = guard.admit(journal, at, cx);
             if admit != Admit::Now {
@@ -150,6 +157,7 @@ impl Admission {
         if self.deferred.is_empty() || !self.has_room(executing) { None } else { self.deferred.pop_front() }
     }
 
+    /// The deferred executions, oldest first.
     pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &EffectKind> {
         self.deferred.iter()
     }

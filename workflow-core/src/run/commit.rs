@@ -58,13 +58,17 @@ pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
 
 /// The state of a run, with everything that must learn of each batch.
 pub(super) struct Committer {
+    /// The part that handles and executions share: status, observers, display.
     pub(super) shared: Arc<RunShared>,
+    /// Changed by batches and by `advance` only.
     pub(super) state: StateBox,
-    /// `None` without a store, and once the run is detached.
+    /// The way to the store. `None` without a store, and once the run is detached.
     pub(super) journal: Option<Box<Journal>>,
     /// Batches and questions that wait for the store, oldest first.
     pub(super) pending: VecDeque<PendingBatch>,
+    /// Reports to observers, viewers and metrics, and has the replay check.
     pub(super) telemetry: Telemetry,
+    /// The time of the run, which the driver moves on once per turn and completion.
     pub(super) clock: RunClock,
 }
 
@@ -101,6 +105,10 @@ impl Committer {
     /// `done` gets `Ok` once the store has the batch, and [`SendError::Refused`] if the store refuses its
     /// content. If the state refuses the batch or the store fails, `commit` drops `done`: the sender then
     /// waits for the end of the run.
+    ///
+    /// The order: facts for the records are noted before the batch is applied, since the state may drop them with
+    /// it. Records are queued before the batch becomes pending, so that the end of the journal is known. The caller has
+    /// completed what follows from earlier batches, so their derived records come first.
     #[inline]
     pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
@@ -136,6 +144,8 @@ impl Committer {
         let records = noted.records(applied, &self.state);
         self.telemetry.journaled(&records);
         if let Some(journal) = &mut self.journal {
+            // The records of such a batch end with `RunEnded`, in one write with the stop event: no store has
+            // the one alone.
             if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
                 journal.queue_end(records, RunStatus::Completed);
             } else if !records.is_empty() {
@@ -154,6 +164,7 @@ impl Committer {
         done: Option<Done>,
     ) -> Option<ExecutionStart> {
         let Some(batch) = replayable else {
+            // No journal: the batch is in the log for good now.
             self.announce(by, entered.events().iter().map(|entry| (entry.seq, entry.event)));
             notify(done);
             return entered.next();
@@ -201,7 +212,8 @@ impl Committer {
         is_complete
     }
 
-    /// Journals an entry that followed by itself, as a batch of its own.
+    /// Journals an entry that followed by itself, as a batch of its own. Its position is known from the log, and its
+    /// place in the journal is behind the batch that it follows from.
     pub(super) fn derived(&mut self, seq: Seq) {
         let Some(record) = self.state.log.get(seq) else { return };
         let (event, at) = (record.index, self.clock.began_at + record.at);
@@ -236,6 +248,7 @@ impl Committer {
     /// written.
     pub(super) fn record_waiting(&mut self) {
         if let Some(journal) = &mut self.journal {
+            // The state counts the record by `skip`, so that later batches have the right positions.
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
             journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
             self.state.skip(1);
@@ -269,6 +282,7 @@ impl Committer {
     /// that the store now has.
     pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answer> {
         let Poll::Ready(answer) = self.journal.as_deref_mut()?.poll_written(cx) else { return None };
+        // Any other answer leaves the batches pending: a rewind or the end of the run takes them.
         if let Some(Answer::Written) = answer {
             self.persisted();
         }
@@ -279,6 +293,8 @@ impl Committer {
     fn persisted(&mut self) {
         let Some(journal) = self.journal.as_deref() else { return };
         let written = journal.written();
+        // Announced here and not at the start: until the store has the first write, another process may own
+        // the run.
         if journal.resumes() {
             self.shared.announce_resumed();
         } else if !self.shared.has_begun() {
@@ -301,12 +317,17 @@ impl Committer {
     }
 
     /// Takes the pending batches out of the log, because the store did not take them, and stops the run.
+    ///
+    /// The caller has completed what follows from the batches and has failed the journal, so nothing is queued behind.
+    /// Senders of the batches learn of the failure from the end of the run: their `done` is dropped. Questions are
+    /// dropped too, and their senders ask the ended run.
     pub(super) fn retract(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         let mut refused = Vec::new();
         let mut from = None;
         for PendingBatch { what, .. } in pending {
             let Some(logged) = what.logged() else { continue };
+            // Pending batches are in order, so the first event is the earliest.
             from = from.or((logged.count > 0).then_some(logged.first));
             if let Some(execution) = logged.by {
                 let events = logged.seqs();
@@ -315,10 +336,13 @@ impl Committer {
                 refused.push((execution, events.collect::<Vec<AnyEvent>>()));
             }
         }
+        // The events were copied above, since the log drops them here.
         self.state.retract(from, refused.iter().map(|(execution, _)| *execution));
         for (execution, events) in &refused {
             self.record_late_events(*execution, events.iter());
         }
+        // Refused if a pending batch had ended the run; the driver reports the failed journal instead of that
+        // end.
         let _ = self.state.apply(Batch::Stopped(Stop::JournalFailed), self.clock.now);
     }
 
@@ -326,6 +350,7 @@ impl Committer {
     /// that the journal lacks.
     pub(super) fn queue_resumed(&mut self, derived: impl IntoIterator<Item = Seq>) {
         let Some(journal) = &mut self.journal else { return };
+        // `RunResumed` comes first, so that a conflict shows before any other record of this process.
         let (table, at) = (journal.take_table(), self.clock.stamp());
         let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, at };
         self.telemetry.journaled(std::slice::from_ref(&resumed));
@@ -333,6 +358,7 @@ impl Committer {
         for seq in derived {
             self.derived(seq);
         }
+        // Effects wait for the end with all of these records.
         if let Some(journal) = self.journal.as_deref() {
             self.state.restart(journal.end(), self.clock.now);
         }

@@ -7,6 +7,13 @@
 //! questions    from the first pending poll of a precondition until its answer or drop
 //! dropping     from the drop request until the future itself is gone
 //! ```
+//!
+//! Invariants: a drop request removes the id at once, and the future leaves later. So for the driver a dropped
+//! execution is not in flight, while its future may still exist. An execution that has completed stays among
+//! `executions` until the driver handles its completion.
+//!
+//! Example: `fetch` is in flight, and its branch is dropped. The id leaves `executions`, and `dropping` is 1. A later
+//! poll drops the future and returns `Completion::Dropped`. The driver calls `is_gone`, and `dropping` is 0.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,14 +34,15 @@ use crate::table::StepIndex;
 /// The futures of one run, and their completions.
 #[derive(Default)]
 pub(super) struct Executor {
+    /// All futures: attempts, preconditions, and waits for retries, timers and the timeout.
     in_flight: FuturesInFlight,
-    /// The drop signals of executions in flight.
+    /// The drop signals of executions in flight. Their number is what the run's limit bounds.
     executions: FxHashMap<ExecutionId, Arc<DropSignal>>,
     /// The steps and drop signals of preconditions in flight.
     questions: FxHashMap<CandidateId, (StepIndex, Arc<DropSignal>)>,
     /// How many futures were requested to drop and still exist.
     dropping: usize,
-    /// Completions that wait for their turn, oldest first.
+    /// Completions that wait for their turn, oldest first. The order of completion is the order of handling.
     completed: VecDeque<Completion>,
     /// Whether the runtime has several threads; looked up at most once in each poll.
     threads: Option<bool>,
@@ -101,7 +109,8 @@ impl Executor {
         self.dropping > 0
     }
 
-    /// Moves an execution to a task of its own. Returns it if there is no runtime.
+    /// Moves an execution to a task of its own. Returns it if there is no runtime. Afterwards the run polls only the
+    /// task's result.
     pub(super) fn spawn(
         &mut self,
         execution: ExecutionId,
@@ -127,7 +136,7 @@ impl Executor {
         self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
     }
 
-    /// Waits for the next attempt of an execution.
+    /// Waits for the next attempt of an execution. The wait counts as the execution, so the run's limit holds for it.
     pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, due: BoxFuture<'static, ()>) {
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Wait(Due::Retry(execution), due), dropped);
@@ -177,7 +186,8 @@ impl Executor {
         is_there
     }
 
-    /// Drops the preconditions whose answers are not wanted any more.
+    /// Drops the preconditions whose answers are not wanted any more. A future that has completed already has no
+    /// drop to wait for, so it does not count.
     pub(super) fn drop_questions(&mut self, is_wanted: impl Fn(CandidateId) -> bool) {
         let dropping = &mut self.dropping;
         self.questions.retain(|candidate, (_, dropped)| {
@@ -196,6 +206,7 @@ impl Executor {
 
     /// Notes that a dropped future is gone.
     pub(super) fn is_gone(&mut self) {
+        // Each drop request that came in time has one such completion, so the count does not go below 0.
         self.dropping -= 1;
     }
 
@@ -207,7 +218,7 @@ impl Executor {
         }
     }
 
-    /// Queues a completion until its turn.
+    /// Queues a completion until its turn: the driver handles one per turn, after effects that may begin.
     pub(super) fn complete(&mut self, completion: Completion) {
         self.completed.push_back(completion);
     }
@@ -222,12 +233,12 @@ impl Executor {
         self.completed.pop_front()
     }
 
-    /// Puts a completion back in front, because it could not be handled now.
+    /// Puts a completion back in front, because it could not be handled now. It keeps its turn.
     pub(super) fn put_back(&mut self, completion: Completion) {
         self.completed.push_front(completion);
     }
 
-    /// Drops every future in flight.
+    /// Drops every future in flight, without waiting for their turns. Only for a run that has ended.
     pub(super) fn clear(&mut self) {
         self.in_flight.clear();
     }

@@ -22,6 +22,11 @@
 //! - After a failure nothing is queued, written or read.
 //!
 //! A rewind reads the journal back from position 0 to `written`, page by page, and removes the queue.
+//!
+//! # Example
+//! A run starts. `begin` queues `RunStarted`, and the first batch joins it: records 0 and 1. `write` calls
+//! `append` at 0. Meanwhile two batches are queued, up to 5. The answer sets `written` to 2, and the next write
+//! takes both batches.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +47,7 @@ const PAGE: usize = 1_000;
 
 /// The writing side of one run's journal.
 pub(crate) struct Journal {
+    /// Called in `write`, `read_back` and `poll_read_back` only.
     store: Arc<dyn EventStore>,
     /// The records that the store does not have, with those of the write under way.
     queue: WriteQueue,
@@ -49,11 +55,11 @@ pub(crate) struct Journal {
     run: RunSummary,
     /// The end of the journal in the store.
     written: Position,
-    /// The write under way.
+    /// The write under way. Its records stay in `queue` until the store has them, so that they can be repeated.
     writing: Option<Write>,
     /// The journal as far as it is read back; `None` unless a rewind reads it.
     reading: Option<Box<Reading>>,
-    /// The error after which nothing is written.
+    /// The error after which nothing is written. Set once, for good.
     failure: Option<StoreError>,
     /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
     table: Option<RecordedTable>,
@@ -63,7 +69,9 @@ pub(crate) struct Journal {
 
 /// A write that the store has not answered.
 struct Write {
+    /// The call of the store.
     answer: StoreFuture<()>,
+    /// The part of the queue that the write takes.
     taken: WriteExtent,
     /// The run's summary once the store has the write.
     run: RunSummary,
@@ -71,7 +79,9 @@ struct Write {
 
 /// A journal that is being read back.
 struct Reading {
+    /// The records of the pages so far, in order.
     records: Vec<Record>,
+    /// The next page.
     page: StoreFuture<Vec<Record>>,
     /// The store's error for which the journal is read back.
     refused: StoreError,
@@ -79,6 +89,7 @@ struct Reading {
 
 /// A journal as the store has it, up to the end of the last write.
 pub(super) struct ReadBack {
+    /// All records up to `written`.
     pub(super) records: Vec<Record>,
     /// The store's error for the batch behind these records.
     pub(super) refused: StoreError,
@@ -108,6 +119,8 @@ impl Journal {
     ) -> Option<Self> {
         let Some(Record::RunStarted { workflow, at, .. }) = records.first() else { return None };
         let run = RunSummary::running(Arc::clone(workflow), *at);
+        // The last table in the journal is the one of the last process, which may differ from that of the
+        // first.
         let (end, now) = (Position::default().after(records.len()), table.recorded());
         let before = records.iter().rev().find_map(Record::table);
         let is_new = before.is_none_or(|before| before.fingerprint() != now.fingerprint());
@@ -229,6 +242,8 @@ impl Journal {
         }
         let Some((taken, batch)) = self.queue.next_write(&self.run) else { return };
         let summary = batch.run.clone();
+        // The expected position fences: the store refuses the write if another process has written since
+        // (S40).
         let answer = caught(|| self.store.append(run, self.written, batch));
         let answer = answer.unwrap_or_else(|error| StoreFuture::ready(Err(error)));
         self.writing = Some(Write { answer, taken, run: summary });
@@ -254,6 +269,7 @@ impl Journal {
     pub(super) fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
         let Some(Write { answer, .. }) = &mut self.writing else { return Poll::Ready(None) };
         let polled = caught(|| Pin::new(answer).poll(cx));
+        // A panic counts as an outage, after which nothing is written.
         let answer = ready!(polled.unwrap_or_else(|error| Poll::Ready(Err(error))));
         let Some(Write { taken, run, .. }) = self.writing.take() else { return Poll::Ready(None) };
         Poll::Ready(Some(match answer {
@@ -262,6 +278,8 @@ impl Journal {
                 (self.written, self.run) = (self.written.after(taken.records), run);
                 Answer::Written
             }
+            // Which batch is at fault is unknown. A store takes a write whole or not at all, so all of them
+            // can be repeated.
             Err(StoreError::Unserialisable { .. }) if taken.batches > 1 => {
                 self.queue.write_singly(taken.batches);
                 Answer::Repeats
@@ -292,7 +310,8 @@ impl Journal {
         page.unwrap_or_else(|error| StoreFuture::ready(Err(error)))
     }
 
-    /// Ready once the journal is read up to `written`. `read` maps each record.
+    /// Ready once the journal is read up to `written`. `read` maps each record. The caller has asked
+    /// [`is_reading`](Self::is_reading); without a read the future would never be ready.
     ///
     /// # Errors
     /// The store's error, or a conflict if the journal is shorter than what this run has written.
@@ -323,6 +342,7 @@ impl Journal {
             if records.len() < has {
                 return Poll::Ready(Err(StoreError::Conflict { expected: self.written, found }));
             }
+            // The store has more if another process wrote meanwhile. The next write gets the conflict.
             records.truncate(has);
             return Poll::Ready(Ok(ReadBack { records, refused }));
         }

@@ -8,6 +8,13 @@
 //!
 //! When the engine has its lease again, the run writes `RunKept`. The store refuses that record if another
 //! engine has claimed the run meanwhile.
+//!
+//! Invariant: the run begins something only in a term in which the store has accepted a write of this run. So
+//! of two engines that think that they own the run, one gets a conflict before it begins anything.
+//!
+//! Example: the lease lapses at 10:00 while `fetch` runs. `fetch` returns, and its batch goes to the store as
+//! usual. The next step waits. At 10:02 the engine has its lease again, in term 2. The run queues `RunKept`,
+//! and the step begins once the store has it.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -23,12 +30,13 @@ use crate::store::{Position, Record};
 
 /// The state of a run towards its engine's lease.
 pub(super) struct LeaseGuard {
+    /// The lease of the engine, which all its runs share.
     lease: Arc<Lease>,
     /// The term in which the run is known to belong to this engine; `None` if there was no lease.
     term: Option<u64>,
     /// The term that a queued `RunKept` confirms, and the end of the journal with that record.
     confirming: Option<(u64, Position)>,
-    /// The wait for a renewal of the lease.
+    /// The wait for a renewal of the lease, while the lease has lapsed.
     wait: Option<BoxFuture<'static, ()>>,
 }
 
@@ -63,6 +71,7 @@ impl LeaseGuard {
         if self.confirming.is_some() || self.has_lapsed(cx) {
             return Admit::WaitsForLease;
         }
+        // Read once more: the lease may lapse at any moment, and the answer must be about one term.
         match self.lease.term() {
             Some(term) if Some(term) == self.term => Admit::Now,
             Some(term) => {

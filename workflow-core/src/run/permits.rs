@@ -14,6 +14,11 @@
 //! engine never waits for one of a workflow, and a run that waits for its second permit waits only for runs
 //! that wait for none. The two limits cannot deadlock, and a run whose workflow is at its limit holds no
 //! permit of the engine while it waits.
+//!
+//! # Example
+//! The engine has 2 permits and workflow `Report` has 1. Runs `r1` of `Report` and `o1` of `Order` have permits. `r2`
+//! of `Report` waits at its workflow and holds nothing. `o2` waits at the engine. When `o1` waits for a reply, its
+//! permit goes to `o2`; when `r1` ends, its two permits go to `r2`, one after the other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,8 +36,11 @@ use crate::report::WaitsFor;
 /// A limit: at most this many runs at a time.
 #[derive(Debug)]
 pub(crate) struct Limit {
+    /// Fair: a released permit goes to the run that has waited longest. Never closed.
     permits: Arc<Semaphore>,
+    /// The number of permits, for messages; at least 1.
     runs: usize,
+    /// The runs that the limit bounds, for messages.
     of: LimitOf,
 }
 
@@ -71,13 +79,19 @@ impl Limit {
 /// The limits of one run, in the order in which it takes their permits.
 #[derive(Debug, Clone)]
 pub(crate) struct PermitRequest {
+    /// The limit of the workflow, if it has one, and then that of the engine. For a child, the limit of
+    /// children.
     gates: SmallVec<[Arc<Limit>; 2]>,
+    /// The engine's list of waiting runs, for its status.
     queue: Arc<PermitQueue>,
+    /// The run, as it appears in that list.
     run: RunId,
+    /// Its workflow, for the gauge of queued runs.
     workflow: Arc<str>,
     /// The permit of a parent that does nothing but wait for this run: the run may use it instead.
     lent: Option<Arc<Semaphore>>,
-    /// The index of the limit at which the run waits, while it does. Clones share it.
+    /// The index of the limit at which the run waits, while it does. Clones share it: one clone waits, and another
+    /// answers for reports. Meaningless while nothing waits.
     at: Arc<AtomicUsize>,
 }
 
@@ -134,6 +148,7 @@ impl PermitRequest {
     /// so far.
     pub(crate) async fn take(self) -> Permit {
         let Some(lent) = self.lent.clone() else { return self.acquire_in_order().await };
+        // The first permit counts. Dropping the other wait leaves its queue, and returns permits that it had.
         match select(Box::pin(lent.acquire_owned()), Box::pin(self.acquire_in_order())).await {
             // No semaphore is ever closed.
             Either::Left((lent, _)) => Permit { _permits: lent.into_iter().collect() },
@@ -146,6 +161,8 @@ impl PermitRequest {
     async fn acquire_in_order(self) -> Permit {
         let (mut permits, mut queued) = (SmallVec::new(), None);
         for (at, gate) in self.gates.iter().enumerate() {
+            // Most runs need not wait, and never enter the list. No waiting run is passed: while one waits,
+            // no permit is free.
             if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
                 permits.push(permit);
                 continue;
@@ -158,7 +175,7 @@ impl PermitRequest {
         Permit { _permits: permits }
     }
 
-    /// Takes the permits of all limits now.
+    /// Takes the permits of all limits now. A lent permit does not count.
     ///
     /// # Errors
     /// [`StartError::Full`] with the first limit that is reached; no permit is then held.
@@ -177,7 +194,9 @@ pub(crate) struct PermitQueue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
+    /// By ticket, which is the order of entering.
     runs: BTreeMap<u64, RunId>,
+    /// The next ticket.
     next: u64,
 }
 
@@ -207,8 +226,11 @@ impl PermitQueue {
 /// The entry of a waiting run in the queue. Dropping it removes the entry.
 #[derive(Debug)]
 struct QueueEntry {
+    /// The list that has the entry.
     queue: Arc<PermitQueue>,
+    /// The key of the entry.
     ticket: u64,
+    /// Counts the run as queued in the metrics, as long as the entry exists.
     _level: GaugeEntry,
 }
 

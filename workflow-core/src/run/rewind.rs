@@ -54,6 +54,8 @@ impl Driver {
     pub(super) fn on_refused(&mut self, records: usize, why: StoreError) {
         let Committer { journal, pending, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut() else { return };
+        // The refused batch must be the front of `pending`. Records without a batch, such as `RunKept`, are
+        // not.
         let end = journal.written().after(records);
         let first = pending.front();
         // Without its start event there is no run to rewind.
@@ -88,6 +90,10 @@ impl Driver {
 
     /// Goes back to the state of the records, takes over what is in flight, and applies the pending batches
     /// again.
+    ///
+    /// Everything that can fail comes first: until the journal is rewound, the run can still stop as it is. Then
+    /// the new state gets what only the live one has, and replaces it. Only then do futures, alarms and batches see
+    /// the new state.
     fn rewind(&mut self, ReadBack { records, refused }: ReadBack) {
         let Self { host, executor, admission, committer, .. } = &mut *self;
         let continuing = Continuing { executor, admission, live: &committer.state };
@@ -106,6 +112,7 @@ impl Driver {
         }
         let pending = std::mem::take(&mut committer.pending);
         let answered = PendingAnswers::by(pending.iter().map(|batch| &batch.what));
+        // The entries that follow from the journal are queued below, so effects wait for the end behind them.
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
         // A retry is waited for again unless its wait still runs, or its result is pending.
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
@@ -117,9 +124,11 @@ impl Driver {
         // In flight or answered: not begun a second time.
         let again = continuing.remove_begun(&mut state, &answered);
         *committer.state = state;
+        // A `RunKept` in the queue is gone with the queue, and is queued again when something is to begin.
         admission.rewind();
         committer.check_replay(host, &records);
         drop(records);
+        // Queued before any batch: they follow from records that the store has.
         for seq in derived {
             committer.derived(seq);
         }
@@ -131,6 +140,7 @@ impl Driver {
             let left = due.duration_since(self.committer.clock.wall()).unwrap_or_default();
             self.attempt_after(left, execution);
         }
+        // All parts are in place by now, since each batch may end the run or drop what continued.
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The execution has waited for its next attempt already.
@@ -151,13 +161,18 @@ fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[
 
 /// The parts of the live run that continue through a rewind.
 struct Continuing<'a> {
+    /// Has the futures in flight, and the results that wait for their turn.
     executor: &'a Executor,
+    /// Has the executions that were deferred, and knows which have not begun.
     admission: &'a Admission,
+    /// The state before the rewind.
     live: &'a RunState,
 }
 
 impl Continuing<'_> {
-    /// Whether each execution in flight has the same step, scope and trigger in the earlier state.
+    /// Whether each execution in flight has the same step, scope and trigger in the earlier state. Questions in flight
+    /// need no check: the batches that the store has come first in both states, so the scheduler numbers their
+    /// candidates alike.
     fn agrees(&self, earlier: &RunState) -> bool {
         let is_same = |execution: ExecutionId| {
             let (was, is) = (earlier.start_of(execution), self.live.start_of(execution));
@@ -171,9 +186,11 @@ impl Continuing<'_> {
     /// Removes effects that are in flight or have their answer. Returns the executions that had begun and
     /// were dropped since: they begin again.
     fn remove_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
+        // By the live state: the replay cannot know which effects had begun.
         let unbegun = self.admission.unbegun(self.live);
         let mut continuing: FxHashSet<ExecutionId> = self.executor.executions().collect();
         continuing.extend(self.executor.returned_executions());
+        // A deferred execution stays deferred: admission keeps it through the rewind.
         continuing.extend(self.admission.deferred().filter_map(EffectKind::execution));
         let mut again = Vec::new();
         state.change_effects(|state, begins| match &begins {
@@ -212,6 +229,7 @@ impl Rewind<'_> {
     fn enter_all_again(mut self, pending: impl IntoIterator<Item = PendingBatch>, refused: &StoreError) {
         let mut pending = pending.into_iter();
         let first = pending.next();
+        // The records between two ends belong to the second entry. The first entry is the refused batch.
         let mut from = first.as_ref().map_or(self.unwritten.from, |first| first.end);
         for PendingBatch { end, what } in pending {
             match what {
@@ -236,6 +254,7 @@ impl Rewind<'_> {
             from = end;
         }
         if let Some(PendingBatch { what: PendingKind::Batch { batch, done, shown, .. }, .. }) = first {
+            // The failure enters behind everything that follows from the other batches.
             self.driver.advance(&mut usize::MAX.clone());
             self.dismiss(batch, done, shown.as_deref(), refused);
         }
@@ -251,6 +270,7 @@ impl Rewind<'_> {
         let Committer { state, shared, .. } = &self.driver.committer;
         match batch {
             Batch::Succeeded { execution, .. } => {
+                // Observers get one retraction for the items of an attempt that has failed after all (S25).
                 if let Some(shown) = shown {
                     shown.retract();
                 }
@@ -261,6 +281,7 @@ impl Rewind<'_> {
                 }
             }
             Batch::Received { event, .. } | Batch::Replied { event, .. } => {
+                // Nothing follows from the event: it is in neither log nor journal.
                 let (run, event) = (shared.id.clone(), event.name());
                 if let Some(done) = done {
                     let _ = done.send(Err(SendError::Refused { run, event, source: why.clone() }));
@@ -271,11 +292,13 @@ impl Rewind<'_> {
         }
     }
 
-    /// Applies a pending batch again, unless its execution was dropped or its request is closed.
+    /// Applies a pending batch again, unless its execution was dropped or its request is closed. The state may differ
+    /// from the one in which the batch was accepted first, since the refused batch is absent.
     fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
         self.driver.advance(&mut usize::MAX.clone());
         let state = &self.driver.committer.state;
         match &batch {
+            // An earlier batch dropped the execution, now that the refused one is absent.
             Batch::Succeeded { execution, .. } if !state.scheduler.is_running(*execution) => return,
             Batch::Succeeded { execution, returned } if state.end().is_some() => {
                 return self.driver.committer.record_late_events(*execution, returned.all_events());
@@ -290,6 +313,8 @@ impl Rewind<'_> {
             }
             _ => {}
         }
+        // `commit` would refuse the other batches itself; those above need an answer for their senders or for
+        // the report.
         let returned = batch.succeeded_execution();
         self.driver.commit_in_turn(batch, done);
         if let (Some(execution), Some(shown)) = (returned, shown) {
@@ -311,7 +336,9 @@ impl PendingKind {
 
 /// The records behind those that the store has, and the timers that they set.
 struct Unwritten {
+    /// The end of the journal in the store.
     from: Position,
+    /// The records that were queued behind it, in order.
     records: Vec<Record>,
     /// The new number of each timer; `None` while no batch has set it again.
     timers: FxHashMap<TimerId, Option<TimerId>>,
@@ -334,6 +361,7 @@ impl Unwritten {
     /// The batch with the new number of its timer; `None` if that timer was not set again.
     fn renumbered(&self, batch: Batch) -> Option<Batch> {
         let Batch::Fired { timer, event } = batch else { return Some(batch) };
+        // A timer that the store has keeps its number.
         let timer = self.timers.get(&timer).copied().unwrap_or(Some(timer))?;
         Some(Batch::Fired { timer, event })
     }
@@ -348,7 +376,9 @@ impl Unwritten {
 /// Executions and preconditions whose results are in pending batches.
 #[derive(Default)]
 struct PendingAnswers {
+    /// They succeeded, or failed for good.
     executions: FxHashSet<ExecutionId>,
+    /// They have their answers.
     questions: FxHashSet<CandidateId>,
     /// Executions whose attempt failed, and that have another attempt.
     retried: FxHashSet<ExecutionId>,
@@ -383,7 +413,9 @@ impl PendingAnswers {
     }
 }
 
-/// The record with its event's value from the live run, so that no JSON is decoded.
+/// The record with its event's value from the live run, so that no JSON is decoded. Positions up to `written` are the
+/// same in the log of the live run. A timer that has fired since is no longer among the live timers, and its event is
+/// decoded.
 fn with_value(record: Record, live: &RunState) -> Record {
     match record {
         Record::EventLogged { seq, scope, cause, event, at } => {

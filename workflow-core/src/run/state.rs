@@ -79,9 +79,13 @@ use trace::SuspendedTrace;
 /// The state of a run at one position of its journal.
 #[derive(Debug)]
 pub(crate) struct RunState {
+    /// Decides what follows from a batch. Knows positions and types, never values.
     pub(super) scheduler: Scheduler,
+    /// The values at the positions that the scheduler gave.
     pub(super) log: Log,
+    /// When each execution began and ended, for retries and reports.
     pub(super) trace: Trace,
+    /// When the pending timers are due. The scheduler knows only which are pending.
     pub(super) timers: TimerQueue,
     /// Errors that no step has caught and no gather has taken.
     failures: Failures,
@@ -96,7 +100,8 @@ pub(crate) struct RunState {
     dropped: Option<Vec<ExecutionId>>,
     /// Gathers that `advance` logged and the driver has not journaled yet, oldest first.
     derived: VecDeque<Seq>,
-    /// The end of the journal that leads to this state.
+    /// The end of the journal that leads to this state. Grows with each batch and gather by their records, and by
+    /// [`skip`](Self::skip) for records without a batch. The same without a journal.
     position: Position,
     /// The time of the last batch, from the beginning of the run. It never goes back.
     now: Duration,
@@ -105,8 +110,11 @@ pub(crate) struct RunState {
 /// The compact state of a run that waits only for its handles.
 #[derive(Debug)]
 pub(super) struct SuspendedState {
+    /// Has the open requests that the run waits for.
     scheduler: SuspendedScheduler,
+    /// All events, since later steps may be bound to any of them.
     log: SuspendedLog,
+    /// All executions, each of which succeeded.
     trace: SuspendedTrace,
     now: Duration,
     position: Position,
@@ -162,6 +170,11 @@ impl RunState {
     /// batches.
     ///
     /// A refused batch changes neither log nor position.
+    ///
+    /// The order is the same for every batch: the scheduler decides first, since it knows whether the batch is
+    /// accepted and at which positions. Then the values enter the log at these positions, and the position of the
+    /// journal moves on. The consequences come with the next [`advance`](Self::advance), so the caller can journal the
+    /// batch before anything else.
     pub(super) fn apply(&mut self, batch: Batch, at: Duration) -> Applied {
         // Earlier batches take full effect first.
         if !self.scheduler.is_settled() {
@@ -185,6 +198,7 @@ impl RunState {
             },
             Batch::Fired { timer, event } => match self.scheduler.fire(timer) {
                 Some((cause, entered)) => {
+                    // Only a timer that fired leaves here. A dropped one leaves when its turn comes.
                     self.timers.fired(timer);
                     self.enter_one(cause, entered, event)
                 }
@@ -199,6 +213,7 @@ impl RunState {
                 Applied::Refused
             }
             Batch::Retried { execution, failed } => {
+                // First notes that the failed attempt had begun, and then that the next one has not.
                 self.trace.attempted_again(execution);
                 self.trace.failed_attempt(execution, self.now, failed);
                 self.note(1)
@@ -212,9 +227,11 @@ impl RunState {
                 self.children.push((child, at));
                 self.note(1)
             }
+            // The first end counts (S28).
             Batch::Stopped(_) if self.end().is_some() => Applied::Refused,
             Batch::Stopped(stop) => {
                 self.scheduler.apply(stop.into());
+                // `RunEnded` follows once the run has stopped, and is counted then.
                 self.note(0)
             }
         }
@@ -240,6 +257,8 @@ impl RunState {
         if let LoggedBatch::One(entry, _) = entered {
             self.log.append(self.scheduler.table(), entry, event, cause, self.now);
         }
+        // The lead is `ExecutionSucceeded` or `ExecutionFailed`; the other causes have no record but the
+        // event's.
         let caused = usize::from(matches!(cause, Cause::Failure(_) | Cause::Execution(_)));
         self.enter(entered, caused)
     }
@@ -248,6 +267,7 @@ impl RunState {
     /// the end.
     #[inline(always)]
     fn enter(&mut self, entered: LoggedBatch, before: usize) -> Applied {
+        // A batch with a stop event has `RunEnded` as its last record.
         let ended = usize::from(self.has_completed());
         let records = before + entered.events().len() + entered.timers().len() + ended;
         self.position = self.position.after(records);
@@ -278,6 +298,7 @@ impl RunState {
         let CommitOutcome::Logged(entered) = self.scheduler.succeed(execution, emissions) else {
             return Applied::Refused;
         };
+        // Before the events: `entered` moves into the answer, and the trace needs its positions.
         self.trace.committed(execution, self.now, entered.events());
         match returned {
             // The event belongs to the scope of its execution.
@@ -292,6 +313,7 @@ impl RunState {
         let ReturnedBatch { events, timers, .. } = many;
         debug_assert_eq!(events.len(), entered.events().len(), "a batch is logged as it was committed");
         let cause = Cause::Execution(execution);
+        // The items of a fan-out are consecutive, so their branches extend one range of the log.
         let scope = self.scheduler.executions().get(execution).map(|execution| execution.scope);
         for (entry, event) in entered.events().iter().zip(events) {
             // An entry in another scope than its execution's is the item of a new branch.
@@ -312,6 +334,9 @@ impl RunState {
 
     /// An execution failed for good. If a step catches the failure, it becomes an event. Otherwise the state
     /// stores the error for the run's end or for a gather, unless the step's policy lets the run continue.
+    ///
+    /// The trace comes before the event, which says how many attempts there were. The error is stored before the
+    /// scheduler learns of the failure, since the end of the run and a gather look it up.
     fn fail(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) -> Applied {
         let Some(step) = self.step_of(execution) else { return Applied::Refused };
         if !self.scheduler.is_running(execution) {
@@ -344,12 +369,13 @@ impl RunState {
                 }
                 self.enter_one(Cause::Failure(execution), entered, failure)
             }
+            // Not caught, or the log is full: `ExecutionFailed` is the only record.
             _ => self.note(1),
         }
     }
 
     /// A precondition answered. `Ok(true)` makes the execution due; `Ok(false)` leaves the step to its next
-    /// trigger (S18); an error ends the run.
+    /// trigger (S18); an error ends the run. The error is stored first, since the end names the candidate only.
     fn answer(
         &mut self,
         candidate: CandidateId,
@@ -373,7 +399,10 @@ impl RunState {
     }
 
     /// Completes the consequences of the batches so far, in at most `work` units, and subtracts the units
-    /// used. Returns whether all of it is complete.
+    /// used. Returns whether all of it is complete; `false` also if the last unit completed it.
+    ///
+    /// Nothing here looks at a clock: executions are scheduled, and the run waits, at the time of the last batch.
+    /// So a replay gets the same times.
     pub(super) fn advance(&mut self, work: &mut usize) -> bool {
         while let Some(queued) = self.scheduler.next_within(work) {
             match queued {
@@ -391,6 +420,8 @@ impl RunState {
                 // The driver compares its questions with the scheduler's when it takes the list.
                 QueuedAction::QuestionsDropped => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {
+                    // The wait begins with the batch that left nothing to do, not when the driver learns of
+                    // it (S32).
                     self.active.pause(self.now);
                     self.queue_effect(EffectKind::Wait);
                 }
@@ -439,6 +470,7 @@ impl RunState {
         let mut branches = Vec::with_capacity(group.branches.len());
         for branch in &group.branches {
             let failure = branch.failures.first().and_then(|execution| self.branch_failure(*execution));
+            // A gather has one failure of a branch, the first; the others are in the report only.
             self.failures.forget(&branch.failures);
             branches.extend(self.log.gathered(branch, failure));
         }
@@ -466,19 +498,22 @@ impl RunState {
     }
 
     /// Removes the log from this sequence number on, and the commits of these executions, because the store
-    /// did not take them. The run ends before them.
+    /// did not take them. The run ends before them. The caller stops the run afterwards; until then the scheduler still
+    /// counts the removed events, so no batch may come between.
     pub(super) fn retract(&mut self, from: Option<Seq>, executions: impl Iterator<Item = ExecutionId>) {
         executions.for_each(|execution| self.trace.retract(execution));
         if let Some(from) = from {
             self.log.retract(from);
             self.scheduler.retract(from);
+            // Executions that the removed events triggered have never begun, since effects wait for the
+            // store.
             let scheduler = &self.scheduler;
             self.trace.unschedule(|id| scheduler.executions().get(id).is_some_and(|it| it.trigger >= from));
         }
     }
 
-    /// The run resumes at this time, with its journal ending at `end`. Effects begin once the store has that
-    /// much.
+    /// The run resumes at this time, with its journal ending at `end`, which counts `RunResumed`. Effects begin once
+    /// the store has that much, so that `RunResumed` fences off an earlier process before anything begins (S40).
     pub(super) fn restart(&mut self, end: Position, now: Duration) {
         self.position = end;
         self.active.restart(self.now, now);

@@ -1,4 +1,15 @@
 //! The queue of a scheduler's actions: those that the run has not taken yet, in order.
+//!
+//! ```text
+//!  evaluation, groups ── push ──▶ [Free, Start, Wait] ── pop ──▶ RunState::advance       the run
+//!  apply ─────────────── report ─▶ Report in front of them ────▶ Scheduler::next_action   users of `Scheduler`
+//! ```
+//!
+//! Invariant: the queue has the order of the decisions. Only [`report`](Actions::report) inserts an entry, in
+//! front of the actions that follow from its batch.
+//!
+//! Example: `Begin` enters, and `fetch` takes it together with `log`. The queue has `Start` of `fetch` and
+//! then `Start` of `log`, and the public scheduler returns `Append` of `Begin` before both.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -15,14 +26,19 @@ use crate::table::DependencyTable;
 /// An [`Action`] in its queued form. The common actions are small, and rare ones are boxed.
 #[derive(Debug)]
 pub(crate) enum QueuedAction {
+    /// An execution was created, and its step has room.
     Start(ExecutionStart),
     /// Ask the precondition of the candidate, unless that is dropped meanwhile.
     Ask(CandidateId),
+    /// All branches of a fan-out are settled, and the gather has its position in the log. The run makes the event.
     Gathered(Box<(Entry, GroupSummary)>),
+    /// The branch is closed. The run frees the lists that it stores for this scope.
     Free(ScopeId),
+    /// The branch of the execution was dropped. Queued only for executions whose `Start` the run has taken.
     Drop(ExecutionId),
     /// Tells the run that questions were dropped with their branches.
     QuestionsDropped,
+    /// Nothing is left to do. Queued once, until something arrives.
     Wait,
     /// Reports the effect of a fact to users of the public [`Scheduler`](super::Scheduler). The run ignores
     /// these entries: it takes the effect from the method that it calls.
@@ -96,6 +112,8 @@ impl Actions {
                 (SmallVec::from_vec(events), timers)
             }
         };
+        // The end of the run removes actions (`close`), so the queue may be shorter than it was before the
+        // fact.
         let following = self.0.split_off(before.min(self.0.len()));
         self.say(Action::Append { cause, entries, timers });
         self.0.extend(following.into_iter().chain(next.map(QueuedAction::Start)));
@@ -104,7 +122,8 @@ impl Actions {
         }
     }
 
-    /// Drops all work, since the run ends. Reports stay in the queue.
+    /// Drops all work, since the run ends. Reports stay in the queue, and so do gathers: their positions are
+    /// taken, and a log has no gaps.
     pub(super) fn close(&mut self) {
         self.0.retain(|queued| matches!(queued, QueuedAction::Report(_) | QueuedAction::Gathered(_)));
     }
@@ -115,6 +134,7 @@ impl Actions {
     }
 
     /// Drops the starts in these scopes and returns their executions.
+    /// The run never learns of these executions, so they need no `Drop`.
     pub(super) fn take_starts_in(&mut self, scopes: &HashSet<ScopeId>) -> HashSet<ExecutionId> {
         let mut taken = HashSet::new();
         self.0.retain(|queued| match queued {

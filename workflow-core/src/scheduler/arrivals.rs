@@ -9,6 +9,17 @@
 //!
 //! Example: a step takes a `FixedList` of two notes, which are external, and has executed with them. A third
 //! note cannot make it run again, so the run is stalled if nothing else can come.
+//!
+//! Invariant: the answer is a function of the board and the open groups, and changes neither. So the
+//! scheduler may ask at every quiescence, and the run may ask for its listing at any time.
+//!
+//! ```text
+//!  can_progress      a stop event can be sent?          the run can end
+//!                    an arrival in its own scope?       mostly decides
+//!                    an arrival in a branch below?      only where branches wait
+//!                    a branch that is not open yet?     only with `concurrency`
+//!                    none of these                      stalled
+//! ```
 
 use super::board::Board;
 use super::group::{Group, Groups};
@@ -20,6 +31,7 @@ use crate::table::{EventIndex, InputRow, StepIndex};
 /// An event that can come, and the scope that it would belong to.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
+    /// The root for an external event, the scope of the request for a reply, and the opener for a gather.
     scope: ScopeId,
     event: EventIndex,
 }
@@ -27,7 +39,9 @@ struct Arrival {
 /// Examines what can come to a run in which nothing is left to do.
 #[derive(Clone, Copy)]
 pub(super) struct Arrivals<'a> {
+    /// Has the open requests, the executed combinations and the visible events.
     board: &'a Board,
+    /// Each open group has a branch that waits, so its gather can still come.
     groups: &'a Groups,
 }
 
@@ -38,7 +52,7 @@ impl<'a> Arrivals<'a> {
 
     /// Whether an event can come that makes a step run or ends the run. Mostly the first candidate does. If
     /// none does, the cost is one look per event that can come, step that takes it, and open branch that sees
-    /// it.
+    /// it. The cheap questions come first.
     pub(super) fn can_progress(self) -> bool {
         self.end_the_run()
             || self.all().any(|arrival| self.trigger(arrival, arrival.scope))
@@ -52,6 +66,8 @@ impl<'a> Arrivals<'a> {
         let is_awaited = |event: &EventIndex| {
             let (row, arrival) =
                 (self.board.table.event(*event), Arrival { scope: ScopeId::ROOT, event: *event });
+            // With open branches the exact answer would cost a look at each of them. A listing may name too
+            // many events, and must not leave one out.
             row.roles.is_stop()
                 || (!self.groups.are_none() && !row.takers.is_empty())
                 || self.trigger(arrival, ScopeId::ROOT)
@@ -82,6 +98,7 @@ impl<'a> Arrivals<'a> {
     }
 
     /// Whether one of these events can still come in sight of the scope.
+    /// Not only the event itself counts, but every scope from which the given scope could see it.
     fn come(&self, scope: ScopeId, events: &[EventIndex]) -> bool {
         let Self { board: Board { table, awaited, scopes, .. }, groups } = *self;
         let mut seen = scopes.chain(scope).map(|(id, _)| id);
@@ -95,7 +112,7 @@ impl<'a> Arrivals<'a> {
         })
     }
 
-    /// Whether the event would make a step run in this scope.
+    /// Whether the event would make a step run in this scope, which is the scope of the event or a branch below.
     fn trigger(&self, arrival: Arrival, scope: ScopeId) -> bool {
         let takers = &self.board.table.event(arrival.event).takers;
         takers.iter().any(|step| self.make_run(*step, arrival, scope))
@@ -111,6 +128,8 @@ impl<'a> Arrivals<'a> {
     }
 
     /// Whether a step would run in a branch that opens once others are settled (S50).
+    /// Such a branch opens only when another one settles, which a reply can cause even if no step takes the
+    /// reply.
     fn open_branches_that_run(&self) -> bool {
         let mut groups = self.groups.iter().filter(|group| group.has_unopened());
         groups.any(|group| {
@@ -134,11 +153,13 @@ impl<'a> Arrivals<'a> {
         let row = self.board.table.step(step);
         let Some(own) = self.board.scopes.get(scope) else { return false };
         let may_run = row.policy.max_executions.is_none_or(|most| own.executions(step) < most);
+        // A step that nothing new is bound to runs only for a combination that was left over. Any other has a
+        // new combination, and in a branch the combination must include an event of that branch (S46).
         may_run
             && row.inputs.iter().all(|input| self.supply(input, arrival.event, scope))
             && (!row.joins_gather || self.supply_gathers(step, arrival.event, scope))
             && if row.inputs.iter().any(|input| self.is_handed(input, arrival.event, scope)) {
-                // A combination with a new event was not executed yet.
+                // A combination with a new event was not executed yet. An event of this very scope is its own.
                 arrival.scope == scope || row.inputs.iter().any(|input| self.binds_own(input, arrival, scope))
             } else {
                 self.is_left_over(step, arrival, scope)
@@ -185,6 +206,7 @@ impl<'a> Arrivals<'a> {
 
     /// Whether the combination is old and was never executed (S20), because its precondition said no.
     fn is_left_over(&self, step: StepIndex, arrival: Arrival, scope: ScopeId) -> bool {
+        // No parameter is bound to this position: only full fixed lists take the event, and they ignore it.
         let trigger = Entry { seq: Seq(u64::MAX), scope: arrival.scope, event: arrival.event };
         let binder = self.board.binder(trigger, scope);
         let binding = binder.bind(step);

@@ -3,6 +3,16 @@
 //!
 //! Invariant: each open request counts once in the pending work of its scope, and so does each timer that
 //! closes no request. A request and the timer that closes it end together, by the reply or by the timer.
+//!
+//! ```text
+//!  Ask at 4, expires    requests {4, timer 1}   timers {1, request 4}   one count in the scope
+//!    reply to 4   ─▶ close: both removed        the count passes to the reply
+//!    timer 1      ─▶ fire:  both removed        the count passes to the expiry
+//!    branch drops ─▶ drop_in: both removed      the count is gone with the branch
+//! ```
+//!
+//! Example: `ask` commits a request that expires. The reply arrives first, and the timer is removed with the
+//! request. When the run later reports the timer, `fire` returns `None`, and nothing enters the log.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,8 +27,9 @@ pub(crate) struct Awaited {
     requests: BTreeMap<Seq, Box<OpenRequest>>,
     /// The pending timers by number, which is the order in which they were set.
     timers: BTreeMap<TimerId, TimerEntry>,
+    /// The number of the newest timer. Never decreases, so a number names one timer for the whole run.
     last_timer: u64,
-    /// The number of open requests by scope and type of the reply.
+    /// The number of open requests by scope and type of the reply. Only [`Arrivals`](super::arrivals::Arrivals) asks.
     replies: Counts<(ScopeId, EventIndex)>,
 }
 
@@ -40,17 +51,23 @@ pub struct TimerEntry {
 /// A request without a reply, which keeps its scope open (S47).
 #[derive(Debug)]
 pub(super) struct OpenRequest {
+    /// The scope of the request, to which its reply will belong.
     pub(super) scope: ScopeId,
+    /// The type of the request.
     pub(super) event: EventIndex,
+    /// The type of the reply that closes the request.
     pub(super) reply: EventIndex,
-    /// The timer that closes the request; `None` if it does not expire.
+    /// The timer that closes the request; `None` if it does not expire. Set right after the request opens, by the same
+    /// batch.
     timer: Option<TimerId>,
 }
 
 /// The requests of a suspended run, which has no timers.
 #[derive(Debug)]
 pub(super) struct SuspendedRequests {
+    /// No request has a timer, since a run with timers is not suspended.
     requests: Box<[(Seq, OpenRequest)]>,
+    /// Continues the numbering after the restore.
     last_timer: u64,
 }
 
@@ -136,6 +153,7 @@ impl Awaited {
 
     /// Drops the requests and timers of these scopes.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
+        // One pass removes any number of requests, so counting again later is cheaper than each removal.
         self.replies.forget();
         self.requests.retain(|_, request| !scopes.contains(&request.scope));
         self.timers.retain(|_, timer| !scopes.contains(&timer.scope));

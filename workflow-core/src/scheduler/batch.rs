@@ -9,6 +9,13 @@
 //!
 //! A batch with a stop event ends the run instead: its events are in the log, and none of them is evaluated
 //! (S28).
+//!
+//! Invariants: a batch takes effect whole or not at all. If the log is full, `number` ends the run and no
+//! [`NumberedBatch`] exists. Items have consecutive positions and consecutive scopes, on which [`Items`]
+//! relies.
+//!
+//! The pending count of the execution stays until `enter` is over. So the scope is never settled between the
+//! end of the execution and the evaluation of its events (S47).
 
 use smallvec::SmallVec;
 
@@ -22,7 +29,9 @@ use crate::table::EventIndex;
 /// A batch whose emissions have their positions and take effect with [`enter`](Self::enter).
 #[derive(Debug)]
 pub(super) struct NumberedBatch {
+    /// The execution that emitted the batch. Timers name it.
     execution: ExecutionId,
+    /// The scope of the execution, which its events belong to. Items belong to new scopes below.
     scope: ScopeId,
     /// The events and timers with their numbers, for the caller.
     entries: Box<BatchEntries>,
@@ -33,9 +42,12 @@ pub(super) struct NumberedBatch {
 /// The effect of one emission.
 #[derive(Debug)]
 enum Part {
+    /// The event is queued for evaluation, and opened if it is a request.
     Event(Entry),
-    /// Boxed, as timers are: a batch may have very many events.
+    /// A group opens, with as many branches as its bound allows. Boxed, as timers are: a batch may have very many
+    /// events.
     FanOut(Box<Opening>),
+    /// The timer becomes pending. Its request, if it closes one, is an earlier part.
     Timer(Box<TimerEntry>),
 }
 
@@ -62,6 +74,7 @@ impl NumberedBatch {
             Emission::Timer(event) => self.add_timer(event, None, board),
             Emission::Expiring(event) => {
                 let entry = board.number(self.scope, event)?;
+                // The event comes before its timer: a timer finds the request that it closes when it is set.
                 self.add_event(entry);
                 if let Some(expired) = board.table.event(event).expired {
                     self.add_timer(expired, Some(entry.seq), board);
@@ -70,6 +83,8 @@ impl NumberedBatch {
             Emission::FanOut { fan_out, items, concurrency, policy } => {
                 let event = board.table.fan_out(fan_out).item;
                 let events = &mut self.entries.events;
+                // Items are entries of the batch, and no parts: each branch logs its item when it opens
+                // (S50).
                 events.reserve_exact(items as usize);
                 let before = events.len();
                 for _ in 0..items {
@@ -99,6 +114,7 @@ impl NumberedBatch {
 
     /// Lets all emissions take effect. Ends the execution's count in its scope, unless the batch ends the
     /// run.
+    /// The caller has ended the execution, and completed what follows from earlier batches.
     pub(super) fn enter(
         self,
         groups: &mut Groups,
@@ -106,6 +122,8 @@ impl NumberedBatch {
         board: &mut Board,
     ) -> LoggedBatch {
         let Self { scope, entries, parts, .. } = self;
+        // The first stop event counts (S28). Later events of the batch are in the log too, but nothing
+        // evaluates them.
         let stop = entries.events.iter().find(|entry| board.table.event(entry.event).roles.is_stop());
         if let Some(stop) = stop {
             board.close(End::Completed(stop.seq));
@@ -119,10 +137,11 @@ impl NumberedBatch {
                 Part::Timer(timer) => board.set_timer(*timer),
             }
         }
-        // Gathers the fan-outs without items.
+        // Gathers the fan-outs without items: behind all parts, since the positions of the batch are adjacent (S23).
         for group in opened {
             groups.gather_if_settled(group, evaluation, board);
         }
+        // Last: the parts have added their own counts by now, so the scope settles only if nothing follows.
         board.scopes.remove_pending(scope);
         LoggedBatch::Many(entries)
     }

@@ -7,6 +7,18 @@
 //! Example, in a branch with an item at 4, whose root has notes at 2 and 3: `pack(Item, Note)` triggered by 4
 //! gets 4 and 3. A `List<Note>` gets the first 2 of the root.
 //!
+//! ```text
+//!  kind of parameter            binding
+//!  takes the trigger's type     the trigger             (not for lists)
+//!  one event                    the latest of the innermost scope that has one
+//!  list                         per scope of the chain, all its events so far
+//!  fixed list                   the first N by position, as a number of them per scope
+//!  injected                     Nothing
+//! ```
+//!
+//! Invariant: the evaluation counts the trigger in its scope before it binds a step, so "so far" includes the
+//! trigger (S12). Nothing here changes the board.
+//!
 //! Readiness has a fast and a slow path. The fast path compares two masks: the conditions that the step
 //! requires, and those that the scope's own events satisfy. In a branch the conditions of outer scopes count
 //! too, so the slow path tests each condition along the chain of scopes.
@@ -22,9 +34,13 @@ use crate::table::{Condition, DependencyTable, InputRow, StepIndex, TopicIndex};
 
 /// Evaluates the steps at one trigger in one scope.
 pub(super) struct Binder<'a> {
+    /// Has the rows of the steps, with their masks, topics and conditions.
     pub(super) table: &'a DependencyTable,
+    /// The tree at the position of the trigger: later events are not counted yet.
     pub(super) scopes: &'a Scopes,
+    /// The event that is evaluated. It is bound wherever a parameter takes its type.
     pub(super) trigger: Entry,
+    /// The scope in which the steps are evaluated: that of the trigger, or an open branch below.
     pub(super) scope: ScopeId,
 }
 
@@ -37,6 +53,7 @@ impl Binder<'_> {
         if row.required.is_subset_of(&own.satisfied) {
             return true;
         }
+        // The root sees only its own events, so its mask has decided.
         own.parent.is_some()
             && row.inputs.iter().filter_map(|input| input.condition).all(|condition| self.holds(condition))
     }
@@ -80,6 +97,8 @@ impl Binder<'_> {
         match input.kind {
             InputKind::List => self.list(topic),
             InputKind::Fixed(count) => self.fixed(topic, count),
+            // By type, not by topic: the trigger may lie in an outer scope, and the branch may have an
+            // earlier event of its own, which `latest` would prefer.
             _ if input.events.contains(&self.trigger.event) => Bound::One(self.trigger.seq),
             _ => self.scopes.latest(self.scope, topic).map_or(Bound::Nothing, Bound::One),
         }
@@ -97,6 +116,7 @@ impl Binder<'_> {
         if self.scopes.visible(self.scope, topic) < count {
             return Bound::Nothing;
         }
+        // Each scope stores enough of its first positions for the largest fixed list of the topic.
         let chain = self.scopes.chain(self.scope);
         let firsts = chain.map(|(id, scope)| (id, scope.first(topic)));
         let mut seqs: SmallVec<[(Seq, ScopeId); 8]> =
@@ -115,6 +135,7 @@ impl Binder<'_> {
     }
 
     /// S46: whether one of the bound events belongs to this scope itself.
+    /// Otherwise the evaluation in an outer scope has bound the same events, and covers this one.
     pub(super) fn binds_own(&self, step: StepIndex, binding: &Binding) -> bool {
         let inputs = &self.table.step(step).inputs;
         self.scope == ScopeId::ROOT
@@ -141,6 +162,8 @@ fn some_list(prefixes: Prefixes) -> Bound {
 }
 
 /// The identity of a combination of bound events (S20). A list is identified by its length.
+///
+/// The keys of one step have the same kinds of parameters in the same order, so equal keys are equal bindings.
 pub(super) fn key_of(binding: &Binding) -> BindingKey {
     let mut key = BindingKey::new();
     for bound in binding {

@@ -10,6 +10,16 @@
 //! request's count. Where work turns into other work of the same scope, the count passes from one to the
 //! other: from an execution to its batch, from a batch to its last event.
 //!
+//! ```text
+//!   commit ─ log ─▶ unevaluated ─ next_event ─▶ Evaluation ─ create ─▶ executions ─┬▶ actions ─▶ run
+//!                                                                                 └▶ waiting, until one of
+//!                                                                                    its step ends
+//! ```
+//!
+//! Example, of `concurrency = 1`: `Begin` leads to executions 1 and 2 of `fetch`. `create` numbers both and
+//! queues `Start` of 1. Execution 2 waits, and has its count in the scope. When 1 ends, `start_waiting`
+//! queues `Start` of 2.
+//!
 //! A direct commit bypasses both queues: [`direct_successor`](Board::direct_successor) finds the only step that an event
 //! leads to, if nothing else is queued. The effect is the same as through the queues, and a hop from step to
 //! step costs no queue operation.
@@ -61,7 +71,7 @@ impl Board {
         Self::of(table, Progress::new(limits), scopes, executions, Awaited::default())
     }
 
-    /// Creates the board of a run in which nothing is left to do.
+    /// Creates the board of a run in which nothing is left to do: both queues are empty.
     #[inline]
     pub(super) fn of(
         table: Arc<DependencyTable>,
@@ -76,6 +86,7 @@ impl Board {
 
     /// Whether all actions are taken, no event waits for its evaluation and no branch waits to be settled.
     /// The evaluation may still be working on one event.
+    /// Callers that mean all of it ask [`Evaluation::is_done`](super::evaluate::Evaluation::is_done) as well.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.unevaluated.is_empty() && self.scopes.are_settled()
@@ -105,6 +116,7 @@ impl Board {
     }
 
     /// Gives an event the next position. If the log is full, ends the run and returns `None`.
+    /// A position that is given stays given: the caller lets the event take effect, or the run ends.
     #[inline(always)]
     pub(super) fn number(&mut self, scope: ScopeId, event: EventIndex) -> Option<Entry> {
         let Some(seq) = self.progress.next_seq() else {
@@ -116,6 +128,8 @@ impl Board {
 
     /// Queues an event of the log for evaluation, and opens it if it is a request.
     pub(super) fn log(&mut self, entry: Entry) {
+        // One count for the event, removed when it is evaluated, and one for the open request, which passes
+        // to its reply.
         self.scopes.add_pending(entry.scope);
         self.unevaluated.push_back(entry);
         let row = self.table.event(entry.event);
@@ -143,6 +157,7 @@ impl Board {
     pub(super) fn count(&mut self, entry: Entry) -> bool {
         let Some(scope) = self.scopes.get_mut(entry.scope) else { return false };
         scope.count(&self.table, entry.event, entry.seq);
+        // The table knows which types a fixed list takes, so all others skip the look.
         if self.table.event(entry.event).fills {
             self.count_surplus(entry);
         }
@@ -161,7 +176,8 @@ impl Board {
     }
 
     /// Whether the event may have completed a condition of a step below its scope: at most as many events of
-    /// a topic are here as some condition asks for.
+    /// a topic are here as some condition asks for. With more of them here, each branch had its condition met
+    /// before this event, so the sweep need not look for newly ready steps.
     pub(super) fn may_complete(&self, Entry { scope, event, .. }: Entry) -> bool {
         let Some(scope) = self.scopes.get(scope) else { return false };
         self.table.event(event).topics.iter().any(|topic| {
@@ -172,6 +188,10 @@ impl Board {
 
     /// The step of a direct commit: one step takes this event and takes it alone, and nothing else is queued
     /// or in its way. Then the execution can start without the queues.
+    ///
+    /// `direct` of the table rules out preconditions, lists and `max_executions`, so no rule of
+    /// [`obstacle`](Self::obstacle) can apply. A request needs the queue, since `log` opens it. An event with
+    /// open branches below needs it too, since the branches are swept.
     #[inline(always)]
     pub(super) fn direct_successor(&self, entry: Entry) -> Option<StepIndex> {
         let row = self.table.event(entry.event);
@@ -187,6 +207,7 @@ impl Board {
 
     /// Why the combination must not be executed: the step took its gather before (S48), or the whole combination
     /// (S20), or it reached `max_executions` (S19). `None` if nothing prevents it.
+    /// S20 is before S19: a duplicate must not look as if it used the limit up.
     #[inline]
     pub(super) fn obstacle(&self, step: StepIndex, scope: ScopeId, binding: &Binding) -> Option<Verdict> {
         let row = self.table.step(step);
@@ -238,6 +259,8 @@ impl Board {
 
     /// Creates an execution, which counts in its scope. At the run's limit of executions, ends the run
     /// instead.
+    /// The caller has asked [`obstacle`](Self::obstacle), or knows that none exists. The limit of the run
+    /// comes first, so that nothing is counted for an execution that does not exist.
     #[inline]
     pub(super) fn create(&mut self, evaluated: EvaluationKey, inputs: Inputs) -> Verdict {
         if self.executions.count() >= self.progress.limits.executions {
@@ -259,6 +282,7 @@ impl Board {
 
     /// Starts waiting executions, the oldest first, while their steps have room. O(steps) per started
     /// execution.
+    /// Called wherever executions end: after a success, a failure, and a group that fails.
     #[inline(always)]
     pub(super) fn start_waiting(&mut self) {
         while !self.progress.has_ended()
@@ -269,8 +293,12 @@ impl Board {
     }
 
     /// Drops the work in these scopes, which are closed already: `dropped` and `scopes` have the same scopes.
+    /// The evaluation has dropped its questions before. No count is removed, since the counts are gone with the
+    /// scopes.
     pub(super) fn drop_in(&mut self, dropped: &[ScopeId], scopes: &HashSet<ScopeId>) {
         self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
+        // `Free` comes before `Drop`: the run frees lists at once, and futures that still run have their own
+        // prefixes.
         for scope in dropped {
             self.actions.push(QueuedAction::Free(*scope));
         }
@@ -290,7 +318,7 @@ impl Board {
         self.actions.push(QueuedAction::Wait);
     }
 
-    /// Ends the run and reports it, unless the run has ended before.
+    /// Ends the run and reports it, unless the run has ended before. The first end counts (S28).
     pub(super) fn finish(&mut self, end: End) {
         if !self.progress.has_ended() {
             self.close(end.clone());
@@ -298,7 +326,8 @@ impl Board {
         }
     }
 
-    /// Ends the run without reporting it, and drops the work that is left.
+    /// Ends the run without reporting it, and drops the work that is left. The caller reports the end: for a stop
+    /// event `apply` does so, behind the batch that has the event.
     pub(super) fn close(&mut self, end: End) {
         self.progress.finish(end);
         self.unevaluated.clear();

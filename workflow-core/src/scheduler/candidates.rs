@@ -3,6 +3,15 @@
 //!
 //! Example: candidates 7, 8 and 9 are asked. The answer for 8 leaves a gap, and the queue is `[7, gap, 9]`
 //! with `first = 7`. The answer for 7 removes both entries, and `first` is 9.
+//!
+//! ```text
+//!  open     [7, gap, 9]   first = 7   asked = 2   next number 10
+//!             ▲                answer for 7 ─▶ [9]   first = 9   asked = 1   next number 10
+//!             └ place = number - first
+//! ```
+//!
+//! Invariant: a number is given once and belongs to one question for the whole run, also across a suspension.
+//! So a late answer to a dropped question finds nothing.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,10 +22,13 @@ use crate::table::StepIndex;
 /// A ready step whose precondition is being asked.
 #[derive(Debug)]
 pub(crate) struct Candidate {
+    /// The step that has the precondition.
     pub(crate) step: StepIndex,
+    /// The scope in which the step was evaluated. Dropping this scope drops the question.
     pub(crate) scope: ScopeId,
+    /// The event that triggered the evaluation.
     pub(crate) trigger: Seq,
-    /// The binding of the step.
+    /// The binding of the step, fixed at its trigger: events that come before the answer do not change it (S12).
     pub(crate) binding: Binding,
     /// The place in which the answer of the precondition is recorded.
     pub(super) place: VerdictSlot,
@@ -25,7 +37,7 @@ pub(crate) struct Candidate {
 /// The place in which the verdict of a candidate is recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum VerdictSlot {
-    /// At this place of the recorded decisions.
+    /// At this place of the recorded decisions: the step was evaluated in the scope of its trigger.
     At(usize),
     /// With the sweep, in a branch below the scope of the trigger.
     Below { sweep: u32 },
@@ -51,7 +63,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Creates an empty queue whose next number is this.
+    /// Creates an empty queue whose next number is this, for a scheduler that was suspended.
     pub(super) fn from(next: u64) -> Self {
         Self { first: next, ..Self::default() }
     }
@@ -114,6 +126,8 @@ impl Candidates {
         }
     }
 
+    /// Where the candidate is in `open`; `None` for a number below `first`. A number not given yet is behind
+    /// the end.
     fn place(&self, id: CandidateId) -> Option<usize> {
         usize::try_from(id.0.checked_sub(self.first)?).ok()
     }

@@ -12,6 +12,13 @@
 //!
 //! Invariant: the pending count that the source had in its scope passes to the batch, so that no branch is
 //! settled between the two.
+//!
+//! Example: `review` commits the request `Ask` at 4, and nothing else runs. A client replies. `receive_reply`
+//! closes the request and numbers the reply 5, with the request's count. If one step takes the reply alone,
+//! its execution starts in the same call. Otherwise 5 is queued for evaluation.
+//!
+//! Every function but `receive_now` first asks `accept`. A fact that comes after the end of the run changes the
+//! executions at most: a late execution ends, and its batch is refused (S28).
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
@@ -35,7 +42,9 @@ pub(crate) enum LoggedBatch {
 /// The execution of a direct commit: it belongs to the scope of the event, and is bound to this event alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DirectStart {
+    /// Runs already: the scheduler has counted it, and has no further action for it.
     pub(crate) execution: ExecutionId,
+    /// The only step that takes the event.
     pub(super) step: StepIndex,
 }
 
@@ -95,7 +104,10 @@ impl Scheduler {
     }
 
     /// Commits an event from outside in any state of the run, also while work is left.
+    /// Only [`receive`](Self::receive), and tests that plant a fault, may call this function: an event that
+    /// enters too early changes what the steps of earlier events see.
     pub(crate) fn receive_now(&mut self, event: EventIndex) -> Option<LoggedBatch> {
+        // An event from outside has no source whose count could pass, so the batch gets a count of its own.
         self.board.scopes.add_pending(ScopeId::ROOT);
         self.evaluation.enter(ScopeId::ROOT, event, &mut self.board)
     }
@@ -112,6 +124,8 @@ impl Scheduler {
     pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, LoggedBatch)> {
         let fired = self.accept().then(|| self.board.awaited.fire(timer))??;
         let TimerEntry { execution, scope, event, request, .. } = fired;
+        // A timer of its own names itself; an expiry names its request, since a reply to that request is
+        // refused from here on.
         let cause = request.map_or(Cause::Timer { timer, execution }, Cause::Expired);
         Some((cause, self.evaluation.enter(scope, event, &mut self.board)?))
     }
@@ -137,12 +151,15 @@ impl Scheduler {
     pub(crate) fn succeed(&mut self, id: ExecutionId, emissions: &[Emission]) -> CommitOutcome {
         let accepts = self.accept();
         let Self { board, evaluation, groups } = self;
+        // Ends the execution even if the batch is refused, so that no execution runs after the end of the
+        // run.
         let Some((_, scope)) = board.executions.end(id) else { return CommitOutcome::Nothing };
         if !accepts {
             return CommitOutcome::Refused;
         }
         // The execution's count in its scope passes to the batch.
         let entered = match emissions {
+            // Nearly every batch is one event, which needs neither a list of parts nor a box.
             [Emission::Event(event)] => evaluation.enter(scope, *event, board),
             [] => {
                 board.scopes.remove_pending(scope);
@@ -153,6 +170,7 @@ impl Scheduler {
                 batch.map(|batch| batch.enter(groups, evaluation, board))
             }
         };
+        // After the batch: if it ended the run, no waiting execution starts.
         self.board.start_waiting();
         entered.map_or(CommitOutcome::Nothing, CommitOutcome::Logged)
     }
@@ -169,12 +187,15 @@ impl Scheduler {
         }
         let row = board.table.step(step);
         let (failed, continues) = (row.failed, row.policy.continue_on_error);
+        // A caught failure and a tolerated one are both handled failures (S34).
         if failed.is_some() || continues {
             board.progress.degraded = true;
         }
         let entered = if let Some(failed) = failed {
             evaluation.enter(scope, failed, board)
         } else {
+            // The failure comes before the count is removed. Otherwise the branch would settle first, without
+            // the failure in its summary.
             if !continues {
                 groups.fail(scope, vec![id], evaluation, board);
             }

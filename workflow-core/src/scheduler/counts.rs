@@ -1,5 +1,11 @@
 //! Counts by key that few runs ask for: the first question counts everything, and updates keep the counts
 //! from then on.
+//!
+//! Invariant: once counted, each key has the number of its items in the owner's collection, and a key without
+//! items is absent. The owner calls `add` and `remove` with each change, or `forget` after many.
+//!
+//! Example: a run sends 10,000 requests and never waits, so no question comes and nothing is counted. When it
+//! waits, the first question counts them in one pass, and the next replies cost O(1) each.
 
 use std::fmt;
 use std::hash::Hash;
@@ -8,6 +14,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 /// Counts by key; empty until the first question.
+/// A cell that is set once: questions have only `&self`, and two of them may come without a change between.
 pub(super) struct Counts<K>(OnceLock<Box<FxHashMap<K, u32>>>);
 
 impl<K> Default for Counts<K> {
@@ -27,12 +34,14 @@ impl<K: Eq + Hash + Copy> Counts<K> {
         counts.contains_key(&key)
     }
 
+    /// Counts another item, if a question has come before.
     pub(super) fn add(&mut self, key: K) {
         if let Some(counts) = self.0.get_mut() {
             *counts.entry(key).or_default() += 1;
         }
     }
 
+    /// Uncounts an item. A key that was never counted is ignored.
     pub(super) fn remove(&mut self, key: K) {
         let Some(counts) = self.0.get_mut() else { return };
         if let Some(count) = counts.get_mut(&key) {

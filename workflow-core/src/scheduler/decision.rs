@@ -1,4 +1,8 @@
 //! The record of every evaluation, from which explanations are made.
+//!
+//! Invariant: an evaluation has one decision. Its verdict changes at most once, from `Asking` to the result of
+//! the precondition. Data only: [`Evaluation`](super::evaluate::Evaluation) records decisions in the scope of the
+//! trigger, and [`Sweeps`](super::sweep::Sweeps) those in the branches below.
 
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::StepIndex;

@@ -12,6 +12,20 @@
 //!                 or the step was not ready in the scope above
 //!     Covered     otherwise
 //! ```
+//!
+//! Invariant: the derived decisions are those that evaluating every step in every open branch would have
+//! recorded, in the same order: the recorded ones of the event's own scope, then the branches in order of
+//! evaluation.
+//!
+//! Example: `Note` at 6 in the root, and `pack(Item, Note)`. Branch 1 has an item; branch 2 is of another
+//! fan-out and has none. Recorded is `pack` in the root, `NotReady`. The change of the sweep has `Executed`
+//! for branch 1. Branch 2 has neither a change nor an event for `pack`, so it sees what the root sees:
+//! `NotReady`.
+//!
+//! ```text
+//!  recorded     6 pack root NotReady   │ sweep 0 at position 1 │   8 pack root NotReady ...
+//!  returned     6 pack root NotReady, 6 pack 1 Executed, 6 pack 2 NotReady, 8 pack root NotReady ...
+//! ```
 
 use std::collections::BTreeSet;
 
@@ -24,6 +38,7 @@ use crate::table::{EventIndex, StepIndex};
 
 /// Iterates over the decisions of a scheduler, in order.
 pub(super) struct Decisions<'a> {
+    /// Does not change while the iterator borrows it, so all parts stand for one moment.
     scheduler: &'a Scheduler,
     /// The number of recorded decisions returned so far.
     recorded: usize,
@@ -35,14 +50,17 @@ pub(super) struct Decisions<'a> {
 
 /// The branches at the time of the current sweep, advanced sweep by sweep.
 struct Below<'a> {
+    /// Has the sweeps, the changes, and the branches that closed.
     history: &'a History,
     /// The number of sweeps read so far.
     sweep: u32,
-    /// Branches with the number of the sweep before which they opened or closed, with parent and scope; the
+    /// The branches that open later, with the number of the sweep before which they do, parent and scope; the
     /// earliest last.
     opening: Vec<(u32, ScopeId, ScopeId)>,
+    /// The same of the branches that close later.
     closing: Vec<(u32, ScopeId, ScopeId)>,
-    /// The open branches as parent and scope.
+    /// The branches that are open at the current sweep as parent and scope. The order groups siblings, so that one
+    /// range has the children of a scope in order of evaluation.
     open: BTreeSet<(ScopeId, ScopeId)>,
     /// The number of sweeps before a branch had an event of its own that the step takes.
     own: FxHashMap<(StepIndex, ScopeId), u32>,
@@ -58,11 +76,15 @@ struct Below<'a> {
 
 /// One sweep while its decisions are derived.
 struct Reading<'a> {
+    /// The event that was evaluated, with its scope.
     sweep: &'a Sweep,
+    /// The steps that take the event, in order of declaration.
     takers: &'a [StepIndex],
     /// Verdicts of this sweep alone.
     once: FxHashMap<(StepIndex, ScopeId), Verdict>,
+    /// Where the sweep stands, if it is in progress: nothing behind this place was evaluated.
     until: Option<Until>,
+    /// The decisions derived so far, in order.
     decisions: Vec<Decision>,
 }
 
@@ -85,7 +107,10 @@ impl<'a> Decisions<'a> {
         let is_retracted = below.history.retracted.is_some_and(|from| sweep.trigger >= from);
         // The decisions in the event's own scope stand right before the sweep.
         let own = if is_retracted { 0 } else { takers.len() };
+        // A step that was not ready in the scope above is `NotReady` in a branch without an event of its own,
+        // so the walk begins with the verdicts in the event's own scope.
         let recorded = &self.scheduler.evaluation.decisions[..self.recorded];
+        // A retracted sweep is read as well, since later sweeps build on its changes, but yields no decision.
         let swept = below.read(sweep, takers, &recorded[recorded.len() - own..]);
         Some(if is_retracted { Vec::new() } else { swept })
     }
@@ -131,6 +156,8 @@ impl<'a> Below<'a> {
             own: joined.map(|(step, scope, since)| ((step, scope), since)).collect(),
             changes: {
                 let mut changes: Vec<&Change> = history.changes.iter().rev().collect();
+                // The sort is stable and the input reversed, so changes of one sweep are popped in the order
+                // in which they became known.
                 changes.sort_by_key(|change| std::cmp::Reverse(change.sweep));
                 changes
             },
@@ -172,6 +199,7 @@ impl<'a> Below<'a> {
     /// Derives the decisions in the branches below one scope. `unready` says per step whether it was not
     /// ready in that scope. Returns `false` where a sweep in progress ends.
     fn walk(&self, parent: ScopeId, unready: &[bool], reading: &mut Reading<'_>) -> bool {
+        // A sweep whose cursor is still in the event's own scope has evaluated no branch yet.
         if reading.until.is_some_and(|(scope, _)| scope == parent) && parent == reading.sweep.scope {
             return false;
         }
@@ -186,6 +214,7 @@ impl<'a> Below<'a> {
                     Decision { trigger: reading.sweep.trigger, step: *step, scope: *scope, verdict }
                 })
                 .collect();
+            // A branch that adds no event of its own for a step passes the readiness of its parent on.
             let unready: Vec<bool> = verdicts.iter().map(|it| it.verdict == Verdict::NotReady).collect();
             reading.decisions.extend(verdicts);
             if stops.is_some() || !self.walk(*scope, &unready, reading) {

@@ -102,6 +102,7 @@ impl Evaluation {
 
     /// Whether the run will continue by itself: an execution or a question is open, or the start event is
     /// still to come.
+    /// Timers and open requests do not count: with one of those the run waits.
     #[inline]
     pub(super) fn is_busy(&self, board: &Board) -> bool {
         !board.executions.are_idle() || !self.candidates.is_empty() || board.progress.last_seq() == Seq(0)
@@ -113,6 +114,7 @@ impl Evaluation {
     }
 
     /// Drops the questions of these scopes, also those whose action was not taken yet.
+    /// The caller closes the scopes afterwards.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>, actions: &mut Actions) {
         let dropped = self.candidates.drop_in(scopes);
         // These questions end without an answer: the history records `Asking`, which is derived from the open
@@ -122,12 +124,16 @@ impl Evaluation {
         }
         actions.drop_questions(&self.candidates);
         if !dropped.is_empty() {
+            // One entry for all of them: the driver compares its questions with `candidates` when it takes
+            // the entry.
             actions.push(QueuedAction::QuestionsDropped);
         }
     }
 
-    /// Removes the evaluations of events from this position on, which the store refused.
+    /// Removes the evaluations of events from this position on, which the store refused. The run has ended or ends
+    /// next, so no candidate uses its place in the decisions any more.
     pub(super) fn retract(&mut self, from: Seq) {
+        // First: the sweeps count the decisions that leave.
         self.sweeps.retract(from, &self.decisions);
         self.decisions.retain(|decision| decision.trigger < from);
     }
@@ -167,6 +173,7 @@ impl Evaluation {
     /// alone.
     #[inline(always)]
     fn enter_single(&mut self, entry: Entry, board: &mut Board) -> Option<DirectStart> {
+        // A stop event is in the log and is never evaluated (S28).
         if board.table.event(entry.event).roles.is_stop() {
             board.close(End::Completed(entry.seq));
             return None;
@@ -177,11 +184,16 @@ impl Evaluation {
             return Some(self.commit_direct(step, entry, board));
         }
         board.log(entry);
+        // `log` has added the count of the event, so the count of its source can leave.
         board.scopes.remove_pending(entry.scope);
         None
     }
 
     /// Evaluates the event of a direct commit at once. Its count in the scope passes to the execution.
+    ///
+    /// The same effects as `log`, `begin_next` and `create`, in their order: the event becomes visible, the
+    /// execution gets its number, and the decision is recorded. So a run with a journal, whose replay takes this
+    /// way too, gets the same numbers.
     #[inline(always)]
     fn commit_direct(&mut self, step: StepIndex, trigger: Entry, board: &mut Board) -> DirectStart {
         let Entry { seq, scope, .. } = trigger;
@@ -196,6 +208,10 @@ impl Evaluation {
     }
 
     /// Evaluates one step; `false` if no event is left.
+    ///
+    /// The cursor walks: all takers in the event's own scope, then per branch below the takers that join
+    /// there. The last unit of a scope also moves the cursor on, so a step without further takers costs one
+    /// unit, not two.
     pub(super) fn evaluate_next(&mut self, board: &mut Board) -> bool {
         if self.cursor.is_none() && !self.begin_next(board) {
             return false;
@@ -210,6 +226,7 @@ impl Evaluation {
             if sweep.is_none() || self.sweeps.is_ready(step, scope) {
                 let is_last = cursor.taker == takers.len();
                 self.evaluate(step, entry, scope, sweep, board);
+                // After the end of the run the cursor stays: nothing is evaluated any more.
                 if !is_last || board.progress.has_ended() {
                     return true;
                 }
@@ -243,6 +260,7 @@ impl Evaluation {
             board.scopes.remove_pending(entry.scope);
             return true;
         }
+        // With open branches below, even a single taker needs the cursor, which leads on to the sweep.
         let is_leaf = board.scopes.get(entry.scope).is_none_or(Scope::is_leaf);
         if let Some(step) = row.direct.filter(|_| is_leaf) {
             // This step requires nothing else, and no earlier execution can have bound this event.
@@ -261,12 +279,14 @@ impl Evaluation {
     #[inline(always)]
     fn count(&mut self, entry: Entry, board: &mut Board) {
         if board.count(entry) && entry.scope != ScopeId::ROOT {
+            // In a branch the new event also lets later outer events make steps run here.
             self.sweeps.join(entry, board);
         }
     }
 
     /// Evaluates one step at one event in one scope: decides by the first of the rules that applies, in the
-    /// order of the module's picture.
+    /// order of the module's picture. Exactly one verdict is recorded, which
+    /// [`Decisions`](super::decisions::Decisions) relies on.
     fn evaluate(
         &mut self,
         step: StepIndex,
@@ -281,6 +301,7 @@ impl Evaluation {
             self.decide(evaluated, sweep, Verdict::NotReady);
             return;
         }
+        // Readiness is cheap and mostly decides, so nothing is bound before.
         let binding = binder.bind(step);
         if !binder.binds_own(step, &binding) {
             self.decide(evaluated, sweep, Verdict::Covered);
@@ -305,7 +326,8 @@ impl Evaluation {
         }
     }
 
-    /// S18. A failed precondition ends the run; the other steps of the trigger are evaluated by now.
+    /// S18. A failed precondition ends the run; the other steps of the trigger are evaluated by now, since a fact
+    /// takes effect only after everything that follows from earlier facts.
     pub(super) fn answer(&mut self, id: CandidateId, answer: Answer, board: &mut Board) {
         let Some(candidate) = self.candidates.remove(id) else { return };
         let (scope, at) = (candidate.scope, (candidate.step, candidate.scope));
@@ -321,6 +343,8 @@ impl Evaluation {
                 board.finish(End::PreconditionFailed(id));
             }
         }
+        // The question's count leaves last: an execution has added its own by now, so the branch does not
+        // settle between.
         board.scopes.remove_pending(scope);
     }
 

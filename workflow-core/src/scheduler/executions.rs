@@ -51,9 +51,13 @@ pub(crate) struct Executions {
 /// One execution. An entry exists for each execution until the run ends, so it is small.
 #[derive(Debug)]
 pub(crate) struct Execution {
+    /// The step to call.
     pub(crate) step: StepIndex,
+    /// The scope in which the step was evaluated; the emissions belong to it.
     pub(crate) scope: ScopeId,
+    /// The event that triggered the evaluation. With step and scope this identifies the execution on resume.
     pub(crate) trigger: Seq,
+    /// The binding, kept for later attempts and for reports.
     pub(crate) inputs: Inputs,
     /// The place in `running_in_branches`; meaningful only while the execution runs in a branch.
     place: u32,
@@ -65,17 +69,23 @@ pub(crate) struct Execution {
 enum ExecutionState {
     /// Not created yet: a journal has a higher number.
     Unknown,
+    /// Created; others of its step use up the concurrency, or `admit` comes next.
     Waiting,
+    /// Started, in all its attempts and the delays between them.
     Running,
+    /// Succeeded, failed for good, or dropped. A waiting execution that is dropped never gets here: only its queue
+    /// entry is removed.
     Ended,
 }
 
 /// The totals of a step over all scopes.
 #[derive(Debug, Default)]
 struct StepTotals {
+    /// The executions created so far.
     executions: u64,
     /// The events that came after a fixed list of the step was full (S17).
     surplus: u64,
+    /// The executions that run, which `concurrency` bounds.
     running: u32,
     /// The executions over the step's concurrency, oldest first; `None` if none waits.
     #[expect(
@@ -88,6 +98,7 @@ struct StepTotals {
 /// The executions of a suspended run: none runs or waits.
 #[derive(Debug)]
 pub(super) struct SuspendedExecutions {
+    /// All executions; each has ended.
     entries: Box<[Execution]>,
     /// By step, the number of executions and the surplus.
     totals: Box<[(u64, u64)]>,
@@ -96,6 +107,7 @@ pub(super) struct SuspendedExecutions {
 /// An execution that was created and has not begun.
 #[derive(Debug)]
 pub(crate) struct QueuedExecution {
+    /// The execution with its binding.
     pub(crate) start: ExecutionStart,
     /// The concurrency of the step, if the step has reached it.
     pub(crate) full: Option<u32>,
@@ -234,7 +246,8 @@ impl Executions {
         ExecutionStart { execution, step, scope, trigger, inputs }
     }
 
-    /// Creates an execution that runs at once and is bound to its trigger alone.
+    /// Creates an execution that runs at once and is bound to its trigger alone. The caller knows that the step has room
+    /// and that none waits: the same effect as [`create`](Self::create) and [`admit`](Self::admit), without a queue.
     #[inline(always)]
     pub(super) fn create_running(&mut self, evaluated: EvaluationKey) -> ExecutionId {
         let (step, scope, trigger) = evaluated;
@@ -252,6 +265,7 @@ impl Executions {
         let Execution { step, scope, trigger, .. } = created;
         let evaluated = (step, scope, trigger);
         self.totals[step.get()].executions += 1;
+        // A run that was not resumed has no recorded numbers, and the execution is appended.
         let recalled = self.recalled.as_mut().and_then(|recalled| recalled.number(evaluated));
         let execution = recalled.unwrap_or(ExecutionId(self.entries.len() as u64 + 1));
         // A recorded number has a placeholder; any other execution gets the next entry.
@@ -262,7 +276,8 @@ impl Executions {
         execution
     }
 
-    /// Runs a new execution and returns it, or queues it behind others of its step.
+    /// Runs a new execution and returns it, or queues it behind others of its step. A new execution never passes
+    /// one that waits, even if there is room: executions of a step start in the order of their creation (S21).
     pub(super) fn admit(&mut self, start: ExecutionStart, table: &DependencyTable) -> Option<ExecutionStart> {
         if self.totals[start.step.get()].waiting.is_none() && self.has_room(start.step, table) {
             self.run(&start);
@@ -320,6 +335,7 @@ impl Executions {
 
     /// The oldest is the one with the lowest number among the heads of the steps' queues.
     fn next_of_waiting(&mut self, table: &DependencyTable) -> Option<ExecutionStart> {
+        // Each queue is in the order of numbers, so its head is the oldest of the step.
         let heads = self.totals.iter().enumerate().filter_map(|(row, totals)| {
             let id = totals.waiting().next()?;
             self.has_room(StepIndex::at(row), table).then_some((id, row))
@@ -334,7 +350,7 @@ impl Executions {
         Some(start)
     }
 
-    /// The executions that wait for others of their steps.
+    /// The executions that wait for others of their steps, for reports: step by step, oldest first.
     pub(super) fn queued_executions<'a>(
         &'a self,
         table: &'a DependencyTable,
@@ -347,7 +363,8 @@ impl Executions {
         })
     }
 
-    /// Ends a running execution. `None` if it is unknown, waiting, ended or dropped.
+    /// Ends a running execution. `None` if it is unknown, waiting, ended or dropped. So of several ends of one execution
+    /// only the first counts.
     #[inline(always)]
     pub(super) fn end(&mut self, id: ExecutionId) -> Option<(StepIndex, ScopeId)> {
         let execution = self.get_mut(id).filter(|execution| execution.is_running())?;
@@ -386,6 +403,7 @@ impl Executions {
     }
 
     /// Removes the executions of these scopes from the queues of their steps.
+    /// Their entries stay `Waiting`, and no queue has them, so nothing starts them.
     fn drop_waiting(&mut self, scopes: &HashSet<ScopeId>) {
         let Self { entries, totals, waiting, .. } = self;
         let is_in_scopes = |id: ExecutionId| {

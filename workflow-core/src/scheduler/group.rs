@@ -53,34 +53,46 @@ pub(super) struct GroupId(u32);
 /// The open fan-outs of a run: those that are neither gathered nor dropped.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
+    /// Looked up by number; nothing depends on the order of the map.
     open: FxHashMap<GroupId, Group>,
-    /// The number of open ones, by the scope that opened them and the output.
+    /// The number of open ones, by the scope that opened them and the output. Only arrivals ask.
     openers: Counts<(ScopeId, FanOutIndex)>,
+    /// The number of the next fan-out.
     next: u32,
 }
 
 /// A fan-out of a batch, whose items have their positions.
 #[derive(Debug)]
 pub(super) struct Opening {
+    /// The output of the table, which says what the branches are gathered as.
     pub(super) fan_out: FanOutIndex,
+    /// The scope of the execution. The gather will belong to it.
     pub(super) opener: ScopeId,
+    /// All items; none of their branches is open yet.
     pub(super) items: Items,
+    /// The most branches open at a time; `None` for no bound.
     pub(super) concurrency: Option<NonZeroU32>,
+    /// The effect of a failure in a branch on the others.
     pub(super) policy: FanOutPolicy,
 }
 
 /// The items whose branches are not open yet. Their positions and scopes follow each other without gaps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Items {
+    /// The item whose branch opens next. Only meaningful while `left` is above 0.
     next: Option<Entry>,
+    /// The number of items from `next` on.
     left: u32,
 }
 
 /// The state of one open fan-out.
 #[derive(Debug)]
 pub(super) struct Group {
+    /// The output of the table that opened this group.
     pub(super) fan_out: FanOutIndex,
+    /// The scope that waits for this group, by a count in its pending work.
     pub(super) opener: ScopeId,
+    /// Applies to each failure that no step in the branch catches.
     pub(super) policy: FanOutPolicy,
     /// The most branches open at a time; `usize::MAX` for no bound.
     concurrency: usize,
@@ -158,7 +170,8 @@ impl Groups {
         self.openers.has((opener, fan_out), all)
     }
 
-    /// Removes and returns a fan-out if all its branches are settled.
+    /// Removes and returns a fan-out if all its branches are settled. `None` also if a failure has dropped the
+    /// group since, which makes a second call harmless.
     fn take_settled(&mut self, id: GroupId) -> Option<Group> {
         self.open.get(&id).filter(|group| group.is_settled())?;
         let group = self.open.remove(&id)?;
@@ -173,11 +186,14 @@ impl Groups {
         self.openers.forget();
         let mut dropped = Vec::new();
         for branch in group.branches.iter().map(|branch| branch.scope) {
+            // A settled branch is closed, and so are all below it.
             if scopes.get(branch).is_some() {
                 dropped.push(branch);
                 scopes.below(branch, &mut dropped);
             }
         }
+        // A branch has a higher number than the scope that opened it, so this is also the order from outer to
+        // inner.
         dropped.sort_unstable();
         let below: HashSet<ScopeId> = dropped.iter().copied().collect();
         self.open.retain(|_, group| !below.contains(&group.opener));
@@ -205,8 +221,12 @@ impl Groups {
     }
 
     /// Settles one branch, if nothing is left in it. Returns `false` if no branch is due.
+    /// The order of settling is that of the branches' numbers, whichever became idle first, so that replay
+    /// settles them alike.
     pub(super) fn settle_next(&mut self, evaluation: &mut Evaluation, board: &mut Board) -> bool {
         let Some((id, is_idle)) = board.scopes.next_to_settle() else { return false };
+        // A branch that got new work after it was queued is not idle, and is queued again when that work
+        // ends.
         if is_idle && let Some(scope) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
             board.actions.push(QueuedAction::Free(id));
             self.settle(scope, evaluation, board);
@@ -223,6 +243,7 @@ impl Groups {
         let carried = &board.table.fan_out(group.fan_out).carried;
         scope.carried.retain(|(event, _)| carried.contains(event));
         group.settle(place, scope.carried, scope.failures);
+        // Opening comes before gathering: a group with items left is not settled.
         self.open_branches(id, board);
         self.gather_if_settled(id, evaluation, board);
     }
@@ -240,7 +261,10 @@ impl Groups {
             board.start_waiting();
             return;
         }
+        // The gather is evaluated like any event. Its position is taken here and its value made by the run,
+        // which has the events of the branches.
         let event = board.table.fan_out(fan_out).gathered;
+        // A full log ends the run, and the count of the opener does not matter any more.
         if let Some(entry) = board.number(opener, event) {
             let group = GroupSummary { fan_out, branches };
             board.actions.push(QueuedAction::Gathered(Box::new((entry, group))));
@@ -288,6 +312,7 @@ impl Groups {
 
     /// Drops a fan-out with all work in and below its branches (S49).
     fn drop_branches(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
+        // First, since a closed scope does not know the branches below it any more.
         let dropped = self.take_dropped(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
         evaluation.drop_in(&scopes, &mut board.actions);
@@ -337,6 +362,7 @@ impl Group {
         let item = self.unopened.pop()?;
         self.open += 1;
         // The summary has its item from here on; events and failures follow when the branch is settled.
+        // Branches open in the order of items, so the place of a branch is the number of those before it.
         let (events, failures) = (SmallVec::new(), Vec::new());
         self.branches.push(BranchSummary { scope: item.scope, item: item.seq, events, failures });
         Some((item, self.opener, place))

@@ -12,6 +12,10 @@
 //!
 //! Invariant: a branch is in `ready` or in `unready` of a step, never in both. A branch moves from `unready`
 //! to `ready` once and never back, since events are never removed from a scope.
+//!
+//! Example, with the picture: a `Note` in the root moves branch 2 to `ready` before its sweep, so the sweep
+//! evaluates `pack` in branches 1 and 2. Branch 3 gets an `Item` afterwards, and `add` puts it in `ready` at
+//! once.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +51,12 @@ pub(super) struct Join {
 /// A verdict, and the latest sweep that had it.
 #[derive(Debug)]
 pub(super) struct Latest {
+    /// The type of the outer event: verdicts of other types are remembered apart.
     pub(super) event: EventIndex,
+    /// The latest sweep with this verdict. The answer of a precondition for an earlier sweep must not replace
+    /// it.
     pub(super) sweep: u32,
+    /// A verdict that stays; an execution, for example, is never here.
     pub(super) verdict: Verdict,
 }
 
@@ -67,7 +75,7 @@ pub(super) fn joining(table: &DependencyTable, event: EventIndex) -> impl Iterat
 
 impl Joins {
     /// Adds a branch that has an event of its own which the step takes. `sweeps` is the number of sweeps so
-    /// far.
+    /// far. Called for each such event: the first one sets `since`, and a later one may make the step ready.
     pub(super) fn add(&mut self, step: StepIndex, scope: ScopeId, is_ready: bool, sweeps: u32) {
         let Branches { ready, unready } = self.0.entry(step).or_default();
         if ready.contains_key(&scope) {
@@ -82,6 +90,8 @@ impl Joins {
     }
 
     /// Marks that the step has all it requires in the branch.
+    /// Ignores a branch without an event of its own for the step: the evaluation in the outer scope covers
+    /// it.
     pub(super) fn set_ready(&mut self, step: StepIndex, scope: ScopeId) {
         let Some(Branches { ready, unready }) = self.0.get_mut(&step) else { return };
         if let Some(since) = unready.remove(&scope) {

@@ -1,5 +1,13 @@
 //! Prefixes: the events that a list is bound to, as a number of first events per scope. Each execution with a
 //! list stores one until the run ends, so it is small.
+//!
+//! ```text
+//!  FixedList or List of the root         One(root, 5)                       no allocation
+//!  the same in a branch of branch 3      Others[(7, 1), (3, 2), (root, 5)]  one per scope that has events
+//! ```
+//!
+//! Invariant: in the bindings of the scheduler no scope is named twice, and no number is 0. The log of a
+//! scope only grows at its end, so a number of first events stays the same list for ever (S16).
 
 use std::fmt;
 
@@ -22,12 +30,15 @@ pub struct Prefixes(Repr);
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::box_collection, reason = "a vector takes three times the room of a pointer")]
 enum Repr {
+    /// The events of one scope.
     One(ScopeId, u32),
+    /// The events of several scopes, or of none.
     Others(Box<Vec<(ScopeId, u32)>>),
 }
 
 impl Prefixes {
-    /// The scopes with their numbers of events, innermost first.
+    /// The scopes with their numbers of events. For a `List` the innermost scope is first, for a `FixedList` the scope
+    /// of the first event.
     pub fn iter(&self) -> impl Iterator<Item = (ScopeId, u32)> + '_ {
         let (one, others) = match &self.0 {
             Repr::One(scope, count) => (Some((*scope, *count)), &[][..]),

@@ -1,4 +1,12 @@
 //! The progress of a run: the end of its log, its limits, and whether it waits or has ended.
+//!
+//! ```text
+//!  start ─▶ runs ◀── accept ──▶ waits          `waits` is set by the scheduler at quiescence
+//!             └───── finish ────▶ ended        for good; the first end counts (S28)
+//! ```
+//!
+//! Example: the run waits at position 7. `accept` ends the wait, and the event gets 8. After `finish`,
+//! `accept` returns false, and the caller refuses the fact.
 
 use super::{End, SchedulerLimits};
 use crate::id::Seq;
@@ -14,6 +22,7 @@ pub(crate) struct Progress {
     pub(super) waits: bool,
     /// Set once a failure was handled (S34).
     pub(super) degraded: bool,
+    /// How the run ended; `None` while it is open.
     end: Option<End>,
 }
 
@@ -30,6 +39,8 @@ impl Progress {
     }
 
     /// Takes the next position; `None` if the log is full.
+    /// The limit may be lowered below `last_seq`, after a replay without limits: then no further event
+    /// enters.
     #[inline]
     pub(super) fn next_seq(&mut self) -> Option<Seq> {
         if self.last_seq >= self.limits.events {

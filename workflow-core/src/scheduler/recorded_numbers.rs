@@ -3,6 +3,14 @@
 //! Example: a journal has execution 1 at event 2 and execution 4 at event 3. Executions 2 and 3 had not ended
 //! when the journal ended, so it does not have them. On replay, the evaluation of event 2 gets number 1 and
 //! that of event 3 gets 4. Any other gets 2, then 3, then 5.
+//!
+//! ```text
+//!  numbered   [event 2, -, -, event 3]     gaps [2, 3]     last 4
+//!  number(event 3) ─▶ 4      number(event 9) ─▶ 2      number(event 2) ─▶ 1      number(event 10) ─▶ 3
+//! ```
+//!
+//! Invariant: no number is given twice. A recorded number is given only to its own evaluation, since the
+//! journal names executions by number, in emissions, failures and children.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -65,6 +73,7 @@ impl RecordedNumbers {
             return None;
         }
         while self.numbered.get(self.next).is_some_and(Option::is_none) {
+            // Skips numbers that were taken out of order and gaps: each is skipped once.
             self.next += 1;
         }
         // Most replays create executions in the order of their numbers.
@@ -75,6 +84,7 @@ impl RecordedNumbers {
         Some(ExecutionId(place as u64 + 1))
     }
 
+    /// The index is built once, at the first execution that comes out of order.
     fn look_up(&mut self, evaluated: EvaluationKey) -> Option<usize> {
         let numbered = &self.numbered;
         let all = || {

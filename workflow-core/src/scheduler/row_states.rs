@@ -1,5 +1,12 @@
 //! The state of a scope by topic and by step of its table. A branch meets few of them and the root all
 //! topics, so the state of a row begins when the scope first meets it.
+//!
+//! ```text
+//!  root      topics 0 1 2 3 4 ...            all rows: a row is at its own index
+//!  branch    topics 2 7                      rows met so far: found by binary search
+//! ```
+//!
+//! Invariant: the states are ordered by row, and no row has two. After creation, `get_mut` alone adds rows.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -18,12 +25,14 @@ pub(super) trait OfRow {
     /// The state before anything happened.
     fn of(row: u32) -> Self;
 
+    /// The row that the state belongs to.
     fn row(&self) -> u32;
 }
 
 /// A topic in one scope: events of this scope only.
 #[derive(Debug)]
 pub(super) struct TopicState {
+    /// The row of the topic in the table.
     topic: u32,
     /// The number of the scope's own events of the topic.
     pub(super) count: u32,
@@ -38,6 +47,7 @@ pub(super) struct TopicState {
 /// A step in one scope.
 #[derive(Debug)]
 pub(super) struct StepState {
+    /// The row of the step in the table.
     step: u32,
     /// The number of executions; counted only for a step with `max_executions`.
     pub(super) executions: u32,
@@ -99,6 +109,7 @@ impl<T: OfRow, const FEW: usize> RowStates<T, FEW> {
     #[inline]
     fn place(&self, row: usize) -> Result<usize, usize> {
         match self.0.get(row) {
+            // The guess is right for the root, and for the first rows of a branch.
             Some(state) if state.row() == number(row) => Ok(row),
             _ => self.0.binary_search_by_key(&number(row), OfRow::row),
         }
@@ -126,10 +137,12 @@ impl TopicState {
         self.first.get_or_insert_default().push(seq);
     }
 
+    /// The position of the latest event; `None` before the first.
     pub(super) fn latest(&self) -> Option<Seq> {
         (self.count > 0).then_some(self.latest)
     }
 
+    /// The stored first positions, in order.
     pub(super) fn first(&self) -> &[Seq] {
         self.first.as_ref().map_or(&[], |first| first)
     }

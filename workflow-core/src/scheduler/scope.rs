@@ -40,6 +40,7 @@ use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicI
 /// The scopes of a run: the root and the open branches.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
+    /// The scope of the run, which never closes.
     root: Scope,
     /// The open branches, between them the free entries of closed ones.
     branches: Paged<Scope, 0>,
@@ -50,7 +51,7 @@ pub(super) struct Scopes {
     places: Vec<u32>,
     /// The number of the next scope. Numbers are reserved in the order of items, before branches open.
     next: u32,
-    /// The number of sweeps so far.
+    /// The number of sweeps so far. Equal to the length of the history of sweeps.
     sweeps: u32,
     /// Branches without pending work, to be settled in order once every event is evaluated (S47). A branch
     /// may be in here twice.
@@ -70,7 +71,7 @@ pub(super) struct Scope {
     pub(super) parent: Option<ScopeId>,
     /// The fan-out of a branch, and the place of the branch in it; `None` for the root.
     pub(super) branch: Option<(GroupId, u32)>,
-    /// The conditions that this scope's own events satisfy.
+    /// The conditions that this scope's own events satisfy. Bits are only added.
     pub(super) satisfied: Mask,
     /// The scope's own events by topic: how many, the latest, and the first.
     topics: RowStates<TopicState, 2>,
@@ -85,26 +86,32 @@ pub(super) struct Scope {
     /// The amount of pending work, which keeps a branch from being settled (S47): events to evaluate,
     /// candidates, executions, batches, open requests, pending timers, and open fan-outs.
     pub(super) pending: u32,
-    /// The branch's own events that a gather may take.
+    /// The branch's own events that some gather of the table may take, in order. Empty in the root.
     pub(super) carried: SmallVec<[(EventIndex, Seq); 1]>,
-    /// The failed executions of this branch.
+    /// The failed executions of this branch that no step caught, with those that climbed into it. Empty in the root,
+    /// where such a failure ends the run.
     pub(super) failures: Vec<ExecutionId>,
-    /// The number of sweeps when the scope opened, and after the latest sweep of an event of its own.
+    /// The number of sweeps when the scope opened. The branch is part of the sweeps from this number on.
     opened: u32,
+    /// The number of sweeps after the latest sweep of an event of this scope; 0 before the first.
     swept: u32,
 }
 
 /// The open branches of one fan-out: the first and the last.
 #[derive(Debug)]
 struct Siblings {
+    /// The oldest open one. Changes when it closes.
     first: ScopeId,
+    /// The newest, behind which the next branch of the fan-out is linked.
     last: ScopeId,
 }
 
 /// The neighbours of a branch in the list of its siblings.
 #[derive(Debug, Default)]
 struct Beside {
+    /// The one that opened before; `None` for the first.
     before: Option<ScopeId>,
+    /// The one that opened next; `None` for the last.
     after: Option<ScopeId>,
 }
 
@@ -178,6 +185,7 @@ impl Scope {
         for topic in &row.topics {
             self.count_topic(table, *topic, seq);
         }
+        // The root settles in no gather, so it carries nothing.
         if row.carried && self.branch.is_some() {
             self.carried.push((event, seq));
         }
@@ -194,6 +202,7 @@ impl Scope {
         if count > row.most {
             return;
         }
+        // `most` is the greatest number that a condition or a fixed list of the topic asks for.
         if row.fixed.iter().any(|(_, wanted)| count <= *wanted) {
             state.keep(seq);
         }
@@ -213,6 +222,7 @@ impl Scopes {
 
     /// Whether the root is the only scope and has no state of a branch.
     pub(super) fn can_suspend(&self) -> bool {
+        // All fields are named, so that a new one cannot be forgotten here.
         let Self { root, branches, free: _, places, next: _, sweeps: _, settling } = self;
         let Scope {
             parent,
@@ -232,12 +242,14 @@ impl Scopes {
         has_none && parent.is_none() && branch.is_none() && carried.is_empty() && failures.is_empty()
     }
 
+    /// Takes the root. [`can_suspend`](Self::can_suspend) must hold, so nothing else is lost.
     pub(super) fn suspend(&mut self) -> SuspendedRoot {
         let Scope { satisfied, topics, steps, pending, .. } = std::mem::take(&mut self.root);
         let (topics, steps) = (topics.into_boxed(), steps.into_boxed());
         SuspendedRoot { satisfied, topics, steps, pending, next: self.next }
     }
 
+    /// The tree as it was before [`suspend`](Self::suspend).
     pub(super) fn restore(root: SuspendedRoot) -> Self {
         let SuspendedRoot { satisfied, topics, steps, pending, next } = root;
         let (topics, steps) = (RowStates::of(topics), RowStates::of(steps));
@@ -255,7 +267,8 @@ impl Scopes {
         id
     }
 
-    /// Opens a branch. The branches of one fan-out open in their order.
+    /// Opens a branch, whose number was reserved. The branches of one fan-out open in their order, so a new branch is
+    /// the last of its siblings. The branch has no pending work yet: the caller logs its item next.
     pub(super) fn open(&mut self, id: ScopeId, parent: ScopeId, branch: (GroupId, u32)) {
         let before = self.get_mut(parent).and_then(|scope| scope.link_child(id, branch.0));
         if let Some(before) = before.and_then(|before| self.get_mut(before)) {
@@ -273,6 +286,7 @@ impl Scopes {
     }
 
     /// Stores a branch, in a free entry if there is one. Returns its index.
+    /// Entries are reused, so memory follows the number of branches that are open together.
     fn insert(&mut self, scope: Scope) -> u32 {
         let reused = self.free.pop();
         if let Some((place, closed)) = reused.and_then(|at| Some((at, self.branches.get_mut(at as usize)?))) {
@@ -289,6 +303,7 @@ impl Scopes {
     pub(super) fn close(&mut self, id: ScopeId) -> Option<Scope> {
         let place = self.place(id)?;
         let scope = std::mem::take(self.branches.get_mut(place)?);
+        // From here on the number leads nowhere: late results for the branch find no scope.
         let at = std::mem::replace(&mut self.places[index_of(id)], CLOSED);
         self.free.push(at);
         self.unlink(&scope);
@@ -310,6 +325,7 @@ impl Scopes {
         }
         let parent = scope.parent.and_then(|parent| self.get_mut(parent));
         let Some((parent, (group, _))) = parent.zip(scope.branch) else { return };
+        // The parent knows the ends of the list only, and a closed end moves to its neighbour.
         match (before, after) {
             (None, None) => drop(parent.children.remove(&group)),
             (None, Some(first)) => parent.siblings(group, |siblings| siblings.first = first),
@@ -324,11 +340,13 @@ impl Scopes {
         (place != CLOSED).then_some(place as usize)
     }
 
+    /// The scope, if it is the root or an open branch. O(1).
     #[inline]
     pub(super) fn get(&self, id: ScopeId) -> Option<&Scope> {
         if id == ScopeId::ROOT { Some(&self.root) } else { self.branches.get(self.place(id)?) }
     }
 
+    /// The same, to change it.
     #[inline]
     pub(super) fn get_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
         if id == ScopeId::ROOT { Some(&mut self.root) } else { self.branches.get_mut(self.place(id)?) }
@@ -351,6 +369,7 @@ impl Scopes {
         while let Some(child) = left.pop() {
             into.push(child);
             if let Some(scope) = self.get(child) {
+                // The list is a stack: children are pushed last, so they come before the next sibling.
                 left.extend(scope.beside.after);
                 left.extend(scope.first_children());
             }
@@ -362,6 +381,8 @@ impl Scopes {
         branches.sort_unstable();
         branches.dedup();
         let is_nested = |id: &ScopeId| self.get(*id).is_some_and(|scope| scope.parent != Some(ScopeId::ROOT));
+        // Directly below the root the numbers are the order. A nested branch comes right after its parent,
+        // which its path says.
         if branches.iter().any(is_nested) {
             branches.sort_by_cached_key(|id| {
                 let mut path: SmallVec<[ScopeId; 4]> = self.chain(*id).map(|(id, _)| id).collect();
@@ -371,7 +392,7 @@ impl Scopes {
         }
     }
 
-    /// Counts a sweep of an event of this scope.
+    /// Counts a sweep of an event of this scope. The evaluation calls it once per sweep, before the sweep's verdicts.
     pub(super) fn sweep(&mut self, id: ScopeId) {
         self.sweeps += 1;
         let sweeps = self.sweeps;
@@ -383,6 +404,7 @@ impl Scopes {
     /// The number of sweeps before the branch opened and now, if the branch was in one of them.
     pub(super) fn swept(&self, id: ScopeId) -> Option<[u32; 2]> {
         let opened = self.get(id)?.opened;
+        // Only an event of an ancestor is swept through the branch, and only since the branch opened.
         let is_swept = opened < self.sweeps && self.chain(id).skip(1).any(|(_, scope)| scope.swept > opened);
         is_swept.then_some([opened, self.sweeps])
     }
@@ -406,7 +428,8 @@ impl Scopes {
         }
     }
 
-    /// Removes pending work from a scope. A branch without any is queued to be settled.
+    /// Removes pending work from a scope. A branch without any is queued to be settled. A closed scope is ignored: its
+    /// work was dropped with it.
     #[inline]
     pub(super) fn remove_pending(&mut self, id: ScopeId) {
         let Some(scope) = self.get_mut(id) else { return };
@@ -423,11 +446,13 @@ impl Scopes {
     }
 
     /// The next branch to look at, and whether no work is left in it.
+    /// The scope may have closed or got new work since it was queued, so the caller checks.
     pub(super) fn next_to_settle(&mut self) -> Option<(ScopeId, bool)> {
         let Reverse(id) = self.settling.pop()?;
         Some((id, self.get(id).is_some_and(|scope| scope.pending == 0)))
     }
 
+    /// The state of a step in a scope, which begins here if it is new.
     pub(super) fn step_mut(&mut self, id: ScopeId, step: StepIndex) -> Option<&mut StepState> {
         self.get_mut(id).map(|scope| scope.steps.get_mut(step.get()))
     }
@@ -448,6 +473,7 @@ impl Scope {
         self.children.values().rev().map(|siblings| siblings.first)
     }
 
+    /// Changes the ends of the list of one fan-out, if any branch of it is open.
     fn siblings(&mut self, group: GroupId, change: impl FnOnce(&mut Siblings)) {
         self.children.entry(group).and_modify(change);
     }

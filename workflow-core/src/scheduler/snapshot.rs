@@ -1,5 +1,11 @@
 //! A scheduler's state in words, for comparing two schedulers: the order does not depend on how the state
 //! came about.
+//!
+//! Invariant: the text has the state from which decisions, explanations and reports follow. It leaves out
+//! places in memory, the queues, and the order of maps. The caller takes a snapshot when both queues are empty.
+//!
+//! Example: a live run, and a replay of its journal, write the same text after each batch. The replay check
+//! compares the two.
 
 use std::fmt::Write as _;
 
@@ -29,6 +35,7 @@ impl Scheduler {
         for timer in awaited.timers() {
             let _ = writeln!(text, "timer {timer:?}");
         }
+        // The map of groups has no order, so the lines get one here.
         let mut groups: Vec<String> = self.groups.iter().map(|group| format!("group {group:?}")).collect();
         groups.sort_unstable();
         text.extend(groups.into_iter().map(|group| group + "\n"));

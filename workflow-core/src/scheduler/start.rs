@@ -1,5 +1,12 @@
 //! Executions that are about to start, in the form in which they are stored. Most steps take one event, which
 //! triggers them; such an execution needs no binding, since the trigger says it all.
+//!
+//! ```text
+//!  greet(&Begin)              by 1     Inputs::TRIGGER             nothing stored
+//!  join(&Item, &Note)         by 6     Inputs [One(4), One(6)]     shared: the execution and each action have it
+//! ```
+//!
+//! Invariant: [`Inputs::binding`] returns the binding that [`Inputs::of`] got, for the same step and trigger.
 
 use std::sync::Arc;
 
@@ -10,10 +17,15 @@ use crate::table::{InputRow, StepIndex, StepRow};
 /// The content of [`Action::StartExecution`].
 #[derive(Debug, Clone)]
 pub(crate) struct ExecutionStart {
+    /// The number of the execution, which no other execution of the run has.
     pub(crate) execution: ExecutionId,
+    /// The step to call.
     pub(crate) step: StepIndex,
+    /// The scope in which the step was evaluated.
     pub(crate) scope: ScopeId,
+    /// The event that triggered the evaluation.
     pub(crate) trigger: Seq,
+    /// The events for the parameters. A clone shares them.
     pub(crate) inputs: Inputs,
 }
 
@@ -37,6 +49,7 @@ impl Inputs {
         self.0.as_deref()
     }
 
+    /// The whole binding, derived from the trigger where nothing is stored.
     pub(crate) fn binding(&self, row: &StepRow, trigger: Seq) -> Binding {
         let all = || row.inputs.iter().map(|input| triggered(input, trigger)).collect();
         self.others().map_or_else(all, Binding::clone)

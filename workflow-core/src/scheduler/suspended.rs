@@ -9,6 +9,12 @@
 //!      ▲                              │ restore(table)
 //!      └──────────────────────────────┘                  the same snapshot as before
 //! ```
+//!
+//! Invariant: a restored scheduler decides as the suspended one would have, and numbers continue where they
+//! ended. So every counter is stored, also where the things that it counted are gone.
+//!
+//! Example: a run asks a client and waits, with one open request. Its scheduler is suspended. The reply arrives
+//! a day later: the scheduler is restored, takes the reply, and continues.
 
 use std::sync::Arc;
 
@@ -27,25 +33,36 @@ use crate::table::{DependencyTable, Mask};
 /// A suspended scheduler: one that waits without branches and timers.
 #[derive(Debug)]
 pub(crate) struct SuspendedScheduler {
+    /// The limits of the live run.
     limits: SchedulerLimits,
+    /// The only scope. Its `pending` counts the open requests.
     root: SuspendedRoot,
+    /// All executions, for the report and for their numbers.
     executions: SuspendedExecutions,
+    /// The open requests, and the number of the last timer.
     requests: SuspendedRequests,
+    /// All decisions, for explanations.
     decisions: Box<[Decision]>,
     /// The number of the next candidate. Numbers are never used twice in a run.
     next_candidate: u64,
+    /// The end of the log.
     last_seq: Seq,
     /// The number of fan-outs so far, from which the next one is numbered.
     groups: u32,
+    /// Whether a failure was handled (S34).
     degraded: bool,
 }
 
 /// The root, which is the only scope of a suspended run.
 #[derive(Debug)]
 pub(super) struct SuspendedRoot {
+    /// The conditions that the events satisfy.
     pub(super) satisfied: Mask,
+    /// The events by topic.
     pub(super) topics: Box<[TopicState]>,
+    /// The executed combinations and numbers of executions.
     pub(super) steps: Box<[StepState]>,
+    /// One count per open request.
     pub(super) pending: u32,
     /// The number of the next scope.
     pub(super) next: u32,
@@ -54,6 +71,8 @@ pub(super) struct SuspendedRoot {
 impl Scheduler {
     /// Whether the scheduler can be suspended. O(1).
     pub(crate) fn can_suspend(&self) -> bool {
+        // Each part judges its own state. A branch that was ever open rules suspension out, since the history
+        // and the numbering of branches stay in memory.
         let Self { board, evaluation, groups } = self;
         board.progress.waits
             && !board.progress.has_ended()

@@ -20,6 +20,10 @@
 //! happened. A branch that opened after 3 sweeps and closed after 5 was part of sweeps 3 and 4 (counted from
 //! 0). A verdict of sweep 3 that stays holds for sweep 4 too if both events have the same type, unless a
 //! change of sweep 4 replaces it.
+//!
+//! Example, with the picture: branch 1 executed in sweeps 0 and 1, which are two changes that do not stay. In
+//! sweep 2 the precondition refused: a change that stays. In sweep 3 it refused again. Nothing is recorded,
+//! and [`Join::latest`](super::joins::Join) now says 3.
 
 use super::board::Board;
 use super::joins::{self, Joins, Latest};
@@ -53,8 +57,11 @@ pub(super) struct History {
 /// One event that was evaluated in the branches below its scope.
 #[derive(Debug)]
 pub(super) struct Sweep {
+    /// The position of the event.
     pub(super) trigger: Seq,
+    /// The scope of the event. The branches below it were swept.
     pub(super) scope: ScopeId,
+    /// The type of the event. Verdicts that stay, stay per type.
     pub(super) event: EventIndex,
     /// The number of decisions recorded before this sweep, those in the event's own scope included.
     pub(super) position: usize,
@@ -63,19 +70,25 @@ pub(super) struct Sweep {
 /// The verdict of an evaluation in a branch, where it differs from the previous one.
 #[derive(Debug)]
 pub(super) struct Change {
+    /// The number of the sweep. Changes are in the order of their verdicts, and not always of their sweeps.
     pub(super) sweep: u32,
+    /// The evaluated step.
     pub(super) step: StepIndex,
+    /// The branch in which it was evaluated.
     pub(super) scope: ScopeId,
     /// Whether later evaluations have the same verdict until the next change. An execution, for example,
     /// happens once.
     pub(super) stays: bool,
+    /// The verdict, from this sweep on if it stays.
     pub(super) verdict: Verdict,
 }
 
 /// A branch that was open during some sweep.
 #[derive(Debug)]
 pub(super) struct Closed {
+    /// The branch that closed.
     pub(super) scope: ScopeId,
+    /// Its parent, which the tree does not know any more.
     pub(super) parent: ScopeId,
     /// The number of sweeps before it opened, and before it closed.
     pub(super) during: [u32; 2],
@@ -85,6 +98,7 @@ pub(super) struct Closed {
 pub(super) type Until = (ScopeId, usize);
 
 impl Sweeps {
+    /// The history; `None` if no branch ever met an outer event or had one to join.
     pub(super) fn history(&self) -> Option<&History> {
         self.0.as_deref()
     }
@@ -120,6 +134,7 @@ impl Sweeps {
         let removed = joins.remove(scope);
         if let Some(swept) = swept {
             let until = swept.during[1];
+            // A join that began after the last sweep was part of none, and derives nothing.
             let seen = removed.filter(|(_, since)| *since < until);
             joined.extend(seen.map(|(step, since)| (step, scope, since)));
             closed.push(swept);
@@ -139,7 +154,7 @@ impl Sweeps {
     }
 
     /// Removes the events from this position on. `decisions` has all recorded decisions, including those to
-    /// be dropped.
+    /// be dropped. The sweeps themselves stay, since their numbers order everything else.
     pub(super) fn retract(&mut self, from: Seq, decisions: &[Decision]) {
         let Some(history) = &mut self.0 else { return };
         let (mut read, mut kept) = (0, 0);
@@ -167,7 +182,9 @@ impl History {
         u32::try_from(self.sweeps.len()).expect("a run has fewer than 4 billion events from outside")
     }
 
-    /// Whether to record the verdict: `None` if it is the one before, else whether it stays.
+    /// Whether to record the verdict: `None` if it is the one before, else whether it stays. Updates the latest
+    /// verdict of the join. A step that is not ready in the branch has no join there, and its verdict is recorded for
+    /// this sweep alone.
     fn is_new(&mut self, sweep: u32, at: (StepIndex, ScopeId), verdict: Verdict) -> Option<bool> {
         // A verdict that happens once is always recorded. One that stays is recorded only where it is new for
         // this type of trigger.
@@ -212,6 +229,10 @@ impl Sweeps {
 
     /// Begins a sweep. `position` is the number of decisions recorded so far. Returns the number of the
     /// sweep, and the branches in which the event can make a step run, the first one last.
+    ///
+    /// The caller has evaluated the event in its own scope, and has counted it there. So the event is visible to
+    /// the branches when `mark_ready` tests their readiness. Every sweep is recorded, also one without a candidate:
+    /// the derived decisions need it.
     pub(super) fn sweep(&mut self, entry: Entry, position: usize, board: &mut Board) -> (u32, Vec<ScopeId>) {
         let Entry { seq: trigger, scope, event } = entry;
         let sweep = self.count();
@@ -238,6 +259,7 @@ impl Sweeps {
         } else {
             below.retain(|branch| steps.iter().any(|step| joins.is_ready(*step, *branch)));
         }
+        // The cursor pops the next branch off the end.
         below.reverse();
         (sweep, below)
     }

@@ -69,8 +69,10 @@ pub(crate) struct Findings {
     /// Whether the graph fits the compiler's fixed memory. Otherwise nothing was explored.
     pub(crate) complete: bool,
     /// Whether no run can begin. Not set where a step has a mistake.
+    /// Asked at the workflow's type.
     whole: bool,
     /// Whether no run can complete.
+    /// Asked at the declared output, or at the workflow's type without one.
     end: bool,
 }
 
@@ -78,8 +80,10 @@ impl Findings {
     /// Explores the graph of these steps. O(size of the table) if nothing is wrong.
     pub(crate) const fn of(steps: &'static [StepSpec], output: &'static [EventType]) -> Self {
         let mut findings = Self { steps: [0; 8], complete: true, whole: false, end: false };
+        // The memory lives only here: a table stores the findings, and not the graph.
         let mut space = Space::EMPTY;
         let graph = explored(&mut space, steps, output);
+        // Rows of a graph that overflowed may have wrong numbers, so no rule may look at them.
         if graph.overflowed() {
             findings.complete = false;
             return findings;
@@ -91,11 +95,13 @@ impl Findings {
             }
             step += 1;
         }
+        // These two rules look at the mistakes of steps themselves, and say nothing in doubt.
         findings.whole = graph.mistake(SourcePlace::Whole).is_some();
         findings.end = graph.mistake(SourcePlace::End).is_some();
         findings
     }
 
+    /// Steps beyond the bits exist only in a table that does not fit, which was not explored.
     const fn has(&self, step: usize) -> bool {
         step < 512 && self.steps[step / 64] & (1 << (step % 64)) != 0
     }
@@ -113,7 +119,8 @@ const fn explored<'s>(
     graph
 }
 
-/// The mistake at a place, found by exploring the graph again. Called only for a step whose bit is set.
+/// The mistake at a place, found by exploring the graph again. Called only where the findings have a mistake, so a
+/// sound workflow explores its graph once.
 const fn mistake(table: &TableSpec, place: SourcePlace) -> Option<Mistake<'static>> {
     let mut space = Space::EMPTY;
     let graph = explored(&mut space, table.steps, table.output);
@@ -121,6 +128,8 @@ const fn mistake(table: &TableSpec, place: SourcePlace) -> Option<Mistake<'stati
 }
 
 /// Stops the compilation with the message of a mistake, if there is one.
+/// The message stands where generated code calls: `track_caller` passes the place on through each function
+/// here.
 #[track_caller]
 const fn report(mistake: Option<&Mistake<'static>>) {
     if let Some(mistake) = mistake {
@@ -166,6 +175,7 @@ pub const fn precondition(table: &TableSpec, step: usize, input: usize) {
 }
 
 /// Refuses a precondition declared elsewhere, if the inputs of its step do not cover its parameters.
+/// Generated code does not know the parameters then, so their messages stand at the name of the precondition.
 #[track_caller]
 pub const fn preconditions(table: &TableSpec, step: usize) {
     if let Some(asked) = &table.steps[step].precondition {
@@ -201,7 +211,8 @@ pub const fn end(table: &TableSpec) {
     }
 }
 
-/// Refuses every mistake of a table, for a workflow whose table depends on type parameters.
+/// Refuses every mistake of a table, for a workflow whose table depends on type parameters. One message stands for all:
+/// constant evaluation stops at the first.
 #[track_caller]
 pub const fn all(table: &TableSpec) {
     let mut at = 0;
@@ -223,6 +234,7 @@ pub(crate) const fn taken_from_outside<E: Event>(table: &'static TableSpec) {
         return;
     }
     let mut space = Space::EMPTY;
+    // Explored only for the message: the links say which events steps take.
     let taken = explored(&mut space, table.steps, table.output).taken_like(E::ROLES);
     say(&messages::not_taken(table.name, E::NAME, &taken));
 }
@@ -244,6 +256,7 @@ const fn takes(table: &TableSpec, event: &str) -> bool {
     false
 }
 
+/// Whether one of the types has this wire name, by which types are told apart here.
 const fn is_among(event: &str, events: &[EventType]) -> bool {
     let mut at = 0;
     while at < events.len() {

@@ -1,6 +1,17 @@
 //! The active time of a run (S32). A period begins with the batch that gives the run something to do, and
 //! ends with the batch after which it waits. Only the times of batches count, so a journal determines the
 //! active time.
+//!
+//! ```text
+//!  batch       1 s          4 s: waits       9 s: reply     10 s: the last one    60 s: resumed
+//!  active      ├──── 3 s ────┤               ├──── 1 s ────┤                      ├───
+//!  used        0             3 s                                                  4 s
+//! ```
+//!
+//! Invariant: `used` never decreases, and no moment counts twice.
+//!
+//! A live run with a timeout also closes the period while other runs have the permits. No journal has this: a
+//! replay counts such a wait up to the next batch as active.
 
 use std::time::Duration;
 
@@ -9,7 +20,7 @@ use std::time::Duration;
 pub(crate) struct ActiveTime {
     /// The sum of the periods that are over.
     used: Duration,
-    /// The begin of the current period; `None` while the run waits.
+    /// The begin of the current period; `None` while the run waits for an arrival or a permit.
     since: Option<Duration>,
 }
 
@@ -32,7 +43,7 @@ impl ActiveTime {
         self.since?.checked_add(limit.saturating_sub(self.used))
     }
 
-    /// No process drove the run between these times: they do not count.
+    /// No process drove the run between these times: they do not count. A waiting run stays without a period.
     pub(crate) fn restart(&mut self, from: Duration, to: Duration) {
         if self.since.is_some() {
             self.pause(from);

@@ -2,6 +2,18 @@
 //!
 //! A fact comes from outside (an event, a reply, a timer, a stop) or from an execution or a precondition.
 //! This module has the data only; [`RunState::apply`](super::RunState::apply) gives it its meaning.
+//!
+//! ```text
+//!  driver   command, completion, alarm ─▶ Batch ─┐
+//!                                                ├─▶ RunState::apply ─▶ Applied ─▶ records, answers
+//!  replay   records of a journal ───────▶ Batch ─┘                             ─▶ compared with the records
+//! ```
+//!
+//! Invariant: a batch has everything that its effect depends on, beside the state. So the same batches in the
+//! same order lead to the same state, live and in a replay.
+//!
+//! Example: a client sends `Begin`, and the driver applies `Received`. `fetch` returns `Page`, and the driver
+//! applies `Succeeded` with `Returned::Event`.
 
 use std::time::SystemTime;
 
@@ -16,13 +28,13 @@ use crate::table::{EventIndex, StepIndex};
 /// One change of a run's state, which the state takes or refuses as a whole.
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Batch {
-    /// An event came from outside.
+    /// An event came from outside: the start event, or an external one.
     Received { event: AnyEvent, index: EventIndex },
     /// A reply to this request came from outside.
     Replied { request: Seq, event: AnyEvent },
-    /// A timer fell due.
+    /// A timer fell due. `event` is the event that the timer was set with, or the expiry of a request.
     Fired { timer: TimerId, event: AnyEvent },
-    /// A precondition answered, or failed.
+    /// A precondition answered, or failed. `step` is the step of the candidate, for the error.
     Answered { candidate: CandidateId, step: StepIndex, answer: Result<bool, StepError> },
     /// An execution succeeded and emitted this (S23).
     Succeeded { execution: ExecutionId, returned: Returned },
@@ -30,7 +42,7 @@ pub(in crate::run) enum Batch {
     Retried { execution: ExecutionId, failed: FailedAttempt },
     /// An execution failed for good.
     Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
-    /// An execution started a child.
+    /// An execution started a child, at this time. Live, `at` is the time of the start; the batch may come later.
     ChildStarted { child: ChildRun, at: SystemTime },
     /// The run ends before it has nothing left to do.
     Stopped(Stop),
@@ -46,6 +58,7 @@ impl Batch {
 /// The emissions of an execution.
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Returned {
+    /// The execution returned `()`, `None` or an empty `Vec` (S24).
     Nothing,
     /// One event, as nearly every execution does.
     Event(EventIndex, AnyEvent),
@@ -56,9 +69,11 @@ pub(in crate::run) enum Returned {
 /// Emissions of any number, with the events and timers in the order in which the step returned them.
 #[derive(Debug, Default, Clone)]
 pub(in crate::run) struct ReturnedBatch {
+    /// The types, in the order in which the step returned them. The scheduler gives them positions.
     pub(in crate::run) emissions: Vec<Emission>,
     /// The events for the log, with the items of fan-outs among them.
     pub(in crate::run) events: Vec<AnyEvent>,
+    /// The timers to set, expiries of requests among them.
     pub(in crate::run) timers: Vec<DueEvent>,
 }
 
@@ -84,6 +99,7 @@ impl Returned {
         }
     }
 
+    /// The same, to be replaced: a rewind puts the JSON back that was made for the journal.
     pub(in crate::run) fn events_mut(&mut self) -> &mut [AnyEvent] {
         match self {
             Self::Nothing => &mut [],
@@ -92,6 +108,7 @@ impl Returned {
         }
     }
 
+    /// The timers, to replace their events likewise.
     pub(in crate::run) fn timers_mut(&mut self) -> &mut [DueEvent] {
         match self {
             Self::Nothing | Self::Event(..) => &mut [],
@@ -120,7 +137,9 @@ impl Returned {
 /// Why a run ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Stop {
+    /// A caller, or the parent of a child run, cancelled it.
     Cancelled,
+    /// The active time reached its limit (S32).
     TimedOut,
     /// The journal takes nothing more: the store failed, or the run is detached.
     JournalFailed,

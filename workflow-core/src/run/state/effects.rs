@@ -12,6 +12,9 @@
 //! Execution(x2), after 4    Question(q1), after 5    Execution(x3), after 7    Execution(x4), after 7
 //! begins                    begins, if still asked   waits for the store, and so do all behind it
 //! ```
+//!
+//! Invariant: the order is that of the decisions, and positions never decrease from first to last. So an effect
+//! that waits for the store may stop all effects behind it, and `next` takes only the first wanted one.
 
 use std::collections::VecDeque;
 
@@ -24,7 +27,9 @@ use crate::store::Position;
 /// Something that begins once the store has the journal up to a position.
 #[derive(Debug)]
 pub(in crate::run) struct Effect {
+    /// The end of the journal from which the effect follows. Position 0 for an effect that may begin at once.
     pub(in crate::run) after: Position,
+    /// The execution, the question or the wait that begins.
     pub(in crate::run) begins: EffectKind,
 }
 
@@ -73,6 +78,7 @@ impl EffectKind {
 pub(in crate::run) struct Effects {
     /// The oldest; `None` if there are no effects, or if the oldest was taken and `rest` has the next.
     first: Option<Effect>,
+    /// The effects behind `first`, oldest first.
     rest: VecDeque<Effect>,
 }
 
@@ -118,6 +124,7 @@ impl Effects {
     #[inline]
     pub(super) fn next(&mut self, written: Option<Position>, scheduler: &Scheduler) -> Option<EffectKind> {
         while let Some(effect) = self.pop_front() {
+            // An effect may lose its reason in the queue, but gets none back: so it can go for good.
             if !effect.begins.is_wanted(scheduler) {
                 continue;
             }
@@ -157,7 +164,8 @@ impl Effects {
         self.rest.retain(stays);
     }
 
-    /// Moves the first `first` effects behind all others.
+    /// Moves the first `first` effects behind all others. The driver calls it after a precondition answered at once:
+    /// the effects of the answer take the place of the question.
     pub(in crate::run) fn rotate_front(&mut self, first: usize) {
         if first > 0 && first < self.len() {
             if let Some(oldest) = self.first.take() {

@@ -1,4 +1,14 @@
 //! Errors of executions and preconditions, as long as the run's end or a gather may need them.
+//!
+//! ```text
+//!  fail, not caught ─▶ insert ─┬▶ the run ends `Failed`           `of` for its error; stays for the report
+//!                              └▶ the branch settles in a gather   `of` for its failure, then `forget`
+//! ```
+//!
+//! Invariant: an error is here exactly while no step has caught it and no gather has taken it. A journal has
+//! only its class and text, so after a resume these stand for the error.
+//!
+//! Example: two branches fail under `continue_others`. Both errors are here until the gather enters the log.
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +20,9 @@ use crate::table::StepIndex;
 /// The failures that no step caught and no gather took.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
+    /// By execution. The policy of its step does not tolerate the failure.
     executions: FxHashMap<ExecutionId, StepError>,
+    /// By question. Its failure has ended the run, so there is at most one.
     preconditions: FxHashMap<CandidateId, (StepIndex, StepError)>,
 }
 

@@ -13,6 +13,12 @@
 //! branches           scope 1, item 2, count 2; scope 3, item 5, count 1
 //! lists of Page      scope 1: [2], scope 2: [3], scope 3: [5]
 //! ```
+//!
+//! Invariants: the log has no gaps, and an entry never changes. A list has at least as many events as the
+//! scheduler has counted of its topic in its scope, so the events of a binding are always there.
+//!
+//! Example, with the picture: `collect(List<Page>)` in scope 1 is bound to the first event of scope 1. The prefix is
+//! a pointer to that list and the length 1. A later `Page` of scope 1 makes the list longer, and not the prefix.
 
 #![expect(
     clippy::inline_always,
@@ -37,9 +43,13 @@ use crate::table::{DependencyTable, EventIndex, StepRow, TopicIndex};
 /// One event in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogRecord {
+    /// The value, shared with lists, slots and records.
     pub(crate) event: AnyEvent,
+    /// The row of its type in the table.
     pub(crate) index: EventIndex,
+    /// The scope that the event belongs to, which may be closed by now.
     pub(crate) scope: ScopeId,
+    /// The source of its batch; `Outside` for a gather.
     pub(crate) cause: Cause,
     /// The time of its batch, from the beginning of the run's clock.
     pub(crate) at: Duration,
@@ -65,7 +75,9 @@ type List = Appender<LogEntry>;
 /// Branches with consecutive scopes and consecutive items.
 #[derive(Debug)]
 struct Branches {
+    /// The branch with the lowest scope and the first item.
     first: BranchRecord,
+    /// How many branches follow each other, `first` included.
     count: u32,
 }
 
@@ -79,9 +91,13 @@ pub(super) struct SuspendedLog {
 /// Where a branch came from: its parent scope, its item, and the execution that opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BranchRecord {
+    /// The scope of the branch.
     pub(crate) scope: ScopeId,
+    /// The scope of the execution that opened it.
     pub(crate) parent: ScopeId,
+    /// The first event of the branch.
     pub(crate) item: Seq,
+    /// The execution that returned the fan-out.
     pub(crate) opener: ExecutionId,
 }
 
@@ -112,6 +128,7 @@ impl Log {
     ) {
         debug_assert_eq!(entry.seq.0, self.records.len() as u64 + 1, "positions have no gaps");
         let row = table.event(entry.event);
+        // Most types are in no list, and the table knows which.
         if row.listed {
             for topic in row.topics.iter().filter(|topic| table.topic(**topic).listed) {
                 let list = self.list_mut(entry.scope, *topic);
@@ -141,7 +158,8 @@ impl Log {
         lists.iter().find_map(|(of, list)| (*of == topic).then_some(list))
     }
 
-    /// Notes the branch whose item enters the log next.
+    /// Notes the branch whose item enters the log next. The branches of one fan-out extend one range, since scopes and
+    /// items are numbered together.
     pub(super) fn branch(&mut self, branch: BranchRecord) {
         debug_assert_eq!(branch.scope.0, self.branched + 1, "branches have no gaps");
         self.branched += 1;
@@ -200,6 +218,7 @@ impl Log {
             None => SlotValue::Empty,
         };
         match &step.inputs[..] {
+            // Nearly every step has one input: its slots need no loop and no allocation.
             [input] => SlotValues::from_buf_and_len([triggered(input.topic), SlotValue::Empty], 1),
             inputs => inputs.iter().map(|input| triggered(input.topic)).collect(),
         }
@@ -237,7 +256,8 @@ impl Log {
         }
     }
 
-    /// The prefix of a list input: one segment for each scope from the root inwards.
+    /// The prefix of a list input: one segment for each scope. The list merges the segments by position, so their
+    /// order does not matter.
     fn prefix(&self, prefixes: &Prefixes, topic: Option<TopicIndex>) -> Prefix {
         let list = |scope: ScopeId| topic.and_then(|topic| self.list(scope, topic));
         let segments = prefixes
@@ -247,7 +267,8 @@ impl Log {
     }
 
     /// Removes the entries from this sequence number on. The lists keep them: the run has ended, and no step
-    /// takes a list.
+    /// takes a list. The branches of a range come from one batch, so a range goes as a whole. `branched` stays: only a
+    /// replay asks for it.
     pub(super) fn retract(&mut self, from: Seq) {
         self.records.truncate(usize::try_from(from.0.saturating_sub(1)).unwrap_or(usize::MAX));
         while self.branches.last().is_some_and(|last| last.first.item >= from) {

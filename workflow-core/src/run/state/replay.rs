@@ -15,13 +15,17 @@
 //! FanOutGathered, EventLogged (a failure)    -                          logged already: only compared
 //! ```
 //!
+//! Each batch goes the same way: `complete` lets the state decide everything that follows from earlier batches,
+//! `RunState::apply` applies the batch, and `take_results` collects what the driver of a live run would take.
+//!
 //! # Invariants
 //! - Every record follows from those before it. A record that does not is a [`Contradiction`] with its
 //!   position: the table changed incompatibly, or the journal is damaged.
 //! - Entries that the state logs by itself (gathers, events of caught failures) must stand behind the batch
 //!   that leads to them, before the next batch. `derived` has those that the journal has not reached.
 //! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
-//!   turns its first attempt into [`EffectKind::Attempt`], which is *another* attempt.
+//!   turns its first attempt into [`EffectKind::Attempt`], which is *another* attempt. An effect of the last batch may
+//!   have begun as well. No record says so, and it stays a first attempt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,8 +48,11 @@ mod logged;
 
 /// Follows a journal record by record with a state.
 pub(crate) struct Replay {
+    /// Has the present table, and reads events. Calls no step.
     host: Arc<Host>,
+    /// The state behind the records so far. Its own queue of effects is empty between two records.
     pub(super) state: RunState,
+    /// The time from which the times of the state count.
     began_at: SystemTime,
     /// The position of the record that is being read.
     position: Position,
@@ -68,6 +75,7 @@ pub(crate) struct Replay {
 
 /// The state at the end of a journal, and the work that is left.
 pub(crate) struct Replayed {
+    /// The state, with the effects that are to begin. Its limits are still those of the replay.
     pub(crate) state: RunState,
     /// Executions that wait for their next attempts, with the times at which these are due.
     pub(crate) retries: Vec<(ExecutionId, SystemTime)>,
@@ -78,10 +86,13 @@ pub(crate) struct Replayed {
 /// A record that does not follow from the records before it.
 #[derive(Debug)]
 pub(crate) struct Contradiction {
+    /// The position of the first record of the batch.
     pub(crate) position: Position,
+    /// The difference, as the end of a sentence about that record.
     pub(crate) what: String,
 }
 
+/// The error is the text of a [`Contradiction`]; `take` adds the position.
 type ReplayResult<T = ()> = Result<T, String>;
 
 impl Replay {
@@ -101,8 +112,9 @@ impl Replay {
         }
     }
 
-    /// Tells the scheduler the execution numbers of the records. An earlier version may have numbered
-    /// executions in another order.
+    /// Gives the scheduler the execution numbers of the records. An earlier version may have numbered
+    /// executions in another order. Must come before [`take`](Self::take), since a number is given when an execution is
+    /// created, and the record that names it comes later.
     pub(crate) fn recall(&mut self, records: &[Record]) {
         self.state.scheduler.reserve_numbers(numbers(&self.host.table, records));
     }
@@ -120,6 +132,7 @@ impl Replay {
     pub(crate) fn take(&mut self, records: &[Record]) -> Result<(), Contradiction> {
         let mut rest = records;
         while let Some((record, behind)) = rest.split_first() {
+            // One record, or a success with its events and timers.
             let taken = self.take_one(record, behind);
             let taken = taken.map_err(|what| Contradiction { position: self.position, what })?;
             self.position = self.position.after(taken);
@@ -156,6 +169,7 @@ impl Replay {
     /// Reads one record, with the records behind it that belong to its batch. Returns how many records these
     /// were.
     fn take_one(&mut self, record: &Record, behind: &[Record]) -> ReplayResult<usize> {
+        // Nothing follows `RunEnded`: a journal that continues is damaged.
         if self.ended.is_some() {
             return Err("the run had ended".into());
         }
@@ -176,6 +190,7 @@ impl Replay {
                 self.answered((self.step(step)?, *scope, *trigger), *answer, *at)?;
             }
             Record::ExecutionSucceeded { execution, step, scope, trigger, fan_outs, at } => {
+                // Checked before the batch is applied, since the message names step, scope and trigger.
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
                 return self.succeeded(*execution, fan_outs, behind, *at);
             }
@@ -194,6 +209,8 @@ impl Replay {
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
                 let (class, error) = (*class, error.clone());
                 let failed = FailedAttempt { class, error, retry_in: *retry_in, compacts: *compacts };
+                // A later failure of the execution replaces the entry; `finish` removes entries that are
+                // over.
                 self.retries.insert(*execution, at.checked_add(*retry_in).unwrap_or(*at));
                 self.apply(Batch::Retried { execution: *execution, failed }, *at)?;
             }
@@ -233,6 +250,7 @@ impl Replay {
         }
         let _ = self.state.take_dropped();
         while let Some(effect) = self.state.effects.pop_front() {
+            // A run that waits on the way has been continued by a later record.
             if matches!(effect.begins, EffectKind::Wait) {
                 continue;
             }
@@ -244,12 +262,15 @@ impl Replay {
             }
             self.effects.push_back(effect);
         }
+        // Most effects are answered by the next records. Removing them here bounds the list by the work that
+        // is open.
         while self.effects.front().is_some_and(|effect| !self.state.is_wanted(&effect.begins)) {
             self.effects.pop_front();
         }
     }
 
-    /// Applies a batch. The journal must have every entry that followed from earlier batches.
+    /// Applies a batch. The journal must have every entry that followed from earlier batches: a live run journals
+    /// gathers before the next batch, and so the order of the journal is the order of the log.
     fn apply(&mut self, batch: Batch, at: SystemTime) -> ReplayResult<Applied> {
         self.complete();
         if let Some(seq) = self.derived.front().and_then(|seq| self.state.log.get(*seq)) {
@@ -335,6 +356,8 @@ impl Replay {
     ) -> ReplayResult {
         let applied = self.apply_failure(execution, error, not_retried, at)?;
         if let Applied::Logged(entered) = applied {
+            // The failure entered the log before the gathers that `apply` collected behind it, so the list is
+            // sorted.
             self.derived.extend(entered.events().iter().map(|entry| entry.seq));
             self.derived.make_contiguous().sort_unstable();
         }
@@ -352,7 +375,7 @@ impl Replay {
     }
 
     /// A precondition failed and ended the run. The record names the step alone: of several open questions
-    /// the oldest stands for it.
+    /// the oldest stands for it. No open question is no contradiction, since nothing follows the record.
     fn precondition_error(&mut self, step: StepIndex, error: &str, at: SystemTime) -> ReplayResult {
         let asked =
             self.questions.iter().filter(|((of, ..), _)| *of == step).map(|(_, candidate)| *candidate);
@@ -366,6 +389,7 @@ impl Replay {
     /// `PreconditionAnswered`: an error has no such record, as it ends the run.
     fn answered(&mut self, question: EvaluationKey, answer: bool, at: SystemTime) -> ReplayResult {
         self.complete();
+        // An evaluation asks at most once, so the key names one question.
         let Some(candidate) = self.questions.remove(&question) else {
             let name = &self.host.table.step(question.0).name;
             return Err(format!("the precondition of `{name}` answered, and would not be asked now"));
@@ -378,6 +402,7 @@ impl Replay {
     fn ended(&mut self, status: RunStatus, failed: Option<(&str, &str)>, at: SystemTime) -> ReplayResult {
         self.complete();
         self.ended = Some(status);
+        // A batch with a stop event, a failure or a stall has ended the state already.
         if self.state.end().is_some() {
             return Ok(());
         }

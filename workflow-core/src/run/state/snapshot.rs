@@ -1,5 +1,16 @@
 //! A state as text, line by line, so that two states can be compared. The text has what a journal determines,
 //! and nothing else: no start times of attempts, and nothing that the run refused after its end.
+//!
+//! ```text
+//!  live run ─┬─ batches ─▶ RunState ──────────── snapshot ─┐
+//!            └─ records ─▶ Replay ─▶ RunState ── snapshot ─┴─▶ equal after every batch
+//! ```
+//!
+//! Invariant: a live run and a replay of its journal write the same text. So each line is derived from
+//! batches, in an order that no map decides.
+//!
+//! Example: a run with one begun execution has a line for the start event, with its JSON, and a line for the running
+//! execution. The begin of the execution is absent, since no journal has it.
 
 use std::fmt::Write as _;
 
@@ -21,6 +32,7 @@ impl RunState {
         }
         for (execution, entry) in self.trace.numbered() {
             let _ = write!(text, "trace {execution} #{} {:?}", entry.order, entry.state);
+            // The end of a running execution is the time of its begin, which is no fact of the journal.
             if entry.state != TraceState::Running {
                 let _ = write!(text, " ended at {:?}", entry.ended());
             }
@@ -37,6 +49,7 @@ impl RunState {
         for (child, _) in &self.children {
             let _ = writeln!(text, "child {child:?}");
         }
+        // A map has no order. The text of an error is compared, since a journal has no more of it.
         let mut failed: Vec<_> = self.failures.executions().iter().collect();
         failed.sort_unstable_by_key(|(execution, _)| **execution);
         for (execution, error) in failed {

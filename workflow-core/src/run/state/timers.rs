@@ -1,5 +1,17 @@
 //! The timers of a run, by due time. The scheduler knows which are pending. This queue removes a dropped
 //! timer lazily, when its turn comes or when dropped ones pile up.
+//!
+//! ```text
+//!  scheduler    pending: 1, 3
+//!  queue        (10:00, 1) (10:05, 2) (10:05, 3)      2 was dropped with its branch
+//!  next         1, and after it 3: removes 2 on the way
+//! ```
+//!
+//! Invariant: each pending timer of the scheduler is in the queue, with its event. The reverse does not hold.
+//! So every look at the queue asks the scheduler.
+//!
+//! Example: a request with an expiry gets its reply. The scheduler removes the timer at once. The queue keeps
+//! its entry until it would be the next to fire.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -14,7 +26,9 @@ const SLACK: usize = 64;
 /// An event and the time at which it is due.
 #[derive(Debug, Clone)]
 pub(crate) struct DueEvent {
+    /// By the engine's clock. The journal has this time, so a resume changes nothing.
     pub(crate) due: SystemTime,
+    /// The event that enters the log when the timer fires.
     pub(crate) event: AnyEvent,
 }
 
@@ -57,7 +71,8 @@ impl TimerQueue {
         self.0.get(&(due, timer)).cloned()
     }
 
-    /// Removes a timer that has fired, if it is the earliest.
+    /// Removes a timer that has fired, if it is the earliest. In a replay another one may be: then the entry stays, and
+    /// leaves as a dropped one does.
     pub(super) fn fired(&mut self, timer: TimerId) {
         if self.0.first_key_value().is_some_and(|((_, first), _)| *first == timer) {
             self.0.pop_first();

@@ -12,6 +12,13 @@
 //!                    ├─▶ dropped       Dropped
 //!                    └─▶ refused       Refused      (it returned after the run's end)
 //! ```
+//!
+//! Invariants: an execution ends once, and a later end changes nothing. Orders are given in the order in which the
+//! scheduler starts executions, so a live run and its replay give the same ones. No journal has the start times, the
+//! begins of retries, and the events that the run refused after its end.
+//!
+//! Example: `fetch` is scheduled by the batch at 1 s, and gets a permit at 3 s. `started` is 1 s at first, and 3 s once
+//! the attempt begins. The attempt fails at 5 s, and the next one is due at 15 s. `attempts_made` is 1 until then.
 
 #![expect(
     clippy::inline_always,
@@ -49,13 +56,16 @@ pub(crate) struct Trace {
 /// The trace of a suspended run, in which nothing has failed.
 #[derive(Debug)]
 pub(super) struct SuspendedTrace {
+    /// All entries; each execution has succeeded.
     entries: Box<[TraceEntry]>,
+    /// The last `order` given.
     scheduled: u32,
 }
 
 /// The attempts of an execution before its current one.
 #[derive(Debug, Default)]
 struct Attempts {
+    /// Oldest first. Each was followed by another attempt, or is to be.
     failed: Vec<FailedAttempt>,
     /// When the next attempt is due; `None` once it has begun.
     next: Option<Duration>,
@@ -71,8 +81,11 @@ pub(crate) struct TraceEntry {
     pub(crate) emitted: u32,
     /// Its place in the order in which executions were scheduled, from 1; 0 while it is not scheduled.
     pub(crate) order: u32,
+    /// When the execution was scheduled, until its first attempt begins; then that time.
     started: Nanos,
+    /// Equal to `started` while the execution runs.
     ended: Nanos,
+    /// Changes once, from `Running`; `retract` alone sets it back.
     pub(crate) state: TraceState,
 }
 
@@ -167,6 +180,7 @@ impl Trace {
         if place == self.entries.len() {
             return self.entries.push(entry);
         }
+        // The numbers between belong to executions that start later.
         while self.entries.len() < place {
             self.entries.push(TraceEntry::unscheduled());
         }
@@ -291,6 +305,7 @@ impl Trace {
     }
 
     /// Ends an execution; returns false if it had ended before.
+    /// Returns false for an execution that is not scheduled, too.
     fn end(&mut self, execution: ExecutionId, now: Duration, state: TraceState) -> bool {
         let Some(entry) = self.entry_mut(execution).filter(|entry| entry.state == TraceState::Running) else {
             return false;
@@ -320,14 +335,15 @@ impl Trace {
         }
     }
 
-    /// Takes back a commit that the store refused. The caller then notes the execution as refused.
+    /// Takes back a commit that the store refused. The caller then notes the execution as refused: its events are in no
+    /// journal, and its report must not name positions that the log no longer has.
     pub(super) fn retract(&mut self, execution: ExecutionId) {
         if let Some(entry) = self.entry_mut(execution) {
             (entry.state, entry.first_emitted, entry.emitted) = (TraceState::Running, Seq(0), 0);
         }
     }
 
-    /// Removes executions whose triggers are in no log.
+    /// Removes executions whose triggers are in no log. Their entries stay as placeholders, since places are numbers.
     pub(super) fn unschedule(&mut self, is_gone: impl Fn(ExecutionId) -> bool) {
         let gone: Vec<_> = self.numbered().map(|(id, _)| id).filter(|id| is_gone(*id)).collect();
         for execution in gone {
@@ -349,6 +365,8 @@ impl Trace {
         }
         for (execution, attempts) in &mut self.attempts {
             let known = later.attempts.get(execution);
+            // The next attempt begins only after the wait, so more failed attempts, or none due, show that it
+            // did.
             let has_begun =
                 |known: &Attempts| known.next.is_none() || known.failed.len() > attempts.failed.len();
             if known.is_some_and(has_begun) {

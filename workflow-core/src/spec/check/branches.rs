@@ -13,6 +13,9 @@
 //!  own          Book, end of fan-out            Page, Text
 //!  seen         Book, end of fan-out            Page, Text, Book, end of fan-out
 //! ```
+//!
+//! Invariants: cells are only ever set, so the fixed point exists and is reached. All branches of one fan-out share one
+//! scope here, since they can have the same events. `own` is a part of `seen` in every scope.
 
 use super::graph::{Event, FanOut, RuleGraph};
 use super::rows::Rows;
@@ -51,14 +54,18 @@ impl RuleGraph<'_, '_> {
         }
     }
 
-    /// Grows the scopes and links the gathers, until nothing changes.
+    /// Grows the scopes and links the gathers, until nothing changes. A table without fan-outs has no scopes, and its
+    /// cells stay empty: other rules ask for scopes only if there are fan-outs.
     pub(super) const fn match_gathers(&mut self) {
         self.open_fan_outs();
         if self.fan_outs.len() == 0 || self.overflowed() {
             return;
         }
         self.seed_scopes();
+        // Not `||`: each round needs both parts, since a grown scope may fit a gather, and a gather may let a
+        // step run.
         while self.grow_scopes() | self.link_gathers() {}
+        // One round per fan-out is enough, since fan-outs nest at most that deep.
         let mut nested = 0;
         while nested < self.fan_outs.len() {
             self.note_stops();
@@ -78,6 +85,7 @@ impl RuleGraph<'_, '_> {
         if self.fan_outs.len() == 0 {
             return;
         }
+        // After all internal events have their rows, so that the number of events is final.
         let cells = (self.fan_outs.len() + 1) * self.events.len();
         while self.own.len() < cells && !self.own.overflowed {
             self.own.push(false);
@@ -88,6 +96,8 @@ impl RuleGraph<'_, '_> {
     /// Adds a fan-out and the internal event that marks its end.
     const fn open_fan_out(&mut self, output: usize) {
         let (index, item) = (self.fan_outs.len(), self.outputs.get(output).event);
+        // An event without a name counts as given, since the compiler has reported it. This one has no name
+        // by design.
         let event = Event { gathers: Some(index), given: false, ..Event::new("", Roles::NONE) };
         let gathered = self.events.push(event);
         self.outputs.row(output).fan_out = Some(index);
@@ -99,7 +109,8 @@ impl RuleGraph<'_, '_> {
         let mut event = 0;
         while event < self.events.len() {
             let row = self.events.get(event);
-            // What no step emits can come from nowhere else; whether it does is not asked here.
+            // An event that no step emits counts as given here. Whether it really comes is the question of another
+            // rule, whose message must stay the only one.
             let is_internal = row.gathers.is_some() || row.fails.is_some() || row.roles.is_failure();
             let is_alone = row.last_emitter.is_none() && !is_internal && !row.roles.is_reply();
             if row.given || is_alone {
@@ -109,6 +120,7 @@ impl RuleGraph<'_, '_> {
         }
         let mut fan_out = 0;
         while fan_out < self.fan_outs.len() {
+            // The scope of a fan-out is its number plus 1, since the root is 0.
             self.enter(fan_out + 1, self.fan_outs.get(fan_out).item);
             fan_out += 1;
         }
@@ -141,6 +153,7 @@ impl RuleGraph<'_, '_> {
             let row = self.inputs.get(input);
             let is_gather = matches!(row.kind, InputKind::Gather);
             if row.kind.takes_events() {
+                // A step whose events all come from outer scopes runs out there (S46).
                 triggered = triggered || self.is_among(input, scope, &self.own);
                 if !row.optional && !is_gather && !self.is_among(input, scope, &self.seen) {
                     return false;
@@ -151,7 +164,8 @@ impl RuleGraph<'_, '_> {
         triggered
     }
 
-    /// Whether the parameter takes one of these events of the scope.
+    /// Whether the parameter takes one of these events of the scope. Asks by links rather than by declared types: a
+    /// gather is linked to the ends of fan-outs, and a failure to internal events.
     pub(super) const fn is_among(&self, input: usize, scope: usize, events: &Rows<'_, bool>) -> bool {
         let (mut linked, base) = (self.inputs.get(input).linked, scope * self.events.len());
         while let Some(member) = linked {
@@ -169,6 +183,7 @@ impl RuleGraph<'_, '_> {
     const fn enter_outputs(&mut self, step: usize, scope: usize) -> bool {
         let outputs = self.steps.get(step).outputs;
         let (mut output, mut grew) = (outputs.start, false);
+        // A caught failure is an event of the scope in which the step failed (S29).
         if let Some(failed) = self.steps.get(step).failed {
             grew = self.enter(scope, failed);
         }
@@ -178,6 +193,7 @@ impl RuleGraph<'_, '_> {
             grew |= match row.fan_out {
                 Some(fan_out) => {
                     let gathered = self.fan_outs.get(fan_out).gathered;
+                    // Not `||`: all three change the graph.
                     self.open(fan_out, scope) | self.enter(scope, gathered) | self.show(scope, fan_out + 1)
                 }
                 None => self.enter(scope, row.event),
@@ -187,7 +203,8 @@ impl RuleGraph<'_, '_> {
         grew
     }
 
-    /// Marks the fan-out as opened if the scope in which it opens can be open. Returns whether that is new.
+    /// Marks the fan-out as opened if the scope in which it opens can be open. Returns whether that is new. Cells of a
+    /// fan-out that no run opens are filled all the same, so that gathers of it have no further message.
     const fn open(&mut self, fan_out: usize, scope: usize) -> bool {
         let opens = self.is_open(scope) && !self.fan_outs.get(fan_out).opened;
         self.fan_outs.row(fan_out).opened |= opens;
@@ -195,6 +212,7 @@ impl RuleGraph<'_, '_> {
     }
 
     /// Adds an event to the scope, and with a request its reply. Returns whether that is new.
+    /// The cells are set before the reply is added, so the recursion ends.
     const fn enter(&mut self, scope: usize, event: usize) -> bool {
         let cell = scope * self.events.len() + event;
         if *self.own.get(cell) {
@@ -208,7 +226,8 @@ impl RuleGraph<'_, '_> {
         true
     }
 
-    /// Lets a scope see all that the scope around it sees. Returns whether that is new.
+    /// Lets a scope see all that the scope around it sees. Returns whether that is new. Called in each round, since the
+    /// scope around may have grown.
     const fn show(&mut self, around: usize, scope: usize) -> bool {
         let (mut event, mut grew) = (0, false);
         while event < self.events.len() {
@@ -246,6 +265,7 @@ impl RuleGraph<'_, '_> {
         let (mut fan_out, mut found) = (0, false);
         while fan_out < self.fan_outs.len() {
             let gathered = self.fan_outs.get(fan_out).gathered;
+            // The item type counts as well: branches have it from their opening.
             if self.holds(fan_out, event) && !self.is_linked(gathered, input) {
                 self.link(gathered, step, input);
                 found = true;
@@ -256,6 +276,7 @@ impl RuleGraph<'_, '_> {
     }
 
     /// Whether branches of the fan-out can end in a gather or a stop.
+    /// A fan-out without such an end would leave its branches without any effect on the run.
     pub(super) const fn ends(&self, fan_out: usize) -> bool {
         let row = self.fan_outs.get(fan_out);
         row.stops || self.events.get(row.gathered).taken.is_some()

@@ -9,6 +9,9 @@
 //!    ▲                     │        ─▶ circle {a, b}, report `a`
 //!    B ◀── b: takes A, emits B      c: takes B ─▶ waits for the circle, no message
 //! ```
+//!
+//! Invariant: each round reaches at least one more step, so the search ends. The caller has searched from the given
+//! events before. So a step that is left lacks an event that only other such steps emit, or all its optional ones.
 
 use super::graph::{Deadlock, Fault, RuleGraph};
 
@@ -30,19 +33,25 @@ impl RuleGraph<'_, '_> {
                 step += 1;
                 continue;
             }
+            // `step` itself may only wait for a circle: then it is reached as a consequence, in this round or
+            // a later one.
             let blamed = self.first_of_circle(step, Follow::Waiting);
             let stuck = match self.waits_for(blamed) {
                 // That it triggers itself has been said.
                 Some((_, emitter)) if emitter == blamed && self.has_fault(blamed, Fault::Own(0)) => None,
                 Some((event, emitter)) => Some(Deadlock::Behind { event, emitter }),
+                // Required events without any emitter have a fault and count as filled, so only optional ones
+                // are left.
                 None => Some(Deadlock::Idle),
             };
             self.steps.row(blamed).stuck = stuck;
+            // As if the mistake were repaired: steps behind it are judged by their own inputs.
             self.reach(blamed);
             self.follow();
         }
     }
 
+    /// The walk has one way from each step, so it must run into a circle or end.
     const fn after(&self, step: usize, follow: Follow) -> Option<usize> {
         match follow {
             Follow::Triggered => self.next(step),
@@ -61,6 +70,7 @@ impl RuleGraph<'_, '_> {
             at = next;
             walked += 1;
         }
+        // After as many moves as there are steps, the walk is on its circle or at its end.
         let (start, mut first) = (at, at);
         while let Some(next) = self.after(at, follow) {
             at = next;
@@ -72,7 +82,8 @@ impl RuleGraph<'_, '_> {
         first
     }
 
-    /// The first event that the step lacks, with a step that emits it.
+    /// The first event that the step lacks, with a step that emits it. Required parameters come first. An optional one
+    /// counts only if no required one is lacking: then the step waits for any of them.
     const fn waits_for(&self, step: usize) -> Option<(usize, usize)> {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -95,6 +106,7 @@ impl RuleGraph<'_, '_> {
     const fn emitter_for(&self, input: usize) -> Option<(usize, usize)> {
         let mut step = 0;
         while step < self.steps.len() {
+            // The event of a reached step occurs, so nothing can wait for it.
             if !self.steps.get(step).reached
                 && let Some(event) = self.leads_to(step, input)
             {
@@ -111,6 +123,8 @@ impl RuleGraph<'_, '_> {
         let mut effect = 0;
         while effect < self.effects(step) {
             match self.effect(step, effect) {
+                // A failure stands for itself; any other effect appears in the message as the output that
+                // leads to it.
                 Some(event) if self.is_linked(event, input) && effect == 0 => return Some(event),
                 Some(event) if self.is_linked(event, input) => {
                     return Some(self.outputs.get(self.output_of(step, effect)).event);

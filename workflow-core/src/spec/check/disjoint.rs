@@ -8,6 +8,18 @@
 //! For branches the search compares scopes: a step is disjoint if each required event is seen in some scope,
 //! but the step can run in no scope. For start events it compares bit sets: each event has the bits of the
 //! start events that lead to it, and the sets of a step's required events have no common bit.
+//!
+//! ```text
+//!  by branches      scope      root    Page branches    Image branches
+//!                   sees       -       Page             Image              (&Page, &Image) runs in none
+//!
+//!  by starts        event      Begin   Resume   Draft (from Begin)   Loaded (from Resume)
+//!                   bits       01      10       01                   10
+//!                   step (&Draft, &Loaded): 01 & 10 = 0
+//! ```
+//!
+//! Invariant: only a step that could run otherwise gets this message. A step that lacks an event has another
+//! mistake, or waits for a step that has one.
 
 use super::graph::{Disjoint, Event, Fault, RuleGraph, Step};
 use super::mistake::Mistake;
@@ -23,6 +35,7 @@ impl<'n> RuleGraph<'_, 'n> {
     pub(super) const fn note_disjoint_by_branches(&mut self) {
         let mut step = 0;
         while step < self.steps.len() && self.fan_outs.len() > 0 {
+            // The scopes are final here, since `match_gathers` has grown them.
             if !self.runs_somewhere(step) && self.could_run(step, Disjoint::Branches) {
                 self.steps.row(step).parted = Some(Disjoint::Branches);
                 self.has_disjoint = true;
@@ -37,9 +50,11 @@ impl<'n> RuleGraph<'_, 'n> {
             return;
         }
         self.seed_starts();
+        // A fixed point: bits are only added.
         while self.spread_starts() {}
         let mut step = 0;
         while step < self.steps.len() {
+            // A step that is disjoint by branches has its message.
             let is_open = self.steps.get(step).parted.is_none() && self.starts_of(step) == 0;
             if is_open && self.could_run(step, Disjoint::Starts) {
                 self.steps.row(step).parted = Some(Disjoint::Starts);
@@ -48,7 +63,8 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Whether each required event can occur by itself.
+    /// Whether each required event can occur by itself: some scope, or some start event, leads to each of them. A step
+    /// that requires nothing is never disjoint.
     const fn could_run(&self, step: usize, by: Disjoint) -> bool {
         let &Step { inputs, unclear, .. } = self.steps.get(step);
         let (mut input, mut requires) = (inputs.start, false);
@@ -70,7 +86,8 @@ impl<'n> RuleGraph<'_, 'n> {
         row.kind.takes_events() && !row.optional
     }
 
-    /// Whether one scope, or one start event, can fill both parameters.
+    /// Whether one scope, or one start event, can fill both parameters. A parameter asked against itself: whether
+    /// anything can fill it.
     const fn meet(&self, one: usize, other: usize, by: Disjoint) -> bool {
         if matches!(by, Disjoint::Starts) {
             return self.starts_of_input(one) & self.starts_of_input(other) != 0;
@@ -100,7 +117,8 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// The events of the first two parameters that never meet, or of all required ones if each pair can meet.
+    /// The events of the first two parameters that never meet, or of all required ones if each pair can meet. Three
+    /// events may meet in pairs only, so the second case exists.
     const fn disjoint_events(&self, step: usize, by: Disjoint) -> Names<'n> {
         let inputs = self.steps.get(step).inputs;
         let (mut one, mut all) = (inputs.start, Names::NONE);
@@ -140,7 +158,8 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Whether the mistake may follow from a step that runs in no branch or is unclear, which is mistake enough.
+    /// Whether the mistake may follow from a step that runs in no branch or is unclear, which is mistake enough. Such a
+    /// step might emit, in a branch, the event that the gather lacks.
     pub(super) const fn follows(&self, mistake: &Mistake<'n>) -> bool {
         let of_branches =
             matches!(mistake, Mistake::GatherFitsNothing { .. } | Mistake::FanOutNeverEnds { .. });
@@ -198,6 +217,7 @@ impl<'n> RuleGraph<'_, 'n> {
             let &Event { roles, given, .. } = self.events.get(event);
             if roles.is_start() && !roles.is_external() {
                 self.add_starts(event, 1 << bit);
+                // A shared bit can only hide a mistake, and never invents one.
                 bit += (bit < 63) as u32;
             } else if given {
                 self.add_starts(event, ALL);
@@ -206,7 +226,8 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Adds a step's start events to those of its outputs. Returns whether anything is new.
+    /// Adds a step's start events to those of its outputs. Returns whether anything is new. Internal events are outputs
+    /// here as well, so failures and gathers pass start events on.
     const fn spread_starts(&mut self) -> bool {
         let (mut step, mut grew) = (0, false);
         while step < self.steps.len() {
@@ -225,6 +246,7 @@ impl<'n> RuleGraph<'_, 'n> {
     /// Adds start events to an event, and to its reply. Returns whether any is new.
     const fn add_starts(&mut self, event: usize, starts: u64) -> bool {
         let &Event { starts: known, reply, .. } = self.events.get(event);
+        // The return value drives the fixed point, so it must be exact.
         let grew = known | starts != known;
         self.events.row(event).starts = known | starts;
         match reply {
@@ -249,9 +271,11 @@ impl<'n> RuleGraph<'_, 'n> {
             }
             input += 1;
         }
+        // As if repaired: such a step restricts nothing.
         if unclear || !takes || stuck.is_some() || parted.is_some() {
             return ALL;
         }
+        // Required events must share a start event; of optional ones any is enough.
         if requires { every } else { any }
     }
 

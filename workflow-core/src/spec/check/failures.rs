@@ -1,5 +1,16 @@
 //! Steps that catch failures (S29). Each step whose failure is caught gets an internal event, which links it
 //! to the catching steps as other events link to the steps that take them.
+//!
+//! ```text
+//!  fetch ─▶ internal event `fails: fetch` ─▶ report(&StepFailed)
+//!  store ─▶ internal event `fails: store` ─▶ report(&StepFailed), undo(&StepFailed) with catches = [store]
+//! ```
+//!
+//! Invariant: a step whose failure no step catches has no internal event, so nothing follows from its failure:
+//! the run ends.
+//!
+//! Example, with the picture: `report` names no steps. It catches the failures of every step that takes none itself,
+//! so it does not catch those of `undo`. Steps without names thus never catch each other.
 
 use super::graph::{Event, Input, RuleGraph, Wanted};
 use super::mistake::Mistake;
@@ -9,12 +20,13 @@ use crate::spec::InputKind;
 impl<'n> RuleGraph<'_, 'n> {
     /// Adds an internal event for each step whose failure is caught.
     pub(super) const fn note_failures(&mut self) {
+        // A table without a failure event has no catching step.
         let Some(event) = self.first(Wanted::Failure) else { return };
         self.note_takers();
         let (mut step, steps, name) = (0, self.steps.len(), self.name(event));
         while step < steps {
             if self.is_caught(step) {
-                // It has a name so that it is told from one that the compiler has reported.
+                // It has a name, since an event without one counts as reported by the compiler.
                 let failed = Event { fails: Some(step), given: false, ..Event::new(name, Roles::NONE) };
                 let place = self.events.push(failed);
                 self.steps.row(step).failed = Some(place);
@@ -40,6 +52,7 @@ impl<'n> RuleGraph<'_, 'n> {
         let mut member = input.members.start;
         while member < input.members.end {
             if self.events.get(self.members.get(member).event).roles.is_failure() {
+                // A gather takes no failure: branches keep theirs, and the gather has them beside its events.
                 return input.kind.takes_events() && !matches!(input.kind, InputKind::Gather);
             }
             member += 1;
@@ -67,6 +80,7 @@ impl<'n> RuleGraph<'_, 'n> {
             return false;
         }
         if row.catches.is_empty() {
+            // Otherwise two such steps would catch each other.
             return !self.steps.get(step).takes_failures;
         }
         let mut at = 0;
@@ -97,6 +111,7 @@ impl<'n> RuleGraph<'_, 'n> {
         while step < self.steps.len() {
             if let Some(failed) = self.steps.get(step).failed
                 && self.catches(by, step)
+                // A parameter may name the failure event twice, in an enum and by itself.
                 && !self.is_linked(failed, input)
             {
                 self.link(failed, by, input);
@@ -105,7 +120,8 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// The mistake in the step's `catches`.
+    /// The mistake in the step's `catches`: names without a parameter that takes failures. An unknown name is refused
+    /// where the names are looked up.
     pub(super) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
         if row.catches.is_empty() || row.takes_failures || row.unclear || self.gathers_failures(step) {

@@ -15,6 +15,14 @@
 //!
 //! The rows have two kinds of fields: declared ones, which are set while the graph is filled, and derived
 //! ones, which `explore` sets.
+//!
+//! Invariant: a number of a row stays valid, since rows are only added. Both users fill a graph in the same
+//! order: `push_step`, its parameters, `close_inputs`, the parameters of its precondition,
+//! `close_precondition`, its outputs.
+//!
+//! Example: `a(&Begin) -> X` gives events 0 `Begin` and 1 `X`, step 0, input 0 with a member for event 0, and
+//! an output for event 1. `link_inputs` adds a second member row, which `Begin` finds by `taken` and input 0
+//! by `linked`.
 
 use super::rows::Rows;
 use crate::event::Roles;
@@ -23,7 +31,9 @@ use crate::spec::InputKind;
 /// A range of neighbouring rows of one list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
+    /// The first row.
     pub(crate) start: usize,
+    /// The row behind the last one. Equal to `start` for no row.
     pub(crate) end: usize,
 }
 
@@ -39,7 +49,9 @@ impl Span {
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the event")]
 pub(crate) struct Event<'n> {
+    /// The wire name. Empty for an event that the compiler has reported, and for the end of a fan-out.
     pub(crate) name: &'n str,
+    /// The roles of the type; none for an internal event.
     pub(crate) roles: Roles,
     /// Whether it can come from outside: it opens a run or is sent in. Also set for an event type without a
     /// name, which the compiler has reported already.
@@ -48,8 +60,9 @@ pub(crate) struct Event<'n> {
     pub(crate) stops: bool,
     /// Whether the declared output of the workflow can hold it.
     pub(crate) expected: bool,
-    /// For a request its reply, and for a reply its request.
+    /// For a request its reply. If the request can occur, so can the reply.
     pub(crate) reply: Option<usize>,
+    /// For a reply its request, under whose name messages mention it.
     pub(crate) request: Option<usize>,
     /// The fan-out whose end this internal event marks.
     pub(crate) gathers: Option<usize>,
@@ -95,14 +108,19 @@ impl<'n> Event<'n> {
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the step")]
 pub(crate) struct Step<'n> {
+    /// The name of the function, for messages.
     pub(crate) name: &'n str,
+    /// The parameters, in order of declaration.
     pub(crate) inputs: Span,
+    /// The events that it returns, and then those that its emitters send.
     pub(crate) outputs: Span,
+    /// The precondition, if it has one. A step with one may run or not, so no rule counts on its runs.
     pub(crate) precondition: Option<StepPrecondition<'n>>,
     /// The declared `max_executions`.
     pub(crate) limit: Option<u32>,
     /// Derived: the most executions that a run can have of the step.
     pub(crate) most: u64,
+    /// Whether `#[step(loops)]` says that it may take what it emits.
     pub(crate) loops: bool,
     /// The steps whose failures the step catches by name; empty for all others.
     pub(crate) catches: &'n [usize],
@@ -172,7 +190,9 @@ pub(crate) enum Disjoint {
 /// The precondition of a step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepPrecondition<'n> {
+    /// The name of the function or method.
     pub(crate) name: &'n str,
+    /// Its parameters, which stand behind those of the step.
     pub(crate) inputs: Span,
 }
 
@@ -181,11 +201,16 @@ pub(crate) struct StepPrecondition<'n> {
 pub(crate) struct Input {
     /// The step that it is a parameter of, if not of a precondition.
     pub(crate) step: Option<usize>,
+    /// How the parameter takes events, if it does.
     pub(crate) kind: InputKind,
+    /// Whether the step runs without it.
     pub(crate) optional: bool,
+    /// The declared event types, in order. Several only for an `EventSet`.
     pub(crate) members: Span,
+    /// Derived: the most basic fault. A faulty parameter gets one message.
     pub(crate) fault: Option<Fault>,
-    /// The first of the members by which events find it; each knows the next.
+    /// Derived: the first of the members by which events find it; [`Member::other`] leads to the others. Gathers find
+    /// it by the ends of fan-outs, and failures by internal events, so these are not its `members`.
     pub(crate) linked: Option<usize>,
     /// Derived: whether one of its events can occur, or could without the fault.
     pub(crate) filled: bool,
@@ -222,11 +247,15 @@ impl Input {
 /// parameter and one by the event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
+    /// The event type.
     pub(crate) event: usize,
+    /// The step of the parameter. Meaningful only in a row that an event finds.
     pub(crate) step: usize,
+    /// The parameter. Meaningful only in a row that an event finds.
     pub(crate) input: usize,
-    /// The next one of the same event, and of the same parameter.
+    /// The next row of the same event.
     pub(crate) next: Option<usize>,
+    /// The next row of the same parameter.
     pub(crate) other: Option<usize>,
 }
 
@@ -237,6 +266,7 @@ impl Member {
 /// One event that a step emits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
+    /// The emitted event; for a fan-out its item.
     pub(crate) event: usize,
     /// Whether every execution emits it.
     pub(crate) always: bool,
@@ -245,6 +275,7 @@ pub(crate) struct Output {
     pub(crate) choices: usize,
     /// Whether an execution may emit several.
     pub(crate) many: bool,
+    /// The fan-out, whose number is known once `open_fan_outs` has run; `None` for any other output.
     pub(crate) fan_out: Option<usize>,
     /// Whether the step returns it, rather than sends it with an emitter.
     pub(crate) returned: bool,
@@ -258,6 +289,7 @@ impl Output {
 /// An output that opens branches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FanOut {
+    /// The first event of each branch.
     pub(crate) item: usize,
     /// The internal event that says that all branches are settled.
     pub(crate) gathered: usize,
@@ -274,21 +306,32 @@ impl FanOut {
 /// A kind of event.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
+    /// A failure of a step.
     Failure,
+    /// A start event.
     Start,
+    /// A start event that some step takes.
     TakenStart,
+    /// A stop event that can occur.
     Stop,
+    /// A stop event that the declared output can hold.
     ExpectedStop,
 }
 
 /// A workflow as a graph, in memory of the caller.
 #[derive(Debug)]
 pub(crate) struct RuleGraph<'s, 'n> {
+    /// The declared events, and behind them the internal ones.
     pub(crate) events: Rows<'s, Event<'n>>,
+    /// The steps, in order of declaration.
     pub(crate) steps: Rows<'s, Step<'n>>,
+    /// All parameters, step by step; behind those of a step, those of its precondition.
     pub(crate) inputs: Rows<'s, Input>,
+    /// The declared members, and behind them the rows that link events to parameters.
     pub(crate) members: Rows<'s, Member>,
+    /// All outputs, step by step.
     pub(crate) outputs: Rows<'s, Output>,
+    /// One row per output that fans out. Scope n + 1 has the branches of row n.
     pub(crate) fan_outs: Rows<'s, FanOut>,
     /// Events of the current search whose takers are not visited yet.
     pub(crate) pending: Rows<'s, usize>,
@@ -306,6 +349,7 @@ pub(crate) struct RuleGraph<'s, 'n> {
 }
 
 impl<'n> RuleGraph<'_, 'n> {
+    /// Whether some list was too small. Then numbers may be wrong, and no rule may be evaluated.
     pub(crate) const fn overflowed(&self) -> bool {
         self.events.overflowed
             || self.steps.overflowed
@@ -402,6 +446,7 @@ impl<'n> RuleGraph<'_, 'n> {
 
     /// Links an event to a parameter of a step that takes it.
     pub(super) const fn link(&mut self, event: usize, step: usize, input: usize) {
+        // The new row becomes the head of both lists.
         let (next, other) = (self.events.get(event).taken, self.inputs.get(input).linked);
         let place = self.members.push(Member { event, step, input, next, other });
         self.events.row(event).taken = Some(place);
@@ -435,13 +480,20 @@ impl<'n> RuleGraph<'_, 'n> {
     }
 
     /// An event that follows from the step, by number: its failure, and then for each output its event, the reply to
-    /// it, and what says that its branches are settled.
+    /// it, and the end of its fan-out. `None` for a number without an event.
+    ///
+    /// ```text
+    ///  0         1         2        3            4         5        6
+    ///  failure   output    reply    end of       output    reply    end of
+    ///            0         to it    its fan-out  1         to it    its fan-out
+    /// ```
     pub(super) const fn effect(&self, step: usize, at: usize) -> Option<usize> {
         if at == 0 {
             return self.steps.get(step).failed;
         }
         let row = self.outputs.get(self.output_of(step, at));
         match (at % 3, row.fan_out) {
+            // Of a fan-out too: its item occurs, in branches.
             (1, _) => Some(row.event),
             (2, _) => self.events.get(row.event).reply,
             (_, Some(fan_out)) => Some(self.fan_outs.get(fan_out).gathered),

@@ -13,6 +13,9 @@
 //!  round 1   ask: 1            Question: 1               ask takes the start event, which occurs once
 //!  round 2   nothing is lower: the bounds are final
 //! ```
+//!
+//! Invariant: each bound is at least the number in any run. A round keeps this, since a step cannot run more often than
+//! the bounds of its events allow, and an event cannot occur more often than the bounds of its emitters allow.
 
 use super::graph::{Event, Fault, RuleGraph, Step};
 use crate::spec::InputKind;
@@ -29,6 +32,7 @@ impl RuleGraph<'_, '_> {
         self.assume_many();
         let mut round = 0;
         // Every round gives bounds; further rounds only lower them.
+        // A loop of steps may lower its bounds a little in each round, so the rounds are bounded.
         while round <= self.steps.len() && self.lower_bounds() {
             round += 1;
         }
@@ -45,6 +49,7 @@ impl RuleGraph<'_, '_> {
         if let (InputKind::Fixed(least), None, false) =
             (row.kind, row.fault, row.optional || row.step.is_none())
         {
+            // A parameter with another fault has its message; one of a precondition repeats one of its step.
             let most = self.most_taken(input);
             if most < least as u64 {
                 self.inputs.row(input).fault = Some(Fault::Short(most));
@@ -95,8 +100,9 @@ impl RuleGraph<'_, '_> {
         let mut event = 0;
         while event < self.events.len() {
             let row = self.events.get(event);
+            // A run begins with one start event. An external one can be sent again.
             let begins = row.roles.is_start() && !row.roles.is_external();
-            // What nothing brings about is reported at its own place, and taken as mended.
+            // An event that nothing brings about is reported at its own place. Here it counts as repaired.
             let is_internal = row.gathers.is_some() || row.fails.is_some();
             let is_known = begins || !row.given && (is_internal || self.is_produced(event));
             self.events.row(event).most = if is_known { begins as u64 } else { MANY };
@@ -107,6 +113,7 @@ impl RuleGraph<'_, '_> {
             self.count_outputs(step);
             step += 1;
         }
+        // Replies come last, since they follow from the bounds of their requests.
         let mut request = 0;
         while request < self.events.len() {
             let &Event { reply, most, .. } = self.events.get(request);
@@ -126,9 +133,11 @@ impl RuleGraph<'_, '_> {
         let mut output = outputs.start;
         while output < outputs.end {
             let row = *self.outputs.get(output);
+            // A step that never runs emits nothing, however many events one execution may emit.
             let any_number = if most == 0 { 0 } else { MANY };
             match row.fan_out {
                 Some(fan_out) => {
+                    // Items occur in branches; the end of the fan-out once per execution.
                     self.add(row.event, any_number);
                     self.add(self.fan_outs.get(fan_out).gathered, most);
                 }
@@ -138,6 +147,7 @@ impl RuleGraph<'_, '_> {
         }
     }
 
+    /// Adds to the bound of an event. `MANY` stays `MANY`.
     const fn add(&mut self, event: usize, more: u64) {
         let most = self.events.get(event).most;
         self.events.row(event).most = most.saturating_add(more);
@@ -145,10 +155,10 @@ impl RuleGraph<'_, '_> {
 
     /// The most executions of a step: one for each event that it takes, and for a fixed list one when it is
     /// full. The first events of its other required parameters do not run it, since something is still
-    /// missing.
+    /// missing: of n distinct required parameters, the first events of n - 1 come too early.
     const fn most_executions(&self, step: usize) -> u64 {
         let row = self.steps.get(step);
-        // In branches a step is counted anew, and a step that was reported is taken as mended.
+        // In branches a step is counted anew. A step with a message counts as repaired.
         if row.unclear || row.stuck.is_some() || row.parted.is_some() || self.runs_in_branch(step) {
             return MANY;
         }
@@ -187,7 +197,8 @@ impl RuleGraph<'_, '_> {
         false
     }
 
-    /// Whether no earlier parameter can be filled by the same event.
+    /// Whether no earlier parameter can be filled by the same event. Two parameters that one event fills are ready
+    /// together, so only one of them is counted as coming too early.
     const fn is_distinct(&self, step: &Step<'_>, input: usize) -> bool {
         let wanted = self.inputs.get(input);
         let is_gather = matches!(wanted.kind, InputKind::Gather);

@@ -7,6 +7,14 @@
 //! The search has two parts. First it removes every step that does not always trigger a remaining step, until
 //! none can be removed. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
 //! event that can follow from it ends the run, not even sometimes.
+//!
+//! ```text
+//!  draft ─ Draft ─▶ review ─ Notes ─▶ draft        both remain, and no stop event follows: endless
+//!                      └─ or Done (stop)            `Done` triggers no step, so `review` is removed, then `draft`
+//! ```
+//!
+//! Invariant: any doubt removes a step. A precondition, `max_executions`, an optional output, a reply from outside or
+//! the settling of branches may break a loop, so no loop with one of them is reported.
 
 use super::deadlock::Follow;
 use super::graph::{RuleGraph, Step};
@@ -17,11 +25,14 @@ impl<'n> RuleGraph<'_, 'n> {
     /// Marks the first step of each endless loop. A step with `#[step(loops)]` may leave the end of the run
     /// to other steps, so it belongs to no loop.
     pub(super) const fn note_loops(&mut self) {
+        // From above: the largest set in which each step always triggers another is left.
         self.assume_endless();
         while self.drop_ending() {}
         let mut step = 0;
         while step < self.steps.len() {
             if self.steps.get(step).endless && !self.leads_to_stop(step) {
+                // `step` may only lead to the loop. The message stands at the first step of the circle
+                // itself.
                 let first = self.first_of_circle(step, Follow::Triggered);
                 self.steps.row(first).begins_loop = true;
             }
@@ -52,6 +63,8 @@ impl<'n> RuleGraph<'_, 'n> {
             while member < members.end {
                 let event = self.members.get(member).event;
                 if let Some(emitter) = self.events.get(event).last_emitter
+                    // The last emitter is enough: a loop must have an edge that leads back, or to the same
+                    // step.
                     && emitter >= step
                 {
                     return true;
@@ -77,6 +90,7 @@ impl<'n> RuleGraph<'_, 'n> {
     /// removed any.
     const fn drop_ending(&mut self) -> bool {
         let (mut step, mut dropped) = (self.steps.len(), false);
+        // Backwards, since steps mostly trigger later ones: then one pass removes a whole chain.
         while step > 0 {
             step -= 1;
             if self.steps.get(step).endless && self.next(step).is_none() {
@@ -94,6 +108,7 @@ impl<'n> RuleGraph<'_, 'n> {
         let mut output = outputs.start;
         while output < outputs.end {
             let row = self.outputs.get(output);
+            // An alternative of an `EventSet` is no certain event, but one of them all is.
             let choices = if row.always && row.fan_out.is_none() { 1 } else { row.choices };
             if choices > 0 && self.all_go_on(step, output, choices) {
                 return self.goes_on(step, row.event);
@@ -120,6 +135,7 @@ impl<'n> RuleGraph<'_, 'n> {
         let (mut taken, mut first) = (self.events.get(event).taken, None);
         while let Some(member) = taken {
             let member = self.members.get(member);
+            // The list of takers is in reverse order, and the message has the order of declaration.
             let is_first = match first {
                 Some(first) => member.step < first,
                 None => true,
@@ -142,7 +158,8 @@ impl<'n> RuleGraph<'_, 'n> {
         retriggers && row.precondition.is_none() && row.limit.is_none() && !row.unclear
     }
 
-    /// The names of the steps in the loop that begins with this one.
+    /// The names of the steps in the loop that begins with this one. The bound on their number ends the walk also where
+    /// a step chooses among loops, and the way from it leads into another one.
     pub(super) const fn loop_from(&self, step: usize) -> Names<'n> {
         let (mut names, mut at) = (Names::NONE, step);
         loop {
@@ -155,6 +172,7 @@ impl<'n> RuleGraph<'_, 'n> {
     }
 
     /// Adds an event to the walk, once.
+    /// Marks where the walk came from, so that an event is walked once.
     const fn pend(&mut self, event: usize, from: usize) {
         if self.events.get(event).from.is_none() {
             self.events.row(event).from = Some(from);
@@ -176,9 +194,10 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Whether anything that follows from the step, be it only sometimes, ends the run. What a step that may have been
-    /// meant to take anything leads to is taken to follow.
+    /// Whether anything that follows from the step, be it only sometimes, ends the run. The effects of a step that may
+    /// have been meant to take any event are assumed to follow.
     const fn leads_to_stop(&mut self, step: usize) -> bool {
+        // Each question walks anew: the marks of the question before would cut this walk short.
         self.forget_walk();
         self.pend_effects(step);
         let mut other = 0;

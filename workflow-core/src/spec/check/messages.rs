@@ -1,4 +1,15 @@
 //! The messages of all mistakes, in one place for the compiler and for tables built at run time.
+//!
+//! ```text
+//!  Mistake ─ text ─▶ a function here ─▶ Text ─┬─▶ panic in constant evaluation: an error of the compiler
+//!                                             └─▶ `TableProblem` of a table that is built at run time
+//! ```
+//!
+//! Invariant: a message says what is wrong with which names, and then what to write instead. It depends on
+//! its arguments alone, so the compiler and a run-time table say the same.
+//!
+//! Example: `nothing_produces("ship", [Paid], [Payed])`: "nothing produces `Paid`, which step `ship`
+//! requires; did you mean `Payed`? Otherwise, return it from a step, or write ...".
 
 use super::names::{Names, same};
 use super::text::Text;
@@ -83,6 +94,7 @@ pub(crate) const fn nothing_produces(step: &str, events: &Names<'_>, similar: &N
         .and("or `#[event(start)]` if it opens a run")
 }
 
+/// Ends the first half of a message, with names that the user may have meant.
 const fn did_you_mean(text: &Text, similar: &Names<'_>) -> Text {
     if similar.count() == 0 {
         return text.and(": ");
@@ -238,6 +250,7 @@ pub(crate) const fn not_taken(workflow: &str, event: &str, taken: &Names<'_>) ->
 const fn listed(text: &Text, names: &Names<'_>, last: &str) -> Text {
     let (mut text, mut at) = (*text, 0);
     while at < names.listed() {
+        // A list that is cut off has no last name here: the number of the others ends it.
         let is_last = at + 1 == names.count();
         let separator = if at == 0 {
             ""

@@ -1,5 +1,12 @@
 //! Comparing names, and finding similar ones, so that a message can suggest what a mistyped name should have
 //! been.
+//!
+//! Invariant: everything here works in constant evaluation, where nothing can be allocated and every step
+//! costs compile time. So lengths are bounded: names that are too long to compare letter by letter resemble
+//! only by prefix, and a message lists a few names and counts the others.
+//!
+//! Example: `Shiped` is near `Shipped`: one letter is missing, and names of 6 letters may differ in 2.
+//! `Order` is near `OrderPlaced`: the whole shorter name is a prefix.
 
 /// The longest names, in bytes, that are compared letter by letter. Longer ones are compared by prefix only.
 const LONGEST: usize = 48;
@@ -26,10 +33,13 @@ pub(crate) const fn near(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let shorter = if one.len() < other.len() { one.len() } else { other.len() };
     let prefix = shared_prefix(one, other);
+    // At least 4 letters, and two thirds of the shorter name.
     let begins_alike = prefix >= 4 && prefix * 3 >= shorter * 2;
+    // Short names may differ in 1 letter, and one more for each 5 letters.
     begins_alike || shorter >= 3 && distance(one, other) <= 1 + shorter / 5
 }
 
+/// How many bytes at the beginning are equal, in the same case.
 const fn shared_prefix(one: &[u8], other: &[u8]) -> usize {
     let mut at = 0;
     while at < one.len() && at < other.len() && one[at] == other[at] {
@@ -43,6 +53,7 @@ const fn distance(one: &[u8], other: &[u8]) -> usize {
     if one.len() > LONGEST || other.len() > LONGEST {
         return usize::MAX;
     }
+    // One row of the table of distances at a time. The first row: a prefix of `other` from nothing.
     let mut row = [0; LONGEST + 1];
     let mut column = 0;
     while column <= other.len() {
@@ -57,6 +68,7 @@ const fn distance(one: &[u8], other: &[u8]) -> usize {
     row[other.len()]
 }
 
+/// The distances of the first `at + 1` letters of the one name to each prefix of the other.
 const fn next_row(above: &[usize; LONGEST + 1], letter: u8, at: usize, other: &[u8]) -> [usize; LONGEST + 1] {
     let mut row = [0; LONGEST + 1];
     row[0] = at + 1;
@@ -69,6 +81,7 @@ const fn next_row(above: &[usize; LONGEST + 1], letter: u8, at: usize, other: &[
     row
 }
 
+/// The smaller number.
 const fn least(one: usize, other: usize) -> usize {
     if one < other { one } else { other }
 }
@@ -76,12 +89,13 @@ const fn least(one: usize, other: usize) -> usize {
 /// The most names that a message lists.
 const LISTED: usize = 8;
 
-/// The most names that are stored.
+/// The most names that are stored. More than a message lists, since a table error has all of them as a field.
 const KEPT: usize = 32;
 
 /// A few names for a message. Names beyond its capacity are counted only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'n> {
+    /// The stored names, in the order of adding; empty behind them.
     names: [&'n str; KEPT],
     /// The number of names added, stored or not.
     count: usize,
@@ -98,6 +112,7 @@ impl<'n> Names<'n> {
         self.count += 1;
     }
 
+    /// Whether the name is stored. A name that was only counted is not found.
     pub(crate) const fn has(&self, name: &str) -> bool {
         let mut at = 0;
         while at < self.kept() {
@@ -109,6 +124,7 @@ impl<'n> Names<'n> {
         false
     }
 
+    /// The number of names added, stored or not.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }

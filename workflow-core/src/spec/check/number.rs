@@ -1,5 +1,18 @@
 //! Fills a graph from a constant table. Event types are numbered by wire name, since constant evaluation can
 //! compare nothing else. The memory has a fixed size.
+//!
+//! ```text
+//!  StepSpec a(&Begin) -> Option<X>      events   0 Begin, 1 X
+//!                                       input    One, member 0
+//!                                       output   event 1, not always, not many
+//! ```
+//!
+//! Invariants: a wire name has one number, however many specs name it. A number is never used again, so
+//! rows may refer to it while the graph grows. Where the memory ends, `overflowed` is set, and the caller
+//! evaluates nothing.
+//!
+//! Example: the return type `(Report, Vec<Note>)` is `All([Event(Report), Many(Event(Note))])`. `Report` is
+//! an output that is always emitted once, and `Note` one that is emitted any number of times.
 
 use super::graph::{Event, FanOut, Input, Member, Output, RuleGraph, Step};
 use super::names::{hash, same};
@@ -21,6 +34,7 @@ const SLOTS: usize = 2048;
 
 /// The memory of a graph, as constant evaluation needs it.
 pub(super) struct Space<'n> {
+    /// The memory of each list, in the order of the fields of [`RuleGraph`].
     events: [Event<'n>; EVENTS],
     steps: [Step<'n>; STEPS],
     inputs: [Input; INPUTS],
@@ -78,11 +92,12 @@ pub(super) const fn fill<'n>(graph: &mut RuleGraph<'_, 'n>, steps: &'n [StepSpec
     }
     let mut event = 0;
     while event < graph.events.len() && graph.unclear {
-        // What is unclear may be whatever another step waits for.
+        // An output that the compiler has reported may be any event. So no event counts as unproduced.
         graph.events.row(event).given = true;
         event += 1;
     }
     let mut member = 0;
+    // An output type that the compiler has reported is as if none were declared.
     while member < output.len() && !graph.overflowed() && !has_nameless(output) {
         let event = numbers.event(graph, &output[member]);
         graph.expect(event);
@@ -105,8 +120,11 @@ const fn has_nameless(events: &[EventType]) -> bool {
 /// The number of times that one execution emits an event.
 #[derive(Clone, Copy)]
 enum Times {
+    /// Every execution emits it exactly once.
     Once,
+    /// An execution emits it or not: it stands in an `Option`, or among alternatives.
     AtMostOnce,
+    /// An execution emits it any number of times: it stands in a `Vec`, or an emitter sends it.
     AnyNumber,
 }
 
@@ -115,6 +133,7 @@ impl Times {
         matches!(self, Self::Once)
     }
 
+    /// The number of times inside an `Option`.
     const fn at_most(self) -> Self {
         if self.is_once() { Self::AtMostOnce } else { self }
     }
@@ -122,14 +141,16 @@ impl Times {
 
 /// Numbers event types, with a hash table by name.
 struct Numbers {
-    /// The number of an event plus 1; 0 for an empty slot.
+    /// The number of an event plus 1; 0 for an empty slot. Collisions move to the next slot. Some slot is always empty,
+    /// since there are more slots than events.
     slots: [u16; SLOTS],
     /// The hash of each event's name, compared before the name itself.
     hashes: [usize; EVENTS],
 }
 
 impl Numbers {
-    /// Adds a step with its parameters, its precondition, its outputs and its emitters.
+    /// Adds a step with its parameters, its precondition, its outputs and its emitters. The order is that of the rows:
+    /// the graph gives each parameter and output to the last step.
     const fn step<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n StepSpec) {
         let policy = spec.policy;
         let step = Step {
@@ -150,6 +171,7 @@ impl Numbers {
         self.emitters(graph, spec.inputs);
     }
 
+    /// Adds parameters to the last step or precondition.
     const fn inputs<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, specs: &'n [InputSpec]) {
         let mut input = 0;
         while input < specs.len() {
@@ -158,6 +180,7 @@ impl Numbers {
         }
     }
 
+    /// Adds a parameter with its event types. For a reply also its request, so that the two are paired.
     const fn input<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n InputSpec) {
         graph.push_input(spec.kind, spec.optional);
         let mut member = 0;
@@ -176,13 +199,15 @@ impl Numbers {
     const fn output<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n OutputSpec, times: Times) {
         match spec {
             OutputSpec::Nothing => {}
+            // An empty tuple stands for a type that the compiler has reported; `()` is `Nothing`.
             OutputSpec::All([]) => graph.unclear = true,
-            // What comes later is an emission all the same.
+            // An event of a timer is emitted too, only later.
             OutputSpec::Event(event) | OutputSpec::Timed(event) => self.emitted(graph, event, times, 0, true),
             OutputSpec::Expiring { request, reply, expired } => {
                 self.emitted(graph, request, times, 0, true);
                 let (request, reply) = (self.event(graph, request), self.event(graph, reply));
                 graph.pair(request, reply);
+                // The expiry occurs only if no reply comes first.
                 self.emitted(graph, expired, times.at_most(), 0, true);
             }
             OutputSpec::FanOut(event) => {
@@ -193,6 +218,8 @@ impl Numbers {
             OutputSpec::OneOf(events) => {
                 let mut member = 0;
                 while member < events.len() {
+                    // An `EventSet` with one variant is that event. Of several, one is certain, which the
+                    // first row of them says.
                     let is_only = events.len() == 1;
                     let choices = if times.is_once() && member == 0 && !is_only { events.len() } else { 0 };
                     let times = if is_only { times } else { times.at_most() };
@@ -201,6 +228,7 @@ impl Numbers {
                 }
             }
             OutputSpec::Optional(inner) => self.output(graph, inner, times.at_most()),
+            // Inside a `Vec`, even a single alternative is not certain, since the `Vec` may be empty.
             OutputSpec::Many(inner) => self.output(graph, inner, Times::AnyNumber),
             OutputSpec::All(each) => {
                 let mut inner = 0;
@@ -226,6 +254,7 @@ impl Numbers {
         }
     }
 
+    /// Adds one output. `choices` is the number of alternatives that begin with it, or 0.
     const fn emitted<'n>(
         &mut self,
         graph: &mut RuleGraph<'_, 'n>,
@@ -252,6 +281,7 @@ impl Numbers {
             slot = (slot + 1) % SLOTS;
         }
         let number = graph.events.push(Event::new(event.name, event.roles));
+        // A number that did not fit is 0 and belongs to another event, so it gets no slot.
         if !graph.events.overflowed {
             self.slots[slot] = number as u16 + 1;
             self.hashes[number] = hash;

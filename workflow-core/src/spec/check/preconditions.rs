@@ -1,4 +1,16 @@
 //! Preconditions: their parameters must be among the inputs of their step, in the same form (S9, S18).
+//!
+//! ```text
+//!  step(&Order, notes: List<Note>)
+//!  precondition(&Order)                covered
+//!  precondition(Option<&Order>)        covered: the step has it in any case
+//!  precondition(&Note)                 not covered: the step takes `List<Note>`
+//!  precondition(&Paid)                 not covered: the step does not take it
+//! ```
+//!
+//! Invariant: a parameter is covered by an input with the same types, in the same order and the same form.
+//! The table fills it from that input, so the precondition sees exactly the events that the step will see
+//! (S12).
 
 use super::graph::{Input, RuleGraph, Step, StepPrecondition, same_kind};
 use super::mistake::Mistake;
@@ -11,10 +23,12 @@ impl<'n> RuleGraph<'_, 'n> {
         let row = self.steps.get(step);
         let Some(StepPrecondition { name, inputs }) = row.precondition else { return None };
         let input = inputs.start + input;
+        // Injected parameters need no input, and a step with a reported parameter may have the missing one.
         if !self.is_unfilled(row, input) {
             return None;
         }
         let wanted = self.inputs.get(input);
+        // The message names the form in which the step takes the event, if it does.
         let instead = match self.resembles(row, wanted) {
             Some(input) => self.form(self.inputs.get(input)),
             None => Text::EMPTY,
@@ -94,6 +108,7 @@ impl<'n> RuleGraph<'_, 'n> {
         if input.optional { text.and(">") } else { text }
     }
 
+    /// Appends the event types. A reply appears as its request, as `Reply<R>` is written.
     const fn members_of(&self, input: &Input, text: &Text) -> Text {
         let (mut text, mut member) = (*text, input.members.start);
         while member < input.members.end {

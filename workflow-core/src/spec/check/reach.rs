@@ -8,6 +8,18 @@
 //! Example: `a(&Begin) -> X`, `b(&X) -> Y`, `c(&Z)`. The start event `Begin` reaches `a`, so `X` occurs and
 //! reaches `b`. Nothing produces `Z`: the parameter of `c` gets a fault and counts as filled, and `c` as
 //! reached.
+//!
+//! ```text
+//!  note_emitters, note_failures     who emits an event; internal events of failures
+//!  link_inputs, match_gathers       who takes an event; scopes; gathers of fan-outs
+//!  note_disjoint_by_branches        needs the final scopes
+//!  judge                            faults of parameters; faulty ones count as filled
+//!  give_events                      the search from the events from outside
+//!  note_deadlocks                   needs to know which steps the search did not reach
+//!  disjoint by starts, lists, loops need faults and deadlocks, to leave out the steps that have a message
+//! ```
+//!
+//! Invariant: an event arrives once and a step is reached once, so the search costs O(links).
 
 use super::graph::{Event, Fault, Input, RuleGraph, Step};
 use crate::spec::InputKind;
@@ -44,6 +56,7 @@ impl RuleGraph<'_, '_> {
             let mut output = outputs.start;
             while output < outputs.end {
                 let event = self.outputs.get(output).event;
+                // Steps come in order, so the last one stays.
                 self.events.row(event).last_emitter = Some(step);
                 output += 1;
             }
@@ -76,6 +89,7 @@ impl RuleGraph<'_, '_> {
                 }
                 input += 1;
             }
+            // `is_ready` before any event has arrived: all that the step requires has a message.
             if !takes || unclear || self.is_ready(step) {
                 self.reach(step);
             }
@@ -89,7 +103,7 @@ impl RuleGraph<'_, '_> {
         let fault = self.fault_of(step, input);
         let row = self.inputs.row(input);
         row.fault = fault;
-        // To emit what one takes keeps nothing from arriving.
+        // A step that takes its own event may still get it from another step, so this fault fills nothing.
         row.filled =
             matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)));
     }
@@ -99,6 +113,8 @@ impl RuleGraph<'_, '_> {
     const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
         let row = self.inputs.get(input);
         let is_gather = matches!(row.kind, InputKind::Gather);
+        // A gather is unproduced if no fan-out fits. Any other required parameter, if none of its types
+        // comes.
         let mut unproduced = if is_gather { row.linked.is_none() } else { !row.optional };
         let (mut member, mut own) = (row.members.start, None);
         while member < row.members.end {
@@ -110,7 +126,7 @@ impl RuleGraph<'_, '_> {
             if is_gather && is_failure {
                 return Some(Fault::Failure(event));
             }
-            // What no step may emit none emits: that is reported where it is emitted.
+            // A step that emits a failure event is reported at its output.
             if !is_gather && !is_failure && own.is_none() && self.is_own(step, input, event) {
                 own = Some(event);
             }
@@ -196,6 +212,7 @@ impl RuleGraph<'_, '_> {
             let mut taken = self.events.get(event).taken;
             while let Some(member) = taken {
                 let member = *self.members.get(member);
+                // The parameter may be one of several that the event fills, each of which has a row here.
                 self.inputs.row(member.input).filled = true;
                 self.reach_if_ready(member.step);
                 taken = member.next;
@@ -203,6 +220,7 @@ impl RuleGraph<'_, '_> {
         }
     }
 
+    /// Reaches a step that has all it requires now, once.
     const fn reach_if_ready(&mut self, step: usize) {
         if !self.steps.get(step).reached && self.is_ready(step) {
             self.reach(step);
@@ -218,6 +236,7 @@ impl RuleGraph<'_, '_> {
             if row.kind.takes_events() && !row.filled && !row.optional {
                 return false;
             }
+            // A step with optional parameters only runs as soon as one of them is filled (S9).
             filled = filled || row.filled;
             input += 1;
         }

@@ -1,5 +1,18 @@
 //! The rules of S9 and S48 for one step of an explored graph: each function returns the mistake at one place,
 //! if there is one.
+//!
+//! ```text
+//!  place             rule                                          message at
+//!  Input             fault of the parameter, or of its emitter     the parameter
+//!  Precondition      not covered by the step                       the parameter of the precondition
+//!  Catches           names without a parameter                     `catches`
+//!  Step              no event, deadlock, loop, disjoint            the name of the step
+//!  Output            wrong emission, endless fan-out               the return type
+//!  Whole, End        no start, no stop                             the workflow, its output
+//! ```
+//!
+//! Invariant: the functions only read the explored graph, so places can be asked in any order, and again.
+//! `first_mistake_of` asks them in the order of the table, and reports the first.
 
 use super::graph::{Deadlock, Fault, Input, RuleGraph, Step, Wanted};
 use super::mistake::Mistake;
@@ -12,17 +25,24 @@ const SUGGESTED: usize = 3;
 /// A place of a graph that a message can stand at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SourcePlace {
+    /// A parameter: the step, and the place among its parameters.
     Input(usize, usize),
+    /// A parameter of a precondition: the step, and the place among the precondition's parameters.
     Precondition(usize, usize),
+    /// The `catches` of a step.
     Catches(usize),
+    /// A step as a whole.
     Step(usize),
+    /// The outputs of a step.
     Output(usize),
+    /// The workflow, where its runs cannot begin.
     Whole,
+    /// The declared output, where runs cannot complete.
     End,
 }
 
 impl<'n> RuleGraph<'_, 'n> {
-    /// The places of a step, one after the other.
+    /// The places of a step, one after the other; `None` behind the last. `Whole` and `End` belong to no step.
     pub(crate) const fn place(&self, step: usize, at: usize) -> Option<SourcePlace> {
         let &Step { inputs, precondition, .. } = self.steps.get(step);
         let asked = match precondition {
@@ -43,7 +63,7 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// What is wrong there.
+    /// The mistake at this place.
     pub(crate) const fn mistake(&self, place: SourcePlace) -> Option<Mistake<'n>> {
         match place {
             SourcePlace::Input(step, input) => self.mistake_of_input(step, input),
@@ -64,7 +84,7 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// What is wrong with a step; the first of it.
+    /// The first mistake of a step, in the order of its places.
     pub(crate) const fn first_mistake_of(&self, step: usize) -> Option<Mistake<'n>> {
         let mut at = 0;
         while let Some(place) = self.place(step, at) {
@@ -76,7 +96,8 @@ impl<'n> RuleGraph<'_, 'n> {
         None
     }
 
-    /// Whether a parameter of the step has a fault of this kind.
+    /// Whether a parameter of the step has a fault of this kind: `Own` or `Unproduced`, for any event. Others are not
+    /// asked for.
     pub(super) const fn has_fault(&self, step: usize, kind: Fault) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
@@ -121,6 +142,7 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
+    /// The wire name of an event.
     pub(super) const fn name(&self, event: usize) -> &'n str {
         self.events.get(event).name
     }
@@ -150,6 +172,7 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
+    /// The names of the event types that the parameter declares.
     const fn names_of(&self, input: &Input) -> Names<'n> {
         let (mut names, mut member) = (Names::NONE, input.members.start);
         while member < input.members.end {
@@ -186,6 +209,7 @@ impl<'n> RuleGraph<'_, 'n> {
         similar
     }
 
+    /// Whether the name resembles one of the types of the parameter.
     const fn is_near(&self, name: &str, input: &Input) -> bool {
         let mut member = input.members.start;
         while member < input.members.end {
@@ -201,6 +225,7 @@ impl<'n> RuleGraph<'_, 'n> {
     pub(super) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, unclear, stuck, .. } = self.steps.get(step);
         if !*unclear && !self.takes_events(step) {
+            // A start event of the workflow makes the best example in the message.
             let such_as = match self.first(Wanted::Start) {
                 Some(event) => self.name(event),
                 None => "",
@@ -229,7 +254,7 @@ impl<'n> RuleGraph<'_, 'n> {
             if let (true, Some(mistake)) = (row.returned, self.mistake_of_emission(step, row.event)) {
                 return Some(mistake);
             }
-            // Where a gather fits nothing, it is the gather that was meant to end them.
+            // A gather that fits nothing was probably meant to end these branches, and has its message.
             if let Some(fan_out) = row.fan_out
                 && !self.ends(fan_out)
                 && !self.has_stray_gather()

@@ -1,5 +1,14 @@
 //! The ends of runs: which stop events a workflow's declared output can hold, and which events can be sent to
 //! its runs.
+//!
+//! ```text
+//!  #[workflow(output = Receipt)]     Receipt is a stop event     steps may stop with Receipt only
+//!                                    Receipt is none             OutputEndsNothing, at the output, and no more
+//!  no output declared                any stop event ends a run
+//! ```
+//!
+//! Example: the output is `Receipt`, and `abort` returns the stop event `Aborted`. The message stands at the
+//! return type of `abort`.
 
 use super::graph::{RuleGraph, Wanted};
 use super::mistake::Mistake;
@@ -16,7 +25,6 @@ impl<'n> RuleGraph<'_, 'n> {
         Some(Mistake::OutputEndsNothing { events: self.expected() })
     }
 
-    /// Whether the declared output holds some stop event.
     /// The names of the events that the declared output can hold.
     const fn expected(&self) -> Names<'n> {
         let (mut names, mut event) = (Names::NONE, 0);
@@ -29,8 +37,8 @@ impl<'n> RuleGraph<'_, 'n> {
         names
     }
 
-    /// What is wrong with emitting the event: only the library emits failures, and the workflow's output cannot be made
-    /// of every event that ends the run. Where it can be made of none that does, that is said instead.
+    /// The mistake of emitting the event: only the library emits failures, and the declared output cannot hold every
+    /// stop event. An output that holds no stop event has a message of its own instead.
     pub(super) const fn mistake_of_emission(&self, step: usize, event: usize) -> Option<Mistake<'n>> {
         let (row, step) = (self.events.get(event), self.steps.get(step).name);
         if row.roles.is_failure() {

@@ -1,4 +1,9 @@
 //! Text that constant evaluation can build, where nothing can be allocated.
+//!
+//! Invariant: the bytes up to `len` are valid UTF-8, so `as_str` never falls back to the empty text. Text
+//! behind the capacity is lost: a message that is cut is better than none.
+//!
+//! Example: `Text::of("step ").name("ship").and(" takes ").number(2)` is "step `ship` takes 2".
 
 use std::fmt;
 
@@ -10,6 +15,7 @@ const CAPACITY: usize = 1024;
 pub(crate) struct Text {
     /// UTF-8 up to `len`: text is only ever cut before the first byte of a character.
     bytes: [u8; CAPACITY],
+    /// The number of bytes that are set.
     len: usize,
 }
 
@@ -41,6 +47,7 @@ impl Text {
 
     /// Appends a number.
     pub(crate) const fn number(self, number: u32) -> Self {
+        // The higher digits first, by recursion: at most ten deep.
         let start = if number >= 10 { self.number(number / 10) } else { self };
         let digit = [b'0' + (number % 10) as u8];
         match std::str::from_utf8(&digit) {
@@ -49,6 +56,7 @@ impl Text {
         }
     }
 
+    /// The text so far.
     pub(crate) const fn as_str(&self) -> &str {
         match std::str::from_utf8(self.bytes.split_at(self.len).0) {
             Ok(text) => text,
@@ -63,6 +71,7 @@ const fn fitting(bytes: &[u8], room: usize) -> usize {
         return bytes.len();
     }
     let mut fitting = room;
+    // A byte that continues a character begins with the bits 10.
     while fitting > 0 && bytes[fitting] & 0b1100_0000 == 0b1000_0000 {
         fitting -= 1;
     }

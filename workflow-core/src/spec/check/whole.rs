@@ -1,4 +1,10 @@
 //! The two rules about a workflow as a whole: its runs can begin, and its runs can complete.
+//!
+//! Invariant: one mistake, one message. A step with a mistake may be the one that was meant to begin or to
+//! end the runs, so in doubt both rules say nothing.
+//!
+//! Example: the only step takes `Begin`, which lacks `#[event(start)]`. The parameter has the message that
+//! nothing produces `Begin`, and the workflow has none.
 
 use super::graph::{Fault, RuleGraph, Wanted};
 use super::mistake::Mistake;
@@ -34,6 +40,7 @@ impl<'n> RuleGraph<'_, 'n> {
         self.steps.get(step).unclear || !self.takes_events(step) || self.has_fault(step, Fault::Unproduced)
     }
 
+    /// Whether the compiler has reported a parameter of some step.
     pub(super) const fn has_unclear_step(&self) -> bool {
         let mut step = 0;
         while step < self.steps.len() {
@@ -45,7 +52,7 @@ impl<'n> RuleGraph<'_, 'n> {
         false
     }
 
-    /// Whether a stop event can occur.
+    /// Whether a stop event can occur. A workflow without steps gets no message about it.
     pub(super) const fn has_stop(&self) -> bool {
         self.steps.len() == 0 || self.first(Wanted::Stop).is_some()
     }

@@ -12,6 +12,13 @@
 //! TimerSet request: 8
 //! TimerSet Remind
 //! ```
+//!
+//! Invariant: the emissions lead to the positions, the scopes and the timers of the records, or the batch is a
+//! contradiction. An event in a known scope is plain. An event in a new scope is an item, and the record of the success
+//! says of which fan-out.
+//!
+//! Example, with the picture: the step may have returned `Remind` before `Note`. That order is lost, and does not
+//! matter, since both orders lead to the same records.
 
 use std::time::SystemTime;
 
@@ -23,21 +30,29 @@ use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
 /// The events and timers in an execution's batch.
 struct Committed<'a> {
+    /// In order of position.
     events: Vec<Logged<'a>>,
+    /// In order of number.
     timers: Vec<TimerSet<'a>>,
 }
 
 /// An event of the batch, from its record.
 struct Logged<'a> {
+    /// The position that the state must give the event again.
     seq: Seq,
+    /// The scope of the execution, or a new one for an item.
     scope: ScopeId,
+    /// Still encoded: nothing is decoded before the emissions are known to fit.
     event: &'a RecordedEvent,
 }
 
 /// A timer of the batch, from its record.
 struct TimerSet<'a> {
+    /// The request of the same batch that the timer expires.
     request: Option<Seq>,
+    /// The recorded time, which is not computed again (S36).
     due: SystemTime,
+    /// The event for when the timer fires, still encoded.
     event: &'a RecordedEvent,
 }
 
@@ -55,6 +70,7 @@ impl<'a> Committed<'a> {
                 Record::TimerSet { execution: by, request, due, event, .. } if *by == execution => {
                     timers.push(TimerSet { request: *request, due: *due, event });
                 }
+                // The batch of an execution is contiguous in the journal.
                 _ => break,
             }
         }
@@ -65,6 +81,10 @@ impl<'a> Committed<'a> {
 impl Replay {
     /// Applies the batch of an execution. `behind` are the records after `ExecutionSucceeded`. Returns how
     /// many records the batch has.
+    ///
+    /// The order: emissions first, since they need the state before the batch, in which the new scopes do not
+    /// exist. Then events are decoded, and timers after them, since an expiry is decoded with its request. At
+    /// last the state applies the batch, and its places are compared with the records.
     pub(super) fn succeeded(
         &mut self,
         execution: ExecutionId,
@@ -74,6 +94,7 @@ impl Replay {
     ) -> ReplayResult<usize> {
         let Committed { events: logged, timers: set } = Committed::of(execution, behind);
         let emissions = self.emissions(fan_outs, &logged, &set)?;
+        // Only types of the present table are decoded (S43).
         let mut events = Vec::with_capacity(logged.len());
         let mut types = Vec::with_capacity(logged.len());
         for Logged { event, .. } in &logged {

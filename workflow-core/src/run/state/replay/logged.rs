@@ -1,5 +1,21 @@
 //! Replay of events that no execution committed: from outside, replies, timers and caught failures. Each
 //! event must get the sequence number and the scope that the journal has.
+//!
+//! ```text
+//!  cause in the record        batch                         checked before
+//!  Outside                    Received
+//!  Reply 4                    Replied, with request 4       request 4 is open
+//!  Timer 1                    Fired                         timer 1 is pending
+//!  Expired 4                  Fired, the timer of 4         request 4 has a timer
+//!  Failure x2                 none: logged with the failure the next derived entry is this one
+//!  Execution x2               none: never without its success
+//! ```
+//!
+//! Invariant: the checks come before the batch, so that a contradiction has a message that names its reason.
+//! `apply` alone would say only that the run refuses the batch.
+//!
+//! Example: a reply to a request that a changed step does not emit any more is a contradiction at the
+//! position of the reply.
 
 use std::time::SystemTime;
 
@@ -20,6 +36,7 @@ impl Replay {
         at: SystemTime,
     ) -> ReplayResult {
         if let Cause::Failure(_) | Cause::Execution(_) = cause {
+            // Events of a success were read with it, so an `Execution` cause here has no success before it.
             return self.caught(cause, place);
         }
         // Entries that follow by themselves come before any new event.
@@ -51,6 +68,7 @@ impl Replay {
         let applied = self.apply(batch, at)?;
         let Applied::Logged(entered) = applied else { return Ok(()) };
         match entered.events().first() {
+            // The journal decides the order: another place means that earlier records led elsewhere.
             Some(entry) if (entry.seq, entry.scope, entry.event) == (place.0, place.1, index) => Ok(()),
             _ => Err("it would be logged elsewhere now".into()),
         }
