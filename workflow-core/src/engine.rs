@@ -47,7 +47,7 @@ mod hosts;
 mod journals;
 mod load;
 mod locks;
-mod orphans;
+mod orphaned_children;
 mod owner;
 mod registration;
 mod registry;

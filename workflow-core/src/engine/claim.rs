@@ -42,7 +42,7 @@ use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 pub(super) struct IncompatibleOrphans(Mutex<HashMap<RunId, Position>>);
 
 /// One search over all open runs.
-pub(super) struct Claim<'a, R> {
+pub(super) struct OrphanSearch<'a, R> {
     /// Lists runs and asks for their owners.
     journals: &'a Journals,
     /// The workflows of this engine: an orphan of any other is left to an engine that hosts it.
@@ -71,7 +71,7 @@ struct SearchResult {
     incompatible: HashMap<RunId, Position>,
 }
 
-impl<R: Resumes> Claim<'_, R> {
+impl<R: Resumes> OrphanSearch<'_, R> {
     /// Searches once. Returns the orphaned children that executions wait for, or `None` if the engine ends.
     async fn all(mut self) -> Option<Vec<RunId>> {
         // An error ends the search. The claims before it count, and the next search finds the rest.
@@ -162,7 +162,7 @@ impl<R: Resumes> Claim<'_, R> {
 impl Inner {
     /// Resumes the orphans of the engine's store, and cancels orphaned children whose parents have ended.
     pub(super) async fn claim_orphans(self: &Arc<Self>) {
-        let claim = Claim {
+        let search = OrphanSearch {
             journals: &self.journals,
             hosts: &self.hosts,
             runs: &self.runs,
@@ -171,7 +171,7 @@ impl Inner {
             resumes: self,
             result: SearchResult::default(),
         };
-        if let Some(awaited) = claim.all().await {
+        if let Some(awaited) = search.all().await {
             self.orphans().cancel_among(awaited, self.journals.lease()).await;
         }
     }
@@ -209,7 +209,7 @@ mod tests {
 
         /// Searches once: the orphans that are awaited.
         fn search(&self) -> Option<Vec<RunId>> {
-            let claim = Claim {
+            let search = OrphanSearch {
                 journals: &self.journals,
                 hosts: &self.hosts,
                 runs: &self.runs,
@@ -218,7 +218,7 @@ mod tests {
                 resumes: &self.resumer,
                 result: SearchResult::default(),
             };
-            now(claim.all())
+            now(search.all())
         }
     }
 

@@ -54,7 +54,7 @@ use crate::store::{JOURNAL_FORMAT, Record, StoreError, WaitingFor};
 use crate::table::EventIndex;
 
 /// The channel that answers the sender of a batch.
-pub(super) type Done = oneshot::Sender<Result<(), SendError>>;
+pub(super) type CommitReply = oneshot::Sender<Result<(), SendError>>;
 
 /// The state of a run, with everything that must learn of each batch.
 pub(super) struct Committer {
@@ -110,7 +110,7 @@ impl Committer {
     /// it. Records are queued before the batch becomes pending, so that the end of the journal is known. The caller has
     /// completed what follows from earlier batches, so their derived records come first.
     #[inline]
-    pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
+    pub(super) fn commit(&mut self, batch: Batch, done: Option<CommitReply>) -> Option<ExecutionStart> {
         let noted = self.noted(&batch);
         // Applied again if the store refuses an earlier batch. Only with a journal.
         let replayable = self.journal.is_some().then(|| batch.clone());
@@ -120,7 +120,7 @@ impl Committer {
             self.journal(*noted, &applied);
         }
         match applied {
-            Applied::Logged(entered) => self.entered(by, &entered, replayable, done),
+            Applied::Logged(entered) => self.on_logged(by, &entered, replayable, done),
             Applied::WithoutEvent => {
                 self.note_pending(replayable);
                 None
@@ -156,12 +156,12 @@ impl Committer {
 
     /// Reports a batch that is in the log, or keeps it pending until the store has it.
     #[inline]
-    fn entered(
+    fn on_logged(
         &mut self,
         by: Option<ExecutionId>,
         entered: &LoggedBatch,
         replayable: Option<Batch>,
-        done: Option<Done>,
+        done: Option<CommitReply>,
     ) -> Option<ExecutionStart> {
         let Some(batch) = replayable else {
             // No journal: the batch is in the log for good now.
@@ -396,7 +396,7 @@ impl Committer {
 }
 
 /// Tells the sender of a batch, if one still listens, that the batch is in the log for good.
-fn notify(done: Option<Done>) {
+fn notify(done: Option<CommitReply>) {
     if let Some(done) = done {
         let _ = done.send(Ok(()));
     }

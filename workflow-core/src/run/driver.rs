@@ -22,7 +22,7 @@ use std::time::SystemTime;
 use super::RunShared;
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
-use super::commit::{Committer, Done};
+use super::commit::{CommitReply, Committer};
 use super::drive::WORK;
 use super::execute::AttemptKind;
 use super::executor::Executor;
@@ -54,7 +54,7 @@ pub(super) struct Driver {
 impl Driver {
     /// Applies a batch after completing the consequences of earlier ones. Returns the execution that may
     /// begin directly, if nothing else follows.
-    pub(super) fn commit(&mut self, batch: Batch, done: Option<Done>) -> Option<ExecutionStart> {
+    pub(super) fn commit(&mut self, batch: Batch, done: Option<CommitReply>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
         if !matches!(batch, Batch::Stopped(_)) && self.committer.note_running() {
@@ -64,7 +64,7 @@ impl Driver {
     }
 
     /// Applies a batch, and queues the execution that could begin directly.
-    pub(super) fn commit_in_turn(&mut self, batch: Batch, done: Option<Done>) {
+    pub(super) fn commit_in_turn(&mut self, batch: Batch, done: Option<CommitReply>) {
         let next = self.commit(batch, done);
         self.committer.follow(next);
     }

@@ -18,7 +18,7 @@
 
 use tokio::sync::oneshot;
 
-use super::commit::{Committer, Done};
+use super::commit::{CommitReply, Committer};
 use super::handle::Command;
 use super::journal::Journal;
 use super::state::Batch;
@@ -43,7 +43,7 @@ pub(super) enum PendingKind {
         /// Its events in the log; `None` for a batch without events, such as the answer of a precondition.
         logged: Option<Logged>,
         /// Answers its sender.
-        done: Option<Done>,
+        done: Option<CommitReply>,
         /// The display of its execution, if the execution has shown something.
         shown: Option<Box<Display>>,
     },

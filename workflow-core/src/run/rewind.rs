@@ -32,7 +32,7 @@ use std::time::SystemTime;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::admission::Admission;
-use super::commit::{Committer, Done};
+use super::commit::{CommitReply, Committer};
 use super::driver::Driver;
 use super::driver::why_not_open;
 use super::executor::Executor;
@@ -266,7 +266,13 @@ impl Rewind<'_> {
     }
 
     /// Reports the refusal of a batch to its execution or its sender.
-    fn dismiss(&mut self, batch: Batch, done: Option<Done>, shown: Option<&Display>, why: &StoreError) {
+    fn dismiss(
+        &mut self,
+        batch: Batch,
+        done: Option<CommitReply>,
+        shown: Option<&Display>,
+        why: &StoreError,
+    ) {
         let Committer { state, shared, .. } = &self.driver.committer;
         match batch {
             Batch::Succeeded { execution, .. } => {
@@ -294,7 +300,7 @@ impl Rewind<'_> {
 
     /// Applies a pending batch again, unless its execution was dropped or its request is closed. The state may differ
     /// from the one in which the batch was accepted first, since the refused batch is absent.
-    fn enter_again(&mut self, batch: Batch, done: Option<Done>, shown: Option<Box<Display>>) {
+    fn enter_again(&mut self, batch: Batch, done: Option<CommitReply>, shown: Option<Box<Display>>) {
         self.driver.advance(&mut usize::MAX.clone());
         let state = &self.driver.committer.state;
         match &batch {
@@ -479,7 +485,7 @@ mod tests {
         assert!(timers(8, 8).is_empty() && timers(9, 11).is_empty());
     }
 
-    fn entered(batch: Batch, done: Option<Done>) -> PendingKind {
+    fn entered(batch: Batch, done: Option<CommitReply>) -> PendingKind {
         PendingKind::Batch { batch, logged: None, done, shown: None }
     }
 

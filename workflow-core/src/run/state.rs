@@ -260,13 +260,13 @@ impl RunState {
         // The lead is `ExecutionSucceeded` or `ExecutionFailed`; the other causes have no record but the
         // event's.
         let caused = usize::from(matches!(cause, Cause::Failure(_) | Cause::Execution(_)));
-        self.enter(entered, caused)
+        self.advance_position(entered, caused)
     }
 
     /// Counts the records of a batch whose events are in the log: `before` other records, events, timers and
     /// the end.
     #[inline(always)]
-    fn enter(&mut self, entered: LoggedBatch, before: usize) -> Applied {
+    fn advance_position(&mut self, entered: LoggedBatch, before: usize) -> Applied {
         // A batch with a stop event has `RunEnded` as its last record.
         let ended = usize::from(self.has_completed());
         let records = before + entered.events().len() + entered.timers().len() + ended;
@@ -303,7 +303,7 @@ impl RunState {
         match returned {
             // The event belongs to the scope of its execution.
             Returned::Event(_, event) => self.enter_one(Cause::Execution(execution), entered, event),
-            Returned::Nothing => self.enter(entered, 1),
+            Returned::Nothing => self.advance_position(entered, 1),
             Returned::Many(many) => self.enter_many(execution, entered, *many),
         }
     }
@@ -329,7 +329,7 @@ impl RunState {
                 self.timers.insert(entry.timer, timer, &self.scheduler);
             }
         }
-        self.enter(entered, 1)
+        self.advance_position(entered, 1)
     }
 
     /// An execution failed for good. If a step catches the failure, it becomes an event. Otherwise the state

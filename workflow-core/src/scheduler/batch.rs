@@ -132,7 +132,7 @@ impl NumberedBatch {
         let mut opened: SmallVec<[GroupId; 1]> = SmallVec::new();
         for part in parts {
             match part {
-                Part::Event(entry) => board.log(entry),
+                Part::Event(entry) => board.queue_evaluation(entry),
                 Part::FanOut(opening) => opened.push(groups.open(&opening, board)),
                 Part::Timer(timer) => board.set_timer(*timer),
             }

@@ -127,7 +127,7 @@ impl Board {
     }
 
     /// Queues an event of the log for evaluation, and opens it if it is a request.
-    pub(super) fn log(&mut self, entry: Entry) {
+    pub(super) fn queue_evaluation(&mut self, entry: Entry) {
         // One count for the event, removed when it is evaluated, and one for the open request, which passes
         // to its reply.
         self.scopes.add_pending(entry.scope);
@@ -388,8 +388,8 @@ mod tests {
     fn a_logged_event_is_to_be_evaluated_and_a_request_is_open() {
         let mut board = board();
         let (note, ask) = (entry(&mut board, "Note"), entry(&mut board, "Ask"));
-        board.log(note);
-        board.log(ask);
+        board.queue_evaluation(note);
+        board.queue_evaluation(ask);
         assert!(!board.is_evaluated() && !board.is_quiet());
         assert!(board.awaited.requests().map(|(seq, _)| seq).eq([ask.seq]));
         assert_eq!([(); 3].map(|()| board.next_event()), [Some(note), Some(ask), None]);
@@ -407,7 +407,7 @@ mod tests {
         board.actions.push(QueuedAction::Wait);
         assert_eq!(board.direct_successor(begin), None);
         assert!(board.actions.pop().is_some());
-        board.log(note);
+        board.queue_evaluation(note);
         assert_eq!(board.direct_successor(begin), None);
     }
 
@@ -456,7 +456,7 @@ mod tests {
         assert!(board.actions.pop().is_some(), "the first one has begun");
         board.create((ask, branch, Seq(2)), Inputs::TRIGGER);
         let item = entry_in(&mut board, branch, "Item");
-        board.log(item);
+        board.queue_evaluation(item);
         assert!(board.scopes.close(branch).is_some() && !board.is_open(branch));
         board.drop_in(&[branch], &HashSet::from([branch]));
         assert_eq!(drained(&mut board), ["Free(ScopeId(1))", "Drop(ExecutionId(1))"]);
@@ -467,7 +467,7 @@ mod tests {
     fn a_run_that_ended_has_nothing_left_to_evaluate() {
         let mut board = board();
         let note = entry(&mut board, "Note");
-        board.log(note);
+        board.queue_evaluation(note);
         board.wait();
         board.finish(End::Cancelled);
         board.finish(End::Stalled);

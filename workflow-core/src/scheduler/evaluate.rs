@@ -183,7 +183,7 @@ impl Evaluation {
         if let Some(step) = board.direct_successor(entry).filter(|_| self.cursor.is_none()) {
             return Some(self.commit_direct(step, entry, board));
         }
-        board.log(entry);
+        board.queue_evaluation(entry);
         // `log` has added the count of the event, so the count of its source can leave.
         board.scopes.remove_pending(entry.scope);
         None
@@ -458,7 +458,7 @@ mod tests {
         let limits = SchedulerLimits { executions: 0, ..SchedulerLimits::default() };
         let (mut evaluation, mut board) = (Evaluation::default(), fixtures::board(limits));
         let item = entry(&mut board, "Item");
-        board.log(item);
+        board.queue_evaluation(item);
         evaluate_all(&mut evaluation, &mut board);
         assert_eq!(verdicts(&evaluation), [Verdict::RunLimitReached]);
         assert_eq!(evaluation.swept_until(), None);

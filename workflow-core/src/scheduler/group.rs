@@ -216,7 +216,7 @@ impl Groups {
     fn open_branches(&mut self, id: GroupId, board: &mut Board) {
         while let Some((item, opener, place)) = self.open.get_mut(&id).and_then(Group::next_to_open) {
             board.scopes.open(item.scope, opener, (id, place));
-            board.log(item);
+            board.queue_evaluation(item);
         }
     }
 
@@ -268,7 +268,7 @@ impl Groups {
         if let Some(entry) = board.number(opener, event) {
             let group = GroupSummary { fan_out, branches };
             board.actions.push(QueuedAction::Gathered(Box::new((entry, group))));
-            board.log(entry);
+            board.queue_evaluation(entry);
             board.scopes.remove_pending(opener);
         }
     }

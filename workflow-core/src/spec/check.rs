@@ -43,7 +43,7 @@ mod reach;
 mod rows;
 mod rules;
 pub(crate) mod messages;
-mod stops;
+mod output_rules;
 mod deadlock;
 mod text;
 mod whole;

@@ -36,7 +36,7 @@ impl RuleGraph<'_, '_> {
             // `step` itself may only wait for a circle: then it is reached as a consequence, in this round or
             // a later one.
             let blamed = self.first_of_circle(step, Follow::Waiting);
-            let stuck = match self.waits_for(blamed) {
+            let deadlock = match self.waits_for(blamed) {
                 // That it triggers itself has been said.
                 Some((_, emitter)) if emitter == blamed && self.has_fault(blamed, Fault::Own(0)) => None,
                 Some((event, emitter)) => Some(Deadlock::Behind { event, emitter }),
@@ -44,7 +44,7 @@ impl RuleGraph<'_, '_> {
                 // are left.
                 None => Some(Deadlock::Idle),
             };
-            self.steps.row(blamed).stuck = stuck;
+            self.steps.row(blamed).deadlock = deadlock;
             // As if the mistake were repaired: steps behind it are judged by their own inputs.
             self.reach(blamed);
             self.follow();

@@ -37,7 +37,7 @@ impl<'n> RuleGraph<'_, 'n> {
         while step < self.steps.len() && self.fan_outs.len() > 0 {
             // The scopes are final here, since `match_gathers` has grown them.
             if !self.runs_somewhere(step) && self.could_run(step, Disjoint::Branches) {
-                self.steps.row(step).parted = Some(Disjoint::Branches);
+                self.steps.row(step).disjoint = Some(Disjoint::Branches);
                 self.has_disjoint = true;
             }
             step += 1;
@@ -55,9 +55,9 @@ impl<'n> RuleGraph<'_, 'n> {
         let mut step = 0;
         while step < self.steps.len() {
             // A step that is disjoint by branches has its message.
-            let is_open = self.steps.get(step).parted.is_none() && self.starts_of(step) == 0;
+            let is_open = self.steps.get(step).disjoint.is_none() && self.starts_of(step) == 0;
             if is_open && self.could_run(step, Disjoint::Starts) {
-                self.steps.row(step).parted = Some(Disjoint::Starts);
+                self.steps.row(step).disjoint = Some(Disjoint::Starts);
             }
             step += 1;
         }
@@ -104,9 +104,9 @@ impl<'n> RuleGraph<'_, 'n> {
     }
 
     /// The mistake of a step whose events never meet.
-    pub(super) const fn parted(&self, step: usize) -> Option<Mistake<'n>> {
-        let &Step { name: step_name, parted, .. } = self.steps.get(step);
-        match parted {
+    pub(super) const fn disjoint(&self, step: usize) -> Option<Mistake<'n>> {
+        let &Step { name: step_name, disjoint, .. } = self.steps.get(step);
+        match disjoint {
             None => None,
             Some(by @ Disjoint::Branches) => {
                 Some(Mistake::DisjointBranches { step: step_name, events: self.disjoint_events(step, by) })
@@ -257,7 +257,7 @@ impl<'n> RuleGraph<'_, 'n> {
 
     /// The start events after which the step can run; all of them for a step that has a message already.
     const fn starts_of(&self, step: usize) -> u64 {
-        let &Step { inputs, unclear, stuck, parted, .. } = self.steps.get(step);
+        let &Step { inputs, unclear, deadlock, disjoint, .. } = self.steps.get(step);
         let (mut input, mut requires, mut takes) = (inputs.start, false, false);
         let (mut every, mut any) = (ALL, 0);
         while input < inputs.end {
@@ -272,7 +272,7 @@ impl<'n> RuleGraph<'_, 'n> {
             input += 1;
         }
         // As if repaired: such a step restricts nothing.
-        if unclear || !takes || stuck.is_some() || parted.is_some() {
+        if unclear || !takes || deadlock.is_some() || disjoint.is_some() {
             return ALL;
         }
         // Required events must share a start event; of optional ones any is enough.

@@ -134,9 +134,9 @@ pub(crate) struct Step<'n> {
     /// Derived: whether the step can run.
     pub(crate) reached: bool,
     /// Derived: why the step can never be reached.
-    pub(crate) stuck: Option<Deadlock>,
+    pub(crate) deadlock: Option<Deadlock>,
     /// Derived: why the events that the step requires never meet.
-    pub(crate) parted: Option<Disjoint>,
+    pub(crate) disjoint: Option<Disjoint>,
     /// Scratch: whether the current walk reached the step.
     pub(crate) walked: bool,
     /// Derived: whether each execution triggers another step with the same property.
@@ -160,8 +160,8 @@ impl<'n> Step<'n> {
             failed: None,
             unclear: false,
             reached: false,
-            stuck: None,
-            parted: None,
+            deadlock: None,
+            disjoint: None,
             walked: false,
             endless: false,
             begins_loop: false,

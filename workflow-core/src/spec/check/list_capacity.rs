@@ -159,7 +159,7 @@ impl RuleGraph<'_, '_> {
     const fn most_executions(&self, step: usize) -> u64 {
         let row = self.steps.get(step);
         // In branches a step is counted anew. A step with a message counts as repaired.
-        if row.unclear || row.stuck.is_some() || row.parted.is_some() || self.runs_in_branch(step) {
+        if row.unclear || row.deadlock.is_some() || row.disjoint.is_some() || self.runs_in_branch(step) {
             return MANY;
         }
         let (mut input, mut triggers, mut distinct) = (row.inputs.start, 0_u64, 0_u64);

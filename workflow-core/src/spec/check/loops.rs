@@ -80,8 +80,8 @@ impl<'n> RuleGraph<'_, 'n> {
     const fn assume_endless(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
-            let &Step { loops, stuck, parted, .. } = self.steps.get(step);
-            self.steps.row(step).endless = !loops && stuck.is_none() && parted.is_none();
+            let &Step { loops, deadlock, disjoint, .. } = self.steps.get(step);
+            self.steps.row(step).endless = !loops && deadlock.is_none() && disjoint.is_none();
             step += 1;
         }
     }

@@ -223,7 +223,7 @@ impl<'n> RuleGraph<'_, 'n> {
 
     /// The mistake of a step as a whole.
     pub(super) const fn mistake_of_step(&self, step: usize) -> Option<Mistake<'n>> {
-        let Step { name, unclear, stuck, .. } = self.steps.get(step);
+        let Step { name, unclear, deadlock, .. } = self.steps.get(step);
         if !*unclear && !self.takes_events(step) {
             // A start event of the workflow makes the best example in the message.
             let such_as = match self.first(Wanted::Start) {
@@ -232,7 +232,7 @@ impl<'n> RuleGraph<'_, 'n> {
             };
             return Some(Mistake::NoEventInput { step: name, such_as });
         }
-        match stuck {
+        match deadlock {
             Some(Deadlock::Behind { event, emitter }) => {
                 let (event, emitter) = (self.name(*event), self.steps.get(*emitter).name);
                 Some(Mistake::Unreachable { step: name, event, emitter })
@@ -241,7 +241,7 @@ impl<'n> RuleGraph<'_, 'n> {
             None if self.steps.get(step).begins_loop => {
                 Some(Mistake::EndlessLoop { steps: self.loop_from(step) })
             }
-            None => self.parted(step),
+            None => self.disjoint(step),
         }
     }
 

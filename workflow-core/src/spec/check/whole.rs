@@ -14,7 +14,7 @@ impl<'n> RuleGraph<'_, 'n> {
     pub(super) const fn mistake_of_whole(&self) -> Option<Mistake<'n>> {
         let mut step = 0;
         while step < self.steps.len() {
-            if self.is_open_to_all(step) || self.steps.get(step).stuck.is_some() {
+            if self.is_open_to_all(step) || self.steps.get(step).deadlock.is_some() {
                 return None;
             }
             step += 1;
