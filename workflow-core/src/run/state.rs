@@ -46,7 +46,7 @@ use crate::id::{ChildRun, ExecutionId, Seq};
 use crate::retry::NotRetried;
 use crate::scheduler::{
     Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, ExecutionStart, GroupSummary,
-    LoggedBatch, QueuedAction, Scheduler, SchedulerLimits, SuspendedScheduler,
+    LoggedBatch, QueuedAction, Scheduler, SchedulerLimits,
 };
 use crate::store::Position;
 use crate::table::{DependencyTable, StepIndex};
@@ -61,6 +61,7 @@ mod log;
 mod planted;
 mod replay;
 mod snapshot;
+mod suspended;
 mod timers;
 mod trace;
 
@@ -69,12 +70,11 @@ pub(super) use batch::{Applied, Batch, Returned, ReturnedBatch, Stop};
 pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use log::{BranchRecord, Log, bound_input};
 pub(super) use replay::{Contradiction, Replay, Replayed};
+pub(super) use suspended::SuspendedState;
 pub(super) use timers::{DueEvent, TimerQueue};
 pub(super) use trace::{Trace, TraceEntry, TraceState};
 
 use failures::Failures;
-use log::SuspendedLog;
-use trace::SuspendedTrace;
 
 /// The state of a run at one position of its journal.
 #[derive(Debug)]
@@ -105,19 +105,6 @@ pub(crate) struct RunState {
     position: Position,
     /// The time of the last batch, from the beginning of the run. It never goes back.
     now: Duration,
-}
-
-/// The compact state of a run that waits only for its handles.
-#[derive(Debug)]
-pub(super) struct SuspendedState {
-    /// Has the open requests that the run waits for.
-    scheduler: SuspendedScheduler,
-    /// All events, since later steps may be bound to any of them.
-    log: SuspendedLog,
-    /// All executions, each of which succeeded.
-    trace: SuspendedTrace,
-    now: Duration,
-    position: Position,
 }
 
 impl RunState {
@@ -541,46 +528,9 @@ impl RunState {
         self.scheduler.executions().get(execution).map(|entry| entry.start(execution))
     }
 
-    /// Whether the state fits [`SuspendedState`]: the run waits for its handles alone. O(1).
-    pub(super) fn can_suspend(&self) -> bool {
-        self.scheduler.can_suspend()
-            && self.log.can_suspend()
-            && self.trace.can_suspend()
-            && self.timers.is_empty()
-            && self.failures.is_empty()
-            && self.children.is_empty()
-            && self.effects.is_empty()
-            && self.derived.is_empty()
-    }
-
-    /// Moves the state into its compact form. [`can_suspend`](Self::can_suspend) must hold.
-    pub(super) fn suspend(&mut self) -> SuspendedState {
-        SuspendedState {
-            scheduler: SuspendedScheduler::of(&mut self.scheduler),
-            log: self.log.suspend(),
-            trace: self.trace.suspend(),
-            now: self.now,
-            position: self.position,
-        }
-    }
-
     /// Frees memory that the run needs only while there is something to do.
     pub(super) fn shrink(&mut self) {
         self.scheduler.shrink();
         self.effects.shrink();
-    }
-}
-
-impl SuspendedState {
-    /// The state as it was before it was suspended.
-    pub(super) fn restore(self, table: Arc<DependencyTable>) -> RunState {
-        let Self { scheduler, log, trace, now, position } = self;
-        RunState {
-            log: Log::restore(log),
-            trace: Trace::restore(trace),
-            now,
-            position,
-            ..RunState::of(scheduler.restore(table))
-        }
     }
 }
