@@ -19,7 +19,7 @@ mod single;
 pub use call::{Slot, Slots, StepCall};
 pub use emitter::{EmitError, Emitter};
 pub use expired::Expired;
-pub use gather::{Branch, Gather};
+pub use gather::{Branch, Gather, GatherItem};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
 pub use pattern::{EventSet, Pattern};
@@ -81,7 +81,7 @@ pub(crate) use services::{RunServices, StartedChildren};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",
-    note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>` or `Gather<E>`, where `E` derives `Event` (and is not display only) or `EventSet`",
+    note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>`, `Gather<E>` or `Gather<E, Item>`, where `E` derives `Event` (and is not display only) or `EventSet`",
     note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&Cancellation`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
 )]
 pub trait StepInput: Sized {

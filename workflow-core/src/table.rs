@@ -185,6 +185,8 @@ pub struct InputRow {
     pub(crate) events: Vec<EventIndex>,
     /// For a gather: the event that it collects.
     pub(crate) gathered: Option<EventIndex>,
+    /// For a gather that names its fan-out: the item.
+    pub(crate) item: Option<EventIndex>,
     /// The topic of the input's event types; `None` for an injected parameter.
     pub(crate) topic: Option<TopicIndex>,
     /// The condition that makes the input ready; `None` for an optional or injected one.

@@ -36,7 +36,7 @@
 //!         PlannedEvent { stop: true, ..PlannedEvent::default() },
 //!     ],
 //!     steps: vec![PlannedStep {
-//!         inputs: vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }],
+//!         inputs: vec![PlannedInput { events: vec![0], ..PlannedInput::default() }],
 //!         outputs: vec![PlannedOutput::Events(1)],
 //!         ..PlannedStep::default()
 //!     }],

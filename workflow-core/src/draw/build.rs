@@ -135,11 +135,28 @@ impl DependencyTable {
                 edge("outside", None);
             }
             for (index, step) in self.steps.iter().enumerate() {
-                for output in step.outputs.iter().filter(|output| output.event == event) {
+                let supplies = |output: &&OutputRow| {
+                    output.event == event
+                        && (input.gathered.is_none() || self.gathers_from(input, step, output))
+                };
+                for output in step.outputs.iter().filter(supplies) {
                     edge(&format!("s{index}"), Some(output));
                 }
             }
         }
+    }
+
+    /// Whether the gather collects the events of this output: they are items of its fan-outs, or the step runs in
+    /// branches of these.
+    fn gathers_from(&self, gather: &InputRow, step: &StepRow, output: &OutputRow) -> bool {
+        let mut fan_outs = gather.events.iter().filter_map(|event| self.event(*event).gathers);
+        fan_outs.any(|fan_out| match output.fan_out {
+            Some(of_items) => of_items == fan_out,
+            None => {
+                let mut taken = step.inputs.iter().flat_map(|input| &input.events);
+                taken.any(|event| self.fan_out(fan_out).own.contains(event))
+            }
+        })
     }
 
     /// Adds the edge of an output that goes outside or that no step takes.

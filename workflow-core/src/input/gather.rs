@@ -1,4 +1,4 @@
-//! `Gather<E>`: the settled branches of a fan-out, in the order of its items (S48).
+//! `Gather<E>` and `Gather<E, Item>`: the settled branches of a fan-out, in the order of its items (S48).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{EventInput, Slot, StepInput};
 use crate::error::{BranchFailure, StepError};
-use crate::event::{AnyEvent, ControlEvent, Gathered, GatheredBranch};
+use crate::event::{AnyEvent, ControlEvent, EventType, Gathered, GatheredBranch};
 use crate::id::ScopeId;
 use crate::spec::InputSpec;
 
@@ -24,15 +24,85 @@ use crate::spec::InputSpec;
 ///     quotes.ok().map(|quote| quote.cents).sum()
 /// }
 /// ```
-pub struct Gather<E> {
+///
+/// A gather takes the fan-outs whose branches can have `E`: as the item, or emitted in the branch's own scope. Where
+/// that fits fan-outs of several items, name the item as `Item`; leaving it out is a compile error then, which lists
+/// the items. All fan-outs with one item type count as one.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Order;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Parcel { grams: u64 }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Letter { grams: u64 }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Weight { grams: u64 }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Weighed { parcels: u64, letters: u64 }
+/// struct Post;
+///
+/// #[workflow]
+/// impl Post {
+///     #[step]
+///     async fn sort(&self, _order: &Order) -> (FanOut<Parcel>, FanOut<Letter>) {
+///         ([Parcel { grams: 900 }].into_iter().collect(), [Letter { grams: 20 }].into_iter().collect())
+///     }
+///
+///     #[step]
+///     async fn weigh_parcel(&self, parcel: &Parcel) -> Weight {
+///         Weight { grams: parcel.grams }
+///     }
+///
+///     #[step]
+///     async fn weigh_letter(&self, letter: &Letter) -> Weight {
+///         Weight { grams: letter.grams }
+///     }
+///
+///     #[step]
+///     async fn sum(&self, parcels: &Gather<Weight, Parcel>, letters: &Gather<Weight, Letter>) -> Weighed {
+///         let parcels = parcels.ok().map(|weight| weight.grams).sum();
+///         Weighed { parcels, letters: letters.ok().map(|weight| weight.grams).sum() }
+///     }
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), RunError> {
+/// let weighed = Post.run(Order).await?;
+/// assert_eq!((weighed.parcels, weighed.letters), (900, 20));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Gather<E, Item = ()> {
     gathered: Arc<Gathered>,
-    event: PhantomData<fn() -> E>,
+    types: PhantomData<fn() -> (E, Item)>,
 }
 
-impl<E: ControlEvent> Gather<E> {
+/// The item that a [`Gather`] names: the item's type, or `()` for none.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the item of a fan-out",
+    label = "not an event that can drive steps",
+    note = "`Gather<E, Item>` names the item of the `FanOut<Item>` that it takes"
+)]
+pub trait GatherItem: Send + Sync + 'static {
+    /// The event type of the item; `None` for `()`.
+    const TYPE: Option<EventType>;
+}
+
+impl GatherItem for () {
+    const TYPE: Option<EventType> = None;
+}
+
+impl<E: ControlEvent> GatherItem for E {
+    const TYPE: Option<EventType> = Some(<E as crate::event::Event>::TYPE);
+}
+
+impl<E: ControlEvent, Item: GatherItem> Gather<E, Item> {
     fn bound(slot: &Slot<'_>) -> Result<Self, StepError> {
         let gathered = slot.event()?.payload_arc().ok_or_else(|| slot.mismatch())?;
-        Ok(Self { gathered, event: PhantomData })
+        Ok(Self { gathered, types: PhantomData })
     }
 
     /// The number of branches.
@@ -74,13 +144,13 @@ impl<E: ControlEvent> Gather<E> {
     }
 }
 
-impl<E> Clone for Gather<E> {
+impl<E, Item> Clone for Gather<E, Item> {
     fn clone(&self) -> Self {
-        Self { gathered: Arc::clone(&self.gathered), event: PhantomData }
+        Self { gathered: Arc::clone(&self.gathered), types: PhantomData }
     }
 }
 
-impl<E> fmt::Debug for Gather<E> {
+impl<E, Item> fmt::Debug for Gather<E, Item> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Gather({} branches)", self.gathered.branches.len())
     }
@@ -142,8 +212,8 @@ impl<E> fmt::Debug for Branch<'_, E> {
     }
 }
 
-impl<E: ControlEvent> StepInput for Gather<E> {
-    const SPEC: InputSpec = InputSpec::gather::<E>();
+impl<E: ControlEvent, I: GatherItem> StepInput for Gather<E, I> {
+    const SPEC: InputSpec = InputSpec::gather::<E>(I::TYPE);
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
@@ -151,15 +221,15 @@ impl<E: ControlEvent> StepInput for Gather<E> {
     }
 }
 
-impl<E: ControlEvent> StepInput for &Gather<E> {
-    const SPEC: InputSpec = InputSpec::gather::<E>();
-    type Item<'a> = &'a Gather<E>;
+impl<E: ControlEvent, I: GatherItem> StepInput for &Gather<E, I> {
+    const SPEC: InputSpec = InputSpec::gather::<E>(I::TYPE);
+    type Item<'a> = &'a Gather<E, I>;
 
-    fn fill(slot: Slot<'_>) -> Result<&Gather<E>, StepError> {
+    fn fill(slot: Slot<'_>) -> Result<&Gather<E, I>, StepError> {
         let bound = Gather::bound(&slot)?;
         Ok(slot.keep(bound))
     }
 }
 
-impl<E: ControlEvent> EventInput for Gather<E> {}
-impl<E: ControlEvent> EventInput for &Gather<E> {}
+impl<E: ControlEvent, I: GatherItem> EventInput for Gather<E, I> {}
+impl<E: ControlEvent, I: GatherItem> EventInput for &Gather<E, I> {}

@@ -12,6 +12,7 @@ pub struct InputSpec {
     pub(crate) optional: bool,
     pub(crate) events: &'static [EventType],
     pub(crate) request: Option<EventType>,
+    pub(crate) item: Option<EventType>,
     pub(crate) config: Option<ConfigType>,
     pub(crate) label: &'static str,
 }
@@ -47,7 +48,7 @@ impl InputKind {
 impl InputSpec {
     /// Declares an injected parameter of your own, with the name that tables and drawings show.
     pub const fn injected(label: &'static str) -> Self {
-        Self { kind: InputKind::Injected, optional: false, events: &[], request: None, config: None, label }
+        Self { label, ..Self::of(InputKind::Injected, &[]) }
     }
 
     /// The kind of the parameter.
@@ -70,6 +71,11 @@ impl InputSpec {
         self.request
     }
 
+    /// For an [`InputKind::Gather`] that names its fan-out, the item of that fan-out.
+    pub const fn item(&self) -> Option<EventType> {
+        self.item
+    }
+
     /// For a [`Config<C>`](crate::Config) the type `C`.
     pub const fn config_type(&self) -> Option<ConfigType> {
         self.config
@@ -85,7 +91,7 @@ impl InputSpec {
     }
 
     const fn of(kind: InputKind, events: &'static [EventType]) -> Self {
-        Self { kind, optional: false, events, request: None, config: None, label: "" }
+        Self { kind, optional: false, events, request: None, item: None, config: None, label: "" }
     }
 
     pub(crate) const fn one(events: &'static [EventType]) -> Self {
@@ -112,8 +118,9 @@ impl InputSpec {
         Self::of(InputKind::One, const { &[R::EXPIRED_TYPE] })
     }
 
-    pub(crate) const fn gather<E: ControlEvent>() -> Self {
-        Self::of(InputKind::Gather, const { &[E::TYPE] })
+    /// Gathers the events `E` of the fan-outs with this item, or of those that fit.
+    pub(crate) const fn gather<E: ControlEvent>(item: Option<EventType>) -> Self {
+        Self { item, ..Self::of(InputKind::Gather, const { &[E::TYPE] }) }
     }
 
     pub(crate) const fn emitter<E: ControlEvent>() -> Self {

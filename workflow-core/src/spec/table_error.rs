@@ -312,13 +312,25 @@ pub enum TableProblem {
         instead: String,
     },
     /// A gather fits no fan-out.
-    #[error("{}", messages::gather_fits_nothing(.step, .event, &names(.items)))]
+    #[error("{}", messages::gather_fits_nothing(.step, .event, .item.as_deref().unwrap_or_default(), &names(.items)))]
     GatherFitsNothing {
         /// The step.
         step: String,
         /// The event that it gathers.
         event: String,
+        /// The item that the gather names, if it names one.
+        item: Option<String>,
         /// The items of the table's fan-outs.
+        items: Vec<String>,
+    },
+    /// A gather names no item, and fits fan-outs with several items.
+    #[error("{}", messages::ambiguous_gather(.step, .event, &names(.items)))]
+    AmbiguousGather {
+        /// The step.
+        step: String,
+        /// The event that it gathers.
+        event: String,
+        /// The items of the fan-outs that it fits.
         items: Vec<String>,
     },
     /// The branches of a fan-out can end neither in a gather nor in a stop.
@@ -429,8 +441,12 @@ impl From<Mistake<'_>> for TableProblem {
                     instead: instead.to_string(),
                 }
             }
-            Mistake::GatherFitsNothing { step, event, items } => {
-                Self::GatherFitsNothing { step: own(step), event: own(event), items: items.to_vec() }
+            Mistake::GatherFitsNothing { step, event, item, items } => {
+                let item = (!item.is_empty()).then(|| own(item));
+                Self::GatherFitsNothing { step: own(step), event: own(event), item, items: items.to_vec() }
+            }
+            Mistake::AmbiguousGather { step, event, items } => {
+                Self::AmbiguousGather { step: own(step), event: own(event), items: items.to_vec() }
             }
             Mistake::FanOutNeverEnds { step, item } => {
                 Self::FanOutNeverEnds { step: own(step), item: own(item) }

@@ -84,11 +84,12 @@ pub struct InputDef {
     kind: InputKind,
     optional: bool,
     events: Vec<Arc<str>>,
+    item: Option<Arc<str>>,
 }
 
 impl InputDef {
     fn of<N: Into<Arc<str>>>(kind: InputKind, events: impl IntoIterator<Item = N>) -> Self {
-        Self { kind, optional: false, events: events.into_iter().map(Into::into).collect() }
+        Self { kind, optional: false, events: events.into_iter().map(Into::into).collect(), item: None }
     }
 
     /// Takes one event of this type: the triggering one, else the latest.
@@ -116,9 +117,14 @@ impl InputDef {
         Self::of(InputKind::Reply, [event])
     }
 
-    /// Takes the settled branches of a fan-out that emitted this event.
+    /// Takes the settled branches of the fan-outs whose branches can have this event.
     pub fn gather(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::Gather, [event])
+    }
+
+    /// Takes the settled branches of the fan-outs with this item, and their events of this type.
+    pub fn gather_of(item: impl Into<Arc<str>>, event: impl Into<Arc<str>>) -> Self {
+        Self { item: Some(item.into()), ..Self::gather(event) }
     }
 
     /// Lets the step run without this input.

@@ -329,6 +329,7 @@ fn input_row(input: &InputDraft) -> InputRow {
         kind: input.kind,
         optional: input.optional,
         gathered: if gather { events.first().copied() } else { None },
+        item: input.item.map(EventIndex::at),
         events: if gather { Vec::new() } else { events },
         topic: None,
         condition: None,

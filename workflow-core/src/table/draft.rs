@@ -92,6 +92,8 @@ pub(super) struct InputDraft {
     pub(super) kind: InputKind,
     pub(super) optional: bool,
     pub(super) events: Vec<usize>,
+    /// For a gather that names its fan-out: the item.
+    pub(super) item: Option<usize>,
     pub(super) config: Option<ConfigType>,
     pub(super) label: Arc<str>,
 }
@@ -109,7 +111,7 @@ impl InputDraft {
 
     /// Whether both inputs take the same event types in the same way, whether optional or not.
     pub(super) fn takes_same(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.events == other.events
+        self.kind == other.kind && self.events == other.events && self.item == other.item
     }
 }
 
@@ -195,6 +197,7 @@ impl TableDraft {
             kind: spec.kind,
             optional: spec.optional,
             events,
+            item: spec.item.as_ref().map(|item| self.event(item)),
             config: spec.config,
             label: spec.label.into(),
         }

@@ -117,6 +117,7 @@ fn fill_step<'n>(graph: &mut RuleGraph<'_, 'n>, draft: &'n StepDraft, events: &[
 fn fill_input(graph: &mut RuleGraph<'_, '_>, input: &InputDraft) {
     graph.push_input(input.kind, input.optional);
     input.events.iter().for_each(|event| graph.push_member(*event));
+    input.item.iter().for_each(|item| graph.set_item(*item));
 }
 
 /// The memory of a graph.

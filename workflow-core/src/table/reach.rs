@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepRow};
+use super::{DependencyTable, EventIndex, FanOutIndex, FanOutRow, InputRow, StepRow};
 use crate::spec::InputKind;
 
 /// The events of each kind of scope: the root first, then the branches of each fan-out.
@@ -78,7 +78,9 @@ impl DependencyTable {
         gathers.filter(|input| input.kind == InputKind::Gather).fold(false, |grew, input| {
             let fits =
                 |place: usize| input.gathered.is_some_and(|event| reach.own[place + 1].contains(&event));
-            let fitting = fan_outs.iter().enumerate().filter(|(place, _)| fits(*place));
+            let is_named = |fan_out: &FanOutRow| input.item.is_none_or(|item| item == fan_out.item);
+            let fitting = fan_outs.iter().enumerate();
+            let fitting = fitting.filter(|(place, fan_out)| fits(*place) && is_named(fan_out));
             let gathered: Vec<EventIndex> = fitting.map(|(_, fan_out)| fan_out.gathered).collect();
             let grows = gathered.len() > input.events.len();
             input.events = gathered;

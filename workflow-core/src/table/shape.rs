@@ -110,6 +110,9 @@ pub struct InputShape {
     pub optional: bool,
     /// The event types, in order; for a gather the event that it collects.
     pub events: Vec<Arc<str>>,
+    /// For a gather that names its fan-out, the item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<Arc<str>>,
 }
 
 /// An event type that a [`StepShape`] may emit.

@@ -89,14 +89,19 @@ pub(super) fn taken(plan: &Plan, own: &[Events], step: usize, input: &PlannedInp
     if input.take != Take::Gather {
         return failures::named(plan, step, input);
     }
+    let places = plan.fan_outs();
+    let is_named = |fan_out: usize| input.item.is_none_or(|item| item == places[fan_out].item);
     let fitting = own.iter().enumerate().filter(|(_, events)| events.contains(input.events[0]));
+    let fitting = fitting.filter(|(fan_out, _)| is_named(*fan_out));
     fitting.map(|(fan_out, _)| plan.gathered(fan_out)).collect()
 }
 
 /// The events that the gathers of one fan-out collect.
 pub(super) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
     let inputs = plan.steps.iter().flat_map(|step| &step.inputs);
-    let gathers = inputs.filter(|input| input.take == Take::Gather);
+    let item = plan.fan_outs()[fan_out].item;
+    let is_named = |input: &&PlannedInput| input.item.is_none_or(|named| named == item);
+    let gathers = inputs.filter(|input| input.take == Take::Gather).filter(is_named);
     gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(*event)).collect()
 }
 

@@ -17,7 +17,7 @@ use super::{failures, gathers};
 ///         PlannedEvent { stop: true, ..PlannedEvent::default() },
 ///     ],
 ///     steps: vec![PlannedStep {
-///         inputs: vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }],
+///         inputs: vec![PlannedInput { events: vec![0], ..PlannedInput::default() }],
 ///         outputs: vec![PlannedOutput::Events(1)],
 ///         ..PlannedStep::default()
 ///     }],
@@ -92,8 +92,8 @@ pub struct PlannedStep {
     pub catches: Vec<usize>,
 }
 
-/// One parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One parameter; by default one required event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannedInput {
     /// How it takes its events.
     pub take: Take,
@@ -103,12 +103,15 @@ pub struct PlannedInput {
     ///
     /// For a gather, the collected types.
     pub events: Vec<usize>,
+    /// For a gather that names its fan-out, the item.
+    pub item: Option<usize>,
 }
 
 /// How a parameter takes its events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Take {
     /// The triggering event, or the latest.
+    #[default]
     One,
     /// All events so far.
     List,

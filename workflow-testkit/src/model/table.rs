@@ -109,7 +109,10 @@ impl Plan {
             Take::List => InputDef::list(names),
             Take::Fixed(count) => InputDef::fixed(count, names),
             Take::Reply => InputDef::reply(first),
-            Take::Gather => InputDef::gather(first),
+            Take::Gather => match input.item {
+                Some(item) => InputDef::gather_of(self.event_name(item), first),
+                None => InputDef::gather(first),
+            },
         };
         if input.optional { def.optional() } else { def }
     }

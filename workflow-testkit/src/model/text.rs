@@ -43,7 +43,10 @@ impl Plan {
             Take::Reply => format!("reply {names}"),
             Take::List => format!("list of {names}"),
             Take::Fixed(count) => format!("first {count} of {names}"),
-            Take::Gather => format!("gather of {names}"),
+            Take::Gather => match input.item {
+                Some(item) => format!("gather of {names} by {}", self.event_name(item)),
+                None => format!("gather of {names}"),
+            },
         };
         if input.optional { format!("[{text}]") } else { text }
     }

@@ -264,9 +264,13 @@ impl RuleGraph<'_, '_> {
         let Some(event) = self.only_event(self.inputs.get(input)) else { return false };
         let (mut fan_out, mut found) = (0, false);
         while fan_out < self.fan_outs.len() {
-            let gathered = self.fan_outs.get(fan_out).gathered;
+            let FanOut { gathered, item, .. } = *self.fan_outs.get(fan_out);
+            let is_named = match self.inputs.get(input).item {
+                Some(named) => named == item,
+                None => true,
+            };
             // The item type counts as well: branches have it from their opening.
-            if self.holds(fan_out, event) && !self.is_linked(gathered, input) {
+            if is_named && self.holds(fan_out, event) && !self.is_linked(gathered, input) {
                 self.link(gathered, step, input);
                 found = true;
             }

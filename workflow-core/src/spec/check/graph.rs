@@ -207,6 +207,8 @@ pub(crate) struct Input {
     pub(crate) optional: bool,
     /// The declared event types, in order. Several only for an `EventSet`.
     pub(crate) members: Span,
+    /// For a gather that names its fan-out: the item.
+    pub(crate) item: Option<usize>,
     /// Derived: the most basic fault. A faulty parameter gets one message.
     pub(crate) fault: Option<Fault>,
     /// Derived: the first of the members by which events find it; [`Member::other`] leads to the others. Gathers find
@@ -229,6 +231,8 @@ pub(crate) enum Fault {
     Failure(usize),
     /// A fixed list longer than this number of events, which is the most that a run can have.
     Short(u64),
+    /// Gathers events that branches of fan-outs with several items have, and names no item.
+    Ambiguous,
     /// Nothing produces any of its events, or it gathers events that no branch has.
     Unproduced,
 }
@@ -239,7 +243,7 @@ impl Input {
     /// A parameter whose members are those that are added from here on.
     const fn new(kind: InputKind, optional: bool, start: usize) -> Self {
         let members = Span { start, end: start };
-        Self { step: None, kind, optional, members, fault: None, linked: None, filled: false }
+        Self { step: None, kind, optional, members, item: None, fault: None, linked: None, filled: false }
     }
 }
 
@@ -372,6 +376,12 @@ impl<'n> RuleGraph<'_, 'n> {
     /// Adds a parameter that has no event types yet.
     pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
         self.inputs.push(Input::new(kind, optional, self.members.len()));
+    }
+
+    /// Names the item of the last parameter, which is a gather.
+    pub(crate) const fn set_item(&mut self, item: usize) {
+        let input = self.inputs.len() - 1;
+        self.inputs.row(input).item = Some(item);
     }
 
     /// Adds an output to the last step.
@@ -540,4 +550,13 @@ pub(super) const fn same_kind(one: InputKind, other: InputKind) -> bool {
     }
     let injected = matches!((one, other), (Injected, Injected) | (Emitter, Emitter));
     injected || matches!((one, other), (One, One) | (List, List) | (Reply, Reply) | (Gather, Gather))
+}
+
+/// Whether both gathers name the same item, or none.
+pub(super) const fn same_item(one: &Input, other: &Input) -> bool {
+    match (one.item, other.item) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => true,
+        _ => false,
+    }
 }

@@ -114,14 +114,29 @@ pub(crate) const fn no_request(step: &str, request: &str) -> Text {
 }
 
 /// A gather fits no fan-out.
-pub(crate) const fn gather_fits_nothing(step: &str, event: &str, items: &Names<'_>) -> Text {
+pub(crate) const fn gather_fits_nothing(step: &str, event: &str, item: &str, items: &Names<'_>) -> Text {
     let text = Text::of("step ").name(step).and(" gathers ").name(event);
+    if !item.is_empty() {
+        let text = text.and(" of branches of ").name(item);
+        if !items.has(item) {
+            return text.and(", but no step fans out to it: return `FanOut<").and(item).and(">` from one");
+        }
+        let text = text.and(", which have none: emit ").name(event);
+        return text.and(" in a step that follows from ").name(item);
+    }
     if items.count() == 0 {
         return text.and(", but no step fans out: return `FanOut<").and(event).and(">` from one");
     }
     let text = text.and(", which is neither the item of a fan-out nor emitted in a branch of one: return ");
     let text = text.and("`FanOut<").and(event).and(">` from a step, or emit ").name(event);
     listed(&text.and(" in a step that follows from "), items, " or ")
+}
+
+/// A gather fits fan-outs with several items.
+pub(crate) const fn ambiguous_gather(step: &str, event: &str, items: &Names<'_>) -> Text {
+    let text = Text::of("step ").name(step).and(" gathers ").name(event);
+    let text = listed(&text.and(", which branches of "), items, " and ");
+    text.and(" have: name one as the item, such as `Gather<").and(event).and(", ").and(items.get(0)).and(">`")
 }
 
 /// A step takes no event.

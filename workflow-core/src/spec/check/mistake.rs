@@ -36,8 +36,11 @@ pub(crate) enum Mistake<'n> {
     NothingProduces { step: &'n str, events: Names<'n>, similar: Names<'n> },
     /// A parameter is the reply to a request that no step emits.
     NoRequest { step: &'n str, request: &'n str },
-    /// A gather names an event that no branch of any fan-out can have. `items` has the items of all fan-outs.
-    GatherFitsNothing { step: &'n str, event: &'n str, items: Names<'n> },
+    /// A gather names an event that no branch of the fan-outs that it takes can have. `item` is the item that it
+    /// names, or empty, and `items` has the items of all fan-outs.
+    GatherFitsNothing { step: &'n str, event: &'n str, item: &'n str, items: Names<'n> },
+    /// A gather names no item, and fits fan-outs with these items.
+    AmbiguousGather { step: &'n str, event: &'n str, items: Names<'n> },
     /// A step has no parameter that takes events. `such_as` is a start event for the example, or empty.
     NoEventInput { step: &'n str, such_as: &'n str },
     /// A step waits for an event of `emitter`, which waits for this step in turn.
@@ -79,6 +82,7 @@ impl Mistake<'_> {
                 | Self::EmptyFixedList { .. }
                 | Self::PreconditionInput { .. }
                 | Self::GatherFitsNothing { .. }
+                | Self::AmbiguousGather { .. }
                 | Self::FanOutNeverEnds { .. }
         )
     }
@@ -97,9 +101,10 @@ impl Mistake<'_> {
                 messages::nothing_produces(step, events, similar)
             }
             Self::NoRequest { step, request } => messages::no_request(step, request),
-            Self::GatherFitsNothing { step, event, items } => {
-                messages::gather_fits_nothing(step, event, items)
+            Self::GatherFitsNothing { step, event, item, items } => {
+                messages::gather_fits_nothing(step, event, item, items)
             }
+            Self::AmbiguousGather { step, event, items } => messages::ambiguous_gather(step, event, items),
             Self::NoEventInput { step, such_as } => messages::no_event_input(step, such_as),
             Self::Unreachable { step, event, emitter } => messages::unreachable(step, event, emitter),
             Self::NeverTriggered { step } => messages::never_triggered(step),

@@ -193,6 +193,10 @@ impl Numbers {
             }
             member += 1;
         }
+        if let Some(item) = &spec.item {
+            let item = self.event(graph, item);
+            graph.set_item(item);
+        }
     }
 
     /// Adds the outputs of a return type, each with the number of times that one execution emits it.

@@ -12,7 +12,7 @@
 //! The table fills it from that input, so the precondition sees exactly the events that the step will see
 //! (S12).
 
-use super::graph::{Input, RuleGraph, Step, StepPrecondition, same_kind};
+use super::graph::{Input, RuleGraph, Step, StepPrecondition, same_item, same_kind};
 use super::mistake::Mistake;
 use super::text::Text;
 use crate::spec::InputKind;
@@ -50,7 +50,11 @@ impl<'n> RuleGraph<'_, 'n> {
         while input < step.inputs.end {
             let row = self.inputs.get(input);
             let is_there = wanted.optional || !row.optional;
-            if is_there && same_kind(row.kind, wanted.kind) && self.takes_same(row, wanted) {
+            if is_there
+                && same_kind(row.kind, wanted.kind)
+                && same_item(row, wanted)
+                && self.takes_same(row, wanted)
+            {
                 return true;
             }
             input += 1;
@@ -102,10 +106,19 @@ impl<'n> RuleGraph<'_, 'n> {
         let text = self.members_of(input, &text);
         let text = match input.kind {
             InputKind::Fixed(count) => text.and(", ").number(count).and(">"),
-            InputKind::List | InputKind::Reply | InputKind::Gather => text.and(">"),
+            InputKind::Gather => self.item_of(input, &text).and(">"),
+            InputKind::List | InputKind::Reply => text.and(">"),
             _ => text,
         };
         if input.optional { text.and(">") } else { text }
+    }
+
+    /// Appends the item that a gather names.
+    const fn item_of(&self, input: &Input, text: &Text) -> Text {
+        match input.item {
+            Some(item) => text.and(", ").and(self.name(item)),
+            None => *text,
+        }
     }
 
     /// Appends the event types. A reply appears as its request, as `Reply<R>` is written.

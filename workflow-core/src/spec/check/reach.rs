@@ -113,6 +113,8 @@ impl RuleGraph<'_, '_> {
     const fn fault_of(&self, step: usize, input: usize) -> Option<Fault> {
         let row = self.inputs.get(input);
         let is_gather = matches!(row.kind, InputKind::Gather);
+        // Fan-outs with one item type count as one.
+        let is_ambiguous = is_gather && row.item.is_none() && self.items_gathered(input).count() > 1;
         // A gather is unproduced if no fan-out fits. Any other required parameter, if none of its types
         // comes.
         let mut unproduced = if is_gather { row.linked.is_none() } else { !row.optional };
@@ -137,6 +139,7 @@ impl RuleGraph<'_, '_> {
         match (row.kind, own) {
             (InputKind::Fixed(0), _) => Some(Fault::Empty),
             (_, Some(event)) => Some(Fault::Own(event)),
+            _ if is_ambiguous => Some(Fault::Ambiguous),
             _ if unproduced => Some(self.fault_of_unproduced(row)),
             _ => None,
         }

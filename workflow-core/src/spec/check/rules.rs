@@ -14,7 +14,7 @@
 //! Invariant: the functions only read the explored graph, so places can be asked in any order, and again.
 //! `first_mistake_of` asks them in the order of the table, and reports the first.
 
-use super::graph::{Deadlock, Fault, Input, RuleGraph, Step, Wanted};
+use super::graph::{Deadlock, FanOut, Fault, Input, RuleGraph, Step, Wanted};
 use super::mistake::Mistake;
 use super::names::{Names, near};
 use crate::spec::InputKind;
@@ -137,6 +137,7 @@ impl<'n> RuleGraph<'_, 'n> {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
             }
             Some(Fault::Failure(event)) => Some(self.failure_taken(step_name, input, event)),
+            Some(Fault::Ambiguous) => self.ambiguous(step_name, input),
             Some(Fault::Short(most)) => self.short(step_name, input, most),
             Some(Fault::Unproduced) => self.unproduced(step_name, input),
         }
@@ -160,7 +161,11 @@ impl<'n> RuleGraph<'_, 'n> {
         let Some(event) = self.only_event(row) else { return None };
         match (row.kind, self.events.get(event).request) {
             (InputKind::Gather, _) => {
-                Some(Mistake::GatherFitsNothing { step, event: self.name(event), items: self.items() })
+                let item = match row.item {
+                    Some(item) => self.name(item),
+                    None => "",
+                };
+                Some(Mistake::GatherFitsNothing { step, event: self.name(event), item, items: self.items() })
             }
             (InputKind::Reply, Some(request)) => {
                 Some(Mistake::NoRequest { step, request: self.name(request) })
@@ -178,6 +183,26 @@ impl<'n> RuleGraph<'_, 'n> {
         while member < input.members.end {
             names.push(self.name(self.members.get(member).event));
             member += 1;
+        }
+        names
+    }
+
+    /// The mistake of a gather that fits fan-outs with several items and names none.
+    const fn ambiguous(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {
+        let Some(event) = self.only_event(self.inputs.get(input)) else { return None };
+        let items = self.items_gathered(input);
+        Some(Mistake::AmbiguousGather { step, event: self.name(event), items })
+    }
+
+    /// The item types of the fan-outs that a gather is linked to, each once.
+    pub(super) const fn items_gathered(&self, input: usize) -> Names<'n> {
+        let (mut names, mut fan_out) = (Names::NONE, 0);
+        while fan_out < self.fan_outs.len() {
+            let FanOut { gathered, item, .. } = *self.fan_outs.get(fan_out);
+            if self.is_linked(gathered, input) && !names.has(self.name(item)) {
+                names.push(self.name(item));
+            }
+            fan_out += 1;
         }
         names
     }

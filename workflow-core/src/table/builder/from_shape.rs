@@ -53,7 +53,12 @@ fn step(shape: &StepShape) -> StepDef {
 }
 
 fn input(shape: &InputShape) -> InputDef {
-    InputDef { kind: shape.kind, optional: shape.optional, events: shape.events.clone() }
+    InputDef {
+        kind: shape.kind,
+        optional: shape.optional,
+        events: shape.events.clone(),
+        item: shape.item.clone(),
+    }
 }
 
 fn output(shape: &OutputShape) -> OutputDef {

@@ -96,7 +96,15 @@ impl Resolver<'_> {
         if input.kind == InputKind::Reply {
             self.check_reply(step, &events);
         }
-        InputDraft { kind: input.kind, optional: input.optional, events, config: None, label: "".into() }
+        let item = input.item.as_ref().map(|item| self.place(step, item));
+        InputDraft {
+            kind: input.kind,
+            optional: input.optional,
+            events,
+            item,
+            config: None,
+            label: "".into(),
+        }
     }
 
     /// Reports an input that takes an event as a reply which is none.

@@ -72,7 +72,8 @@ impl DependencyTable {
                 events.push(Arc::clone(name));
             }
         }
-        InputShape { kind: input.kind, optional: input.optional, events }
+        let item = input.item.map(|item| Arc::clone(&self.event(item).name));
+        InputShape { kind: input.kind, optional: input.optional, events, item }
     }
 
     /// The event that an input names in the source to take this one.

@@ -14,7 +14,10 @@ impl fmt::Display for InputShape {
         match self.kind {
             InputKind::List => write!(f, "{article} list of {events}"),
             InputKind::Fixed(count) => write!(f, "{article} list of exactly {count} of {events}"),
-            InputKind::Gather => write!(f, "{article} gather of {events}"),
+            InputKind::Gather => {
+                write!(f, "{article} gather of {events}")?;
+                self.item.iter().try_for_each(|item| write!(f, " in branches of `{item}`"))
+            }
             _ if self.optional => write!(f, "an optional {events}"),
             _ => write!(f, "{events}"),
         }

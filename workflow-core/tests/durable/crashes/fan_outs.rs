@@ -164,7 +164,13 @@ impl Several {
     }
 
     #[step(reruns)]
-    async fn sum(&self, parts: &Gather<Part>) -> Sum {
+    async fn none(&self, parts: &Gather<Part, Outer>) -> Sum {
+        assert!(parts.is_empty());
+        Sum(100)
+    }
+
+    #[step]
+    async fn sum(&self, parts: &Gather<Part, Item>) -> Sum {
         Sum(parts.ok().map(|part| part.0).sum::<u32>() + 100)
     }
 }

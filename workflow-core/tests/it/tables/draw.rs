@@ -429,3 +429,41 @@ fn every_edge_of_a_drawing_joins_two_of_its_nodes() {
         }
     }
 }
+
+/// Two fan-outs whose branches make the same.
+struct SameProduct;
+
+#[workflow]
+impl SameProduct {
+    #[step]
+    async fn split(&self, begin: &Begin) -> (FanOut<Item>, FanOut<Part>) {
+        ((0..begin.0).map(Item).collect(), (0..begin.0).map(Part).collect())
+    }
+
+    #[step]
+    async fn of_item(&self, item: &Item) -> Counted {
+        Counted(item.0)
+    }
+
+    #[step]
+    async fn of_part(&self, part: &Part) -> Counted {
+        Counted(part.0)
+    }
+
+    #[step]
+    async fn end(&self, items: &Gather<Counted, Item>, _parts: &Gather<Part>) -> Done {
+        Done(items.ok().map(|counted| counted.0).sum())
+    }
+}
+
+// S48
+#[test]
+fn a_gather_is_drawn_from_the_steps_of_its_branches() {
+    let graph = SameProduct::graph();
+    let name =
+        |node: &str| graph.nodes.iter().find(|other| other.id == node).map(|node| node.name.to_string());
+    let gathered = graph.edges.iter().filter(|edge| edge.kind == workflow_core::draw::EdgeKind::Gather);
+    let gathered: Vec<_> = gathered.map(|edge| (name(&edge.from).unwrap(), edge.event.to_string())).collect();
+    let expected = [("of_item", "Counted"), ("split", "Part")];
+    assert_eq!(gathered, expected.map(|(step, event)| (step.to_owned(), event.to_owned())));
+}

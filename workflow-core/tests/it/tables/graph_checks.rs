@@ -257,6 +257,38 @@ fn a_gather_of_what_no_branch_emits_is_refused_and_its_fan_out_is_not() {
     );
 }
 
+/// A table in which parcels and letters are weighed in branches of their own.
+fn weighs(sum: InputDef) -> TableBuilder {
+    table(&[("Parcel", CONTROL), ("Letter", CONTROL), ("Weight", CONTROL), ("Note", CONTROL)])
+        .step(step("sort", &[one("Question")], &[OutputDef::fan_out("Parcel"), OutputDef::fan_out("Letter")]))
+        .step(step("weigh_parcel", &[one("Parcel")], &[emits("Weight")]))
+        .step(step("weigh_letter", &[one("Letter")], &[emits("Weight")]))
+        .step(step("letters", &[InputDef::gather("Letter")], &[]))
+        .step(answers(&[sum]))
+}
+
+#[test]
+fn a_gather_that_fits_fan_outs_of_several_items_names_one_or_is_refused() {
+    // S48
+    refuses(
+        weighs(InputDef::gather("Weight")),
+        &expect![[r#"
+        workflow `research` has 1 mistake:
+          - step `answer` gathers `Weight`, which branches of `Parcel` and `Letter` have: name one as the item, such as `Gather<Weight, Parcel>`"#]],
+    );
+    refuses(
+        weighs(InputDef::gather_of("Note", "Weight")),
+        &expect![[r#"
+        workflow `research` has 1 mistake:
+          - step `answer` gathers `Weight` of branches of `Note`, but no step fans out to it: return `FanOut<Note>` from one"#]],
+    );
+    let table = weighs(InputDef::gather_of("Parcel", "Weight")).build().unwrap();
+    let shape = table.shape();
+    let answer = shape.steps.iter().find(|step| &*step.name == "answer").unwrap();
+    assert_eq!(answer.inputs[0].to_string(), "a gather of `Weight` in branches of `Parcel`");
+    assert_eq!(DependencyTable::from_shape(&shape).unwrap().shape(), shape);
+}
+
 #[test]
 fn a_gather_of_what_needs_two_branches_that_do_not_see_each_other_is_refused() {
     // S45, S48

@@ -19,7 +19,7 @@ const PLAIN: PlannedEvent = PlannedEvent {
 };
 
 fn step(take: Take, event: usize, output: PlannedOutput) -> PlannedStep {
-    let inputs = vec![PlannedInput { take, optional: false, events: vec![event] }];
+    let inputs = vec![PlannedInput { take, events: vec![event], ..PlannedInput::default() }];
     PlannedStep { inputs, outputs: vec![output], ..PlannedStep::default() }
 }
 

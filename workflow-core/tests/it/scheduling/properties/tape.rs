@@ -167,7 +167,7 @@ fn planned_input(bytes: &mut Bytes<'_>, events: &[PlannedEvent], shape: Shape) -
         _ if shape == Shape::FanOuts => (Take::Gather, vec![first]),
         _ => (Take::One, vec![first]),
     };
-    PlannedInput { take, optional, events }
+    PlannedInput { take, optional, events, item: None }
 }
 
 /// The reply to the first request from `first` on, or a plain input if there is no request.
@@ -186,7 +186,7 @@ fn fan_out_first(step: &mut PlannedStep, pick: u8, events: &[PlannedEvent]) {
     if is_emitted(events[item]) && !step.outputs.contains(&output) {
         step.outputs.push(output);
     }
-    step.inputs = vec![PlannedInput { take: Take::One, optional: false, events: vec![0] }];
+    step.inputs = vec![PlannedInput { events: vec![0], ..PlannedInput::default() }];
 }
 
 /// Whether steps can emit it: replies come only from outside, and failures only from the library.
@@ -206,23 +206,48 @@ fn make_catches_fit(plan: &mut Plan) {
     }
 }
 
+/// Changes the gathers that fit no fan-out, or fan-outs of several items. Returns whether there were any.
+fn make_some_gather_fit(plan: &mut Plan, items: &[usize]) -> bool {
+    let own = plan.branch_events();
+    let inputs = plan.steps.iter_mut().flat_map(|step| &mut step.inputs);
+    let mut changed = false;
+    for input in inputs.filter(|input| input.take == Take::Gather) {
+        let Some(any) = items.get(input.events[0] % items.len().max(1)) else {
+            (input.take, changed) = (Take::One, true);
+            continue;
+        };
+        let is_named = |item: usize| input.item.is_none_or(|named| named == item);
+        let fitting = items
+            .iter()
+            .zip(&own)
+            .filter(|(item, events)| is_named(**item) && events.contains(&input.events[0]));
+        let mut fitting: Vec<usize> = fitting.map(|(item, _)| *item).collect();
+        fitting.sort_unstable();
+        fitting.dedup();
+        match fitting[..] {
+            [] => (input.events, input.item, changed) = (vec![*any], Some(*any), true),
+            [_] => {}
+            // Any of them.
+            _ => (input.item, changed) = (Some(fitting[input.events[0] % fitting.len()]), true),
+        }
+    }
+    changed
+}
+
 /// Makes every gather collect an event and every fan-out end in a gather, as a table requires (S48).
 fn make_gathers_fit(plan: &mut Plan) {
     let items: Vec<usize> = plan.fan_outs().iter().map(|place| place.item).collect();
-    let own = plan.branch_events();
-    let inputs = plan.steps.iter_mut().flat_map(|step| &mut step.inputs);
-    for input in inputs.filter(|input| input.take == Take::Gather) {
-        let fits = own.iter().any(|events| events.contains(&input.events[0]));
-        match items.get(input.events[0] % items.len().max(1)) {
-            Some(item) if !fits => input.events = vec![*item],
-            Some(_) => {}
-            None => input.take = Take::One,
-        }
-    }
+    // A gather that names an item takes less, and other gathers may fit nothing then.
+    while make_some_gather_fit(plan, &items) {}
     for item in items {
-        let gathers = |input: &PlannedInput| input.take == Take::Gather && input.events == [item];
+        let gathers = |input: &PlannedInput| {
+            input.take == Take::Gather
+                && input.events == [item]
+                && input.item.is_none_or(|named| named == item)
+        };
         if !plan.steps.iter().flat_map(|step| &step.inputs).any(gathers) {
-            let input = PlannedInput { take: Take::Gather, optional: false, events: vec![item] };
+            let (take, events) = (Take::Gather, vec![item]);
+            let input = PlannedInput { take, events, item: Some(item), ..PlannedInput::default() };
             plan.steps.push(PlannedStep { inputs: vec![input], ..PlannedStep::default() });
         }
     }
