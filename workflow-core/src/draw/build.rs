@@ -150,12 +150,12 @@ impl DependencyTable {
     /// branches of these.
     fn gathers_from(&self, gather: &InputRow, step: &StepRow, output: &OutputRow) -> bool {
         let mut fan_outs = gather.events.iter().filter_map(|event| self.event(*event).gathers);
-        fan_outs.any(|fan_out| match output.fan_out {
-            Some(of_items) => of_items == fan_out,
-            None => {
-                let mut taken = step.inputs.iter().flat_map(|input| &input.events);
-                taken.any(|event| self.fan_out(fan_out).own.contains(event))
-            }
+        fan_outs.any(|fan_out| {
+            let mut taken = step.inputs.iter().flat_map(|input| &input.events);
+            let own = &self.fan_out(fan_out).own;
+            output
+                .fan_out
+                .map_or_else(|| taken.any(|event| own.contains(event)), |of_items| of_items == fan_out)
         })
     }
 
