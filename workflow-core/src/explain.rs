@@ -121,7 +121,7 @@ pub struct StepExplanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cited {
-    /// The position of the event.
+    /// The sequence number of the event.
     pub seq: Seq,
     /// The wire name. A completed fan-out and a failure have the names of a report's log.
     pub event: Arc<str>,

@@ -375,11 +375,11 @@ pub enum RunError {
         /// The reason, if it is known.
         error: Arc<str>,
     },
-    /// The engine does not drive the run any more, and has not ended it.
+    /// The engine does not drive the run any more, and has not ended it. With a store the run can be resumed.
     ///
     /// [`Engine::shut_down`](crate::Engine::shut_down) detached the run for another process, or its task is gone: the
     /// runtime was shut down, or the task panicked outside of any step.
-    #[error("the task that drove the run ended before the run did")]
+    #[error("this engine no longer drives the run; if it has a store, the run can be resumed")]
     Detached,
     /// The run's stop event is not in the workflow's output type.
     #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
@@ -502,28 +502,28 @@ pub enum SendError {
         /// The store's error.
         source: StoreError,
     },
-    /// No request is open at this position: there was none, or its branch was dropped.
+    /// No request is open at this sequence number: there was none, or its branch was dropped.
     #[error("no request is open at {request}: there never was one, or its branch is gone")]
     NotOpen {
-        /// The position.
+        /// The sequence number.
         request: Seq,
     },
-    /// The request at this position was answered before.
+    /// The request at this sequence number was answered before.
     #[error("the request at {request} was answered already")]
     Answered {
-        /// The position.
+        /// The sequence number.
         request: Seq,
     },
-    /// The request at this position has expired.
+    /// The request at this sequence number has expired.
     #[error("the request at {request} has expired")]
     Expired {
-        /// The position.
+        /// The sequence number.
         request: Seq,
     },
-    /// The message is no reply to the request at this position.
+    /// The message is no reply to the request at this sequence number.
     #[error("that is no reply to the `{asked}` at {request}: {}{problem}", at(.path))]
     UnfitReply {
-        /// The position.
+        /// The sequence number.
         request: Seq,
         /// The request's wire name.
         asked: String,
@@ -532,10 +532,10 @@ pub enum SendError {
         /// The problem at that place.
         problem: String,
     },
-    /// The request at this position is of another type.
+    /// The request at this sequence number is of another type.
     #[error("the request at {request} is a `{asked}`, and the reply is one to a `{answered}`")]
     WrongRequest {
-        /// The position.
+        /// The sequence number.
         request: Seq,
         /// The request's wire name.
         asked: String,

@@ -116,7 +116,7 @@ pub struct ExecutionTrace {
     pub execution: ExecutionId,
     /// The name of its step.
     pub step: Arc<str>,
-    /// The scope in which the execution will run.
+    /// The scope in which it ran.
     pub scope: ScopeId,
     /// The event that triggered the execution.
     pub trigger: Seq,
@@ -139,7 +139,7 @@ pub struct ExecutionTrace {
     pub next_attempt: Option<Duration>,
     /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
-    /// The event with its failure, if a step catches it.
+    /// The [`StepFailed`](crate::StepFailed) event of this execution, if a step catches it.
     pub failure: Option<Seq>,
     /// The executions that took that event as trigger or single input.
     ///

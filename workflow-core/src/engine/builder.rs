@@ -129,7 +129,8 @@ impl EngineBuilder {
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
     /// holds a lease again; executions in flight continue. If another engine has claimed a run meanwhile, the run ends
     /// here with [`RunError::Conflict`](crate::RunError::Conflict) before it begins anything more. The engine gives its
-    /// lease up in [`cancel_and_shut_down`](Engine::cancel_and_shut_down), and when it is dropped and has no run.
+    /// lease up in [`shut_down`](Engine::shut_down) and [`cancel_and_shut_down`](Engine::cancel_and_shut_down), and
+    /// when it is dropped and has no run.
     ///
     /// A short lease is lost in every pause of the machine; with a long one, orphaned runs wait longer. A renewal is
     /// one call of the store. A search for orphans takes O(open runs of the store) time, in pages of 1,000 with two

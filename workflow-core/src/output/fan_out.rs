@@ -13,13 +13,14 @@ use crate::spec::OutputSpec;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FanOutPolicy {
-    /// The first failure drops the other branches and counts as a failure in the scope that opened them. The
-    /// default.
+    /// The first failure drops the other branches and fails the scope of the step that returned the [`FanOut`]:
+    /// the run, or the branch in which that step ran. The default.
     #[default]
     FailAll,
     /// The gather gets the failures, and the quality of the run is degraded.
     ContinueOthers,
-    /// All branches run to their end. Then any failure fails the fan-out, with all errors.
+    /// All branches run to their end. Then any failure fails the scope of the step that returned the
+    /// [`FanOut`], with all errors: [`RunError::BranchesFailed`](crate::RunError::BranchesFailed).
     WaitAll,
 }
 
@@ -62,7 +63,8 @@ impl<E> FanOut<E> {
         Self { concurrency: Some(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)), ..self }
     }
 
-    /// The first failure drops the other branches and fails the fan-out. The default.
+    /// The first failure drops the other branches and fails the scope of the step that returned the `FanOut`:
+    /// the run, or the branch in which that step ran. The default.
     pub fn fail_all(self) -> Self {
         Self { policy: FanOutPolicy::FailAll, ..self }
     }
@@ -72,7 +74,8 @@ impl<E> FanOut<E> {
         Self { policy: FanOutPolicy::ContinueOthers, ..self }
     }
 
-    /// All branches run to their end. Then any failure fails the fan-out.
+    /// All branches run to their end. Then any failure fails the scope of the step that returned the `FanOut`,
+    /// with all errors.
     pub fn wait_all(self) -> Self {
         Self { policy: FanOutPolicy::WaitAll, ..self }
     }
