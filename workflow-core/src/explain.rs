@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  table ────────┐
-//!  log, trace ───┼─▶ Source: facts indexed by step, event, scope and moment
+//!  log, trace ───┼─▶ facts, indexed by step, event, scope and moment
 //!  decisions ────┘      │
 //!                       ├─ past      each decision ─▶ WhyRan or WhyNot
 //!                       ├─ missing   each step that never ran ─▶ MissingProducer: inputs, producers, why not

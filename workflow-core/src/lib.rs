@@ -142,7 +142,10 @@ pub use run::{CancelGuard, Children, RecordedRun, RunHandle, RunOptions};
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 
-/// Details of errors, for code that matches on them. The errors themselves are at the root.
+/// Details of errors, for code that matches on them, and the errors of single parts, such as [`ConfigError`](errors::ConfigError).
+///
+/// Errors of runs and engines are at the root: [`RunError`], [`StartError`], [`SendError`], [`ResumeError`],
+/// [`BuildError`] and [`StepError`]. The error of a store is [`StoreError`](store::StoreError).
 pub mod errors {
     pub use crate::blocking::BlockingError;
     pub use crate::cancel::Cancelled;
@@ -191,6 +194,7 @@ mod guide {
 
     pages! {
         Readme "README.md",
+        Steps "docs/guide/steps.md",
         Joins "docs/guide/joins.md",
         Running "docs/guide/running.md",
         Children "docs/guide/children.md",

@@ -180,7 +180,7 @@ pub enum Observed {
 /// # Contract
 /// - **Order**: an observer sees the observations of one run in their order; those of several runs interleave.
 /// - **Threads**: the engine calls each observer on a thread of the observer's own, never in a run's task, so it may
-///   block. Only an observer that is [synchronous](Self::is_synchronous) is called by the runs themselves.
+///   block. Only a [synchronous observer](Self::is_synchronous) is called by the runs themselves.
 /// - **Loss**: 4,096 observations wait for a slow observer. Further ones are dropped, and [`Observed::Missed`] has
 ///   their number.
 /// - **Panics** are caught. The observer is called again for the next observation.

@@ -337,8 +337,8 @@ pub enum RunError {
     TooManyExecutions {
         /// The bound.
         limit: u64,
-        /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if the step
-        /// that ran most often is in no loop; then a fan-out, or messages from outside, caused the executions.
+        /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if no loop
+        /// leads to the step that ran most often; then a fan-out, or messages from outside, caused the executions.
         looping: Vec<Arc<str>>,
         /// How many rounds the loop made.
         rounds: u64,

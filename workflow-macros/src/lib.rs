@@ -152,7 +152,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | key | meaning |
 /// |---|---|
-/// | `precondition = path` | the `#[precondition]` method or free function to ask before each execution |
+/// | `precondition = path` | the `#[precondition]` method or free function that is evaluated before each execution |
 /// | `max_executions = N` | the most executions; a branch of a fan-out counts its own |
 /// | `concurrency = N` | the most concurrent executions |
 /// | `timeout = "30s"` | the longest duration of an attempt; a longer one is dropped and fails with class `transient`; units: `ms`, `s`, `m`, `h`, `d` |
