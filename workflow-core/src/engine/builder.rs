@@ -39,6 +39,60 @@ use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
 
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::prelude::*;
+/// use workflow_core::store::MemoryStore;
+/// use workflow_core::{RetryPolicy, WhenFull};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, greet: &Greet) -> Greeting {
+/// #         Greeting(format!("Hello, {}!", greet.name))
+/// #     }
+/// # }
+/// let engine = Engine::builder()
+///     .workflow(Greeter)
+///     .store(MemoryStore::default())
+///     .retry(RetryPolicy::standard())
+///     // One run
+///     .run_timeout(Duration::from_secs(600))
+///     .max_concurrent_executions(64)
+///     .max_executions_per_run(10_000)
+///     .max_events_per_run(100_000)
+///     .max_event_bytes(1 << 20)
+///     .mailbox_capacity(16)
+///     .display_capacity(256)
+///     // All runs
+///     .max_concurrent_runs(1_000)
+///     .max_concurrent_runs_of::<Greeter>(100)
+///     .when_full(WhenFull::Refuse)
+///     .unload_waiting_after(Duration::from_secs(60))
+///     // Child runs
+///     .max_child_depth(2)
+///     .max_concurrent_children(4)
+///     .build()?;
+/// # drop(engine);
+/// # Ok::<(), workflow_core::BuildError>(())
+/// ```
+///
+/// All problems are reported at once:
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::Engine;
+///
+/// let error = Engine::builder().lease(Duration::from_millis(1)).build().unwrap_err();
+/// assert_eq!(error.problems.len(), 2); // it is too short, and there is no store
+/// ```
 #[must_use = "an engine is made by `build`"]
 #[derive(Default)]
 pub struct EngineBuilder {

@@ -9,6 +9,48 @@ use crate::event::{AnyEvent, ControlEvent};
 use crate::spec::OutputSpec;
 
 /// The meaning of a failed branch for its fan-out.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Order { lines: Vec<u64> }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Line(u64);
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Price(u64);
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Total(u64);
+/// struct Shop { patient: bool }
+///
+/// #[workflow]
+/// impl Shop {
+///     #[step]
+///     async fn split(&self, order: &Order) -> FanOut<Line> {
+///         let lines: FanOut<Line> = order.lines.iter().copied().map(Line).collect();
+///         if self.patient { lines.wait_all() } else { lines.fail_all() }
+///     }
+///
+///     #[step]
+///     async fn price(&self, line: &Line) -> Result<Price, StepError> {
+///         Err(StepError::rejected(format!("line {} is not for sale", line.0)))
+///     }
+///
+///     #[step]
+///     async fn add_up(&self, prices: &Gather<Price>) -> Total { Total(prices.ok().map(|price| price.0).sum()) }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let order = Order { lines: vec![1, 2] };
+/// let first = Shop { patient: false }.run(order.clone()).await.unwrap_err();
+/// assert!(matches!(first, RunError::StepFailed { .. }));
+///
+/// let all = Shop { patient: true }.run(order).await.unwrap_err();
+/// assert!(matches!(all, RunError::BranchesFailed { failures } if failures.len() == 2));
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

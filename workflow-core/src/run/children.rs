@@ -192,6 +192,46 @@ impl Children {
     ///
     /// An id in the options is the last part of the child's id.
     ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunOptions;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer { parent: String }
+    /// struct Child;
+    ///
+    /// #[workflow]
+    /// impl Child {
+    ///     #[step]
+    ///     async fn answer(&self, _ask: &Ask, info: &RunInfo) -> Answer {
+    ///         // A run that no step started has no parent.
+    ///         Answer { parent: info.parent().map(|parent| parent.run.to_string()).unwrap_or_default() }
+    ///     }
+    /// }
+    ///
+    /// struct Parent;
+    ///
+    /// #[workflow]
+    /// impl Parent {
+    ///     #[step]
+    ///     async fn delegate(&self, ask: &Ask, children: &Children) -> Result<Answer, RunError> {
+    ///         children.run_with::<Child>(ask.clone(), RunOptions::new().id("eu")).await
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Parent).workflow(Child).build()?;
+    /// let run = engine.start_with::<Parent>(Ask, RunOptions::new().id("order-17")).await?;
+    /// assert_eq!(run.outcome().await?, Answer { parent: "order-17".into() });
+    /// assert_eq!(run.report().await?.children[0].child.run.as_str(), "order-17/delegate-x1.eu");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_with<C: Workflow>(

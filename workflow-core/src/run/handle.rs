@@ -246,6 +246,33 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// The run drops its executions, and nothing enters its log any more.
     ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunStatus;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Print { pages: u32 }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Printed;
+    /// # struct Printer;
+    /// # #[workflow]
+    /// # impl Printer {
+    /// #     #[step]
+    /// #     async fn print(&self, _print: &Print) -> Printed { std::future::pending().await }
+    /// # }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder().workflow(Printer).build()?;
+    /// let run = engine.start::<Printer>(Print { pages: 900 }).await?;
+    /// run.cancel("out of paper").await?;
+    /// assert_eq!(run.status(), RunStatus::Cancelled);
+    /// assert_eq!(run.outcome().await.unwrap_err().to_string(), "the run was cancelled: out of paper");
+    /// assert!(run.cancel("again").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`SendError::Ended`] if the run had ended before. [`SendError::NotLoaded`] if the run waits unloaded in
     /// its store, and the store cannot read it now.
