@@ -318,24 +318,24 @@ pub enum RunError {
         /// The reason, as the caller gave it.
         reason: Arc<str>,
     },
-    /// The run's active time reached its bound. Its executions were dropped.
+    /// The run's active time reached its limit. Its executions were dropped.
     #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
     TimedOut {
-        /// The bound.
+        /// The limit.
         after: Duration,
     },
-    /// The run's log reached its bound.
+    /// The run's log reached its limit.
     #[error(
         "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
     )]
     LogFull {
-        /// The bound.
+        /// The limit.
         limit: u64,
     },
-    /// The run's executions reached their bound, and another one was due.
+    /// The run's executions reached their limit, and another one was due.
     #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
     TooManyExecutions {
-        /// The bound.
+        /// The limit.
         limit: u64,
         /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if no loop
         /// leads to the step that ran most often; then a fan-out, or messages from outside, caused the executions.

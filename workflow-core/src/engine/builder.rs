@@ -270,7 +270,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many runs may be active at a time. Default: no bound.
+    /// Sets how many runs may be active at a time. Default: no limit.
     ///
     /// A start waits for a permit, unless [`when_full`](Self::when_full) refuses it. A run that waits for a timer or
     /// for an event from outside needs no permit, and a run that waits for a retry keeps its own. 0 counts as 1.
@@ -279,7 +279,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many runs of `W` may be active at a time. Default: no bound.
+    /// Sets how many runs of `W` may be active at a time. Default: no limit.
     ///
     /// The limit applies within [`max_concurrent_runs`](Self::max_concurrent_runs). Runs of `W` that wait for a permit
     /// delay no run of another workflow. 0 counts as 1. [`build`](Self::build) reports a `W` that the engine does not
@@ -372,10 +372,10 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how long each run may be active. Default: no bound.
+    /// Sets how long each run may be active. Default: no limit.
     ///
     /// Active time excludes the time in which the run [waits](crate::RunStatus::Waiting), by the engine's clock.
-    /// [`RunOptions::timeout`](crate::RunOptions::timeout) sets the bound of one run, and explains what counts.
+    /// [`RunOptions::timeout`](crate::RunOptions::timeout) sets the limit of one run, and explains what counts.
     pub fn run_timeout(mut self, active: Duration) -> Self {
         self.settings.timeout = Some(active);
         self
@@ -410,14 +410,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many bytes of JSON an event may have that enters a log. Default: no bound.
+    /// Sets how many bytes of JSON an event may have that enters a log. Default: no limit.
     ///
     /// An execution that emits a larger event fails with [`EventTooLarge`](crate::errors::EventTooLarge), a permanent error. A
     /// larger event or reply from outside is refused with [`SendError::TooLarge`](crate::SendError::TooLarge), and a
-    /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items are not bounded.
+    /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items have no limit.
     ///
-    /// With a bound, the engine serialises every event once to count its bytes, up to the bound, and stores no text. An
-    /// event whose `Serialize` fails has no size, and passes. Without a bound, a run in memory serialises nothing.
+    /// With a limit, the engine serialises every event once to count its bytes, up to the limit, and stores no text. An
+    /// event whose `Serialize` fails has no size, and passes. Without a limit, a run in memory serialises nothing.
     pub fn max_event_bytes(mut self, most: usize) -> Self {
         self.settings.events.most_bytes = Some(most);
         self
@@ -432,6 +432,14 @@ impl EngineBuilder {
     ///
     /// For tests: a run takes several times as long. Default: on in builds with this feature and debug assertions;
     /// `workflow-testkit` enables the feature.
+    ///
+    /// ```
+    /// use workflow_core::Engine;
+    ///
+    /// let engine = Engine::builder().replay_check(false).build()?; // for a test that measures
+    /// # drop(engine);
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
     #[cfg(feature = "replay-check")]
     pub fn replay_check(mut self, is_on: bool) -> Self {
         self.replay_check = ReplayCheck(is_on);
