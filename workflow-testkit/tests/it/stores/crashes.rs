@@ -151,7 +151,10 @@ async fn a_precondition_that_depends_on_the_process_is_found() {
     let said = failure(crash_everywhere(wavers)).await;
     assert!(said.contains("it comes to something else:\n  it is stalled with"), "{said}");
     assert!(said.contains("instead of completed with Done 3"), "{said}");
-    assert!(said.contains("the store went down at append 2, whose batch was stored but not confirmed"), "{said}");
+    assert!(
+        said.contains("the store went down at append 2, whose batch was stored but not confirmed"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
