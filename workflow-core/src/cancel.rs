@@ -68,12 +68,12 @@ impl Cancellation {
         (Self(token.clone()), CancellationSource(token))
     }
 
-    /// Whether it has fired. Costs a flag behind a lock that is rarely held.
+    /// Whether the cancellation has fired. Costs a flag behind a lock that is rarely held.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until it fires. Dropping the future gives up the wait.
+    /// Waits until the cancellation fires. Dropping the future ends the wait.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -91,7 +91,7 @@ impl Cancellation {
     /// The same as an error, for `?` between two pieces of work.
     ///
     /// # Errors
-    /// [`Cancelled`] if it has fired.
+    /// [`Cancelled`] if the cancellation has fired.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }

@@ -113,6 +113,9 @@ impl DisplayItem {
 
 /// Shows display events to the viewers of a run: `display: &Display`.
 ///
+/// The prelude has this type under its name. It is not the trait [`std::fmt::Display`]: where a module needs both, name
+/// the trait by its path.
+///
 /// ```
 /// use futures::StreamExt;
 /// use workflow_core::{Display, prelude::*};

@@ -1,5 +1,40 @@
 //! Drawings: a workflow's table as Mermaid, DOT and JSON, without running the workflow. The report of a run
 //! can be laid over a drawing.
+//!
+//! ```
+//! use workflow_core::prelude::*;
+//! use workflow_core::draw::{EdgeKind, NodeKind};
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # #[event(start)]
+//! # struct Greet { name: String }
+//! # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+//! # #[event(stop)]
+//! # struct Greeting(String);
+//! # struct Greeter;
+//! # #[workflow]
+//! # impl Greeter {
+//! #     #[step]
+//! #     async fn greet(&self, greet: &Greet) -> Greeting {
+//! #         Greeting(format!("Hello, {}!", greet.name))
+//! #     }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let graph = Greeter::graph();
+//! let steps: Vec<_> = graph.nodes.iter().filter(|node| node.kind == NodeKind::Step).collect();
+//! assert_eq!((&*steps[0].name, &steps[0].ran), ("greet", &None));
+//! let taken = graph.edges.iter().find(|edge| edge.to == steps[0].id).unwrap();
+//! assert_eq!((&*taken.from, &*taken.event, taken.kind), ("start", "Greet", EdgeKind::One));
+//!
+//! let engine = Engine::builder().workflow(Greeter).build()?;
+//! let run = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+//! let graph = Greeter::graph().with_report(&*run.report().await?);
+//! let greet = graph.nodes.iter().find(|node| &*node.name == "greet").unwrap();
+//! assert_eq!(greet.ran.as_ref().unwrap().executions, 1);
+//! println!("{}", graph.to_mermaid());
+//! # Ok(())
+//! # }
+//! ```
 
 use std::fmt;
 use std::sync::Arc;

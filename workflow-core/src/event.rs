@@ -42,7 +42,8 @@ pub(crate) use when::When;
 /// An immutable value that drives steps or is shown to people.
 ///
 /// Derive it: `#[derive(Event)]` also implements the marker traits of its roles. The value must be
-/// serialisable, since a run can outlive its process. In memory the library never serialises it.
+/// serialisable, since a run can outlive its process. Without a store the library serialises no event, unless
+/// [`max_event_bytes`](crate::EngineBuilder::max_event_bytes) is set.
 ///
 /// ```
 /// use workflow_core::prelude::*;

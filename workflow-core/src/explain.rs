@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  table ────────┐
-//!  log, trace ───┼─▶ Source: facts indexed by step, event, scope and moment
+//!  log, trace ───┼─▶ facts, indexed by step, event, scope and moment
 //!  decisions ────┘      │
 //!                       ├─ past      each decision ─▶ WhyRan or WhyNot
 //!                       ├─ missing   each step that never ran ─▶ MissingProducer: inputs, producers, why not
@@ -16,6 +16,62 @@
 //!
 //! Example: a run stalls since `ship` never got `Reserved`. The explanation of `ship` has the missing
 //! `Reserved`, with its producer `reserve`, which ran once and emitted only `SoldOut`.
+//!
+//! ```
+//! use workflow_core::prelude::*;
+//! use workflow_core::explain::{Reason, WhyNotProduced};
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # #[event(start)]
+//! # struct Order { pieces: u64 }
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # struct Reserved;
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # struct SoldOut;
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # #[event(stop)]
+//! # struct Shipped;
+//!
+//! #[derive(Debug, EventSet)]
+//! enum Stock { Reserved(Reserved), SoldOut(SoldOut) }
+//!
+//! struct Warehouse { pieces: u64 }
+//!
+//! #[workflow]
+//! impl Warehouse {
+//!     #[step]
+//!     async fn reserve(&self, order: &Order) -> Stock {
+//!         if order.pieces <= self.pieces { Stock::Reserved(Reserved) } else { Stock::SoldOut(SoldOut) }
+//!     }
+//!
+//!     #[step]
+//!     async fn ship(&self, order: &Order, reserved: &Reserved) -> Shipped { Shipped }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::builder().workflow(Warehouse { pieces: 3 }).build()?;
+//! let run = engine.start::<Warehouse>(Order { pieces: 5 }).await?;
+//! assert!(matches!(run.outcome().await, Err(RunError::Stalled(_))));
+//!
+//! let explanation = run.explain().await?;
+//! println!("{explanation}");
+//!
+//! let [reserve, ship] = &explanation.steps[..] else { panic!("two steps") };
+//! assert_eq!(&*reserve.ran[0].trigger.event, "Order");
+//! // The order alone did not make `ship` run.
+//! assert!(matches!(&ship.did_not_run[0].reason, Reason::Missing(inputs) if inputs[0].have == 0));
+//! // Now it lacks `Reserved`, which `reserve` could have emitted.
+//! let missing = &ship.missing[0];
+//! assert_eq!(missing.input.events, ["Reserved".into()]);
+//! assert!(matches!(
+//!     &missing.producers[..],
+//!     [WhyNotProduced::EmittedNone { step, executions: 1, only, .. }] if &**step == "reserve" && &*only[0] == "SoldOut"
+//! ));
+//! // No step takes the event of the cause.
+//! assert_eq!(&*explanation.unconsumed[0].last.event, "SoldOut");
+//! # Ok(())
+//! # }
+//! ```
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +177,7 @@ pub struct StepExplanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Cited {
-    /// The position of the event.
+    /// The sequence number of the event.
     pub seq: Seq,
     /// The wire name. A completed fan-out and a failure have the names of a report's log.
     pub event: Arc<str>,

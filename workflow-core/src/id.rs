@@ -1,4 +1,4 @@
-//! The ids of runs, threads, engines, executions, timers, scopes and positions in a log, and their text forms. Other
+//! The ids of runs, threads, engines, executions, timers, scopes and events in a log, and their text forms. Other
 //! modules assign them.
 
 use std::fmt;
@@ -98,13 +98,28 @@ text_id!(RunId);
 text_id!(ThreadId);
 text_id!(EngineId);
 
-/// A position in a run's log: 1, 2, 3… Order always means `Seq`, never a clock.
+/// The sequence number of an event in its run's log: 1, 2, 3… Order always means `Seq`, never a clock.
+///
+/// Transcripts, reports and errors print it as `#4`: the fourth event of the log.
+///
+/// ```
+/// use workflow_core::Seq;
+/// assert_eq!(Seq(4).to_string(), "#4");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
 /// One execution of one step, numbered in order of creation by the run's scheduler. All attempts of an execution share
 /// it.
+///
+/// Transcripts, reports and errors print it as `x3`: the third execution of the run. In the ids of
+/// [child runs](crate::Children#ids) `x3.a2` is its second attempt.
+///
+/// ```
+/// use workflow_core::ExecutionId;
+/// assert_eq!(ExecutionId(3).to_string(), "x3");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExecutionId(pub u64);

@@ -142,7 +142,10 @@ pub use run::{CancelGuard, Children, RecordedRun, RunHandle, RunOptions};
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 
-/// Details of errors, for code that matches on them. The errors themselves are at the root.
+/// Details of errors, for code that matches on them, and the errors of single parts, such as [`ConfigError`](errors::ConfigError).
+///
+/// Errors of runs and engines are at the root: [`RunError`], [`StartError`], [`SendError`], [`ResumeError`],
+/// [`BuildError`] and [`StepError`]. The error of a store is [`StoreError`](store::StoreError).
 pub mod errors {
     pub use crate::blocking::BlockingError;
     pub use crate::cancel::Cancelled;
@@ -154,7 +157,51 @@ pub mod errors {
     pub use crate::output::TimerError;
 }
 
-/// Parameter kinds and return types of your own: what [`StepInput`] and [`StepOutput`] are written with.
+/// Parameter kinds and return types of your own: the types with which you implement [`StepInput`] and [`StepOutput`].
+///
+/// [`StepInput`] has an example of a parameter. A return type of your own usually wraps one of the library's:
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// use workflow_core::StepOutput;
+/// use workflow_core::signature::{Emitted, OutputSpec};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Measure;
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Celsius(i64);
+///
+/// /// The event, unless its value is out of range: then the execution fails.
+/// struct Plausible(Celsius);
+///
+/// impl StepOutput for Plausible {
+///     const SPEC: OutputSpec = <Celsius as StepOutput>::SPEC;
+///     type Events = <Celsius as StepOutput>::Events;
+///
+///     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
+///         match self.0.0 {
+///             -273..=1_000 => self.0.emit(emitted),
+///             value => Err(StepError::rejected(format!("{value} degrees are out of range"))),
+///         }
+///     }
+/// }
+///
+/// struct Thermometer { reads: i64 }
+///
+/// #[workflow]
+/// impl Thermometer {
+///     #[step]
+///     async fn measure(&self, _measure: &Measure) -> Plausible { Plausible(Celsius(self.reads)) }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), RunError> {
+/// assert_eq!(Thermometer { reads: 21 }.run(Measure).await?, Celsius(21));
+/// assert!(Thermometer { reads: -300 }.run(Measure).await.is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub mod signature {
     pub use crate::config::ConfigType;
     pub use crate::event::{EventType, FromEvent, Roles, SetMember, Upgrade};
@@ -191,6 +238,7 @@ mod guide {
 
     pages! {
         Readme "README.md",
+        Steps "docs/guide/steps.md",
         Joins "docs/guide/joins.md",
         Running "docs/guide/running.md",
         Children "docs/guide/children.md",

@@ -47,7 +47,7 @@ pub enum Observed {
     RunReloaded,
     /// An event entered the log.
     EventLogged {
-        /// Its position.
+        /// Its sequence number.
         seq: Seq,
         /// Its scope.
         scope: ScopeId,
@@ -179,8 +179,8 @@ pub enum Observed {
 ///
 /// # Contract
 /// - **Order**: an observer sees the observations of one run in their order; those of several runs interleave.
-/// - **Threads**: the engine calls each observer on a thread of the observer's own, never in a run's task, so it may
-///   block. Only an observer that is [told at once](Self::is_synchronous) is called by the runs themselves.
+/// - **Threads**: the engine calls each observer on an OS thread of the observer's own, never in a run's task, so it may
+///   block. Only a [synchronous observer](Self::is_synchronous) is called by the runs themselves.
 /// - **Loss**: 4,096 observations wait for a slow observer. Further ones are dropped, and [`Observed::Missed`] has
 ///   their number.
 /// - **Panics** are caught. The observer is called again for the next observation.
@@ -217,6 +217,48 @@ pub trait Observer: Send + Sync + 'static {
     /// The engine asks once, when it is built. A direct observer misses nothing, and has seen everything of a run
     /// before the run's outcome is available: for tests, and for uses without delay. Several runs call it at the same
     /// time. Each run waits for it, and so do other tasks on that thread: it has to be quick and must not block.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use std::sync::Arc;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::observe::{Observation, Observed, Observer};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet { name: String }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting(String);
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, greet: &Greet) -> Greeting {
+    /// #         Greeting(format!("Hello, {}!", greet.name))
+    /// #     }
+    /// # }
+    ///
+    /// struct Executions(Arc<AtomicU64>);
+    ///
+    /// impl Observer for Executions {
+    ///     fn observe(&self, observation: &Observation) {
+    ///         if matches!(observation.what, Observed::ExecutionStarted { .. }) {
+    ///             self.0.fetch_add(1, Ordering::Relaxed);
+    ///         }
+    ///     }
+    ///
+    ///     fn is_synchronous(&self) -> bool { true }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let count = Arc::new(AtomicU64::new(0));
+    /// let engine = Engine::builder().workflow(Greeter).observer(Executions(Arc::clone(&count))).build()?;
+    /// engine.start::<Greeter>(Greet { name: "Ada".into() }).await?.outcome().await?;
+    /// assert_eq!(count.load(Ordering::Relaxed), 1); // at once, without waiting for the observer
+    /// # Ok(())
+    /// # }
+    /// ```
     fn is_synchronous(&self) -> bool {
         false
     }

@@ -318,27 +318,27 @@ pub enum RunError {
         /// The reason, as the caller gave it.
         reason: Arc<str>,
     },
-    /// The run's active time reached its bound. Its executions were dropped.
+    /// The run's active time reached its limit. Its executions were dropped.
     #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
     TimedOut {
-        /// The bound.
+        /// The limit.
         after: Duration,
     },
-    /// The run's log reached its bound.
+    /// The run's log reached its limit.
     #[error(
         "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
     )]
     LogFull {
-        /// The bound.
+        /// The limit.
         limit: u64,
     },
-    /// The run's executions reached their bound, and another one was due.
+    /// The run's executions reached their limit, and another one was due.
     #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
     TooManyExecutions {
-        /// The bound.
+        /// The limit.
         limit: u64,
-        /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if the step
-        /// that ran most often is in no loop; then a fan-out, or messages from outside, caused the executions.
+        /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if no loop
+        /// leads to the step that ran most often; then a fan-out, or messages from outside, caused the executions.
         looping: Vec<Arc<str>>,
         /// How many rounds the loop made.
         rounds: u64,
@@ -375,11 +375,11 @@ pub enum RunError {
         /// The reason, if it is known.
         error: Arc<str>,
     },
-    /// The engine does not drive the run any more, and has not ended it.
+    /// The engine does not drive the run any more, and has not ended it. With a store the run can be resumed.
     ///
     /// [`Engine::shut_down`](crate::Engine::shut_down) detached the run for another process, or its task is gone: the
     /// runtime was shut down, or the task panicked outside of any step.
-    #[error("the task that drove the run ended before the run did")]
+    #[error("this engine no longer drives the run; if it has a store, the run can be resumed")]
     Detached,
     /// The run's stop event is not in the workflow's output type.
     #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
@@ -502,28 +502,28 @@ pub enum SendError {
         /// The store's error.
         source: StoreError,
     },
-    /// No request is open at this position: there was none, or its branch was dropped.
+    /// No request is open at this sequence number: there was none, or its branch was dropped.
     #[error("no request is open at {request}: there never was one, or its branch is gone")]
     NotOpen {
-        /// The position.
+        /// The sequence number.
         request: Seq,
     },
-    /// The request at this position was answered before.
+    /// The request at this sequence number was answered before.
     #[error("the request at {request} was answered already")]
     Answered {
-        /// The position.
+        /// The sequence number.
         request: Seq,
     },
-    /// The request at this position has expired.
+    /// The request at this sequence number has expired.
     #[error("the request at {request} has expired")]
     Expired {
-        /// The position.
+        /// The sequence number.
         request: Seq,
     },
-    /// The message is no reply to the request at this position.
+    /// The message is no reply to the request at this sequence number.
     #[error("that is no reply to the `{asked}` at {request}: {}{problem}", at(.path))]
     UnfitReply {
-        /// The position.
+        /// The sequence number.
         request: Seq,
         /// The request's wire name.
         asked: String,
@@ -532,10 +532,10 @@ pub enum SendError {
         /// The problem at that place.
         problem: String,
     },
-    /// The request at this position is of another type.
+    /// The request at this sequence number is of another type.
     #[error("the request at {request} is a `{asked}`, and the reply is one to a `{answered}`")]
     WrongRequest {
-        /// The position.
+        /// The sequence number.
         request: Seq,
         /// The request's wire name.
         asked: String,

@@ -1,4 +1,58 @@
 //! The report of a run: outcome, quality, executions per step, trace, violations and surplus.
+//!
+//! ```
+//! use workflow_core::prelude::*;
+//! use workflow_core::report::{BoundInput, ExecutionOutcome, Quality};
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # #[event(start)]
+//! # struct Order { lines: Vec<u64> }
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # struct Line(u64);
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # struct Price(u64);
+//! # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+//! # #[event(stop)]
+//! # struct Total(u64);
+//! struct Shop;
+//!
+//! #[workflow]
+//! impl Shop {
+//!     #[step]
+//!     async fn split(&self, order: &Order) -> FanOut<Line> {
+//!         order.lines.iter().copied().map(Line).collect::<FanOut<_>>().continue_others()
+//!     }
+//!
+//!     #[step]
+//!     async fn price(&self, line: &Line) -> Result<Price, StepError> {
+//!         if line.0 == 0 { Err(StepError::rejected("it is not for sale")) } else { Ok(Price(line.0)) }
+//!     }
+//!
+//!     #[step]
+//!     async fn add_up(&self, prices: &Gather<Price>) -> Total { Total(prices.ok().map(|price| price.0).sum()) }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::builder().workflow(Shop).build()?;
+//! let run = engine.start::<Shop>(Order { lines: vec![70, 0] }).await?;
+//! let report = run.report().await?;
+//! assert_eq!(report.quality, Quality::Degraded); // the run completed, and a branch failed
+//!
+//! // A row per step, per execution, per branch and per event:
+//! assert_eq!((&*report.steps[1].step, report.steps[1].executions), ("price", 2));
+//! let split = &report.trace[0];
+//! assert_eq!((&*split.step, split.execution.to_string()), ("split", "x1".into()));
+//! assert_eq!(split.inputs, [BoundInput::One(split.trigger)]);
+//! assert!(matches!(split.outcome, ExecutionOutcome::Succeeded));
+//! assert_eq!(report.branches.iter().filter(|branch| branch.failed).count(), 1);
+//! assert_eq!(&*report.log[0].event, "Order");
+//!
+//! // For people:
+//! println!("{report}");
+//! println!("{}", report.timeline());
+//! # Ok(())
+//! # }
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -116,7 +170,7 @@ pub struct ExecutionTrace {
     pub execution: ExecutionId,
     /// The name of its step.
     pub step: Arc<str>,
-    /// The scope in which the execution will run.
+    /// The scope in which it ran.
     pub scope: ScopeId,
     /// The event that triggered the execution.
     pub trigger: Seq,
@@ -139,7 +193,7 @@ pub struct ExecutionTrace {
     pub next_attempt: Option<Duration>,
     /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
-    /// The event with its failure, if a step catches it.
+    /// The [`StepFailed`](crate::StepFailed) event of this execution, if a step catches it.
     pub failure: Option<Seq>,
     /// The executions that took that event as trigger or single input.
     ///

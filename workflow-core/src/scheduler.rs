@@ -19,7 +19,7 @@
 //!    └──▶ actions ──▶ Scheduler::next_action
 //! ```
 //!
-//! The three parts work on one `Board`, which has the state that they share. Their work has an order: all
+//! The three parts share their state. Their work has an order: all
 //! events are evaluated before a branch is settled, and all branches are settled before the run can wait or
 //! stall. `apply` completes this work for the facts before it takes a new one. So the result does not depend
 //! on when the caller asks for actions.

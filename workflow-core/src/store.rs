@@ -1,5 +1,7 @@
-//! Stores of journals: the trait that a store implements, and the store in memory. `record` defines the contents of a
-//! journal, and `run` writes it.
+//! Stores of journals: the trait [`EventStore`] that a store implements, the records of a journal, and the store in
+//! memory.
+
+// `record` defines the contents of a journal, and `run` writes it.
 
 use std::fmt;
 use std::future::Future;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  TableSpec (constant) ─┐                  ┌─ rows checked by themselves
-//!                        ├─▶ TableDraft ────┼─ graph rules (`check`)
+//!                        ├─▶ a draft ───────┼─ graph rules
 //!  TableBuilder (names) ─┘                  └─ compile ─▶ DependencyTable
 //!                                                           │ shape
 //!  journal ◀──────────── RecordedTable ◀──────────────── TableShape ─ differences

@@ -116,9 +116,9 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// | `crate = path` | the path of the library; default: `::workflow_core` |
 ///
 /// The compiler checks the graph of the steps: runs can begin, every step can run, nothing loops for ever,
-/// and runs end with the output. The checks cover up to 512 steps, 1,024 parameters, 1,024 outputs and 128
-/// fan-outs, and warns about a larger workflow. Building an engine or starting a run checks every workflow
-/// again.
+/// and runs end with the output. The compiler checks workflows of up to 512 steps, 1,024 parameters, 1,024
+/// outputs and 128 fan-outs, and warns about a larger one. Building an engine or starting a run checks every
+/// workflow again.
 ///
 /// `cargo check` reports each mistake at its parameter, attribute or step. The inputs and outputs of a
 /// generic workflow (`impl<T> Greeter<T>`) depend on its type parameters. So `cargo build` checks such a
@@ -152,7 +152,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | key | meaning |
 /// |---|---|
-/// | `precondition = path` | the `#[precondition]` method or free function to ask before each execution |
+/// | `precondition = path` | the `#[precondition]` method or free function that is evaluated before each execution |
 /// | `max_executions = N` | the most executions; a branch of a fan-out counts its own |
 /// | `concurrency = N` | the most concurrent executions |
 /// | `timeout = "30s"` | the longest duration of an attempt; a longer one is dropped and fails with class `transient`; units: `ms`, `s`, `m`, `h`, `d` |

@@ -59,6 +59,15 @@ pub enum Durability {
 /// # drop(store);
 /// let missing = RedbStore::builder().create(false).open(folder.path().join("missing.redb"));
 /// assert!(missing.is_err());
+///
+/// // Reads the whole file and compares its checksums.
+/// let store = RedbStore::builder().verify(true).queue(64).open(&path)?;
+/// # drop(store);
+///
+/// // In memory, for a test, with your own dependency on `redb`. Errors show the name.
+/// let memory = redb::backends::InMemoryBackend::new();
+/// let store = RedbStore::builder().open_backend("in memory", memory)?;
+/// # drop(store);
 /// # Ok::<(), workflow_redb::OpenError>(())
 /// ```
 #[derive(Debug, Clone)]

@@ -43,9 +43,9 @@
 //! - **Cheap reads**: apart from a run's latest writes, its records are one range of keys, and so are pages of runs and
 //!   contexts. Reads run on tokio's blocking threads, see all committed writes, and wait for no writer.
 //! - **A documented format**, byte by byte and with a version: [`format`](mod@format).
-//! - **Bounds**: 1 GiB for a writing call, for example the JSON of a write with its keys; a larger one is refused with
-//!   [`WorkError::TooLarge`]. A queue of 1,024 writing calls. Commits of at most 1,024 calls and 16 MiB, unless one
-//!   call has more. Pages of records, and of values of a context, that end after 16 MiB.
+//! - **Limits**: a writing call, for example the JSON of a write with its keys, has at most 1 GiB; the store refuses a
+//!   larger one with [`WorkError::TooLarge`]. The queue holds 1,024 writing calls. A commit has at most 1,024 calls and
+//!   16 MiB, unless one call has more. A page of records, or of values of a context, ends after 16 MiB.
 //!
 //! After an error of the disk, such as a full disk, the call fails with `Unavailable`, and its source is a
 //! [`WorkError`] with the file and the cause. The store closes the file and opens it again. If that fails, each writing

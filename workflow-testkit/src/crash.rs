@@ -45,12 +45,14 @@ pub use store::CrashStore;
 /// The default number of pairs of crashes.
 const PAIRS: u64 = 100;
 
-/// Kills a scenario's process at every append to its store, and compares the resumed runs.
+/// Kills a scenario's process at every write to its store, and compares the resumed runs.
+///
+/// A write is one call of [`EventStore::append`]; printed results count appends.
 ///
 /// Each resumed run continues in a new process and is compared with an uninterrupted run.
 ///
-/// The closure makes a new scenario for each process, and gives the store that it receives to the engine. It plays the
-/// part of a program's start, so the workflow's fields are fresh, as after a restart.
+/// The closure makes a new scenario for each process, and gives the store that it receives to the engine. The closure
+/// plays the part of a program's start, so the workflow's fields are fresh, as after a restart.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -121,7 +123,7 @@ where
 /// to](workflow_core::Engine::attach), all others of the store are [resumed](workflow_core::Engine::resume_open_runs),
 /// and the script continues: events that the journal does not have are sent at their times since the beginning, and
 /// open requests get their replies. A run whose beginning was lost is started again. Then pairs of crashes are tried,
-/// with the second crash at an append of the new process: at most [this many](Self::pairs), spread over all of them.
+/// with the second crash at a write of the new process: at most [this many](Self::pairs), spread over all of them.
 ///
 /// In each process, no work may begin and no observer may see an event before the store has confirmed what they follow
 /// from.
@@ -136,7 +138,7 @@ where
 ///
 /// # Panics
 /// Awaiting panics if a resumed run has a different result, or if an assertion fails for it. The message contains the
-/// append, the end of the journal at the crash, the difference, and what both runs did. It also panics if a run does
+/// write, the end of the journal at the crash, the difference, and what both runs did. It also panics if a run does
 /// not end, as [`Start`] does; if a step is mocked, because a test cannot answer in every process; or if the engine did
 /// not get the store.
 ///
@@ -221,6 +223,39 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
     }
 
     /// Limits the number of pairs of crashes over all ways of confirming. Default: 100.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::{Scenario, crash_everywhere};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ordered;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Sent;
+    /// struct Orders;
+    ///
+    /// #[workflow]
+    /// impl Orders {
+    ///     /// Takes longer after a crash, because it runs again.
+    ///     #[step]
+    ///     async fn pack(&self, _order: &Ordered) -> Sent {
+    ///         tokio::time::sleep(Duration::from_secs(60)).await;
+    ///         Sent
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let crashes = crash_everywhere(|store| {
+    ///     Scenario::new(Orders).engine(|engine| engine.store(store)).start(Ordered)
+    /// });
+    /// // Compares only how the runs end, and tries at most five pairs.
+    /// let survived = crashes.comparing_outcomes().pairs(5).await;
+    /// assert!(survived.once() > 0 && survived.twice() <= 5);
+    /// # }
+    /// ```
     pub fn pairs(self, most: u64) -> Self {
         Self { pairs: most, ..self }
     }

@@ -130,8 +130,8 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// - Completions and arrivals never commute in a workflow with a step that takes a
 ///   [`StepFailed`](workflow_core::StepFailed), which contains the number of an execution, nor with a
 ///   [`Gather`](workflow_core::Gather), which contains the numbers of branches, if several fan-outs may open.
-/// - A step with a [`RunInfo`](workflow_core::RunInfo) sees the number of its own execution and the positions of its
-///   events; with [`Children`](workflow_core::Children) it sees that number. Events for such a step commute with no
+/// - A step with a [`RunInfo`](workflow_core::RunInfo) sees the number of its own execution and the sequence numbers
+///   of its events; with [`Children`](workflow_core::Children) it sees that number. Events for such a step commute with no
 ///   other events, and where several fan-outs may open, none do. The rest of a `RunInfo` is the same in every order.
 /// - Nothing commutes with an operation that ends the run or fails, also through a failing precondition or a limit, nor
 ///   with the passing of time, nor beside your own injectable parameters. In doubt, operations do not commute.
@@ -155,8 +155,47 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 ///
 /// # Cost
 /// One run per order, plus runs that are abandoned because they prove equivalent to others or because passing time has
-/// no effect: at most 20 runs per order. The search for operations that can be swapped is cubic in the operations of a
-/// run, of which there are at most 4,096.
+/// no effect: at most 20 runs per order. The search for operations that commute is cubic in the operations of a run,
+/// of which there are at most 4,096.
+///
+/// # Example
+/// A survey lists the outcomes. Each outcome has an order, which `replay` runs alone:
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// use workflow_testkit::{Scenario, explore};
+/// # #[derive(Debug, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Wanted;
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Bought(u64);
+/// /// Two stops: the first one in the log ends the run.
+/// struct Race;
+///
+/// #[workflow]
+/// impl Race {
+///     #[step]
+///     async fn acme(&self, _: &Wanted) -> Bought { Bought(74) }
+///
+///     #[step]
+///     async fn brook(&self, _: &Wanted) -> Bought { Bought(69) }
+/// }
+///
+/// let race = || Scenario::new(Race).start(Wanted);
+/// let explored = explore(race).survey();
+/// assert_eq!(explored.outcomes().len(), 2);
+/// let cheap = explored.outcomes().find(|outcome| outcome.output() == Some("Bought 69")).unwrap();
+/// let order = explored.order_of(cheap).unwrap();
+/// explore(race).replay(&order).assert(|run| run.outcome().unwrap() == &Bought(69));
+///
+/// // With fewer orders than there are, others are drawn at random; the result estimates how many there are.
+/// let some = explore(race).orders(1).seed(7).survey();
+/// assert!(!some.is_exhaustive() && some.estimated_orders().is_some());
+///
+/// // Without reduction, orders are tried that no step can tell apart.
+/// assert!(explore(race).every_order().survey().tried() >= explored.tried());
+/// ```
 #[must_use = "an exploration begins with `assert` or `survey`"]
 pub struct Explore<F> {
     scenario: F,

@@ -10,7 +10,7 @@
 //! | `reading` | what a scope sees, when a step is ready, what it is bound to |
 //! | `work` | preconditions, duplicates, limits (also the run's most executions), what a failure means |
 //! | `failures` | which steps take whose failures |
-//! | `log` | positions, batches, the stop event, refusals |
+//! | `log` | sequence numbers, batches, the stop event, refusals |
 //! | `ends`, `arrivals` | waiting and stalling: whether anything that can come makes a step run |
 //! | `timers` | timers, and requests that expire |
 //! | `branches` | branches: opening, settling, gathering, failing |
@@ -62,7 +62,7 @@
 //!
 //! # Numbers
 //! Everything is a plain number, so that a transcript can be followed with a pencil: event types, steps and fan-outs by
-//! their index in the plan from 0; positions in the log from 1, written `#1`; executions from 1, written `x1`;
+//! their index in the plan from 0; sequence numbers of events from 1, written `#1`; executions from 1, written `x1`;
 //! precondition evaluations from 0, written `q0`; scopes in the order of their numbering, with the root as 0.
 //!
 //! # What the rules leave open
@@ -118,7 +118,7 @@ pub struct Model {
     items: Vec<usize>,
     /// Per fan-out the event types its gathers collect.
     collected: Vec<Events>,
-    /// The position is the index plus 1.
+    /// The sequence number is the index plus 1.
     log: Vec<Logged>,
     /// The events in the log that are not evaluated yet, in order.
     unread: VecDeque<u64>,
@@ -298,7 +298,7 @@ impl Model {
         self.surplus[step]
     }
 
-    /// The positions of open requests: without reply or expiry, and in an open scope.
+    /// The sequence numbers of open requests: without reply or expiry, and in an open scope.
     pub fn open_requests(&self) -> Vec<u64> {
         let requests = self.log.iter().zip(1..).filter(|(logged, seq)| {
             logged.has_arrived

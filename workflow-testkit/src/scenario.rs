@@ -75,6 +75,50 @@ pub enum Scenario {}
 /// assert_eq!(run.elapsed(), a_day);
 /// # }
 /// ```
+///
+/// The run's options and the contexts that it finds belong to the setup too:
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::prelude::*;
+/// use workflow_core::RunOptions;
+/// use workflow_testkit::Scenario;
+/// # #[derive(Debug, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Hello;
+/// # #[derive(Debug, Serialize, Deserialize, Event)]
+/// # #[event(external)]
+/// # struct Name(String);
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Welcome(String);
+/// struct Doorman;
+///
+/// #[workflow]
+/// impl Doorman {
+///     #[step]
+///     async fn greet(
+///         &self, _: &Hello, name: &Name, run: &RunContext, thread: &ThreadContext,
+///     ) -> Result<Welcome, StepError> {
+///         let greeting = run.get::<String>("greeting").await?.unwrap_or_default();
+///         Ok(Welcome(format!("{greeting}, {}, visit {}", name.0, thread.increment("visits", 1).await?)))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let run = Scenario::new(Doorman)
+///     .options(RunOptions::new().thread("ada").metadata("door", "front"))
+///     .run_context("greeting", "Hi".to_owned())
+///     .thread_context("visits", 6)
+///     .send_after(Duration::from_secs(60), Name("Ada".into()))
+///     .start(Hello)
+///     .await;
+/// run.assert_output(&Welcome("Hi, Ada, visit 7".into()));
+/// assert_eq!(run.elapsed(), Duration::from_secs(60));
+/// assert_eq!(run.report().metadata["door"], "front");
+/// # }
+/// ```
 #[must_use = "a scenario runs when it is started"]
 pub struct ScenarioOf<W: Workflow> {
     pub(crate) engine: EngineBuilder,

@@ -30,6 +30,77 @@ mod by_hand;
 /// Read what the run did from its [`transcript`](Self::transcript), or use the assertions. A failed assertion prints
 /// the transcript and the explanation of the run. Continue a waiting run with [`send`](Self::send),
 /// [`reply`](Self::reply), [`cancel`](Self::cancel) and [`advance`](Self::advance). Dropping this value ends the run.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// use workflow_core::report::Quality;
+/// use workflow_core::RunStatus;
+/// use workflow_testkit::Scenario;
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// #[event(start)]
+/// struct RefundAsked { cents: u64 }
+///
+/// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// #[event(display)]
+/// struct Asking { cents: u64 }
+///
+/// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// #[event(request, reply = bool)]
+/// struct Approve { cents: u64 }
+///
+/// #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// #[event(stop)]
+/// struct Refunded { cents: u64 }
+///
+/// struct Refunds;
+///
+/// #[workflow]
+/// impl Refunds {
+///     #[step]
+///     async fn ask(&self, refund: &RefundAsked, display: &Display) -> Approve {
+///         display.show(Asking { cents: refund.cents });
+///         Approve { cents: refund.cents }
+///     }
+///
+///     #[step]
+///     async fn pay(&self, approval: &Reply<Approve>) -> Option<Refunded> {
+///         approval.then(|| Refunded { cents: approval.request().cents })
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let asked = || Scenario::new(Refunds).start(RefundAsked { cents: 500 });
+///
+/// // A waiting run can be inspected, and continued by hand.
+/// let mut run = asked().await;
+/// run.assert_waiting();
+/// run.assert_emitted_events(&[Approve { cents: 500 }]);
+/// run.assert_displayed(&[Asking { cents: 500 }]);
+/// assert_eq!(run.displayed::<Asking>().len(), 1);
+/// assert!(run.explanation().unwrap().to_string().contains("`pay` did not run"));
+/// let request = run.requests()[0].id::<Approve>().unwrap();
+/// run.reply(request, true).await?;
+/// assert_eq!(run.settled().await, RunStatus::Completed);
+/// run.assert_output(&Refunded { cents: 500 });
+/// run.assert_order("ask", "pay");
+/// run.assert_quality(Quality::Clean);
+///
+/// let run = Scenario::new(Refunds).reply(|_: &Approve| false).start(RefundAsked { cents: 500 }).await;
+/// run.assert_stalled("`pay` ran once and emitted nothing");
+/// assert!(run.stall().is_some() && run.outcome().is_err());
+///
+/// let mut run = asked().await;
+/// run.cancel("nobody answers").await?;
+/// assert_eq!(run.settled().await, RunStatus::Cancelled);
+///
+/// // A handle has all other calls.
+/// let run = asked().await;
+/// assert_eq!(run.handle().report_so_far().await?.executions("ask"), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct TestRun<W: Workflow> {
     handle: RunHandle<W>,

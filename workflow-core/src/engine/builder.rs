@@ -39,6 +39,60 @@ use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
 
 /// Builds an [`Engine`]. Nothing is checked before [`build`](Self::build).
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::prelude::*;
+/// use workflow_core::store::MemoryStore;
+/// use workflow_core::{RetryPolicy, WhenFull};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet { name: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting(String);
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, greet: &Greet) -> Greeting {
+/// #         Greeting(format!("Hello, {}!", greet.name))
+/// #     }
+/// # }
+/// let engine = Engine::builder()
+///     .workflow(Greeter)
+///     .store(MemoryStore::default())
+///     .retry(RetryPolicy::standard())
+///     // One run
+///     .run_timeout(Duration::from_secs(600))
+///     .max_concurrent_executions(64)
+///     .max_executions_per_run(10_000)
+///     .max_events_per_run(100_000)
+///     .max_event_bytes(1 << 20)
+///     .mailbox_capacity(16)
+///     .display_capacity(256)
+///     // All runs
+///     .max_concurrent_runs(1_000)
+///     .max_concurrent_runs_of::<Greeter>(100)
+///     .when_full(WhenFull::Refuse)
+///     .unload_waiting_after(Duration::from_secs(60))
+///     // Child runs
+///     .max_child_depth(2)
+///     .max_concurrent_children(4)
+///     .build()?;
+/// # drop(engine);
+/// # Ok::<(), workflow_core::BuildError>(())
+/// ```
+///
+/// All problems are reported at once:
+///
+/// ```
+/// use std::time::Duration;
+/// use workflow_core::Engine;
+///
+/// let error = Engine::builder().lease(Duration::from_millis(1)).build().unwrap_err();
+/// assert_eq!(error.problems.len(), 2); // it is too short, and there is no store
+/// ```
 #[must_use = "an engine is made by `build`"]
 #[derive(Default)]
 pub struct EngineBuilder {
@@ -129,7 +183,8 @@ impl EngineBuilder {
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
     /// holds a lease again; executions in flight continue. If another engine has claimed a run meanwhile, the run ends
     /// here with [`RunError::Conflict`](crate::RunError::Conflict) before it begins anything more. The engine gives its
-    /// lease up in [`cancel_and_shut_down`](Engine::cancel_and_shut_down), and when it is dropped and has no run.
+    /// lease up in [`shut_down`](Engine::shut_down) and [`cancel_and_shut_down`](Engine::cancel_and_shut_down), and
+    /// when it is dropped and has no run.
     ///
     /// A short lease is lost in every pause of the machine; with a long one, orphaned runs wait longer. A renewal is
     /// one call of the store. A search for orphans takes O(open runs of the store) time, in pages of 1,000 with two
@@ -215,7 +270,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many runs may be active at a time. Default: no bound.
+    /// Sets how many runs may be active at a time. Default: no limit.
     ///
     /// A start waits for a permit, unless [`when_full`](Self::when_full) refuses it. A run that waits for a timer or
     /// for an event from outside needs no permit, and a run that waits for a retry keeps its own. 0 counts as 1.
@@ -224,7 +279,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many runs of `W` may be active at a time. Default: no bound.
+    /// Sets how many runs of `W` may be active at a time. Default: no limit.
     ///
     /// The limit applies within [`max_concurrent_runs`](Self::max_concurrent_runs). Runs of `W` that wait for a permit
     /// delay no run of another workflow. 0 counts as 1. [`build`](Self::build) reports a `W` that the engine does not
@@ -317,10 +372,10 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how long each run may be active. Default: no bound.
+    /// Sets how long each run may be active. Default: no limit.
     ///
     /// Active time excludes the time in which the run [waits](crate::RunStatus::Waiting), by the engine's clock.
-    /// [`RunOptions::timeout`](crate::RunOptions::timeout) sets the bound of one run, and explains what counts.
+    /// [`RunOptions::timeout`](crate::RunOptions::timeout) sets the limit of one run, and explains what counts.
     pub fn run_timeout(mut self, active: Duration) -> Self {
         self.settings.timeout = Some(active);
         self
@@ -355,14 +410,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many bytes of JSON an event may have that enters a log. Default: no bound.
+    /// Sets how many bytes of JSON an event may have that enters a log. Default: no limit.
     ///
     /// An execution that emits a larger event fails with [`EventTooLarge`](crate::errors::EventTooLarge), a permanent error. A
     /// larger event or reply from outside is refused with [`SendError::TooLarge`](crate::SendError::TooLarge), and a
-    /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items are not bounded.
+    /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items have no limit.
     ///
-    /// With a bound, the engine serialises every event once to count its bytes, up to the bound, and stores no text. An
-    /// event whose `Serialize` fails has no size, and passes. Without a bound, a run in memory serialises nothing.
+    /// With a limit, the engine serialises every event once to count its bytes, up to the limit, and stores no text. An
+    /// event whose `Serialize` fails has no size, and passes. Without a limit, a run in memory serialises nothing.
     pub fn max_event_bytes(mut self, most: usize) -> Self {
         self.settings.events.most_bytes = Some(most);
         self
@@ -377,6 +432,14 @@ impl EngineBuilder {
     ///
     /// For tests: a run takes several times as long. Default: on in builds with this feature and debug assertions;
     /// `workflow-testkit` enables the feature.
+    ///
+    /// ```
+    /// use workflow_core::Engine;
+    ///
+    /// let engine = Engine::builder().replay_check(false).build()?; // for a test that measures
+    /// # drop(engine);
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
     #[cfg(feature = "replay-check")]
     pub fn replay_check(mut self, is_on: bool) -> Self {
         self.replay_check = ReplayCheck(is_on);

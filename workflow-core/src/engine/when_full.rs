@@ -1,8 +1,8 @@
-//! What happens to a start without a free permit.
+//! Starts without a free permit: they wait or are refused.
 
-/// What happens to a start without a free permit, of the engine or of the workflow.
+/// Whether a start without a free permit, of the engine or of the workflow, waits or is refused.
 ///
-/// It applies to starts only. A run that waited and receives a message waits for its permit again, under either
+/// The setting applies to starts only. A run that waited and receives a message waits for its permit again, under either
 /// setting.
 ///
 /// ```

@@ -44,6 +44,6 @@ pub struct EventTooLarge {
     pub event: &'static str,
     /// How many bytes were counted before the counting stopped: the event has at least so many.
     pub bytes: usize,
-    /// The bound.
+    /// The limit.
     pub limit: usize,
 }

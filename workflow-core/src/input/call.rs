@@ -215,6 +215,49 @@ impl StepCall {
     ///
     /// An output that the step does not declare fails the execution at the commit.
     ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::middleware::{Middleware, Next};
+    /// use workflow_core::signature::{Emitted, StepCall};
+    /// use futures::future::BoxFuture;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet { name: String }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting(String);
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, greet: &Greet) -> Greeting {
+    /// #         Greeting(format!("Hello, {}!", greet.name))
+    /// #     }
+    /// # }
+    ///
+    /// /// Answers for one step, without a call of it.
+    /// struct Polite;
+    ///
+    /// impl Middleware for Polite {
+    ///     fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+    ///         Box::pin(async move {
+    ///             match call.step() {
+    ///                 "greet" => call.commit(Greeting("Good day!".into())),
+    ///                 _ => next.call(call).await,
+    ///             }
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Greeter).middleware(Polite).build()?;
+    /// let run = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+    /// assert_eq!(run.outcome().await?, Greeting("Good day!".into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The error in the output, if the output is a `Result` with one.
     pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {

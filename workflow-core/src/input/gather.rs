@@ -19,10 +19,52 @@ use crate::spec::InputSpec;
 /// ```
 /// use workflow_core::prelude::*;
 /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Order { articles: Vec<String> }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # struct Line { article: String }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 /// # struct Quote { cents: u64 }
-/// fn total(quotes: &Gather<Quote>) -> u64 {
-///     quotes.ok().map(|quote| quote.cents).sum()
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Offer { cents: u64, left_out: Vec<String>, has_lamp: bool }
+/// struct Offers;
+///
+/// #[workflow]
+/// impl Offers {
+///     #[step]
+///     async fn split(&self, order: &Order) -> FanOut<Line> {
+///         let lines = order.articles.iter().map(|article| Line { article: article.clone() });
+///         // With `fail_all` or `wait_all`, the failed branch would fail the run.
+///         lines.collect::<FanOut<_>>().continue_others()
+///     }
+///
+///     #[step]
+///     async fn price(&self, line: &Line) -> Result<Quote, StepError> {
+///         match line.article.as_str() {
+///             "moon" => Err(StepError::rejected("it is not for sale")),
+///             _ => Ok(Quote { cents: 100 }),
+///         }
+///     }
+///
+///     #[step]
+///     async fn offer(&self, quotes: Gather<Quote>) -> Offer {
+///         // Each branch has its item, its events and its failure.
+///         let failed = quotes.branches().filter(|branch| branch.failure().is_some());
+///         let left_out = failed.filter_map(|branch| Some(branch.item::<Line>()?.article.clone())).collect();
+///         let lamp = quotes.branch_of(&Line { article: "lamp".into() });
+///         let has_lamp = lamp.is_some_and(|lamp| lamp.event().is_some());
+///         // Or only the events of those that did not fail.
+///         Offer { cents: quotes.into_vec().iter().map(|quote| quote.cents).sum(), left_out, has_lamp }
+///     }
 /// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), RunError> {
+/// let offer = Offers.run(Order { articles: vec!["moon".into(), "lamp".into()] }).await?;
+/// assert_eq!(offer, Offer { cents: 100, left_out: vec!["moon".into()], has_lamp: true });
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// A gather takes the fan-outs whose branches can have `E`: as the item, or emitted in the branch's own scope. Where

@@ -103,7 +103,7 @@ impl RunInfo {
     /// A text that identifies this execution in calls to other services.
     ///
     /// The text is the same for every attempt, also after a restart. Every other execution has a different
-    /// one. The parts are the run, the scope, the step and the positions of the bound events.
+    /// one. The parts are the run, the scope, the step and the sequence numbers of the bound events.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
     }

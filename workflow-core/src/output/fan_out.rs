@@ -9,17 +9,60 @@ use crate::event::{AnyEvent, ControlEvent};
 use crate::spec::OutputSpec;
 
 /// The meaning of a failed branch for its fan-out.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Order { lines: Vec<u64> }
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Line(u64);
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # struct Price(u64);
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Total(u64);
+/// struct Shop { patient: bool }
+///
+/// #[workflow]
+/// impl Shop {
+///     #[step]
+///     async fn split(&self, order: &Order) -> FanOut<Line> {
+///         let lines: FanOut<Line> = order.lines.iter().copied().map(Line).collect();
+///         if self.patient { lines.wait_all() } else { lines.fail_all() }
+///     }
+///
+///     #[step]
+///     async fn price(&self, line: &Line) -> Result<Price, StepError> {
+///         Err(StepError::rejected(format!("line {} is not for sale", line.0)))
+///     }
+///
+///     #[step]
+///     async fn add_up(&self, prices: &Gather<Price>) -> Total { Total(prices.ok().map(|price| price.0).sum()) }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let order = Order { lines: vec![1, 2] };
+/// let first = Shop { patient: false }.run(order.clone()).await.unwrap_err();
+/// assert!(matches!(first, RunError::StepFailed { .. }));
+///
+/// let all = Shop { patient: true }.run(order).await.unwrap_err();
+/// assert!(matches!(all, RunError::BranchesFailed { failures } if failures.len() == 2));
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FanOutPolicy {
-    /// The first failure drops the other branches and counts as a failure in the scope that opened them. The
-    /// default.
+    /// The first failure drops the other branches and fails the scope of the step that returned the [`FanOut`]:
+    /// the run, or the branch in which that step ran. The default.
     #[default]
     FailAll,
     /// The gather gets the failures, and the quality of the run is degraded.
     ContinueOthers,
-    /// All branches run to their end. Then any failure fails the fan-out, with all errors.
+    /// All branches run to their end. Then any failure fails the scope of the step that returned the
+    /// [`FanOut`], with all errors: [`RunError::BranchesFailed`](crate::RunError::BranchesFailed).
     WaitAll,
 }
 
@@ -62,7 +105,8 @@ impl<E> FanOut<E> {
         Self { concurrency: Some(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)), ..self }
     }
 
-    /// The first failure drops the other branches and fails the fan-out. The default.
+    /// The first failure drops the other branches and fails the scope of the step that returned the `FanOut`:
+    /// the run, or the branch in which that step ran. The default.
     pub fn fail_all(self) -> Self {
         Self { policy: FanOutPolicy::FailAll, ..self }
     }
@@ -72,7 +116,8 @@ impl<E> FanOut<E> {
         Self { policy: FanOutPolicy::ContinueOthers, ..self }
     }
 
-    /// All branches run to their end. Then any failure fails the fan-out.
+    /// All branches run to their end. Then any failure fails the scope of the step that returned the `FanOut`,
+    /// with all errors.
     pub fn wait_all(self) -> Self {
         Self { policy: FanOutPolicy::WaitAll, ..self }
     }

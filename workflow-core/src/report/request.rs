@@ -51,6 +51,7 @@ use crate::id::Seq;
 /// let request = run.requests().await?.remove(0);
 /// assert_eq!(request.name(), "ApproveRefund");
 /// assert_eq!(request.data()?, serde_json::json!({"cents": 4200}));
+/// assert!(request.asked_at() <= std::time::SystemTime::now() && request.expires_at().is_none());
 /// assert_eq!(request.reply_schema().unwrap()["required"], serde_json::json!(["granted"]));
 ///
 /// run.reply_json(request.seq(), serde_json::json!({"granted": true})).await?;

@@ -54,7 +54,7 @@ pub struct WaitingExecution {
     pub execution: ExecutionId,
     /// The name of its step.
     pub step: Arc<str>,
-    /// The scope in which it ran.
+    /// The scope in which the execution will run.
     pub scope: ScopeId,
     /// The event that triggered the execution.
     pub trigger: Seq,

@@ -44,6 +44,10 @@ use super::RunHandle;
 /// guard.settled().await; // it is a handle too
 /// drop(guard);
 /// assert_eq!(run.outcome().await.unwrap_err().to_string(), "the run was cancelled: the client hung up");
+///
+/// let run = engine.start::<Desk>(Open).await?.cancel_on_drop("the client hung up").disarm();
+/// run.send(Note).await?; // nothing cancels the run any more
+/// assert_eq!(run.outcome().await?, Closed);
 /// # Ok(())
 /// # }
 /// ```

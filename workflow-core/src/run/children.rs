@@ -54,7 +54,7 @@ pub(crate) use registry::ChildRegistry;
 /// A child's id begins with its parent's: `order-17/price-x3.1` is the first child of execution `x3`, an execution of
 /// step `price`, in run `order-17`. Children are numbered in the order of the calls, and not of the polls. An id in
 /// [`RunOptions`] replaces the number: `order-17/price-x3.eu`. A later attempt of the execution has children of its
-/// own, because those of the first attempt have ended: `order-17/price-x3.a2.1`.
+/// own, because the awaited ones have ended: `order-17/price-x3.a2.1`.
 ///
 /// # After a restart
 /// An interrupted execution runs again, and finds the children that it began before by their ids. Open children
@@ -67,8 +67,8 @@ pub(crate) use registry::ChildRegistry;
 /// # Limits
 /// Children nest three deep, or [`max_child_depth`](crate::EngineBuilder::max_child_depth). Eight children of an engine
 /// have a permit to execute steps, or [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
-/// Further children begin, and their steps wait for a permit, in order. A child that waits for a reply or an event
-/// needs no permit. A child with children of its own lends them its permit, so nested children never wait for each
+/// Further children begin, and their steps wait for a permit, in order. A child that waits for a timer, a reply or an
+/// external event needs no permit. A child with children of its own lends them its permit, so nested children never wait for each
 /// other. Its other steps may run meanwhile, so more children may be active than there are permits. Children use no
 /// permits of [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs).
 ///
@@ -192,6 +192,46 @@ impl Children {
     ///
     /// An id in the options is the last part of the child's id.
     ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunOptions;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer { parent: String }
+    /// struct Child;
+    ///
+    /// #[workflow]
+    /// impl Child {
+    ///     #[step]
+    ///     async fn answer(&self, _ask: &Ask, info: &RunInfo) -> Answer {
+    ///         // A run that no step started has no parent.
+    ///         Answer { parent: info.parent().map(|parent| parent.run.to_string()).unwrap_or_default() }
+    ///     }
+    /// }
+    ///
+    /// struct Parent;
+    ///
+    /// #[workflow]
+    /// impl Parent {
+    ///     #[step]
+    ///     async fn delegate(&self, ask: &Ask, children: &Children) -> Result<Answer, RunError> {
+    ///         children.run_with::<Child>(ask.clone(), RunOptions::new().id("eu")).await
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Parent).workflow(Child).build()?;
+    /// let run = engine.start_with::<Parent>(Ask, RunOptions::new().id("order-17")).await?;
+    /// assert_eq!(run.outcome().await?, Answer { parent: "order-17".into() });
+    /// assert_eq!(run.report().await?.children[0].child.run.as_str(), "order-17/delegate-x1.eu");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_with<C: Workflow>(
@@ -214,7 +254,7 @@ impl Children {
     /// the execution has ended by then, its result stands.
     ///
     /// A step of a *child* that waits for the outcome of a started child keeps its permit meanwhile, which
-    /// [`run`](Self::run) would have lent. Enough of these steps wait for each other.
+    /// [`run`](Self::run) would have lent. If every permit is held by such a step, they deadlock.
     ///
     /// # Errors
     /// [`StartError::UnknownWorkflow`] if the parent's engine does not host the workflow, [`StartError::TooDeep`],

@@ -95,9 +95,9 @@ impl<W: Workflow> RunHandle<W> {
         self.shared.status()
     }
 
-    /// Waits until the run waits or has ended, and returns that status.
+    /// Waits until the run is settled: it [waits](RunStatus::Waiting) or has ended. Returns that status.
     ///
-    /// A run [waits](RunStatus::Waiting) for a timer, or for an event or a reply from outside.
+    /// A run waits for a timer, or for an event or a reply from outside.
     pub async fn settled(&self) -> RunStatus {
         self.shared.wait_for(|status| status != RunStatus::Running).await
     }
@@ -120,7 +120,8 @@ impl<W: Workflow> RunHandle<W> {
     /// [`SendError::Ended`] if the run has ended. [`SendError::TooLarge`] if the event is larger than the
     /// engine's [`max_event_bytes`](crate::EngineBuilder::max_event_bytes). [`SendError::Unfit`] if the event
     /// has no JSON that the engine's store could give back. [`SendError::Refused`] if the store refuses the
-    /// event for another reason.
+    /// event for another reason. [`SendError::NotLoaded`] if the run waits unloaded in its store, and the
+    /// store cannot read it now.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::spec::check::taken_from_outside::<E>(W::TABLE) };
         Box::pin(self.send_any(AnyEvent::new(event)))
@@ -142,8 +143,9 @@ impl<W: Workflow> RunHandle<W> {
     /// an `R`. [`SendError::Ended`] if the run has ended.
     ///
     /// The request stays open after [`SendError::TooLarge`] if the reply is too large, [`SendError::Unfit`]
-    /// if it has no JSON that the engine's store could give back, and [`SendError::Refused`] if the store
-    /// refuses it for another reason.
+    /// if it has no JSON that the engine's store could give back, [`SendError::Refused`] if the store refuses
+    /// it for another reason, and [`SendError::NotLoaded`] if the run waits unloaded in its store, and the
+    /// store cannot read it now.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
         // `Contained`: the run drops a reply that it does not take, and that drop may panic.
         let (request, reply) = (request.seq(), Contained::new(reply));
@@ -182,7 +184,8 @@ impl<W: Workflow> RunHandle<W> {
     /// Lists the open requests, oldest first.
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended: no request is open any more.
+    /// [`SendError::Ended`] if the run has ended: no request is open any more. [`SendError::NotLoaded`] if the
+    /// run waits unloaded in its store, and the store cannot read it now.
     pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
         Ok(self.ask(|done| Command::Requests { done }).await?)
     }
@@ -220,7 +223,8 @@ impl<W: Workflow> RunHandle<W> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run has ended: no timer is pending any more.
+    /// [`SendError::Ended`] if the run has ended: no timer is pending any more. [`SendError::NotLoaded`] if the
+    /// run waits unloaded in its store, and the store cannot read it now.
     pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
         Ok(self.ask(|done| Command::Timers { done }).await?)
     }
@@ -229,6 +233,7 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// # Errors
     /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it.
+    /// [`RunError::Store`] if the run waits unloaded in its store, and the store cannot read it now.
     pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
         match self.ask(|done| Command::Explain { done }).await {
             Ok(explanation) => Ok(Arc::new(explanation)),
@@ -241,8 +246,36 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// The run drops its executions, and nothing enters its log any more.
     ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunStatus;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Print { pages: u32 }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Printed;
+    /// # struct Printer;
+    /// # #[workflow]
+    /// # impl Printer {
+    /// #     #[step]
+    /// #     async fn print(&self, _print: &Print) -> Printed { std::future::pending().await }
+    /// # }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let engine = Engine::builder().workflow(Printer).build()?;
+    /// let run = engine.start::<Printer>(Print { pages: 900 }).await?;
+    /// run.cancel("out of paper").await?;
+    /// assert_eq!(run.status(), RunStatus::Cancelled);
+    /// assert_eq!(run.outcome().await.unwrap_err().to_string(), "the run was cancelled: out of paper");
+    /// assert!(run.cancel("again").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`SendError::Ended`] if the run had ended before.
+    /// [`SendError::Ended`] if the run had ended before. [`SendError::NotLoaded`] if the run waits unloaded in
+    /// its store, and the store cannot read it now.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
         let reason = reason.into();
         self.ask(|done| Command::Cancel { reason, done }).await?;
@@ -275,6 +308,7 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// # Errors
     /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it.
+    /// [`RunError::Store`] if the run waits unloaded in its store, and the store cannot read it now.
     pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
         match self.ask(|done| Command::Report { done }).await {
             Ok(report) => Ok(Arc::new(report)),

@@ -43,8 +43,6 @@ pub const JOURNAL_FORMAT: u32 = 1;
 
 /// One record of a run's journal.
 ///
-/// One record of a run's journal.
-///
 /// The records of a successful execution are one [`ExecutionSucceeded`](Self::ExecutionSucceeded), followed by the
 /// events that it emitted, in their order. More kinds of record may be added.
 #[derive(Debug, Clone, Serialize, Deserialize)]

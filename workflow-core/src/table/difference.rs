@@ -45,20 +45,21 @@ pub enum TableDifference {
         /// The name of the step.
         step: Arc<str>,
     },
-    /// A step is missing or renamed. Incompatible with a run in which it ran or its precondition was asked.
+    /// A step is missing or renamed. Incompatible with a run in which it ran or its precondition was
+    /// evaluated.
     StepRemoved {
         /// The name of the step.
         step: Arc<str>,
     },
     /// A step takes another input. Compatible if the input is optional; otherwise incompatible with a run in
-    /// which the step ran or its precondition was asked.
+    /// which the step ran or its precondition was evaluated.
     InputAdded {
         /// The name of the step.
         step: Arc<str>,
         /// The new input.
         input: InputShape,
     },
-    /// A step lacks an input. Incompatible with a run in which the step ran or its precondition was asked.
+    /// A step lacks an input. Incompatible with a run in which the step ran or its precondition was evaluated.
     InputRemoved {
         /// The name of the step.
         step: Arc<str>,
@@ -66,7 +67,7 @@ pub enum TableDifference {
         input: InputShape,
     },
     /// A step takes an input in another way. Incompatible with a run in which the step ran or its
-    /// precondition was asked.
+    /// precondition was evaluated.
     InputChanged {
         /// The name of the step.
         step: Arc<str>,
@@ -108,7 +109,7 @@ pub enum TableDifference {
         /// The name of the precondition.
         precondition: Arc<str>,
     },
-    /// A step has no precondition any more. Incompatible with a run in which it was asked.
+    /// A step has no precondition any more. Incompatible with a run in which it was evaluated.
     PreconditionRemoved {
         /// The name of the step.
         step: Arc<str>,

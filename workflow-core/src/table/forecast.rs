@@ -39,7 +39,7 @@ use count::Counts;
 pub struct Forecast {
     /// The fewest executions in a run that completes without a failure.
     pub least: u64,
-    /// The most executions in any run; `None` without a bound.
+    /// The most executions in any run; `None` without a limit.
     pub greatest: Option<u64>,
     /// Both numbers are per event of this type. `None`: they are per run.
     pub per: Option<Arc<str>>,

@@ -29,7 +29,7 @@ impl Crashes {
         self.appends
     }
 
-    /// The number of runs resumed after one crash: after each kept append, and before each.
+    /// The number of runs resumed after one crash: after each stored write, and before each.
     pub fn once(&self) -> u64 {
         self.once
     }

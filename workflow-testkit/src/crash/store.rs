@@ -119,7 +119,7 @@ impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let batch = match self.batch {
             Lot::Lost => "was lost",
-            Lot::Unheard => "was kept, which nobody heard of",
+            Lot::Unheard => "was stored but not confirmed",
         };
         write!(f, "at append {}, whose batch {batch}", self.at)
     }

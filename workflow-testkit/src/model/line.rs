@@ -73,7 +73,7 @@ pub struct Call {
     pub scope: u32,
     /// The event that triggered it.
     pub trigger: u64,
-    /// Per parameter the positions of the events it is bound to.
+    /// Per parameter the sequence numbers of the events that it takes.
     pub binding: Vec<Vec<u64>>,
 }
 
@@ -90,10 +90,10 @@ pub struct Evaluation {
     pub verdict: Verdict,
 }
 
-/// An event with its position in the log.
+/// An event with its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// Its position.
+    /// Its sequence number.
     pub seq: u64,
     /// Its scope.
     pub scope: u32,
@@ -112,7 +112,7 @@ pub struct TimerLine {
     pub scope: u32,
     /// The type of its event.
     pub event: usize,
-    /// For the expiry of a request: the position of the request.
+    /// For the expiry of a request: the sequence number of the request.
     pub request: Option<u64>,
 }
 
@@ -121,9 +121,9 @@ pub struct TimerLine {
 pub struct BranchLine {
     /// Its scope.
     pub scope: u32,
-    /// The position of its item.
+    /// The sequence number of its item.
     pub item: u64,
-    /// Type and position of each own event that the gather collects, in order.
+    /// Type and sequence number of each own event that the gather collects, in order.
     pub events: Vec<(usize, u64)>,
     /// Its executions that failed.
     pub failures: Vec<u64>,

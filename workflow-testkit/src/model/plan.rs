@@ -78,7 +78,7 @@ pub struct PlannedEvent {
 pub struct PlannedStep {
     /// Its parameters that take events, in order.
     pub inputs: Vec<PlannedInput>,
-    /// What it may emit.
+    /// The events that the step may emit.
     pub outputs: Vec<PlannedOutput>,
     /// Whether the step has a precondition.
     pub has_precondition: bool,

@@ -427,6 +427,6 @@ fn declared(workflow: &str, step: &str) -> String {
 /// The blocks of the guide's section, in order.
 fn excerpts_of_the_page() -> Vec<&'static str> {
     let (_, section) = PAGE.split_once("\n## How often a step runs\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
+    let section = section.split("\n## ").next().unwrap();
     section.split("```text\n").skip(1).map(|block| block.split_once("```").unwrap().0).collect()
 }

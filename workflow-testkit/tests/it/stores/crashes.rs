@@ -96,7 +96,7 @@ async fn state_of_the_process_is_found_with_the_place_of_the_crash() {
           in the log Done 7: 1 instead of 0
           in the log Done 8: 0 instead of 1
 
-        the store went down at append 2, whose batch was kept, which nobody heard of, of 3 in all
+        the store went down at append 2, whose batch was stored but not confirmed, of 3 in all
 
         the journal at the crash:
           {"run_started":{"at":{"nanos_since_epoch":0,"secs_since_epoch":946684800},"awaited":false,"format":1,"metadata":{},"private_thread":false,"table":{"fingerprint":"d93bc10e658ec9bb","shape":{"events":[{"name":"Item"},{"name":"Begin","roles":["start"]},{"name":"Done","roles":["stop"]}],"steps":[{"input…
@@ -151,7 +151,10 @@ async fn a_precondition_that_depends_on_the_process_is_found() {
     let said = failure(crash_everywhere(wavers)).await;
     assert!(said.contains("it comes to something else:\n  it is stalled with"), "{said}");
     assert!(said.contains("instead of completed with Done 3"), "{said}");
-    assert!(said.contains("the store went down at append 2, whose batch was kept"), "{said}");
+    assert!(
+        said.contains("the store went down at append 2, whose batch was stored but not confirmed"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -159,7 +159,10 @@ async fn a_run_that_acts_on_what_is_not_confirmed_is_found() {
     let heard = "in `scenario` observers heard of #1 Begin before the store had confirmed it";
     // With immediate confirmation, a confirmation that never comes shows.
     let said = failure(hasty().confirming([Confirms::AtOnce])).await;
-    assert!(said.contains("the store went down at append 1, whose batch was kept"), "{said}");
+    assert!(
+        said.contains("the store went down at append 1, whose batch was stored but not confirmed"),
+        "{said}"
+    );
     assert!(said.contains(heard), "{said}");
     let said = failure(hasty().confirming([Confirms::Late])).await;
     assert_eq!(said, format!("where the store confirms late, the oldest write first: {heard}"));
