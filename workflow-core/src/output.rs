@@ -189,7 +189,7 @@ impl Emitted {
         self.items.push(item);
     }
 
-    /// Retracts these display items when the batch is dropped, unless [`stand`](Self::commit_display) was called.
+    /// Retracts these display items when the batch is dropped, unless [`commit_display`](Self::commit_display) was called.
     pub(crate) fn set_display(&mut self, display: Option<Display>) {
         self.shown = PendingDisplay(display.map(Box::new));
     }
