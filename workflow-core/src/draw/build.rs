@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{BranchBox, Edge, EdgeKind, Graph, Node, NodeKind};
 use crate::spec::InputKind;
-use crate::table::{DependencyTable, EventIndex, InputRow, OutputRow, StepIndex, StepRow};
+use crate::table::{DependencyTable, EventIndex, EventRow, InputRow, OutputRow, StepIndex, StepRow};
 
 impl DependencyTable {
     /// The graph of the table. O(steps² × events).
@@ -103,6 +103,17 @@ impl DependencyTable {
                 self.edges_out(&format!("s{index}"), output, &mut edges);
             }
         }
+        let ends_a_run = |row: &&EventRow| row.roles.is_stop() && row.roles.is_external();
+        edges.extend(self.events.iter().filter(ends_a_run).map(|row| Edge {
+            from: "outside".to_owned(),
+            to: "stop".to_owned(),
+            event: Arc::clone(&row.name),
+            kind: EdgeKind::Outside,
+            optional: true,
+            many: false,
+            fan_out: false,
+            timed: false,
+        }));
         edges
     }
 

@@ -113,8 +113,8 @@ impl<W: Workflow> RunHandle<W> {
 
     /// Sends an event to the run, and returns once the event is in the log.
     ///
-    /// An event type that no step of `W` takes does not compile. If the returned future is dropped early, the
-    /// event may or may not enter the log.
+    /// An event type that no step of `W` takes does not compile, unless it is a stop event of `W` too: then the
+    /// send ends the run. If the returned future is dropped early, the event may or may not enter the log.
     ///
     /// # Errors
     /// [`SendError::Ended`] if the run has ended. [`SendError::TooLarge`] if the event is larger than the

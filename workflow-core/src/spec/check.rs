@@ -227,16 +227,23 @@ pub const fn all(table: &TableSpec) {
     end(table);
 }
 
-/// Refuses to compile an event sent to a run if no step of the table takes `E`.
+/// Refuses to compile an event sent to a run if no step of the table takes `E`, and `E` ends no run of it.
 #[track_caller]
 pub(crate) const fn taken_from_outside<E: Event>(table: &'static TableSpec) {
-    if takes(table, E::NAME) {
+    if takes(table, E::NAME) || (E::ROLES.is_stop() && is_among(E::NAME, table.output)) {
         return;
     }
     let mut space = Space::EMPTY;
-    // Explored only for the message: the links say which events steps take.
-    let taken = explored(&mut space, table.steps, table.output).taken_like(E::ROLES);
-    say(&messages::not_taken(table.name, E::NAME, &taken));
+    // Explored only for a stop event that the output does not declare, and for the message: the links say which
+    // events steps take.
+    let graph = explored(&mut space, table.steps, table.output);
+    if graph.ends_with(E::NAME) {
+        return;
+    }
+    if E::ROLES.is_stop() {
+        say(&messages::ends_no_run(table.name, E::NAME));
+    }
+    say(&messages::not_taken(table.name, E::NAME, &graph.taken_like(E::ROLES)));
 }
 
 /// Whether a step of the table takes the event.

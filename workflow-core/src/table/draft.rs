@@ -150,6 +150,10 @@ impl TableDraft {
             let step = draft.step(step);
             draft.steps.push(step);
         }
+        // A stop event from outside needs no step: the send ends the run.
+        for event in spec.output.iter().filter(|event| event.roles.is_stop() && event.roles.is_external()) {
+            draft.event(event);
+        }
         draft
     }
 

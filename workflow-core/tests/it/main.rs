@@ -53,6 +53,7 @@ mod ends {
     mod ending;
     mod endings_in_detail;
     mod stalls;
+    mod stops_from_outside;
     mod timeouts;
 }
 

@@ -252,6 +252,14 @@ pub(crate) const fn endless_loop(steps: &Names<'_>) -> Text {
         .and("precondition or `max_executions`; if another step is to end the run, write `#[step(loops)]`")
 }
 
+/// A stop event sent to a workflow whose runs do not end with it.
+pub(crate) const fn ends_no_run(workflow: &str, event: &str) -> Text {
+    let text = Text::of("no run of ").name(workflow).and(" ends with ").name(event);
+    text.and(
+        ": declare it with `#[workflow(output = …)]`, as a type that holds the workflow's stop events and it",
+    )
+}
+
 /// An event sent to a workflow that does not take it.
 pub(crate) const fn not_taken(workflow: &str, event: &str, taken: &Names<'_>) -> Text {
     let text = Text::of("no step of ").name(workflow).and(" takes ").name(event);

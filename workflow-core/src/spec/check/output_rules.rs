@@ -12,7 +12,7 @@
 
 use super::graph::{RuleGraph, Wanted};
 use super::mistake::Mistake;
-use super::names::Names;
+use super::names::{Names, same};
 use crate::event::Roles;
 use crate::spec::InputKind;
 
@@ -59,6 +59,19 @@ impl<'n> RuleGraph<'_, 'n> {
             member += 1;
         }
         mistake
+    }
+
+    /// Whether runs can end with the stop event of this name: a step emits it, or the declared output holds it.
+    pub(super) const fn ends_with(&self, name: &str) -> bool {
+        let mut event = 0;
+        while event < self.events.len() {
+            let row = self.events.get(event);
+            if row.stops && same(row.name, name) && (row.expected || self.is_produced(event)) {
+                return true;
+            }
+            event += 1;
+        }
+        false
     }
 
     /// The events that steps take and that come from outside with these roles.

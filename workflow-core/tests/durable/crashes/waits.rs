@@ -134,7 +134,28 @@ impl Insists {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop, external)]
+struct Closed(u32);
+
+/// Ends when it is closed, whatever its steps do.
+struct Tap;
+
+#[workflow(output = Closed)]
+impl Tap {
+    #[step]
+    async fn pour(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn taste(&self, items: &Gather<Item>) {
+        assert_eq!(items.len(), 3);
+    }
+}
+
 survive! {
+    a_stop_event_from_outside: Scenario::new(Tap).send(Closed(7)), 3;
     deadlines: Scenario::new(Deadlines).reply_after(seconds(15), |ask: &Ask| ask.0), 3;
     ticks: Scenario::new(Ticks), 3;
     timers_in_branches: Scenario::new(TimersInBranches), 4;
