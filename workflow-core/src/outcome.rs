@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::config::ConfigError;
 use crate::error::{
@@ -519,6 +519,9 @@ pub enum SendError {
     Expired {
         /// The sequence number.
         request: Seq,
+        /// The time at which the expiry entered the log. If no process drove the run when the request fell due, this is
+        /// when one did again.
+        at: SystemTime,
     },
     /// The message is no reply to the request at this sequence number.
     #[error("that is no reply to the `{asked}` at {request}: {}{problem}", at(.path))]

@@ -344,8 +344,21 @@ impl<'a> Slice<'a> {
         self.driver.committer.shared.signals.read_cancel().is_some_and(|reason| self.driver.cancel(reason))
     }
 
-    /// Handles one command. Returns whether there was one.
+    /// Whether a command waits in the mailbox.
+    fn has_commands(&self) -> bool {
+        self.driver.committer.shared.signals.mailbox.has_commands()
+    }
+
+    /// Handles one command, or a timer that fell due before it. Returns whether there was one.
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
+        // S32: everything that fell due before a message was sent comes before the message, and only a clock that is
+        // read after the sending can tell. A message without a pending timer costs no reading.
+        if !self.driver.committer.state.timers.is_empty() && self.has_commands() {
+            self.driver.committer.clock.tick();
+            if self.take_timer() {
+                return true;
+            }
+        }
         // A task without budget is woken when it has some again.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
         let Some(command) = self.driver.committer.shared.signals.mailbox.take() else { return false };

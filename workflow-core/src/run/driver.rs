@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use super::RunShared;
 use super::admission::{Admission, Admit};
 use super::alarms::Alarms;
 use super::commit::{CommitReply, Committer};
@@ -304,12 +303,10 @@ impl Driver {
             Command::Send { event, index, done } => {
                 self.commit_in_turn(Batch::Received { event, index }, Some(done));
             }
-            Command::Reply { request, make, done } => {
-                match reply(&self.committer.shared, &self.committer.state, request, make) {
-                    Ok(event) => self.commit_in_turn(Batch::Replied { request, event }, Some(done)),
-                    Err(error) => drop(done.send(Err(error))),
-                }
-            }
+            Command::Reply { request, make, done } => match reply(&self.committer, request, make) {
+                Ok(event) => self.commit_in_turn(Batch::Replied { request, event }, Some(done)),
+                Err(error) => drop(done.send(Err(error))),
+            },
             Command::Timers { done } => {
                 let timers = self.view().timers();
                 self.committer.answer_when_written(done, timers, |done| Command::Timers { done });
@@ -337,24 +334,27 @@ impl Driver {
 }
 
 /// The reply as an event for the log.
-fn reply(run: &RunShared, state: &RunState, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
+fn reply(committer: &Committer, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
+    let Committer { shared: run, state, clock, .. } = committer;
     if let Some(end) = state.end() {
         return Err(SendError::Ended { run: run.id.clone(), status: end.into() });
     }
     let is_open = state.scheduler.open_requests().any(|(seq, _)| seq == request);
     let asked = state.log.get(request).filter(|_| is_open);
-    let asked = asked.ok_or_else(|| why_not_open(state, request))?;
+    let asked = asked.ok_or_else(|| why_not_open(state, request, clock.began_at))?;
     let reply = make(&asked.event)?;
     reply.check_size(run.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
     Ok(reply)
 }
 
 /// The reason why a request takes no reply. O(events since the request), on this error path only.
-pub(super) fn why_not_open(state: &RunState, request: Seq) -> SendError {
+pub(super) fn why_not_open(state: &RunState, request: Seq, began_at: SystemTime) -> SendError {
     for record in state.log.since(request) {
         match record.cause {
             Cause::Reply(seq) if seq == request => return SendError::Answered { request },
-            Cause::Expired(seq) if seq == request => return SendError::Expired { request },
+            Cause::Expired(seq) if seq == request => {
+                return SendError::Expired { request, at: began_at + record.at };
+            }
             _ => {}
         }
     }

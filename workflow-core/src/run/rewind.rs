@@ -313,7 +313,7 @@ impl Rewind<'_> {
                 if state.end().is_none()
                     && !state.scheduler.open_requests().any(|(seq, _)| seq == *request) =>
             {
-                let why = why_not_open(state, *request);
+                let why = why_not_open(state, *request, self.driver.committer.clock.began_at);
                 drop(done.map(|done| done.send(Err(why))));
                 return;
             }

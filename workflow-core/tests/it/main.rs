@@ -75,6 +75,7 @@ mod people {
 /// Timers, and the clock that all times come from.
 mod time {
     mod clocks;
+    mod overdue;
     mod timers;
 }
 

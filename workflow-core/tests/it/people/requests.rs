@@ -366,7 +366,7 @@ async fn json_for_an_expired_request_is_refused_as_expired() {
     let run = ratings(&Seen::default()).await;
     tokio::time::sleep(Duration::from_hours(3)).await;
     let late = run.reply_json(Seq(3), serde_json::json!({"stars": 1})).await.unwrap_err();
-    assert_eq!(late, SendError::Expired { request: Seq(3) });
+    assert!(matches!(late, SendError::Expired { request: Seq(3), .. }));
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]

@@ -237,18 +237,19 @@ fn make_some_gather_fit(plan: &mut Plan, items: &[usize]) -> bool {
 /// Makes every gather collect an event and every fan-out end in a gather, as a table requires (S48).
 fn make_gathers_fit(plan: &mut Plan) {
     let items: Vec<usize> = plan.fan_outs().iter().map(|place| place.item).collect();
-    // A gather that names an item takes less, and other gathers may fit nothing then.
-    while make_some_gather_fit(plan, &items) {}
-    for item in items {
-        let gathers = |input: &PlannedInput| {
-            input.take == Take::Gather
-                && input.events == [item]
-                && input.item.is_none_or(|named| named == item)
+    // A gather that names an item takes less, and other gathers may fit nothing then. A new step can fail, and what
+    // takes failures may run in further branches.
+    loop {
+        while make_some_gather_fit(plan, &items) {}
+        let is_gathered = |item: usize| {
+            plan.steps.iter().flat_map(|step| &step.inputs).any(|input| {
+                let is_named = input.item.is_none_or(|named| named == item);
+                input.take == Take::Gather && input.events == [item] && is_named
+            })
         };
-        if !plan.steps.iter().flat_map(|step| &step.inputs).any(gathers) {
-            let (take, events) = (Take::Gather, vec![item]);
-            let input = PlannedInput { take, events, item: Some(item), ..PlannedInput::default() };
-            plan.steps.push(PlannedStep { inputs: vec![input], ..PlannedStep::default() });
-        }
+        let Some(item) = items.iter().copied().find(|item| !is_gathered(*item)) else { break };
+        let (take, events) = (Take::Gather, vec![item]);
+        let input = PlannedInput { take, events, item: Some(item), ..PlannedInput::default() };
+        plan.steps.push(PlannedStep { inputs: vec![input], ..PlannedStep::default() });
     }
 }
