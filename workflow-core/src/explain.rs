@@ -143,6 +143,9 @@ pub struct WhyRan {
     pub scope: ScopeId,
     /// The event that triggered it.
     pub trigger: Cited,
+    /// Of an execution with a failed attempt, the item of its branch. `None` in the root, and for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Cited>,
     /// The events of each parameter.
     pub inputs: Vec<CitedInput>,
     /// The failed attempts after which the engine scheduled another.

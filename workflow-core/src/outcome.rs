@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::config::ConfigError;
 use crate::error::{
-    BranchFailure, ErrorClass, EventTooLarge, SharedError, UnfitEvent, UnfitValue, after, at, unfit_text,
+    BranchFailure, BranchItem, ErrorClass, EventTooLarge, FailedIn, SharedError, UnfitEvent, UnfitValue,
+    WithFacts, at, chain, unfit_text,
 };
 use crate::event::Inadmissible;
 use crate::explain::StallReport;
@@ -39,7 +40,7 @@ pub enum BuildProblem {
     #[error(transparent)]
     Table(TableError),
     /// A configuration is missing or does not fit its type.
-    #[error("workflow `{workflow}` needs a configuration: {source}; give it with `.config::<…>(…)`")]
+    #[error("workflow `{workflow}` needs a configuration: {}; give it with `.config::<…>(…)`", chain(.source))]
     Config {
         /// The workflow that needs it.
         workflow: String,
@@ -47,7 +48,7 @@ pub enum BuildProblem {
         source: ConfigError,
     },
     /// A layer of a configuration cannot be read.
-    #[error("a configuration layer cannot be used: {0}")]
+    #[error("a configuration layer cannot be used: {}", chain(.0))]
     ConfigLayer(ConfigError),
     /// Two workflows have one name.
     #[error("two workflows are named `{workflow}`: give one another name with `#[workflow(name = \"…\")]`")]
@@ -165,7 +166,7 @@ pub enum ResumeError {
     #[error("a resumed run is a tokio task: call this within a tokio runtime")]
     NoRuntime,
     /// The store cannot be read.
-    #[error("the run cannot be read: {0}")]
+    #[error("the run cannot be read: {}", chain(.0))]
     Store(#[source] StoreError),
 }
 
@@ -260,7 +261,7 @@ pub enum StartError {
     #[error("the engine is shut down")]
     ShutDown,
     /// The store did not take the beginning of the run, or a child run's journal could not be read.
-    #[error("the run was not started, because of its store: {0}")]
+    #[error("the run was not started, because of its store: {}", chain(.0))]
     Store(#[source] StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
@@ -269,7 +270,9 @@ pub enum StartError {
 
 /// Why a run ended without its output.
 ///
-/// Clones share their sources.
+/// Its text has the whole chain of causes, each once: print it with `{}`. `source` returns the causes too, so whatever
+/// prints an error and its sources repeats them, unless it uses [`chain`](crate::errors::chain). Clones share their
+/// sources.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -280,7 +283,7 @@ pub enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// An execution failed, and no step catches its failure.
-    #[error("step `{step}` failed{} ({execution}, {class}): {source}", after(*.attempts))]
+    #[error("step `{step}` failed{} ({execution}, {class}): {}", FailedIn(*.attempts, .item.as_deref()), chain(.source))]
     StepFailed {
         /// The step.
         step: Arc<str>,
@@ -290,6 +293,8 @@ pub enum RunError {
         attempts: u32,
         /// The class of the last failure.
         class: ErrorClass,
+        /// The item of the innermost branch that the execution was in; `None` outside of fan-outs.
+        item: Option<Box<BranchItem>>,
         /// The last error.
         source: SharedError,
     },
@@ -300,7 +305,7 @@ pub enum RunError {
         failures: Vec<BranchFailure>,
     },
     /// A precondition failed.
-    #[error("precondition `{precondition}` of step `{step}` failed: {source}")]
+    #[error("precondition `{precondition}` of step `{step}` failed: {}", chain(.source))]
     PreconditionFailed {
         /// The step it guards.
         step: Arc<str>,
@@ -348,7 +353,7 @@ pub enum RunError {
         executions: u64,
     },
     /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
-    #[error("the run stopped, because of its store: {source}")]
+    #[error("the run stopped, because of its store: {}", chain(.source))]
     Store {
         /// The store's error.
         source: StoreError,
@@ -406,12 +411,13 @@ impl fmt::Debug for RunError {
         match self {
             Self::Build(error) => f.debug_tuple("Build").field(error).finish(),
             Self::Start(error) => f.debug_tuple("Start").field(error).finish(),
-            Self::StepFailed { step, execution, attempts, class, source } => f
+            Self::StepFailed { step, execution, attempts, class, item, source } => f
                 .debug_struct("StepFailed")
                 .field("step", step)
                 .field("execution", execution)
                 .field("attempts", attempts)
                 .field("class", class)
+                .field("item", item)
                 .field("source", source)
                 .finish(),
             Self::BranchesFailed { failures } => {
@@ -455,7 +461,7 @@ impl fmt::Debug for RunError {
 }
 
 fn list(failures: &[BranchFailure]) -> String {
-    failures.iter().fold(String::new(), |text, failure| text + "\n- " + &failure.to_string())
+    failures.iter().fold(String::new(), |text, failure| text + "\n- " + &WithFacts(failure).to_string())
 }
 
 /// Why a run refused a message.
@@ -493,7 +499,7 @@ pub enum SendError {
     },
     /// The engine's store refuses the event or the reply, for example for its size. The run took nothing, and
     /// continues.
-    #[error("the store of run `{run}` refuses `{event}`: {source}")]
+    #[error("the store of run `{run}` refuses `{event}`: {}", chain(.source))]
     Refused {
         /// The run.
         run: RunId,

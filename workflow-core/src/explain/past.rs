@@ -97,6 +97,7 @@ impl Source<'_> {
             execution: trace.execution,
             scope,
             trigger,
+            branch: if trace.has_failed_attempts() { self.item_of(scope) } else { None },
             inputs: inputs.collect(),
             attempts: trace.attempts.clone(),
             next_attempt: trace.next_attempt,

@@ -192,7 +192,11 @@ fn fmt_rows<T: fmt::Display>(f: &mut fmt::Formatter<'_>, rows: &[T]) -> fmt::Res
 
 impl fmt::Display for WhyRan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}, triggered by {}", self.execution, in_scope(self.scope), self.trigger)?;
+        write!(f, "{}{}", self.execution, in_scope(self.scope))?;
+        if let Some(item) = self.branch.as_ref().filter(|item| **item != self.trigger) {
+            write!(f, ", the branch of {item}")?;
+        }
+        write!(f, ", triggered by {}", self.trigger)?;
         let is_trigger = |input: &CitedInput| *input == CitedInput::One(self.trigger.clone());
         let others = self.inputs.iter().filter(|input| **input != CitedInput::Nothing && !is_trigger(input));
         let others: Vec<String> = others.map(ToString::to_string).collect();

@@ -99,7 +99,8 @@ impl EndedRun<'_> {
         };
         let step = self.name_of(step);
         let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());
-        RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
+        let item = self.state.item_of(execution).map(Box::new);
+        RunError::StepFailed { step, execution, attempts, class, item, source: SharedError::of(error) }
     }
 
     fn precondition_error(&self, step: StepIndex, error: &StepError) -> RunError {

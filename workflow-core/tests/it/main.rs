@@ -59,6 +59,7 @@ mod ends {
 /// Executions that fail: attempts, failures as events, panics.
 mod failures {
     mod caught;
+    mod causes;
     mod panics;
     mod retries;
 }

@@ -147,7 +147,8 @@ async fn said(policy: RetryPolicy, fails: &[ErrorClass]) -> (String, Option<Stri
 #[tokio::test]
 async fn a_report_says_why_a_failure_was_final_unless_its_class_does() {
     let (explained, reported) = said(RetryPolicy::standard(), &[ErrorClass::Permanent]).await;
-    assert_eq!((&*explained, reported), (": failed (permanent): no 1", None));
+    let permanent = ": failed (permanent): no 1";
+    assert_eq!((&*explained, reported.as_deref()), (permanent, Some(permanent)));
 
     let hasty = RetryPolicy::standard().budget(Duration::from_secs(9));
     let (explained, reported) = said(hasty, &[ErrorClass::Transient]).await;
