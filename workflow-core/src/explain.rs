@@ -200,8 +200,12 @@ pub enum Reason {
         /// The `max_executions` of the step.
         limit: u32,
     },
-    /// The run had reached its limit of executions and ended here.
-    RunLimitReached,
+    /// The run had reached its limit of executions,
+    /// [`max_executions_per_run`](crate::EngineBuilder::max_executions_per_run), and ended here.
+    RunLimitReached {
+        /// The most executions of the run.
+        limit: u64,
+    },
     /// The precondition said no.
     Refused {
         /// The name of the precondition.
@@ -408,6 +412,11 @@ pub enum WhyNotProduced {
         branches: u64,
         /// The number of branches in which something failed.
         failed: u64,
+        /// The number of branches that wait for others to settle: the fan-out has a
+        /// [`concurrency`](crate::FanOut::concurrency).
+        unopened: u64,
+        /// If some wait, the items of the first five branches that are open.
+        open: Vec<Cited>,
     },
     /// Nothing: no step emits the event.
     NoProducer {

@@ -14,6 +14,7 @@ use crate::error::{
 use crate::event::Inadmissible;
 use crate::explain::StallReport;
 use crate::id::{EngineId, ExecutionId, RunId, RunStatus, Seq};
+use crate::report::WaitsFor;
 use crate::spec::TableError;
 use crate::store::StoreError;
 
@@ -69,7 +70,7 @@ pub enum BuildProblem {
     LeaseWithoutStore,
     /// The lease is too short for its renewals.
     #[error(
-        "a lease of {lease:?} is too short to be renewed in time: it has to last for {shortest:?} at least"
+        "a lease of {lease:?} is too short to be renewed in time: give `.lease(…)` at least {shortest:?}"
     )]
     LeaseTooShort {
         /// Its duration.
@@ -233,15 +234,14 @@ pub enum StartError {
     #[error(transparent)]
     Config(ConfigError),
     /// No permit is free, and the engine refuses starts without one ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
-    #[error(
-        "{} already, which is the most: start it later",
-        .workflow.map_or_else(|| format!("{limit} runs run"), |workflow| format!("{limit} runs of workflow `{workflow}` run"))
-    )]
+    #[error("{}; start it later, or raise the limit", runs(*.limit, *.workflow, .held_by))]
     Full {
         /// The limit.
         limit: usize,
         /// The workflow with the limit; `None` for the engine's limit.
         workflow: Option<&'static str>,
+        /// The runs that hold the permits: the first five.
+        held_by: Arc<[RunId]>,
     },
     /// The start event is too large.
     #[error(transparent)]
@@ -323,19 +323,28 @@ pub enum RunError {
         /// The reason, as the caller gave it.
         reason: Arc<str>,
     },
-    /// The run's active time reached its bound. Its executions were dropped.
-    #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
+    /// The run's active time reached its bound. Its executions were dropped; its explanation lists them.
+    #[error(
+        "the run was active for {after:?}, which is as long as it may: see `{}`",
+        if *.of_engine { "EngineBuilder::run_timeout" } else { "RunOptions::timeout" }
+    )]
     TimedOut {
         /// The bound.
         after: Duration,
+        /// Whether the bound is that of the engine, [`run_timeout`](crate::EngineBuilder::run_timeout).
+        of_engine: bool,
     },
     /// The run's log reached its bound.
     #[error(
-        "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
+        "the run's log holds {limit} events, which is the most it may, and {events} of them are `{busiest}`: a loop may have no way out, or raise `max_events_per_run`"
     )]
     LogFull {
         /// The bound.
         limit: u64,
+        /// The event that most of the log is made of.
+        busiest: Arc<str>,
+        /// How often it is in the log.
+        events: u64,
     },
     /// The run's executions reached their bound, and another one was due.
     #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
@@ -431,8 +440,15 @@ impl fmt::Debug for RunError {
                 .finish(),
             Self::Stalled(report) => f.debug_tuple("Stalled").field(report).finish(),
             Self::Cancelled { reason } => f.debug_struct("Cancelled").field("reason", reason).finish(),
-            Self::TimedOut { after } => f.debug_struct("TimedOut").field("after", after).finish(),
-            Self::LogFull { limit } => f.debug_struct("LogFull").field("limit", limit).finish(),
+            Self::TimedOut { after, of_engine } => {
+                f.debug_struct("TimedOut").field("after", after).field("of_engine", of_engine).finish()
+            }
+            Self::LogFull { limit, busiest, events } => f
+                .debug_struct("LogFull")
+                .field("limit", limit)
+                .field("busiest", busiest)
+                .field("events", events)
+                .finish(),
             Self::TooManyExecutions { limit, looping, rounds, busiest, executions } => f
                 .debug_struct("TooManyExecutions")
                 .field("limit", limit)
@@ -458,6 +474,11 @@ impl fmt::Debug for RunError {
             }
         }
     }
+}
+
+/// The limit of a start, as that of a run which waits for a permit.
+fn runs(limit: usize, workflow: Option<&str>, held_by: &Arc<[RunId]>) -> WaitsFor {
+    WaitsFor::Runs { workflow: workflow.map(Arc::from), limit, held_by: Arc::clone(held_by) }
 }
 
 fn list(failures: &[BranchFailure]) -> String {

@@ -22,6 +22,7 @@ pub use crate::retry::{FailedAttempt, NotRetried};
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
+pub(crate) use waiting::HOLDERS;
 pub use waiting::{WaitingExecution, WaitsFor};
 
 /// The most executions with failed attempts that a printed report has.

@@ -265,7 +265,7 @@ impl fmt::Debug for StepError {
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it took longer than {after:?}")]
+#[error("it took longer than {after:?}, the `timeout` of its step")]
 #[non_exhaustive]
 pub struct TimedOut {
     /// The timeout.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::WhyNotProduced;
 use super::text::FIRST_ROWS;
+use super::{Cited, WhyNotProduced};
 use crate::text::{enumerated, times};
 
 impl fmt::Display for WhyNotProduced {
@@ -74,14 +74,31 @@ impl fmt::Display for WhyNotProduced {
             Self::TimerPending { step, after } => {
                 write!(f, "`{step}` has set a timer for it, which fires {after:?} after the run began")
             }
-            Self::NotGathered { step, branches, failed: 0 } => {
-                write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled")
+            Self::NotGathered { step, branches, failed: 0, unopened, open } => {
+                write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled")?;
+                fmt_unopened(f, *unopened, open)
             }
-            Self::NotGathered { step, branches, failed } => {
-                write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed")
+            Self::NotGathered { step, branches, failed, unopened, open } => {
+                write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed")?;
+                fmt_unopened(f, *unopened, open)
             }
             Self::NoProducer { event } => write!(f, "no step emits `{event}`"),
         }
+    }
+}
+
+/// The branches that wait for others of their fan-out.
+fn fmt_unopened(f: &mut fmt::Formatter<'_>, unopened: u64, open: &[Cited]) -> fmt::Result {
+    if unopened == 0 {
+        return Ok(());
+    }
+    let waits = if unopened == 1 { "waits" } else { "wait" };
+    write!(f, "; {unopened} {waits} for a place (`FanOut::concurrency`)")?;
+    let items: Vec<String> = open.iter().map(Cited::without_producer).collect();
+    match &items[..] {
+        [] => Ok(()),
+        [only] => write!(f, " behind the branch of {only}"),
+        many => write!(f, " behind the branches of {}", enumerated(many, "and")),
     }
 }
 
@@ -109,8 +126,10 @@ fn fmt_only(f: &mut fmt::Formatter<'_>, only: &[Arc<str>]) -> fmt::Result {
 /// The limit that the step reached. Limits count per scope, so a step with more executions ran in branches.
 fn fmt_limit(f: &mut fmt::Formatter<'_>, executions: u64, limit: Option<u64>) -> fmt::Result {
     match limit {
-        Some(limit) if executions > limit => write!(f, ", at most {} in each branch,", times(limit)),
-        Some(_) => f.write_str(", its limit,"),
+        Some(limit) if executions > limit => {
+            write!(f, ", by its `max_executions` at most {} in each branch,", times(limit))
+        }
+        Some(_) => f.write_str(", its `max_executions`,"),
         None => Ok(()),
     }
 }

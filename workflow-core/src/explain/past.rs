@@ -72,7 +72,9 @@ impl Source<'_> {
             Verdict::LimitReached => {
                 Reason::LimitReached { limit: row.policy.max_executions.unwrap_or(u32::MAX) }
             }
-            Verdict::RunLimitReached => Reason::RunLimitReached,
+            Verdict::RunLimitReached => {
+                Reason::RunLimitReached { limit: self.scheduler.board().progress.limits.executions }
+            }
             Verdict::Asking => Reason::Asking { precondition: precondition() },
             Verdict::Refused => Reason::Refused { precondition: precondition() },
             Verdict::PreconditionFailed => Reason::PreconditionFailed { precondition: precondition() },

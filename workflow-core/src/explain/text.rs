@@ -231,7 +231,7 @@ impl fmt::Display for Cited {
 }
 
 impl Cited {
-    fn without_producer(&self) -> String {
+    pub(super) fn without_producer(&self) -> String {
         Self { producer: None, ..self.clone() }.to_string()
     }
 }
@@ -255,9 +255,13 @@ impl fmt::Display for Reason {
                 f.write_str("none of its events is this branch's own, so the scope above sees to it")
             }
             Self::Duplicate => f.write_str("it has run with these very events"),
-            Self::LimitReached { limit: 1 } => f.write_str("it may run only once"),
-            Self::LimitReached { limit } => write!(f, "it may run only {}", times(u64::from(*limit))),
-            Self::RunLimitReached => f.write_str("the run had all the executions that it may have"),
+            Self::LimitReached { limit: 1 } => f.write_str("by its `max_executions` it may run only once"),
+            Self::LimitReached { limit } => {
+                write!(f, "by its `max_executions` it may run only {}", times(u64::from(*limit)))
+            }
+            Self::RunLimitReached { limit } => {
+                write!(f, "the run had all {limit} executions that it may have (`max_executions_per_run`)")
+            }
             Self::Refused { precondition } => write!(f, "its precondition `{precondition}` said no"),
             Self::PreconditionFailed { precondition } => {
                 write!(f, "its precondition `{precondition}` failed")

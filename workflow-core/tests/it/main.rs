@@ -85,6 +85,7 @@ mod engine {
     mod hosting;
     mod journals;
     mod middleware;
+    mod named_limits;
     mod places;
 }
 
