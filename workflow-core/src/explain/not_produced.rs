@@ -51,12 +51,7 @@ impl fmt::Display for WhyNotProduced {
                 write!(f, ": {error}")
             }
             Self::NotFailed { steps } => fmt_not_failed(f, steps),
-            Self::FailedSome { step, elsewhere: 0, seen } => write!(f, "`{step}` failed {}", times(*seen)),
-            Self::FailedSome { step, elsewhere, seen } => {
-                let branches = if *seen == 0 { "branches" } else { "other branches" };
-                write!(f, "`{step}` failed {} in {branches} of a fan-out, ", times(*elsewhere))?;
-                f.write_str("where a failure stays: it is not seen from here")
-            }
+            Self::FailedSome { step, elsewhere, seen } => fmt_failed_some(f, step, *elsewhere, *seen),
             Self::NotSent { event, sent: 0 } => write!(f, "`{event}` comes from outside and was not sent"),
             Self::NotSent { event, sent } => {
                 write!(f, "`{event}` comes from outside and was sent {}", times(*sent))
@@ -74,17 +69,29 @@ impl fmt::Display for WhyNotProduced {
             Self::TimerPending { step, after } => {
                 write!(f, "`{step}` has set a timer for it, which fires {after:?} after the run began")
             }
-            Self::NotGathered { step, branches, failed: 0, unopened, open } => {
-                write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled")?;
-                fmt_unopened(f, *unopened, open)
-            }
             Self::NotGathered { step, branches, failed, unopened, open } => {
-                write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed")?;
+                fmt_not_gathered(f, step, *branches, *failed)?;
                 fmt_unopened(f, *unopened, open)
             }
             Self::NoProducer { event } => write!(f, "no step emits `{event}`"),
         }
     }
+}
+
+fn fmt_not_gathered(f: &mut fmt::Formatter<'_>, step: &str, branches: u64, failed: u64) -> fmt::Result {
+    match failed {
+        0 => write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled"),
+        failed => write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed"),
+    }
+}
+
+fn fmt_failed_some(f: &mut fmt::Formatter<'_>, step: &str, elsewhere: u64, seen: u64) -> fmt::Result {
+    if elsewhere == 0 {
+        return write!(f, "`{step}` failed {}", times(seen));
+    }
+    let branches = if seen == 0 { "branches" } else { "other branches" };
+    write!(f, "`{step}` failed {} in {branches} of a fan-out, ", times(elsewhere))?;
+    f.write_str("where a failure stays: it is not seen from here")
 }
 
 /// The branches that wait for others of their fan-out.

@@ -39,7 +39,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::error::{BranchFailure, BranchItem, StepError};
+use crate::error::StepError;
 use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
 use crate::id::{ChildRun, ExecutionId, Seq};
@@ -446,33 +446,6 @@ impl RunState {
         self.log.append(self.scheduler.table(), entry, event, Cause::Outside, self.now);
         self.derived.push_back(entry.seq);
         self.position = self.position.after(1);
-    }
-
-    /// The failure of an execution as its gather has it.
-    pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
-        let step = self.step_of(execution)?;
-        let error = self.failure_of(execution)?.clone();
-        let (item, attempts) = (self.item_of(execution), self.trace.attempts_made(execution));
-        Some(BranchFailure {
-            step: Arc::clone(&self.table().step(step).name),
-            execution,
-            attempts,
-            item,
-            error,
-        })
-    }
-
-    /// The item of the innermost branch that an execution is in; `None` in the root.
-    pub(super) fn item_of(&self, execution: ExecutionId) -> Option<BranchItem> {
-        let scope = self.scheduler.executions().get(execution)?.scope;
-        let branch = self.log.branch_of(scope)?;
-        let event = self.log.get(branch.item)?.index;
-        let step = self.step_of(branch.opener)?;
-        Some(BranchItem {
-            seq: branch.item,
-            event: Arc::clone(&self.table().event(event).name),
-            step: Arc::clone(&self.table().step(step).name),
-        })
     }
 
     /// The error of an execution, unless a step caught it or a gather took it.
