@@ -6,21 +6,25 @@ use std::fmt;
 
 mod branch;
 mod cause;
+mod chain;
 mod size;
 mod step;
 mod unfit;
 
-pub use branch::BranchFailure;
+pub use branch::{BranchFailure, BranchItem};
+pub use chain::chain;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, StepError, TimedOut};
 pub use unfit::{UnfitEvent, UnfitValue};
 
-pub(crate) use cause::with_causes;
+pub(crate) use branch::WithFacts;
 pub(crate) use unfit::text as unfit_text;
 
 use cause::Cause;
 
 /// An error that clones share.
+///
+/// Its `Display` is that of the error alone, and its `source` the error's. [`chain`] has the text of all levels.
 #[derive(Clone)]
 pub struct SharedError {
     error: Cause,
@@ -36,6 +40,48 @@ impl SharedError {
     /// The error, if it is an `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         self.error.error().downcast_ref()
+    }
+
+    /// The first `E` among the error and its sources. O(sources).
+    ///
+    /// `None` if there is none, or if the error is known only by its text: the run was resumed from its journal since.
+    ///
+    /// ```
+    /// use std::io;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Read;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Text(String);
+    /// # struct Reader;
+    ///
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("cannot read the page")]
+    /// struct NoPage { source: io::Error }
+    ///
+    /// #[workflow]
+    /// impl Reader {
+    ///     #[step]
+    ///     async fn read(&self, _read: &Read) -> Result<Text, NoPage> {
+    ///         Err(NoPage { source: io::Error::other("the disk is gone") })
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let error = Reader.run(Read).await.unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "step `read` failed (x1, permanent): cannot read the page: the disk is gone",
+    /// );
+    /// let RunError::StepFailed { source, .. } = error else { panic!() };
+    /// assert_eq!(source.source_as::<io::Error>().unwrap().kind(), io::ErrorKind::Other);
+    /// # }
+    /// ```
+    pub fn source_as<E: Error + 'static>(&self) -> Option<&E> {
+        self.error.find()
     }
 }
 
@@ -60,9 +106,16 @@ impl Error for SharedError {
     }
 }
 
-/// The number of attempts, if there was more than one.
-pub(crate) fn after(attempts: u32) -> String {
-    if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
+/// The number of attempts of a failed execution, if there was more than one, and the item of its branch.
+pub(crate) struct FailedIn<'a>(pub(crate) u32, pub(crate) Option<&'a BranchItem>);
+
+impl fmt::Display for FailedIn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 1 {
+            write!(f, " after {} attempts", self.0)?;
+        }
+        self.1.map_or(Ok(()), |item| write!(f, " in the branch of {item}"))
+    }
 }
 
 pub(crate) fn at(path: &str) -> String {

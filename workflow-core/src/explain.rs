@@ -199,6 +199,9 @@ pub struct WhyRan {
     pub scope: ScopeId,
     /// The event that triggered it.
     pub trigger: Cited,
+    /// Of an execution with a failed attempt, the item of its branch. `None` in the root, and for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<Cited>,
     /// The events of each parameter.
     pub inputs: Vec<CitedInput>,
     /// The failed attempts after which the engine scheduled another.
@@ -258,8 +261,12 @@ pub enum Reason {
         /// The `max_executions` of the step.
         limit: u32,
     },
-    /// The run had reached its limit of executions and ended here.
-    RunLimitReached,
+    /// The run had reached its limit of executions,
+    /// [`max_executions_per_run`](crate::EngineBuilder::max_executions_per_run), and ended here.
+    RunLimitReached {
+        /// The most executions of the run.
+        limit: u64,
+    },
     /// The precondition said no.
     Refused {
         /// The name of the precondition.
@@ -466,6 +473,11 @@ pub enum WhyNotProduced {
         branches: u64,
         /// The number of branches in which something failed.
         failed: u64,
+        /// The number of branches that wait for others to settle: the fan-out has a
+        /// [`concurrency`](crate::FanOut::concurrency).
+        unopened: u64,
+        /// If some wait, the items of the first five branches that are open.
+        open: Vec<Cited>,
     },
     /// Nothing: no step emits the event.
     NoProducer {

@@ -1,12 +1,13 @@
 //! `StepFailed`: the failure of a step as an event for other steps (S29). This file owns the event; the scheduler
 //! decides when it enters the log.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorClass, StepError, after};
+use crate::error::{ErrorClass, FailedIn, SharedError, StepError};
 use crate::event::{ControlEvent, Event, FromEvent, NotStop, Roles};
 use crate::id::ExecutionId;
 use crate::input::{EventInput, Slot, StepInput, one_input};
@@ -80,22 +81,81 @@ pub struct StepFailed {
     pub execution: ExecutionId,
     /// The class of the failure.
     pub class: ErrorClass,
-    /// The error's text.
+    /// The text of the error and of its sources.
     pub error: Arc<str>,
     /// How many attempts were made: 1 without a retry.
     pub attempts: u32,
+    #[serde(skip)]
+    source: Typed,
 }
+
+/// The error itself, while the process has it. No two failures differ by that.
+#[derive(Debug, Clone, Default)]
+struct Typed(Option<SharedError>);
+
+impl PartialEq for Typed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Typed {}
 
 impl StepFailed {
     pub(crate) fn new(step: Arc<str>, execution: ExecutionId, attempts: u32, error: &StepError) -> Self {
-        Self { step, execution, class: error.class(), error: error.to_string().into(), attempts }
+        let source = Typed(Some(SharedError::of(error)));
+        Self { step, execution, class: error.class(), error: error.to_string().into(), attempts, source }
+    }
+
+    /// The first `E` among the error and its sources. O(sources).
+    ///
+    /// `None` if there is none, and always once the run was resumed from its journal or unloaded: a journal has only
+    /// the error's text and class. So use it to add detail, and decide by [`class`](Self::class).
+    ///
+    /// Two failures that differ only in this are equal.
+    ///
+    /// ```
+    /// use std::io;
+    /// use workflow_core::{StepFailed, prelude::*};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Read;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Text(String);
+    /// # struct Reader;
+    ///
+    /// #[workflow]
+    /// impl Reader {
+    ///     #[step]
+    ///     async fn read(&self, _read: &Read) -> Result<Text, anyhow::Error> {
+    ///         Err(anyhow::Error::new(io::Error::other("the disk is gone")).context("cannot read the page"))
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn explain(&self, failed: &StepFailed) -> Text {
+    ///         let kind = failed.source_as::<io::Error>().map(io::Error::kind);
+    ///         Text(format!("{}: {kind:?}", failed.error))
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), RunError> {
+    /// let Text(text) = Reader.run(Read).await?;
+    /// assert_eq!(text, "cannot read the page: the disk is gone: Some(Other)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn source_as<E: Error + 'static>(&self) -> Option<&E> {
+        self.source.0.as_ref()?.source_as()
     }
 }
 
 impl fmt::Display for StepFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { step, execution, class, error, attempts } = self;
-        write!(f, "step `{step}` failed{} ({execution}, {class}): {error}", after(*attempts))
+        let Self { step, execution, class, error, attempts, .. } = self;
+        let failed = FailedIn(*attempts, None);
+        write!(f, "step `{step}` failed{failed} ({execution}, {class}): {error}")
     }
 }
 

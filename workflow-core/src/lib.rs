@@ -151,7 +151,9 @@ pub mod errors {
     pub use crate::cancel::Cancelled;
     pub use crate::config::ConfigError;
     pub use crate::context::ContextError;
-    pub use crate::error::{BranchFailure, EventTooLarge, SharedError, TimedOut, UnfitEvent, UnfitValue};
+    pub use crate::error::{
+        BranchFailure, BranchItem, EventTooLarge, SharedError, TimedOut, UnfitEvent, UnfitValue, chain,
+    };
     pub use crate::input::EmitError;
     pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};
     pub use crate::output::TimerError;

@@ -8,14 +8,17 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::ConfigError;
 use crate::error::{
-    BranchFailure, ErrorClass, EventTooLarge, SharedError, UnfitEvent, UnfitValue, after, at, unfit_text,
+    BranchFailure, BranchItem, ErrorClass, EventTooLarge, FailedIn, SharedError, UnfitEvent, UnfitValue,
+    WithFacts, at, chain, unfit_text,
 };
 use crate::event::Inadmissible;
 use crate::explain::StallReport;
 use crate::id::{EngineId, ExecutionId, RunId, RunStatus, Seq};
+use crate::report::WaitsFor;
 use crate::spec::TableError;
 use crate::store::StoreError;
 
+mod debug;
 mod incompatible;
 mod recorded;
 mod runaway;
@@ -39,7 +42,7 @@ pub enum BuildProblem {
     #[error(transparent)]
     Table(TableError),
     /// A configuration is missing or does not fit its type.
-    #[error("workflow `{workflow}` needs a configuration: {source}; give it with `.config::<…>(…)`")]
+    #[error("workflow `{workflow}` needs a configuration: {}; give it with `.config::<…>(…)`", chain(.source))]
     Config {
         /// The workflow that needs it.
         workflow: String,
@@ -47,7 +50,7 @@ pub enum BuildProblem {
         source: ConfigError,
     },
     /// A layer of a configuration cannot be read.
-    #[error("a configuration layer cannot be used: {0}")]
+    #[error("a configuration layer cannot be used: {}", chain(.0))]
     ConfigLayer(ConfigError),
     /// Two workflows have one name.
     #[error("two workflows are named `{workflow}`: give one another name with `#[workflow(name = \"…\")]`")]
@@ -68,7 +71,7 @@ pub enum BuildProblem {
     LeaseWithoutStore,
     /// The lease is too short for its renewals.
     #[error(
-        "a lease of {lease:?} is too short to be renewed in time: it has to last for {shortest:?} at least"
+        "a lease of {lease:?} is too short to be renewed in time: give `.lease(…)` at least {shortest:?}"
     )]
     LeaseTooShort {
         /// Its duration.
@@ -165,7 +168,7 @@ pub enum ResumeError {
     #[error("a resumed run is a tokio task: call this within a tokio runtime")]
     NoRuntime,
     /// The store cannot be read.
-    #[error("the run cannot be read: {0}")]
+    #[error("the run cannot be read: {}", chain(.0))]
     Store(#[source] StoreError),
 }
 
@@ -232,15 +235,14 @@ pub enum StartError {
     #[error(transparent)]
     Config(ConfigError),
     /// No permit is free, and the engine refuses starts without one ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
-    #[error(
-        "{} already, which is the most: start it later",
-        .workflow.map_or_else(|| format!("{limit} runs run"), |workflow| format!("{limit} runs of workflow `{workflow}` run"))
-    )]
+    #[error("{}; start it later, or raise the limit", runs(*.limit, *.workflow, .held_by))]
     Full {
         /// The limit.
         limit: usize,
         /// The workflow with the limit; `None` for the engine's limit.
         workflow: Option<&'static str>,
+        /// The runs that hold the permits: the first five.
+        held_by: Arc<[RunId]>,
     },
     /// The start event is too large.
     #[error(transparent)]
@@ -260,7 +262,7 @@ pub enum StartError {
     #[error("the engine is shut down")]
     ShutDown,
     /// The store did not take the beginning of the run, or a child run's journal could not be read.
-    #[error("the run was not started, because of its store: {0}")]
+    #[error("the run was not started, because of its store: {}", chain(.0))]
     Store(#[source] StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
@@ -269,7 +271,9 @@ pub enum StartError {
 
 /// Why a run ended without its output.
 ///
-/// Clones share their sources.
+/// Its text has the whole chain of causes, each once: print it with `{}`. `source` returns the causes too, so whatever
+/// prints an error and its sources repeats them, unless it uses [`chain`](crate::errors::chain). Clones share their
+/// sources.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -280,7 +284,7 @@ pub enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// An execution failed, and no step catches its failure.
-    #[error("step `{step}` failed{} ({execution}, {class}): {source}", after(*.attempts))]
+    #[error("step `{step}` failed{} ({execution}, {class}): {}", FailedIn(*.attempts, .item.as_deref()), chain(.source))]
     StepFailed {
         /// The step.
         step: Arc<str>,
@@ -290,6 +294,8 @@ pub enum RunError {
         attempts: u32,
         /// The class of the last failure.
         class: ErrorClass,
+        /// The item of the innermost branch that the execution was in; `None` outside of fan-outs.
+        item: Option<Box<BranchItem>>,
         /// The last error.
         source: SharedError,
     },
@@ -300,7 +306,7 @@ pub enum RunError {
         failures: Vec<BranchFailure>,
     },
     /// A precondition failed.
-    #[error("precondition `{precondition}` of step `{step}` failed: {source}")]
+    #[error("precondition `{precondition}` of step `{step}` failed: {}", chain(.source))]
     PreconditionFailed {
         /// The step it guards.
         step: Arc<str>,
@@ -318,19 +324,28 @@ pub enum RunError {
         /// The reason, as the caller gave it.
         reason: Arc<str>,
     },
-    /// The run's active time reached its limit. Its executions were dropped.
-    #[error("the run was active for {after:?}, which is as long as it may: see `RunOptions::timeout`")]
+    /// The run's active time reached its limit. Its executions were dropped; its explanation lists them.
+    #[error(
+        "the run was active for {after:?}, which is as long as it may: see `{}`",
+        if *.of_engine { "EngineBuilder::run_timeout" } else { "RunOptions::timeout" }
+    )]
     TimedOut {
         /// The limit.
         after: Duration,
+        /// Whether the limit is that of the engine, [`run_timeout`](crate::EngineBuilder::run_timeout).
+        of_engine: bool,
     },
     /// The run's log reached its limit.
     #[error(
-        "the run's log holds {limit} events, which is the most it may: a loop may have no way out, or raise `max_events_per_run`"
+        "the run's log holds {limit} events, which is the most it may, and {events} of them are `{busiest}`: a loop may have no way out, or raise `max_events_per_run`"
     )]
     LogFull {
         /// The limit.
         limit: u64,
+        /// The event that most of the log is made of.
+        busiest: Arc<str>,
+        /// How often it is in the log.
+        events: u64,
     },
     /// The run's executions reached their limit, and another one was due.
     #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
@@ -348,7 +363,7 @@ pub enum RunError {
         executions: u64,
     },
     /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
-    #[error("the run stopped, because of its store: {source}")]
+    #[error("the run stopped, because of its store: {}", chain(.source))]
     Store {
         /// The store's error.
         source: StoreError,
@@ -399,63 +414,13 @@ pub enum RunError {
     },
 }
 
-/// Written by hand, so that it is compiled here. A derived implementation would be compiled again in every program that
-/// shows the error, with everything that an error can hold.
-impl fmt::Debug for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Build(error) => f.debug_tuple("Build").field(error).finish(),
-            Self::Start(error) => f.debug_tuple("Start").field(error).finish(),
-            Self::StepFailed { step, execution, attempts, class, source } => f
-                .debug_struct("StepFailed")
-                .field("step", step)
-                .field("execution", execution)
-                .field("attempts", attempts)
-                .field("class", class)
-                .field("source", source)
-                .finish(),
-            Self::BranchesFailed { failures } => {
-                f.debug_struct("BranchesFailed").field("failures", failures).finish()
-            }
-            Self::PreconditionFailed { step, precondition, source } => f
-                .debug_struct("PreconditionFailed")
-                .field("step", step)
-                .field("precondition", precondition)
-                .field("source", source)
-                .finish(),
-            Self::Stalled(report) => f.debug_tuple("Stalled").field(report).finish(),
-            Self::Cancelled { reason } => f.debug_struct("Cancelled").field("reason", reason).finish(),
-            Self::TimedOut { after } => f.debug_struct("TimedOut").field("after", after).finish(),
-            Self::LogFull { limit } => f.debug_struct("LogFull").field("limit", limit).finish(),
-            Self::TooManyExecutions { limit, looping, rounds, busiest, executions } => f
-                .debug_struct("TooManyExecutions")
-                .field("limit", limit)
-                .field("looping", looping)
-                .field("rounds", rounds)
-                .field("busiest", busiest)
-                .field("executions", executions)
-                .finish(),
-            Self::Store { source } => f.debug_struct("Store").field("source", source).finish(),
-            Self::Conflict { run } => f.debug_struct("Conflict").field("run", run).finish(),
-            Self::Incompatible { run, difference } => {
-                f.debug_struct("Incompatible").field("run", run).field("difference", difference).finish()
-            }
-            Self::Past { status, error } => {
-                f.debug_struct("Past").field("status", status).field("error", error).finish()
-            }
-            Self::Detached => f.write_str("Detached"),
-            Self::UnexpectedStop { event, workflow } => {
-                f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()
-            }
-            Self::OutputPanicked { event, message } => {
-                f.debug_struct("OutputPanicked").field("event", event).field("message", message).finish()
-            }
-        }
-    }
+/// The limit of a start, as that of a run which waits for a permit.
+fn runs(limit: usize, workflow: Option<&str>, held_by: &Arc<[RunId]>) -> WaitsFor {
+    WaitsFor::Runs { workflow: workflow.map(Arc::from), limit, held_by: Arc::clone(held_by) }
 }
 
 fn list(failures: &[BranchFailure]) -> String {
-    failures.iter().fold(String::new(), |text, failure| text + "\n- " + &failure.to_string())
+    failures.iter().fold(String::new(), |text, failure| text + "\n- " + &WithFacts(failure).to_string())
 }
 
 /// Why a run refused a message.
@@ -493,7 +458,7 @@ pub enum SendError {
     },
     /// The engine's store refuses the event or the reply, for example for its size. The run took nothing, and
     /// continues.
-    #[error("the store of run `{run}` refuses `{event}`: {source}")]
+    #[error("the store of run `{run}` refuses `{event}`: {}", chain(.source))]
     Refused {
         /// The run.
         run: RunId,

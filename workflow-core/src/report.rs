@@ -61,7 +61,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
-use crate::error::ErrorClass;
+use crate::error::{BranchItem, ErrorClass};
 use crate::event::{AnyEvent, Gathered};
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
 use crate::retry::{NextAttempt, tried};
@@ -76,6 +76,7 @@ pub use crate::retry::{FailedAttempt, NotRetried};
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
+pub(crate) use waiting::HOLDERS;
 pub use waiting::{WaitingExecution, WaitsFor};
 
 /// The most executions with failed attempts that a printed report has.
@@ -333,11 +334,9 @@ pub enum Violation {
 }
 
 impl ExecutionTrace {
-    /// Whether its attempts say more than its outcome does.
-    fn tells_of_attempts(&self) -> bool {
-        let is_news =
-            matches!(self.outcome, ExecutionOutcome::Failed { not_retried, .. } if not_retried.is_news());
-        is_news || !self.attempts.is_empty()
+    /// Whether an attempt of it failed, even if a later one did not.
+    pub(crate) fn has_failed_attempts(&self) -> bool {
+        matches!(self.outcome, ExecutionOutcome::Failed { .. }) || !self.attempts.is_empty()
     }
 }
 
@@ -441,11 +440,22 @@ impl RunReport {
         })
     }
 
+    /// The item of a branch.
+    fn item_of(&self, scope: ScopeId) -> Option<BranchItem> {
+        let branch = self.branches.get((scope.0 as usize).checked_sub(1)?)?;
+        let at = usize::try_from(branch.item.0).ok()?.checked_sub(1)?;
+        let event = Arc::clone(&self.log.get(at)?.event);
+        Some(BranchItem { seq: branch.item, event, step: Arc::clone(&branch.step) })
+    }
+
     /// Prints the executions with failed attempts, up to a bound.
-    fn fmt_retries(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut told = self.trace.iter().filter(|trace| trace.tells_of_attempts());
+    fn fmt_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = self.trace.iter().filter(|trace| trace.has_failed_attempts());
         for trace in told.by_ref().take(TRIED) {
             write!(f, "{} {}", trace.execution, trace.step)?;
+            if let Some(item) = self.item_of(trace.scope) {
+                write!(f, " in the branch of {item}")?;
+            }
             if !trace.attempts.is_empty() {
                 write!(f, " {}", tried(&trace.attempts, trace.outcome.next(trace.next_attempt)))?;
             }
@@ -497,7 +507,7 @@ impl fmt::Display for RunReport {
         }
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;
-        self.fmt_retries(f)?;
+        self.fmt_failures(f)?;
         self.fmt_waiting(f)?;
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;

@@ -9,6 +9,12 @@ pub(crate) fn enumerated(items: &[String], joint: &str) -> String {
     }
 }
 
+/// The first of this many items, and the number of the rest: "a", "b", "3 more".
+pub(crate) fn first(items: &[impl ToString], all: usize) -> Vec<String> {
+    let rest = all.checked_sub(items.len()).filter(|rest| *rest > 0).map(|rest| format!("{rest} more"));
+    items.iter().map(ToString::to_string).chain(rest).collect()
+}
+
 /// "once", "twice", "3 times".
 pub(crate) fn times(count: u64) -> String {
     match count {

@@ -22,6 +22,7 @@ const POLLS: u32 = 100_000;
 pub(crate) struct Journal {
     entries: Arc<Mutex<Entries>>,
     recording: Recording,
+    is_drawn: bool,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +47,16 @@ pub(crate) struct Called {
 }
 
 impl Journal {
+    /// The record of a run whose failed assertions print its picture too, or do not.
+    pub(crate) fn of(is_drawn: bool) -> Self {
+        Self { is_drawn, ..Self::default() }
+    }
+
+    /// Whether a failed assertion prints the run's picture.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.is_drawn
+    }
+
     /// The other observations of the run.
     pub(crate) fn recording(&self) -> &Recording {
         &self.recording

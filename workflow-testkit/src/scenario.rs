@@ -127,6 +127,7 @@ pub struct ScenarioOf<W: Workflow> {
     pub(crate) thread_context: Vec<(String, ContextValue)>,
     pub(crate) script: Script<W>,
     pub(crate) cast: Cast,
+    pub(crate) is_drawn: bool,
 }
 
 impl Scenario {
@@ -140,6 +141,7 @@ impl Scenario {
             thread_context: Vec::new(),
             script: Script::default(),
             cast: Cast::default(),
+            is_drawn: false,
         }
     }
 }
@@ -552,6 +554,37 @@ impl<W: Workflow> ScenarioOf<W> {
     pub fn mock(mut self, step: &str, mock: Mock) -> Self {
         let step = Self::step(step);
         self.cast.mock(step.name(), mock.player(step));
+        self
+    }
+
+    /// Makes a failed assertion print the run's picture too, as a block of Mermaid.
+    ///
+    /// The picture is the workflow's graph with the run laid over it: how often each step ran and failed, and how many
+    /// branches it opened. Editors and forges draw such a block. It stands behind the explanation.
+    ///
+    /// ```should_panic
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask(u64);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(u64);
+    /// # struct Doubling;
+    /// # #[workflow]
+    /// # impl Doubling {
+    /// #     #[step]
+    /// #     async fn double(&self, ask: &Ask) -> Answer { Answer(ask.0 * 2) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let run = Scenario::new(Doubling).draw_on_panic().start(Ask(2)).await;
+    /// run.assert_output(&Answer(5));
+    /// # }
+    /// ```
+    pub fn draw_on_panic(mut self) -> Self {
+        self.is_drawn = true;
         self
     }
 

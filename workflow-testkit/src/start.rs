@@ -113,9 +113,9 @@ impl<W: Workflow> Start<W> {
     pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<W> {
         let run = self.run_id();
         let Self { scenario, begin } = self;
-        let ScenarioOf { engine, options, run_context, thread_context, script, cast } = scenario;
+        let ScenarioOf { engine, options, run_context, thread_context, script, cast, is_drawn } = scenario;
         let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
-        let journal = Journal::default();
+        let journal = Journal::of(is_drawn);
         let engine = engine
             .middleware(Recorder::new(run.clone(), journal.clone()))
             .observer(journal.recording().observer(run.clone()));

@@ -28,7 +28,8 @@ mod by_hand;
 /// [`until_it_waits`](crate::ScenarioOf::until_it_waits).
 ///
 /// Read what the run did from its [`transcript`](Self::transcript), or use the assertions. A failed assertion prints
-/// the transcript and the explanation of the run. Continue a waiting run with [`send`](Self::send),
+/// the transcript and the explanation of the run, and its picture after
+/// [`draw_on_panic`](crate::ScenarioOf::draw_on_panic). Continue a waiting run with [`send`](Self::send),
 /// [`reply`](Self::reply), [`cancel`](Self::cancel) and [`advance`](Self::advance). Dropping this value ends the run.
 ///
 /// ```
@@ -396,7 +397,14 @@ impl<W: Workflow> TestRun<W> {
         let did = did.map(|transcript| format!("the run did this:\n{transcript}"));
         let explanation = self.explanation();
         let explained = explanation.map(|explanation| transcript::shortened(&explanation.to_string()));
-        did.into_iter().chain(explained).collect()
+        did.into_iter().chain(explained).chain(self.picture()).collect()
+    }
+
+    /// The run's picture, if the scenario asks for it.
+    fn picture(&self) -> Option<String> {
+        let report = self.reported().filter(|_| self.journal.is_drawn())?;
+        let drawn = W::graph().with_report(report).to_mermaid();
+        Some(format!("\n```mermaid\n{drawn}```\n"))
     }
 
     fn calls(&self) -> Vec<Called> {

@@ -190,7 +190,7 @@ mod tests {
             ["a", "b"].map(|run| permit_request(&concurrency, run, TypeId::of::<Slow>()).unwrap());
         let _permit = take(&concurrency, first).unwrap().unwrap();
         let refused = take(&concurrency, second).unwrap().unwrap_err();
-        assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow") }));
+        assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow"), .. }));
     }
 
     #[test]

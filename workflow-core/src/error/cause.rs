@@ -1,9 +1,13 @@
-//! An error of users' code, read and dropped so that its panics do not spread.
+//! An error of users' code: read and dropped so that its panics do not spread, and found by type in its chain.
+//! The text of a chain is in [`chain`](super::chain).
 
 use std::error::Error;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
+use super::SharedError;
+use super::chain::{source_of, sources_of};
 use crate::panics::{Contained, Panicked, caught};
 
 /// The error of a step. Clones share it.
@@ -11,22 +15,53 @@ use crate::panics::{Contained, Panicked, caught};
 /// The library reads errors of users' types only through this. A panic of their `Display`, `Debug`, `source` or drop
 /// becomes text, or nothing, and affects no run.
 #[derive(Clone)]
-pub(super) struct Cause(Contained<Arc<dyn Error + Send + Sync>>);
+pub(super) struct Cause(Contained<Arc<dyn Owner>>);
+
+/// An owner of an error: a box, an `anyhow::Error`, a report of `eyre`.
+trait Owner: Send + Sync {
+    fn error(&self) -> &(dyn Error + Send + Sync + 'static);
+}
+
+impl<R> Owner for R
+where
+    R: Deref<Target = dyn Error + Send + Sync> + Send + Sync,
+{
+    fn error(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &**self
+    }
+}
 
 impl Cause {
-    pub(super) fn new(error: Arc<dyn Error + Send + Sync>) -> Self {
-        Self(Contained::new(error))
+    pub(super) fn new<R>(error: R) -> Self
+    where
+        R: Deref<Target = dyn Error + Send + Sync> + Send + Sync + 'static,
+    {
+        Self(Contained::new(Arc::new(error)))
     }
 
     /// The error itself, for users' code.
     pub(super) fn error(&self) -> &(dyn Error + Send + Sync + 'static) {
-        &**self.0
+        self.0.error()
     }
 
     /// Its source; `None` if `source` panics.
     pub(super) fn source(&self) -> Option<&(dyn Error + 'static)> {
-        caught(|| self.error().source()).unwrap_or_default()
+        source_of(self.error())
     }
+
+    /// The first `E` among the error and its sources.
+    pub(super) fn find<E: Error + 'static>(&self) -> Option<&E> {
+        find(self.error())
+    }
+}
+
+/// The first `E` among an error and its sources. Errors that clones share are looked into.
+fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    sources_of(error).find_map(|level| {
+        level
+            .downcast_ref()
+            .or_else(|| level.downcast_ref::<SharedError>().and_then(SharedError::downcast_ref))
+    })
 }
 
 impl fmt::Display for Cause {
@@ -41,32 +76,8 @@ impl fmt::Debug for Cause {
     }
 }
 
-/// The text of a foreign error and of its sources.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = Text(error).to_string();
-    let mut cause = caught(|| error.source()).unwrap_or_default();
-    // An error that is its own source would never end.
-    for _ in 0..MOST_CAUSES {
-        let Some(error) = cause else { break };
-        text = format!("{text}: {}", Text(error));
-        cause = caught(|| error.source()).unwrap_or_default();
-    }
-    text
-}
-
-/// The most sources in a text.
-const MOST_CAUSES: usize = 32;
-
-struct Text<'a>(&'a dyn Error);
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        said(f, "Display", |f| fmt::Display::fmt(self.0, f))
-    }
-}
-
 /// Writes the error's text, or a note that its text failed: formatting an error must not fail a second time.
-fn said(
+pub(super) fn said(
     f: &mut fmt::Formatter<'_>,
     how: &str,
     say: impl FnOnce(&mut fmt::Formatter<'_>) -> fmt::Result,

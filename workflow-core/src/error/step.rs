@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::ops::Deref;
 use std::time::Duration;
 
 use super::cause::Cause;
+use super::chain::chain;
 
 /// The class of an error, which retry policies use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
@@ -51,17 +52,25 @@ pub(super) const COMPACTING: &str = "while compacting: ";
 
 /// The error of an execution: a class and the error itself.
 ///
-/// Any [`std::error::Error`] converts with `?` and is then [`ErrorClass::Permanent`], unless the engine has a
+/// Everything that converts into a `Box<dyn Error + Send + Sync>` converts with `?`: any [`std::error::Error`], such a
+/// box, an `anyhow::Error`, a report of `eyre`, and text. It is then [`ErrorClass::Permanent`], unless the engine has a
 /// [classifier](crate::EngineBuilder::classify) for its type. Because of that conversion, this type cannot implement
 /// `Error` itself. Clones share the source.
+///
+/// `Display` prints the error and its sources as [`chain`](crate::errors::chain) does. So do the errors and reports of
+/// runs, and their journals store this text.
 ///
 /// ```
 /// use workflow_core::{ErrorClass, StepError};
 ///
 /// fn parse(text: &str) -> Result<u32, StepError> {
+///     if text.is_empty() {
+///         return Err("there is no number")?;
+///     }
 ///     Ok(text.parse::<u32>()?)
 /// }
 /// assert_eq!(parse("x").unwrap_err().class(), ErrorClass::Permanent);
+/// assert_eq!(parse("").unwrap_err().to_string(), "there is no number");
 /// assert_eq!(StepError::transient("the index is locked").to_string(), "the index is locked");
 /// ```
 #[derive(Clone)]
@@ -87,7 +96,30 @@ macro_rules! constructors {
 impl StepError {
     /// An error of this class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: Some(class), source: Cause::new(Arc::from(error.into())), in_compaction: false }
+        Self { class: Some(class), source: Cause::new(error.into()), in_compaction: false }
+    }
+
+    /// An error out of a report that owns it: an `anyhow::Error`, a report of `eyre`, an `Arc<dyn Error + Send + Sync>`.
+    ///
+    /// It is unclassified, as after `?`. A report that converts by `?` may hide the type of its outermost error. Here
+    /// that stays known, so [`source_as`](Self::source_as) and [classifiers](crate::EngineBuilder::classify) find it.
+    ///
+    /// ```
+    /// use std::{fmt, num::ParseIntError};
+    /// use workflow_core::StepError;
+    ///
+    /// fn parse(text: &str) -> anyhow::Result<u32> {
+    ///     Ok(text.parse()?)
+    /// }
+    /// let error = parse("x").map_err(StepError::from_report).unwrap_err();
+    /// assert!(error.source_as::<ParseIntError>().is_some() && !error.is_classified());
+    /// assert!(error.source_as::<fmt::Error>().is_none());
+    /// ```
+    pub fn from_report<R>(report: R) -> Self
+    where
+        R: Deref<Target = dyn Error + Send + Sync> + Send + Sync + 'static,
+    {
+        Self { class: None, source: Cause::new(report), in_compaction: false }
     }
 
     /// The same error with this class.
@@ -156,14 +188,32 @@ impl StepError {
         self.source.error().downcast_ref()
     }
 
+    /// The first `E` among the error and its sources. O(sources).
+    ///
+    /// ```
+    /// use std::io;
+    /// use workflow_core::StepError;
+    ///
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("cannot read the page")]
+    /// struct NoPage { source: io::Error }
+    ///
+    /// let error = StepError::from(NoPage { source: io::Error::other("the disk is gone") });
+    /// assert_eq!(error.to_string(), "cannot read the page: the disk is gone");
+    /// assert!(error.source_as::<io::Error>().is_some());
+    /// ```
+    pub fn source_as<E: Error + 'static>(&self) -> Option<&E> {
+        self.source.find()
+    }
+
     pub(super) fn cause(&self) -> Cause {
         self.source.clone()
     }
 }
 
-impl<E: Error + Send + Sync + 'static> From<E> for StepError {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for StepError {
     fn from(error: E) -> Self {
-        Self { class: None, source: Cause::new(Arc::new(error)), in_compaction: false }
+        Self { class: None, source: Cause::new(error.into()), in_compaction: false }
     }
 }
 
@@ -172,7 +222,7 @@ impl fmt::Display for StepError {
         if self.in_compaction {
             f.write_str(COMPACTING)?;
         }
-        fmt::Display::fmt(&self.source, f)
+        f.write_str(&chain(self.source.error()))
     }
 }
 
@@ -215,7 +265,7 @@ impl fmt::Debug for StepError {
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it took longer than {after:?}")]
+#[error("it took longer than {after:?}, the `timeout` of its step")]
 #[non_exhaustive]
 pub struct TimedOut {
     /// The timeout.

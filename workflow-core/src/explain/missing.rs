@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::source::{Moment, NOW, Source};
-use super::{MissingInput, MissingProducer, WhyNotProduced};
+use super::{Cited, MissingInput, MissingProducer, WhyNotProduced};
 use crate::id::{ScopeId, Seq};
+use crate::report::HOLDERS;
 use crate::spec::InputKind;
 use crate::table::{EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
@@ -247,17 +248,32 @@ impl Source<'_> {
         let opened = self.report.branches.iter().filter(|branch| branch.step == step.name);
         let (branches, failed) = opened
             .fold((0, 0), |(branches, failed), branch| (branches + 1, failed + u64::from(branch.failed)));
-        vec![match branches {
-            0 => match self.why_not_produced(index, step, &[item], scope) {
-                // A fan-out without items would be complete.
-                WhyNotProduced::OpenedNone { step: name, executions } => {
-                    let (only, limit) = (self.emitted_by(index), self.limit_reached(index, step));
-                    WhyNotProduced::EmittedNone { step: name, executions, limit, only }
-                }
-                why => why,
-            },
-            _ => WhyNotProduced::NotGathered { step: Arc::clone(&step.name), branches, failed },
+        if branches > 0 {
+            let (unopened, open) = self.unopened(&step.name);
+            let step = Arc::clone(&step.name);
+            return vec![WhyNotProduced::NotGathered { step, branches, failed, unopened, open }];
+        }
+        vec![match self.why_not_produced(index, step, &[item], scope) {
+            // A fan-out without items would be complete.
+            WhyNotProduced::OpenedNone { step: name, executions } => {
+                let (only, limit) = (self.emitted_by(index), self.limit_reached(index, step));
+                WhyNotProduced::EmittedNone { step: name, executions, limit, only }
+            }
+            why => why,
         }]
+    }
+
+    /// How many branches of a step's fan-outs wait for others to settle; if some do, the items of the first open ones.
+    fn unopened(&self, step: &Arc<str>) -> (u64, Vec<Cited>) {
+        if self.report.status.is_ended() {
+            return (0, Vec::new());
+        }
+        let branches = self.report.branches.iter().filter(|branch| branch.step == *step);
+        let (open, others): (Vec<_>, Vec<_>) =
+            branches.partition(|branch| self.scheduler.board().is_open(branch.scope));
+        let unopened = others.iter().filter(|branch| self.is_unevaluated(branch.item)).count() as u64;
+        let open = if unopened == 0 { &[][..] } else { &open[..open.len().min(HOLDERS)] };
+        (unopened, open.iter().map(|branch| self.cite(branch.item)).collect())
     }
 
     /// Explains why one step did not produce the events. The order of the tests is the order in which the

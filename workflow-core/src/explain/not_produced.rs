@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::WhyNotProduced;
 use super::text::FIRST_ROWS;
+use super::{Cited, WhyNotProduced};
 use crate::text::{enumerated, times};
 
 impl fmt::Display for WhyNotProduced {
@@ -51,12 +51,7 @@ impl fmt::Display for WhyNotProduced {
                 write!(f, ": {error}")
             }
             Self::NotFailed { steps } => fmt_not_failed(f, steps),
-            Self::FailedSome { step, elsewhere: 0, seen } => write!(f, "`{step}` failed {}", times(*seen)),
-            Self::FailedSome { step, elsewhere, seen } => {
-                let branches = if *seen == 0 { "branches" } else { "other branches" };
-                write!(f, "`{step}` failed {} in {branches} of a fan-out, ", times(*elsewhere))?;
-                f.write_str("where a failure stays: it is not seen from here")
-            }
+            Self::FailedSome { step, elsewhere, seen } => fmt_failed_some(f, step, *elsewhere, *seen),
             Self::NotSent { event, sent: 0 } => write!(f, "`{event}` comes from outside and was not sent"),
             Self::NotSent { event, sent } => {
                 write!(f, "`{event}` comes from outside and was sent {}", times(*sent))
@@ -74,14 +69,43 @@ impl fmt::Display for WhyNotProduced {
             Self::TimerPending { step, after } => {
                 write!(f, "`{step}` has set a timer for it, which fires {after:?} after the run began")
             }
-            Self::NotGathered { step, branches, failed: 0 } => {
-                write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled")
-            }
-            Self::NotGathered { step, branches, failed } => {
-                write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed")
+            Self::NotGathered { step, branches, failed, unopened, open } => {
+                fmt_not_gathered(f, step, *branches, *failed)?;
+                fmt_unopened(f, *unopened, open)
             }
             Self::NoProducer { event } => write!(f, "no step emits `{event}`"),
         }
+    }
+}
+
+fn fmt_not_gathered(f: &mut fmt::Formatter<'_>, step: &str, branches: u64, failed: u64) -> fmt::Result {
+    match failed {
+        0 => write!(f, "`{step}` fanned out, and not all of its {branches} branches have settled"),
+        failed => write!(f, "`{step}` fanned out to {branches} branches, of which {failed} failed"),
+    }
+}
+
+fn fmt_failed_some(f: &mut fmt::Formatter<'_>, step: &str, elsewhere: u64, seen: u64) -> fmt::Result {
+    if elsewhere == 0 {
+        return write!(f, "`{step}` failed {}", times(seen));
+    }
+    let branches = if seen == 0 { "branches" } else { "other branches" };
+    write!(f, "`{step}` failed {} in {branches} of a fan-out, ", times(elsewhere))?;
+    f.write_str("where a failure stays: it is not seen from here")
+}
+
+/// The branches that wait for others of their fan-out.
+fn fmt_unopened(f: &mut fmt::Formatter<'_>, unopened: u64, open: &[Cited]) -> fmt::Result {
+    if unopened == 0 {
+        return Ok(());
+    }
+    let waits = if unopened == 1 { "waits" } else { "wait" };
+    write!(f, "; {unopened} {waits} for a place (`FanOut::concurrency`)")?;
+    let items: Vec<String> = open.iter().map(Cited::without_producer).collect();
+    match &items[..] {
+        [] => Ok(()),
+        [only] => write!(f, " behind the branch of {only}"),
+        many => write!(f, " behind the branches of {}", enumerated(many, "and")),
     }
 }
 
@@ -109,8 +133,10 @@ fn fmt_only(f: &mut fmt::Formatter<'_>, only: &[Arc<str>]) -> fmt::Result {
 /// The limit that the step reached. Limits count per scope, so a step with more executions ran in branches.
 fn fmt_limit(f: &mut fmt::Formatter<'_>, executions: u64, limit: Option<u64>) -> fmt::Result {
     match limit {
-        Some(limit) if executions > limit => write!(f, ", at most {} in each branch,", times(limit)),
-        Some(_) => f.write_str(", its limit,"),
+        Some(limit) if executions > limit => {
+            write!(f, ", by its `max_executions` at most {} in each branch,", times(limit))
+        }
+        Some(_) => f.write_str(", its `max_executions`,"),
         None => Ok(()),
     }
 }

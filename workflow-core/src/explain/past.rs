@@ -73,7 +73,9 @@ impl Source<'_> {
             Verdict::LimitReached => {
                 Reason::LimitReached { limit: row.policy.max_executions.unwrap_or(u32::MAX) }
             }
-            Verdict::RunLimitReached => Reason::RunLimitReached,
+            Verdict::RunLimitReached => {
+                Reason::RunLimitReached { limit: self.scheduler.board().progress.limits.executions }
+            }
             Verdict::Asking => Reason::Asking { precondition: precondition() },
             Verdict::Refused => Reason::Refused { precondition: precondition() },
             Verdict::PreconditionFailed => Reason::PreconditionFailed { precondition: precondition() },
@@ -98,6 +100,7 @@ impl Source<'_> {
             execution: trace.execution,
             scope,
             trigger,
+            branch: if trace.has_failed_attempts() { self.item_of(scope) } else { None },
             inputs: inputs.collect(),
             attempts: trace.attempts.clone(),
             next_attempt: trace.next_attempt,

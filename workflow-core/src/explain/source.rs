@@ -165,6 +165,11 @@ impl<'a> Source<'a> {
         at.and_then(|at| self.evaluated.get(at)).copied().unwrap_or(NEVER)
     }
 
+    /// Whether the event was never evaluated.
+    pub(super) fn is_unevaluated(&self, seq: Seq) -> bool {
+        self.evaluated_at(seq) == NEVER
+    }
+
     pub(super) fn table(&self) -> &'a DependencyTable {
         self.scheduler.table()
     }

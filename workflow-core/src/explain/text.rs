@@ -192,7 +192,11 @@ fn fmt_rows<T: fmt::Display>(f: &mut fmt::Formatter<'_>, rows: &[T]) -> fmt::Res
 
 impl fmt::Display for WhyRan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}, triggered by {}", self.execution, in_scope(self.scope), self.trigger)?;
+        write!(f, "{}{}", self.execution, in_scope(self.scope))?;
+        if let Some(item) = self.branch.as_ref().filter(|item| **item != self.trigger) {
+            write!(f, ", the branch of {item}")?;
+        }
+        write!(f, ", triggered by {}", self.trigger)?;
         let is_trigger = |input: &CitedInput| *input == CitedInput::One(self.trigger.clone());
         let others = self.inputs.iter().filter(|input| **input != CitedInput::Nothing && !is_trigger(input));
         let others: Vec<String> = others.map(ToString::to_string).collect();
@@ -227,7 +231,7 @@ impl fmt::Display for Cited {
 }
 
 impl Cited {
-    fn without_producer(&self) -> String {
+    pub(super) fn without_producer(&self) -> String {
         Self { producer: None, ..self.clone() }.to_string()
     }
 }
@@ -254,9 +258,13 @@ impl fmt::Display for Reason {
             Self::GatherTaken { by } => {
                 write!(f, "its execution {by} took the latest gather, and each is taken once")
             }
-            Self::LimitReached { limit: 1 } => f.write_str("it may run only once"),
-            Self::LimitReached { limit } => write!(f, "it may run only {}", times(u64::from(*limit))),
-            Self::RunLimitReached => f.write_str("the run had all the executions that it may have"),
+            Self::LimitReached { limit: 1 } => f.write_str("by its `max_executions` it may run only once"),
+            Self::LimitReached { limit } => {
+                write!(f, "by its `max_executions` it may run only {}", times(u64::from(*limit)))
+            }
+            Self::RunLimitReached { limit } => {
+                write!(f, "the run had all {limit} executions that it may have (`max_executions_per_run`)")
+            }
             Self::Refused { precondition } => write!(f, "its precondition `{precondition}` said no"),
             Self::PreconditionFailed { precondition } => {
                 write!(f, "its precondition `{precondition}` failed")

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::{Level, Span, field};
 
 use super::{Observation, Observer};
-use crate::error::StepError;
+use crate::error::{BranchItem, StepError};
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, ThreadId};
 use crate::outcome::RunError;
 
@@ -20,11 +20,12 @@ use crate::outcome::RunError;
 /// | span | fields from the start | fields at the end |
 /// |---|---|---|
 /// | `workflow.run` | `workflow.name`, `workflow.run.id`, `workflow.thread.id` | `workflow.run.status` |
-/// | `workflow.execution` | `workflow.step.name`, `workflow.execution.id`, `workflow.execution.attempt`, `workflow.scope.id` | `workflow.execution.outcome`: `succeeded`, `failed`, `refused` or `dropped` |
+/// | `workflow.execution` | `workflow.step.name`, `workflow.execution.id`, `workflow.execution.attempt`, `workflow.scope.id` | `workflow.execution.outcome`: `succeeded`, `failed`, `refused` or `dropped`; after a failure in a fan-out `workflow.branch.item`: the item of its branch |
 ///
 /// Both have the fields of bridges to OpenTelemetry: `otel.name` (`run Shop`, `execute add_up`), `otel.kind`
 /// (`internal`), and after a failure `otel.status_code` (`ERROR`), `otel.status_description` and `error.type`: the
-/// class of a step's error, or the kind of the run's. A cancelled run is no error.
+/// class of a step's error, or the kind of the run's. A description has the whole chain of causes, each once. A
+/// cancelled run is no error.
 ///
 /// ```
 /// use workflow_core::Engine;
@@ -110,12 +111,14 @@ pub(crate) fn execution_span(
         workflow.execution.id = %execution,
         workflow.execution.attempt = attempt,
         workflow.scope.id = scope.0,
+        workflow.branch.item = field::Empty,
         workflow.execution.outcome = field::Empty,
     )
 }
 
 /// Records on the span of an attempt that it failed and another follows.
-pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
+pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration, item: Option<&BranchItem>) {
+    note_item(span, item);
     let class = error.class();
     span.record("workflow.execution.outcome", ExecutionEnd::Failed(error).name());
     fail(span, &class, error);
@@ -123,7 +126,8 @@ pub(crate) fn note_retry(span: &Span, error: &StepError, retry_in: Duration) {
 }
 
 /// Records the outcome on an execution's span.
-pub(crate) fn note_execution(span: &Span, ended: ExecutionEnd<'_>) {
+pub(crate) fn note_execution(span: &Span, ended: ExecutionEnd<'_>, item: Option<&BranchItem>) {
+    note_item(span, item);
     span.record("workflow.execution.outcome", ended.name());
     match ended {
         ExecutionEnd::Failed(error) => {
@@ -137,13 +141,21 @@ pub(crate) fn note_execution(span: &Span, ended: ExecutionEnd<'_>) {
     }
 }
 
+/// Records on the span of a failed attempt in which branch it failed.
+fn note_item(span: &Span, item: Option<&BranchItem>) {
+    if let Some(item) = item {
+        span.record("workflow.branch.item", field::display(item));
+    }
+}
+
 /// Records the final status on a run's span.
 pub(crate) fn note_run(span: &Span, status: RunStatus, error: Option<&RunError>) {
     span.record("workflow.run.status", field::display(status));
     if let Some((error, kind)) = error.and_then(|error| Some((error, kind_of(error)?))) {
         fail(span, &kind, error);
     }
-    tracing::event!(parent: span, Level::INFO, %status, "run ended");
+    let error = error.map(field::display);
+    tracing::event!(parent: span, Level::INFO, %status, error, "run ended");
 }
 
 fn fail(span: &Span, kind: &dyn std::fmt::Display, error: &dyn std::fmt::Display) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::BoundInput;
-use crate::id::{ExecutionId, ScopeId, Seq};
+use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::text::{enumerated, first};
 
 /// An execution that is scheduled and has not begun.
 ///
@@ -43,7 +44,7 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 /// # }
 /// let report = run.report_so_far().await?;
 /// assert_eq!(report.waiting.len(), 1);
-/// assert_eq!(report.waiting[0].waits_for.to_string(), "`print` may run 1 at a time");
+/// assert_eq!(report.waiting[0].waits_for.to_string(), "`print` may run 1 at a time (`concurrency`): x2 runs");
 /// # Ok(())
 /// # }
 /// ```
@@ -64,7 +65,10 @@ pub struct WaitingExecution {
     pub waits_for: WaitsFor,
 }
 
-/// The limit that a scheduled execution waits for.
+/// The limit that a scheduled execution waits for, and what holds its places.
+///
+/// Each limit lists at most five that hold a place, the oldest first. `Display` names the limit, its value, its setting
+/// and these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -75,12 +79,16 @@ pub enum WaitsFor {
         step: Arc<str>,
         /// The most executions of the step at a time, in one run.
         limit: u32,
+        /// The first executions of the step that run.
+        held_by: Arc<[ExecutionId]>,
     },
     /// The executions of its run:
     /// [`max_concurrent_executions`](crate::EngineBuilder::max_concurrent_executions).
     Run {
         /// The most executions of the run at a time.
         limit: usize,
+        /// The first executions of the run that run.
+        held_by: Arc<[ExecutionId]>,
     },
     /// The engine's runs: [`max_concurrent_runs`](crate::EngineBuilder::max_concurrent_runs), or those of its
     /// workflow: [`max_concurrent_runs_of`](crate::EngineBuilder::max_concurrent_runs_of).
@@ -89,11 +97,15 @@ pub enum WaitsFor {
         workflow: Option<Arc<str>>,
         /// The most runs at a time.
         limit: usize,
+        /// The first runs that hold a permit.
+        held_by: Arc<[RunId]>,
     },
     /// The engine's child runs: [`max_concurrent_children`](crate::EngineBuilder::max_concurrent_children).
     Children {
         /// The most child runs that execute steps at a time.
         limit: usize,
+        /// The first child runs that hold a permit.
+        held_by: Arc<[RunId]>,
     },
     /// No limit: the execution is about to begin.
     Nothing,
@@ -114,21 +126,51 @@ impl WaitsFor {
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Step { step, limit } => write!(f, "`{step}` may run {limit} at a time"),
-            Self::Run { limit } => {
-                write!(f, "the run may have {} at a time", counted(*limit, "execution"))
+            Self::Step { step, limit, held_by } => {
+                write!(f, "`{step}` may run {limit} at a time (`concurrency`)")?;
+                fmt_running(f, held_by, *limit as usize)
             }
-            Self::Runs { workflow: None, limit } => {
-                write!(f, "the engine has {} for runs", counted(*limit, "permit"))
+            Self::Run { limit, held_by } => {
+                let executions = counted(*limit, "execution");
+                write!(f, "the run may have {executions} at a time (`max_concurrent_executions`)")?;
+                fmt_running(f, held_by, *limit)
             }
-            Self::Runs { workflow: Some(workflow), limit } => {
-                write!(f, "the engine has {} for runs of `{workflow}`", counted(*limit, "permit"))
+            Self::Runs { workflow: None, limit, held_by } => {
+                write!(f, "the engine has {} for runs (`max_concurrent_runs`)", counted(*limit, "permit"))?;
+                fmt_holders(f, held_by, *limit)
             }
-            Self::Children { limit } => {
-                write!(f, "the engine has {} for child runs", counted(*limit, "permit"))
+            Self::Runs { workflow: Some(workflow), limit, held_by } => {
+                let permits = counted(*limit, "permit");
+                write!(f, "the engine has {permits} for runs of `{workflow}` (`max_concurrent_runs_of`)")?;
+                fmt_holders(f, held_by, *limit)
+            }
+            Self::Children { limit, held_by } => {
+                let permits = counted(*limit, "permit");
+                write!(f, "the engine has {permits} for child runs (`max_concurrent_children`)")?;
+                fmt_holders(f, held_by, *limit)
             }
             Self::Nothing => f.write_str("nothing"),
         }
+    }
+}
+
+/// The most that a limit lists of what holds its places.
+pub(crate) const HOLDERS: usize = 5;
+
+fn fmt_running(f: &mut fmt::Formatter<'_>, running: &[ExecutionId], all: usize) -> fmt::Result {
+    match running {
+        [] => Ok(()),
+        [only] if all == 1 => write!(f, ": {only} runs"),
+        some => write!(f, ": {} run", enumerated(&first(some, all), "and")),
+    }
+}
+
+fn fmt_holders(f: &mut fmt::Formatter<'_>, runs: &[RunId], all: usize) -> fmt::Result {
+    let names: Vec<String> = runs.iter().map(|run| format!("`{run}`")).collect();
+    match &names[..] {
+        [] => Ok(()),
+        [only] if all == 1 => write!(f, ": run {only} has it"),
+        some => write!(f, ": runs {} have them", enumerated(&first(some, all), "and")),
     }
 }
 

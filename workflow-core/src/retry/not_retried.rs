@@ -74,9 +74,11 @@ impl fmt::Display for NotRetried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Class => f.write_str("failures of its class are not retried"),
-            Self::UsedUp { retries: 1 } => f.write_str("its retry is used up"),
-            Self::UsedUp { retries } => write!(f, "its {retries} retries are used up"),
-            Self::Budget { budget } => write!(f, "its retry budget of {budget:?} is used up"),
+            Self::UsedUp { retries: 1 } => f.write_str("its 1 retry is used up (`retry`)"),
+            Self::UsedUp { retries } => write!(f, "its {retries} retries are used up (`retry`)"),
+            Self::Budget { budget } => {
+                write!(f, "its retry budget of {budget:?} is used up (`RetryPolicy::budget`)")
+            }
             Self::RunEnding => f.write_str("it is not retried, because the run was ending"),
             Self::Clock => f.write_str("the engine's clock panicked"),
         }
@@ -102,9 +104,9 @@ mod tests {
             all.map(|why| why.to_string()),
             [
                 "failures of its class are not retried",
-                "its retry is used up",
-                "its 3 retries are used up",
-                "its retry budget of 120s is used up",
+                "its 1 retry is used up (`retry`)",
+                "its 3 retries are used up (`retry`)",
+                "its retry budget of 120s is used up (`RetryPolicy::budget`)",
                 "it is not retried, because the run was ending",
                 "the engine's clock panicked",
             ]

@@ -21,6 +21,8 @@ pub(super) struct EndedRun<'a> {
     pub(super) cancelled: Option<&'a Arc<str>>,
     /// The limit on its active time.
     pub(super) limit: Duration,
+    /// The engine's limit on the active time of its runs.
+    pub(super) limit_of_engine: Option<Duration>,
 }
 
 impl EndedRun<'_> {
@@ -43,8 +45,10 @@ impl EndedRun<'_> {
             }
             End::Stalled => RunError::Stalled(Box::new(stall())),
             End::Cancelled => RunError::Cancelled { reason: self.reason() },
-            End::TimedOut => RunError::TimedOut { after: self.limit },
-            End::LogFull => RunError::LogFull { limit: self.state.limits().events },
+            End::TimedOut => {
+                RunError::TimedOut { after: self.limit, of_engine: self.limit_of_engine == Some(self.limit) }
+            }
+            End::LogFull => self.log_full(),
             End::TooManyExecutions => self.ran_away(),
             // Only a detached run gets here: a failed journal has its own error (`Committer::journal_error`).
             End::AppendFailed => RunError::Detached,
@@ -77,6 +81,17 @@ impl EndedRun<'_> {
         self.cancelled.map_or_else(|| "cancelled".into(), Arc::clone)
     }
 
+    fn log_full(&self) -> RunError {
+        let events = &self.state.table().events;
+        let mut counts = vec![0_u64; events.len()];
+        self.state.log.records().for_each(|(_, record)| counts[record.index.get()] += 1);
+        // The first of those that are equally frequent.
+        let most = counts.iter().enumerate().rev().max_by_key(|(_, count)| **count);
+        let (busiest, events) =
+            most.map_or(("".into(), 0), |(at, count)| (Arc::clone(&events[at].name), *count));
+        RunError::LogFull { limit: self.state.limits().events, busiest, events }
+    }
+
     fn ran_away(&self) -> RunError {
         let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
         let limit = self.state.limits().executions;
@@ -99,7 +114,8 @@ impl EndedRun<'_> {
         };
         let step = self.name_of(step);
         let (attempts, class) = (self.state.trace.attempts_made(execution), error.class());
-        RunError::StepFailed { step, execution, attempts, class, source: SharedError::of(error) }
+        let item = self.state.item_of(execution).map(Box::new);
+        RunError::StepFailed { step, execution, attempts, class, item, source: SharedError::of(error) }
     }
 
     fn precondition_error(&self, step: StepIndex, error: &StepError) -> RunError {
@@ -126,7 +142,7 @@ mod tests {
     use crate::run::state::{Batch, EffectKind, Stop};
 
     fn ending<'a>(run: &'a BareRun, cancelled: Option<&'a Arc<str>>) -> EndedRun<'a> {
-        EndedRun { state: &run.state, cancelled, limit: Duration::from_secs(9) }
+        EndedRun { state: &run.state, cancelled, limit: Duration::from_secs(9), limit_of_engine: None }
     }
 
     fn outcome(run: &BareRun) -> Result<AnyEvent, RunError> {
@@ -177,7 +193,9 @@ mod tests {
         let mut run = BareRun::begun();
         run.apply(1, Batch::Stopped(Stop::TimedOut));
         let after = Duration::from_secs(9);
-        assert!(matches!(outcome(&run), Err(RunError::TimedOut { after: it }) if it == after));
+        assert!(
+            matches!(outcome(&run), Err(RunError::TimedOut { after: it, of_engine: false }) if it == after)
+        );
     }
 
     #[test]

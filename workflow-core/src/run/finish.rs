@@ -138,8 +138,13 @@ impl Run {
     }
 
     fn ending(&self) -> EndedRun<'_> {
-        let cancelled = self.driver.cancel_reason.as_ref();
-        EndedRun { state: &self.driver.committer.state, cancelled, limit: self.driver.alarms.limit() }
+        let Committer { shared, state, .. } = &self.driver.committer;
+        EndedRun {
+            state,
+            cancelled: self.driver.cancel_reason.as_ref(),
+            limit: self.driver.alarms.limit(),
+            limit_of_engine: shared.common.settings.timeout,
+        }
     }
 
     fn stall(&self) -> StallReport {

@@ -22,7 +22,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::{Either, select};
 use smallvec::{SmallVec, smallvec};
@@ -31,7 +31,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use super::meter::GaugeEntry;
 use crate::id::RunId;
 use crate::outcome::StartError;
-use crate::report::WaitsFor;
+use crate::panics::locked;
+use crate::report::{HOLDERS, WaitsFor};
 
 /// A limit: at most this many runs at a time.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub(crate) struct Limit {
     runs: usize,
     /// The runs that the limit bounds, for messages.
     of: LimitOf,
+    /// The runs that hold a permit, in the order in which they took it.
+    holders: Mutex<Tickets>,
 }
 
 /// The runs that a limit bounds.
@@ -58,17 +61,27 @@ pub(crate) enum LimitOf {
 impl Limit {
     pub(crate) fn new(limit: usize, of: LimitOf) -> Self {
         let runs = limit.clamp(1, Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(runs)), runs, of }
+        Self { permits: Arc::new(Semaphore::new(runs)), runs, of, holders: Mutex::default() }
     }
 
     /// This limit, as the reason why an execution has not begun.
     pub(super) fn waits_for(&self) -> WaitsFor {
-        let limit = self.runs;
+        let (limit, held_by) = (self.runs, self.held_by());
         match self.of {
-            LimitOf::Runs => WaitsFor::Runs { workflow: None, limit },
-            LimitOf::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit },
-            LimitOf::Children => WaitsFor::Children { limit },
+            LimitOf::Runs => WaitsFor::Runs { workflow: None, limit, held_by },
+            LimitOf::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit, held_by },
+            LimitOf::Children => WaitsFor::Children { limit, held_by },
         }
+    }
+
+    /// The first runs that hold a permit.
+    fn held_by(&self) -> Arc<[RunId]> {
+        locked(&self.holders).runs.values().take(HOLDERS).cloned().collect()
+    }
+
+    fn hold(self: &Arc<Self>, run: &RunId, permit: OwnedSemaphorePermit) -> HeldPermit {
+        let ticket = locked(&self.holders).enter(run);
+        HeldPermit { limit: Arc::clone(self), ticket, _permit: permit }
     }
 
     pub(crate) fn workflow(&self) -> Option<&'static str> {
@@ -98,7 +111,23 @@ pub(crate) struct PermitRequest {
 /// One permit of each limit. Dropping it returns them all.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    _permits: SmallVec<[OwnedSemaphorePermit; 2]>,
+    _permits: SmallVec<[HeldPermit; 2]>,
+    /// What a parent has lent instead.
+    _lent: Option<OwnedSemaphorePermit>,
+}
+
+/// A permit of one limit. Dropping it returns it.
+#[derive(Debug)]
+struct HeldPermit {
+    limit: Arc<Limit>,
+    ticket: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for HeldPermit {
+    fn drop(&mut self) {
+        locked(&self.limit.holders).runs.remove(&self.ticket);
+    }
 }
 
 impl PermitRequest {
@@ -151,7 +180,7 @@ impl PermitRequest {
         // The first permit counts. Dropping the other wait leaves its queue, and returns permits that it had.
         match select(Box::pin(lent.acquire_owned()), Box::pin(self.acquire_in_order())).await {
             // No semaphore is ever closed.
-            Either::Left((lent, _)) => Permit { _permits: lent.into_iter().collect() },
+            Either::Left((lent, _)) => Permit { _permits: SmallVec::new(), _lent: lent.ok() },
             Either::Right((place, _)) => place,
         }
     }
@@ -164,15 +193,16 @@ impl PermitRequest {
             // Most runs need not wait, and never enter the list. No waiting run is passed: while one waits,
             // no permit is free.
             if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
-                permits.push(permit);
+                permits.push(gate.hold(&self.run, permit));
                 continue;
             }
             queued.get_or_insert_with(|| PermitQueue::enter(&self.queue, &self.run, &self.workflow));
             self.at.store(at, Ordering::Relaxed);
             // The semaphore is never closed.
-            permits.extend(Arc::clone(&gate.permits).acquire_owned().await);
+            let permit = Arc::clone(&gate.permits).acquire_owned().await;
+            permits.extend(permit.ok().map(|permit| gate.hold(&self.run, permit)));
         }
-        Permit { _permits: permits }
+        Permit { _permits: permits, _lent: None }
     }
 
     /// Takes the permits of all limits now. A lent permit does not count.
@@ -181,45 +211,51 @@ impl PermitRequest {
     /// [`StartError::Full`] with the first limit that is reached; no permit is then held.
     pub(crate) fn take_now(&self) -> Result<Permit, StartError> {
         let permits = self.gates.iter().map(|gate| {
-            let full = |_: TryAcquireError| StartError::Full { limit: gate.runs, workflow: gate.workflow() };
-            Arc::clone(&gate.permits).try_acquire_owned().map_err(full)
+            let full = |_: TryAcquireError| StartError::Full {
+                limit: gate.runs,
+                workflow: gate.workflow(),
+                held_by: gate.held_by(),
+            };
+            let permit = Arc::clone(&gate.permits).try_acquire_owned().map_err(full)?;
+            Ok::<_, StartError>(gate.hold(&self.run, permit))
         });
-        Ok(Permit { _permits: permits.collect::<Result<_, _>>()? })
+        Ok(Permit { _permits: permits.collect::<Result<_, StartError>>()?, _lent: None })
     }
 }
 
 /// The runs that wait for a permit, in the order in which they began to wait.
 #[derive(Debug, Default)]
-pub(crate) struct PermitQueue(Mutex<Waiting>);
+pub(crate) struct PermitQueue(Mutex<Tickets>);
 
+/// Runs in the order in which they came.
 #[derive(Debug, Default)]
-struct Waiting {
+struct Tickets {
     /// By ticket, which is the order of entering.
     runs: BTreeMap<u64, RunId>,
     /// The next ticket.
     next: u64,
 }
 
+impl Tickets {
+    /// Adds a run, and returns the number under which it is removed.
+    fn enter(&mut self, run: &RunId) -> u64 {
+        let ticket = self.next;
+        self.next += 1;
+        self.runs.insert(ticket, run.clone());
+        ticket
+    }
+}
+
 impl PermitQueue {
     /// The waiting runs, the longest waiting first.
     pub(crate) fn runs(&self) -> Vec<RunId> {
-        self.lock().runs.values().cloned().collect()
+        locked(&self.0).runs.values().cloned().collect()
     }
 
     /// Adds a run to the queue, until the entry is dropped.
     fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> QueueEntry {
-        let mut waiting = queue.lock();
-        let ticket = waiting.next;
-        waiting.next += 1;
-        waiting.runs.insert(ticket, run.clone());
-        drop(waiting);
+        let ticket = locked(&queue.0).enter(run);
         QueueEntry { queue: Arc::clone(queue), ticket, _level: GaugeEntry::queued(workflow) }
-    }
-
-    /// Locks the map of waiting runs.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Each call leaves the map consistent, so a panic elsewhere does not matter.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -236,6 +272,6 @@ struct QueueEntry {
 
 impl Drop for QueueEntry {
     fn drop(&mut self) {
-        self.queue.lock().runs.remove(&self.ticket);
+        locked(&self.queue.0).runs.remove(&self.ticket);
     }
 }

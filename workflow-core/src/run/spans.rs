@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use tracing::Span;
 
 use super::{Finished, RunShared};
-use crate::error::StepError;
+use crate::error::{BranchItem, StepError};
 use crate::id::{ExecutionId, ScopeId};
 use crate::observe::trace_spans::{
     ExecutionEnd, execution_span, note_execution, note_retry, note_run, run_span,
@@ -50,9 +50,15 @@ impl Spans {
     }
 
     /// Records on the span of an attempt that another one follows, and closes it.
-    pub(super) fn retry(&mut self, execution: ExecutionId, error: &StepError, retry_in: Duration) {
+    pub(super) fn retry(
+        &mut self,
+        execution: ExecutionId,
+        error: &StepError,
+        retry_in: Duration,
+        item: impl FnOnce() -> Option<BranchItem>,
+    ) {
         if let Some(span) = self.executions.remove(&execution) {
-            note_retry(&span, error, retry_in);
+            note_retry(&span, error, retry_in, item().as_ref());
         }
     }
 
@@ -63,7 +69,19 @@ impl Spans {
             return;
         }
         if let Some(span) = self.executions.remove(&execution) {
-            note_execution(&span, ended);
+            note_execution(&span, ended, None);
+        }
+    }
+
+    /// The same for a failed execution, with the item of its branch.
+    pub(super) fn fail(
+        &mut self,
+        execution: ExecutionId,
+        error: &StepError,
+        item: impl FnOnce() -> Option<BranchItem>,
+    ) {
+        if let Some(span) = self.executions.remove(&execution) {
+            note_execution(&span, ExecutionEnd::Failed(error), item().as_ref());
         }
     }
 

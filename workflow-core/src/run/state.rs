@@ -39,7 +39,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::error::{BranchFailure, StepError};
+use crate::error::StepError;
 use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
 use crate::id::{ChildRun, ExecutionId, Seq};
@@ -465,13 +465,6 @@ impl RunState {
         self.log.append(self.scheduler.table(), entry, event, Cause::Outside, self.now);
         self.derived.push_back(entry.seq);
         self.position = self.position.after(1);
-    }
-
-    /// The failure of an execution as its gather has it.
-    pub(super) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
-        let step = self.step_of(execution)?;
-        let error = self.failure_of(execution)?.clone();
-        Some(BranchFailure { step: Arc::clone(&self.table().step(step).name), error })
     }
 
     /// The error of an execution, unless a step caught it or a gather took it.

@@ -83,7 +83,7 @@ impl Telemetry {
         execution: ExecutionId,
         (error, failed): (&StepError, &FailedAttempt),
     ) {
-        self.spans.retry(execution, error, failed.retry_in);
+        self.spans.retry(execution, error, failed.retry_in, || state.item_of(execution));
         let Some(step) = state.step_of(execution) else { return };
         let name = &state.table().step(step).name;
         self.meter.retried(name, failed.class);
@@ -138,7 +138,7 @@ impl Telemetry {
         execution: ExecutionId,
         (error, not_retried, took): (&StepError, NotRetried, Duration),
     ) {
-        self.spans.end(execution, ExecutionEnd::Failed(error));
+        self.spans.fail(execution, error, || state.item_of(execution));
         self.count(state, execution, ExecutionEnd::Failed(error), || took);
         shared.tell(|| Observed::ExecutionFailed {
             execution,

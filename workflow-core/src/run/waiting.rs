@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::admission::Admission;
 use super::permits::Limit;
 use super::state::{RunState, bound_input};
 use crate::id::ExecutionId;
-use crate::report::{WaitingExecution, WaitsFor};
+use crate::report::{HOLDERS, WaitingExecution, WaitsFor};
 use crate::scheduler::{ExecutionStart, QueuedExecution};
-use crate::table::DependencyTable;
+use crate::table::StepIndex;
 
 /// The executions of a run that have not begun, and the limits that they wait for.
 #[derive(Default)]
@@ -39,18 +39,18 @@ impl<'a> Deferred<'a> {
 
     /// The executions that have not begun, by their ids.
     pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
-        let table = state.table();
         let due = self.due.iter().map(|start| QueuedExecution { start: start.clone(), full: None });
         let unbegun = state.scheduler.board().queued_executions().chain(due);
-        let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, table)).collect();
+        let mut holders = Holders { state, deferred: self, of_run: None, of_steps: FxHashMap::default() };
+        let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, &mut holders)).collect();
         waiting.sort_unstable_by_key(|waiting| waiting.execution);
         waiting
     }
 
     /// The execution with the first limit on its way: its step's, its run's, then those of runs.
-    fn waiting(&self, unbegun: &QueuedExecution, table: &DependencyTable) -> WaitingExecution {
+    fn waiting(&self, unbegun: &QueuedExecution, holders: &mut Holders<'_>) -> WaitingExecution {
         let start = &unbegun.start;
-        let row = table.step(start.step);
+        let row = holders.state.table().step(start.step);
         WaitingExecution {
             execution: start.execution,
             step: Arc::clone(&row.name),
@@ -58,10 +58,44 @@ impl<'a> Deferred<'a> {
             trigger: start.trigger,
             inputs: start.binding(row).iter().map(bound_input).collect(),
             waits_for: match (unbegun.full, self.full) {
-                (Some(limit), _) => WaitsFor::Step { step: Arc::clone(&row.name), limit },
-                (None, Some(limit)) => WaitsFor::Run { limit },
+                (Some(limit), _) => WaitsFor::Step {
+                    step: Arc::clone(&row.name),
+                    limit,
+                    held_by: holders.of_step(start.step),
+                },
+                (None, Some(limit)) => WaitsFor::Run { limit, held_by: holders.of_run() },
                 (None, None) => self.gate.map_or(WaitsFor::Nothing, Limit::waits_for),
             },
         }
+    }
+}
+
+/// The first executions that hold the places of limits. Waiting executions share the lists.
+struct Holders<'a> {
+    state: &'a RunState,
+    deferred: &'a Deferred<'a>,
+    of_run: Option<Arc<[ExecutionId]>>,
+    of_steps: FxHashMap<StepIndex, Arc<[ExecutionId]>>,
+}
+
+impl Holders<'_> {
+    fn of_run(&mut self) -> Arc<[ExecutionId]> {
+        let first = self.of_run.take().unwrap_or_else(|| self.first(|_| true));
+        Arc::clone(self.of_run.insert(first))
+    }
+
+    fn of_step(&mut self, step: StepIndex) -> Arc<[ExecutionId]> {
+        if let Some(first) = self.of_steps.get(&step) {
+            return Arc::clone(first);
+        }
+        let first = self.first(|execution| self.state.step_of(execution) == Some(step));
+        self.of_steps.insert(step, Arc::clone(&first));
+        first
+    }
+
+    /// The first running executions that fit, oldest first. O(executions).
+    fn first(&self, fits: impl Fn(ExecutionId) -> bool) -> Arc<[ExecutionId]> {
+        let running = self.state.trace.running().into_iter();
+        running.filter(|id| !self.deferred.has(*id) && fits(*id)).take(HOLDERS).collect()
     }
 }

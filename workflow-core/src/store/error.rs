@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use super::Position;
-use crate::error::with_causes;
+use crate::error::chain;
 use crate::id::RunId;
 
 /// An error of a store's call.
@@ -84,8 +84,7 @@ pub enum StoreError {
 /// Two errors are equal if they are of one kind and have equal texts and causes.
 impl PartialEq for StoreError {
     fn eq(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-            && with_causes(self) == with_causes(other)
+        std::mem::discriminant(self) == std::mem::discriminant(other) && chain(self) == chain(other)
     }
 }
 

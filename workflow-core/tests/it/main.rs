@@ -60,6 +60,7 @@ mod ends {
 /// Executions that fail: attempts, failures as events, panics.
 mod failures {
     mod caught;
+    mod causes;
     mod panics;
     mod retries;
 }
@@ -86,6 +87,7 @@ mod engine {
     mod hosting;
     mod journals;
     mod middleware;
+    mod named_limits;
     mod places;
 }
 

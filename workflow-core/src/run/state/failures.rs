@@ -10,9 +10,12 @@
 //!
 //! Example: two branches fail under `continue_others`. Both errors are here until the gather enters the log.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
-use crate::error::StepError;
+use super::RunState;
+use crate::error::{BranchFailure, BranchItem, StepError};
 use crate::id::ExecutionId;
 use crate::scheduler::CandidateId;
 use crate::table::StepIndex;
@@ -57,6 +60,35 @@ impl Failures {
     /// The errors of executions.
     pub(super) fn executions(&self) -> &FxHashMap<ExecutionId, StepError> {
         &self.executions
+    }
+}
+
+impl RunState {
+    /// The failure of an execution as its gather has it.
+    pub(in crate::run) fn branch_failure(&self, execution: ExecutionId) -> Option<BranchFailure> {
+        let step = self.step_of(execution)?;
+        let error = self.failure_of(execution)?.clone();
+        let (item, attempts) = (self.item_of(execution), self.trace.attempts_made(execution));
+        Some(BranchFailure {
+            step: Arc::clone(&self.table().step(step).name),
+            execution,
+            attempts,
+            item,
+            error,
+        })
+    }
+
+    /// The item of the innermost branch that an execution is in; `None` in the root.
+    pub(in crate::run) fn item_of(&self, execution: ExecutionId) -> Option<BranchItem> {
+        let scope = self.scheduler.executions().get(execution)?.scope;
+        let branch = self.log.branch_of(scope)?;
+        let event = self.log.get(branch.item)?.index;
+        let step = self.step_of(branch.opener)?;
+        Some(BranchItem {
+            seq: branch.item,
+            event: Arc::clone(&self.table().event(event).name),
+            step: Arc::clone(&self.table().step(step).name),
+        })
     }
 }
 

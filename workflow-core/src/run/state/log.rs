@@ -174,6 +174,14 @@ impl Log {
         self.branches.iter().flat_map(|branches| (0..branches.count).map(|place| branches.at(place)))
     }
 
+    /// The branch of a scope; `None` for the root. O(log branches).
+    pub(super) fn branch_of(&self, scope: ScopeId) -> Option<BranchRecord> {
+        let until = self.branches.partition_point(|branches| branches.first.scope <= scope);
+        let branches = self.branches.get(until.checked_sub(1)?)?;
+        let place = scope.0.checked_sub(branches.first.scope.0)?;
+        (place < branches.count).then(|| branches.at(place))
+    }
+
     /// How many branches the run has opened.
     pub(crate) fn branched(&self) -> u32 {
         self.branched

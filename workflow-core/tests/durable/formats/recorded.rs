@@ -9,7 +9,7 @@ use workflow_core::prelude::*;
 use workflow_core::report::{RunReport, WaitsFor};
 use workflow_core::scheduler::Cause;
 use workflow_core::store::{EventStore, MemoryStore, Position, Record};
-use workflow_core::{RecordedRun, RunHandle, RunStatus};
+use workflow_core::{ExecutionId, RecordedRun, RunHandle, RunStatus};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item};
@@ -283,7 +283,8 @@ async fn recorded_runs_show_step_limits_as_waiting_and_engine_limits_as_running(
         tokio::time::sleep(Duration::from_secs(5)).await;
         let records = engine.history(run.id()).await.unwrap();
         let waiting = RecordedRun::of(run.id(), &records).unwrap().report().waiting.clone();
-        let step = WaitsFor::Step { step: "print".into(), limit: 2 };
+        let held_by = [2, 3].map(ExecutionId).into();
+        let step = WaitsFor::Step { step: "print".into(), limit: 2, held_by };
         assert_eq!(waiting.iter().map(|waiting| &waiting.waits_for).collect::<Vec<_>>(), [&step]);
         if at_once > 1 {
             same_by_its_records(&run, &store).await;

@@ -219,7 +219,7 @@ async fn a_child_that_is_found_has_the_time_that_it_was_given_first() {
     let error = parent.outcome().await.unwrap_err();
     let RunError::StepFailed { source, .. } = &error else { panic!("{error:?}") };
     let timed_out = source.downcast_ref::<RunError>();
-    let Some(RunError::TimedOut { after }) = timed_out else { panic!("{error:?}") };
+    let Some(RunError::TimedOut { after, .. }) = timed_out else { panic!("{error:?}") };
     assert_eq!(*after, Duration::from_millis(50));
 }
 

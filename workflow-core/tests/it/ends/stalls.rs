@@ -326,8 +326,8 @@ async fn a_limit_that_is_reached() {
     expect![[r#"
         the run of `LimitReached` stalled: nothing runs and nothing can arrive
         - no `Done` ended the run
-            `think` ran twice, its limit, and emitted only `Item`
-        - `think` ran twice, but not for #5 `Part` of `act`: it may run only twice"#]]
+            `think` ran twice, its `max_executions`, and emitted only `Item`
+        - `think` ran twice, but not for #5 `Part` of `act`: by its `max_executions` it may run only twice"#]]
     .assert_eq(&stall(LimitReached).await.to_string());
 }
 

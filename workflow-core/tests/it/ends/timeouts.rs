@@ -47,7 +47,7 @@ async fn a_run_that_is_active_for_too_long_ends() {
     let alive = Alive::default();
     let run = Scenario::new(Works(alive.clone())).options(at_most(2)).start(Begin(3)).await;
     assert_eq!(run.status(), RunStatus::TimedOut);
-    assert!(matches!(run.outcome(), Err(RunError::TimedOut { after }) if *after == 2 * HOUR));
+    assert!(matches!(run.outcome(), Err(RunError::TimedOut { after, .. }) if *after == 2 * HOUR));
     assert_eq!(run.elapsed(), 2 * HOUR);
     assert_eq!(outcomes_of(run.report(), "begin"), [&ExecutionOutcome::Dropped]);
     run.assert_quality(Quality::Failed);

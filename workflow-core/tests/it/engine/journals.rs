@@ -295,7 +295,10 @@ async fn a_store_that_fails_ends_the_run_that_it_fails_and_no_other() {
     assert!(lost.send(Alpha(1)).await.is_err());
     store.broken.store(false, Ordering::SeqCst);
     let error = lost.outcome().await.unwrap_err();
-    assert_eq!(error.to_string(), "the run stopped, because of its store: the event store is unavailable");
+    assert_eq!(
+        error.to_string(),
+        "the run stopped, because of its store: the event store is unavailable: the disk is gone"
+    );
     kept.send(Alpha(1)).await.unwrap();
     kept.send(Close).await.unwrap();
     assert_eq!(kept.outcome().await.unwrap(), Done(1));

@@ -194,8 +194,11 @@ async fn a_full_engine_refuses_starts_if_configured_so() {
     let engine = gates.engine().max_concurrent_runs(1).when_full(WhenFull::Refuse).build().unwrap();
     let working = started::<Left>(&engine, "working", 1).await;
     let refused = starting::<Right>(&engine, "refused", 1).await.unwrap().unwrap_err();
-    assert!(matches!(refused, StartError::Full { limit: 1, workflow: None }), "{refused:?}");
-    assert_eq!(refused.to_string(), "1 runs run already, which is the most: start it later");
+    assert!(matches!(refused, StartError::Full { limit: 1, workflow: None, .. }), "{refused:?}");
+    assert_eq!(
+        refused.to_string(),
+        "the engine has 1 permit for runs (`max_concurrent_runs`): run `working` has it; start it later, or raise the limit"
+    );
     assert_eq!((engine.queued(), engine.running()), (vec![], ids(&["working"])));
     gates.left.let_pass(1);
     working.outcome().await.unwrap();
@@ -210,10 +213,10 @@ async fn a_full_workflow_refuses_starts_and_holds_no_permit_of_the_engine() {
     let engine = limited.when_full(WhenFull::Refuse).build().unwrap();
     let _left = started::<Left>(&engine, "left", 1).await;
     let refused = starting::<Left>(&engine, "another", 1).await.unwrap().unwrap_err();
-    assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Left") }), "{refused:?}");
+    assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Left"), .. }), "{refused:?}");
     let _right = started::<Right>(&engine, "right", 1).await;
     let refused = starting::<Right>(&engine, "one more", 1).await.unwrap().unwrap_err();
-    assert!(matches!(refused, StartError::Full { limit: 2, workflow: None }), "{refused:?}");
+    assert!(matches!(refused, StartError::Full { limit: 2, workflow: None, .. }), "{refused:?}");
 }
 
 #[test]

@@ -416,7 +416,7 @@ impl Endless {
 async fn a_loop_without_a_way_out_ends_where_the_log_is_full() {
     let engine = Engine::builder().workflow(Endless).max_events_per_run(100).build().unwrap();
     let run = engine.start::<Endless>(Begin(0)).await.unwrap();
-    assert!(matches!(run.outcome().await, Err(RunError::LogFull { limit: 100 })));
+    assert!(matches!(run.outcome().await, Err(RunError::LogFull { limit: 100, .. })));
     assert_eq!(run.report().await.unwrap().log.len(), 100);
 }
 

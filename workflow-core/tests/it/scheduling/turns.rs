@@ -90,8 +90,8 @@ async fn waiting_executions_are_distinguished_from_running_ones() {
                 x1, triggered by #1 `Begin`
             - `work` ran once
                 x2, triggered by #2 `Item` of `list`: still running
-                not yet for #3 `Item` of `list`: x3 waits for its turn: `work` may run 1 at a time
-                not yet for #4 `Item` of `list`: x4 waits for its turn: `work` may run 1 at a time
+                not yet for #3 `Item` of `list`: x3 waits for its turn: `work` may run 1 at a time (`concurrency`): x2 runs
+                not yet for #4 `Item` of `list`: x4 waits for its turn: `work` may run 1 at a time (`concurrency`): x2 runs
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 it needs 3 of `Part` and has 0
@@ -106,7 +106,7 @@ async fn waiting_executions_are_distinguished_from_running_ones() {
             list           1      0.000 ms
             work           1      0.000 ms
             end            0      0.000 ms
-            2 executions of work wait for their turn: `work` may run 1 at a time
+            2 executions of work wait for their turn: `work` may run 1 at a time (`concurrency`): x2 runs
         "#]],
     )
     .await;
@@ -122,7 +122,7 @@ async fn waiting_executions_are_distinguished_from_running_ones() {
             - `work` ran twice
                 x2, triggered by #2 `Item` of `list`
                 x3, triggered by #3 `Item` of `list`: still running
-                not yet for #4 `Item` of `list`: x4 waits for its turn: `work` may run 1 at a time
+                not yet for #4 `Item` of `list`: x4 waits for its turn: `work` may run 1 at a time (`concurrency`): x3 runs
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 not for #5 `Part` of `work`: it waited for 3 of `Part` (1 so far)
@@ -206,8 +206,8 @@ async fn an_execution_that_waits_for_its_run_says_so_with_its_branch() {
         - `work` ran twice
             x2 in scope 1, triggered by #2 `Item` of `split`: still running
             x3 in scope 2, triggered by #3 `Item` of `split`: still running
-            not yet for #4 `Item` of `split` in scope 3: x4 waits for its turn: the run may have 2 executions at a time
-            not yet for #5 `Item` of `split` in scope 4: x5 waits for its turn: the run may have 2 executions at a time
+            not yet for #4 `Item` of `split` in scope 3: x4 waits for its turn: the run may have 2 executions at a time (`max_concurrent_executions`): x2 and x3 run
+            not yet for #5 `Item` of `split` in scope 4: x5 waits for its turn: the run may have 2 executions at a time (`max_concurrent_executions`): x2 and x3 run
         - `end` did not run
             it needs the gathered `Part`
                 `split` fanned out, and not all of its 4 branches have settled"#]]).await;
@@ -220,13 +220,13 @@ async fn an_execution_that_waits_for_its_run_says_so_with_its_branch() {
             work            2      0.000 ms
             end             0      0.000 ms
             split opened 4 branches
-            2 executions of work wait for their turn: the run may have 2 executions at a time
+            2 executions of work wait for their turn: the run may have 2 executions at a time (`max_concurrent_executions`): x2 and x3 run
         "#]],
     )
     .await;
     let report = run.report_so_far().await.unwrap();
     let json = serde_json::to_string(&report.waiting).unwrap();
-    expect![[r#"[{"execution":4,"step":"work","scope":3,"trigger":4,"inputs":[{"one":4}],"waits_for":{"run":{"limit":2}}},{"execution":5,"step":"work","scope":4,"trigger":5,"inputs":[{"one":5}],"waits_for":{"run":{"limit":2}}}]"#]].assert_eq(&json);
+    expect![[r#"[{"execution":4,"step":"work","scope":3,"trigger":4,"inputs":[{"one":4}],"waits_for":{"run":{"limit":2,"held_by":[2,3]}}},{"execution":5,"step":"work","scope":4,"trigger":5,"inputs":[{"one":5}],"waits_for":{"run":{"limit":2,"held_by":[2,3]}}}]"#]].assert_eq(&json);
     gate.let_pass(4);
     assert_eq!(run.outcome().await.unwrap(), Done(10));
 }
@@ -278,10 +278,10 @@ async fn an_execution_that_waits_for_a_childs_permit_says_so() {
             - no `Done` has ended the run yet
                 `end` did not run
             - `list` has not run yet
-                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 permit for child runs
+                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 permit for child runs (`max_concurrent_children`): run `r/start-x1.1` has it
             - `work` did not run
                 it needs `Item`
-                    `list` waits for its turn: the engine has 1 permit for child runs
+                    `list` waits for its turn: the engine has 1 permit for child runs (`max_concurrent_children`): run `r/start-x1.1` has it
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 it needs 3 of `Part` and has 0
@@ -296,7 +296,7 @@ async fn an_execution_that_waits_for_a_childs_permit_says_so() {
             list           0      0.000 ms
             work           0      0.000 ms
             end            0      0.000 ms
-            1 execution of list waits for its turn: the engine has 1 permit for child runs
+            1 execution of list waits for its turn: the engine has 1 permit for child runs (`max_concurrent_children`): run `r/start-x1.1` has it
         "#]],
     )
     .await;
@@ -312,7 +312,7 @@ async fn an_execution_that_waits_for_a_childs_permit_says_so() {
                 x1, triggered by #1 `Begin`
             - `work` ran once
                 x2, triggered by #2 `Item` of `list`: still running
-                not yet for #3 `Item` of `list`: x3 waits for its turn: `work` may run 1 at a time
+                not yet for #3 `Item` of `list`: x3 waits for its turn: `work` may run 1 at a time (`concurrency`): x2 runs
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 it needs 3 of `Part` and has 0
@@ -326,10 +326,10 @@ async fn an_execution_that_waits_for_a_childs_permit_says_so() {
             - no `Done` has ended the run yet
                 `end` did not run
             - `list` has not run yet
-                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 permit for child runs
+                not yet for #1 `Begin`: x1 waits for its turn: the engine has 1 permit for child runs (`max_concurrent_children`): run `r/start-x1.2` has it
             - `work` did not run
                 it needs `Item`
-                    `list` waits for its turn: the engine has 1 permit for child runs
+                    `list` waits for its turn: the engine has 1 permit for child runs (`max_concurrent_children`): run `r/start-x1.2` has it
             - `end` did not run
                 not for #1 `Begin`: it waited for 3 of `Part` (0 so far)
                 it needs 3 of `Part` and has 0
@@ -376,11 +376,11 @@ async fn a_woken_run_that_waits_for_a_permit_says_so() {
         &expect![[r#"
             run `other` of `Woken`: running
             - no `Done` has ended the run yet
-                `end` waits for its turn: the engine has 1 permit for runs
+                `end` waits for its turn: the engine has 1 permit for runs (`max_concurrent_runs`): run `one` has it
             - `begin` ran once
                 x1, triggered by #1 `Begin`
             - `end` has not run yet
-                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 permit for runs"#]],
+                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 permit for runs (`max_concurrent_runs`): run `one` has it"#]],
     )
     .await;
     woken(
@@ -389,11 +389,11 @@ async fn a_woken_run_that_waits_for_a_permit_says_so() {
         &expect![[r#"
             run `other` of `Woken`: running
             - no `Done` has ended the run yet
-                `end` waits for its turn: the engine has 1 permit for runs of `Woken`
+                `end` waits for its turn: the engine has 1 permit for runs of `Woken` (`max_concurrent_runs_of`): run `one` has it
             - `begin` ran once
                 x1, triggered by #1 `Begin`
             - `end` has not run yet
-                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 permit for runs of `Woken`"#]],
+                not yet for #2 `Alpha`: x2 waits for its turn: the engine has 1 permit for runs of `Woken` (`max_concurrent_runs_of`): run `one` has it"#]],
     )
     .await;
 }

@@ -58,7 +58,7 @@ async fn a_run_that_waits_says_what_ran_with_which_events_and_what_it_waits_for(
         - `price` ran twice
             x2, triggered by #2 `Item` of `list`
             x3, triggered by #3 `Item` of `list`
-            not for #4 `Item` of `list`: it may run only twice
+            not for #4 `Item` of `list`: by its `max_executions` it may run only twice
         - `ask` ran once
             x4, triggered by #6 `Part` of `price`, with #1 `Begin` and a list of 2
             not for #1 `Begin`: it waited for `Part`
@@ -81,7 +81,7 @@ async fn a_run_that_completed_says_the_same_after_its_end_and_no_more_what_it_wa
         - `price` ran twice
             x2, triggered by #2 `Item` of `list`
             x3, triggered by #3 `Item` of `list`
-            not for #4 `Item` of `list`: it may run only twice
+            not for #4 `Item` of `list`: by its `max_executions` it may run only twice
         - `ask` ran once
             x4, triggered by #6 `Part` of `price`, with #1 `Begin` and a list of 2
             not for #1 `Begin`: it waited for `Part`

@@ -188,6 +188,43 @@ async fn a_failure_is_on_the_span_of_its_execution_and_on_that_of_the_run_that_i
     "#]]).await;
 }
 
+/// Fails in a branch, with a chain of errors.
+struct FailsInBranch;
+
+#[workflow]
+impl FailsInBranch {
+    #[step]
+    async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+        FanOut::new(vec![Item(1)])
+    }
+
+    #[step]
+    async fn read(&self, _item: &Item) -> Result<Part, anyhow::Error> {
+        Err(anyhow::anyhow!("the disk is gone").context("cannot read"))
+    }
+
+    #[step]
+    async fn end(&self, _parts: &Gather<Part>) -> Done {
+        Done(1)
+    }
+}
+
+#[tokio::test]
+async fn a_failure_in_a_branch_names_its_item_and_its_causes() {
+    check(
+        FailsInBranch,
+        &["otel.status_description", "workflow.branch"],
+        &expect![[r##"
+            workflow.run otel.status_description="step `read` failed in the branch of #2 `Item` of `split` (x2, permanent): cannot read: the disk is gone"
+              - run ended
+              workflow.execution
+              workflow.execution otel.status_description="cannot read: the disk is gone" workflow.branch.item="#2 `Item` of `split`"
+                - step failed
+        "##]],
+    )
+    .await;
+}
+
 /// Fails at first.
 struct Tries;
 

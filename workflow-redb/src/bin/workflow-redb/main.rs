@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use workflow_core::errors::chain;
 use workflow_redb::StoreFile;
 
 mod check;
@@ -111,15 +112,9 @@ fn is_closed_pipe(problem: &(dyn std::error::Error + 'static)) -> bool {
     io.or(json) == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Prints an error and its sources.
-fn report(problem: &dyn std::error::Error, json: bool) {
-    let mut text = problem.to_string();
-    let mut cause = problem.source();
-    while let Some(source) = cause {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        cause = source.source();
-    }
+/// Prints an error and its sources, each once.
+fn report(problem: &(dyn std::error::Error + 'static), json: bool) {
+    let text = chain(problem);
     let text = if json { serde_json::json!({ "error": text }).to_string() } else { table::plain(&text) };
     // If printing fails too, the exit code reports the error.
     drop(writeln!(io::stderr(), "{}{text}", if json { "" } else { "error: " }));

@@ -346,7 +346,7 @@ async fn a_limit_that_is_met_in_each_branch() {
             `e` ran once and emitted nothing
         - `d` did not run
             it needs `Score`
-                `c` ran 3 times, at most once in each branch, and emitted nothing
-        - `c` ran 3 times, but not for #10 `Item` of `b`: it may run only once in each branch"#]]
+                `c` ran 3 times, by its `max_executions` at most once in each branch, and emitted nothing
+        - `c` ran 3 times, but not for #10 `Item` of `b`: by its `max_executions` it may run only once in each branch"#]]
     .assert_eq(&stall(OncePerBranch).await.to_string());
 }

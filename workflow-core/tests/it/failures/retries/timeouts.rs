@@ -55,7 +55,7 @@ async fn an_attempt_that_takes_too_long_is_dropped_and_the_next_one_succeeds() {
         x1 work by #1: succeeded
            showed Trying: 1
            took back what it showed
-           attempt 1 failed (transient): it took longer than 30s; retried after 10s
+           attempt 1 failed (transient): it took longer than 30s, the `timeout` of its step; retried after 10s
            showed Trying: 2
         #2 Item of x1: 2
         #3 Done of x1: 3

@@ -101,7 +101,7 @@ async fn the_child_of_an_attempt_ends_with_it_and_the_next_has_one_of_its_own() 
            runs scenario/rest-x1.1 of Nap
            scenario/rest-x1.1 showed Napping: 3600
            took back what it showed
-           attempt 1 failed (transient): it took longer than 30s; retried after 10s
+           attempt 1 failed (transient): it took longer than 30s, the `timeout` of its step; retried after 10s
            scenario/rest-x1.1 cancelled
            runs scenario/rest-x1.a2.1 of Nap
            scenario/rest-x1.a2.1 showed Napping: 7

@@ -75,7 +75,7 @@ async fn observers_see_every_attempt_in_order_and_one_execution() {
             "x1 started",
             "x1 work attempt 1 failed (model): no 1, again in 10s",
             "x1 work attempt 2 started",
-            "x1 failed (model): no 2; its retry is used up"
+            "x1 failed (model): no 2; its 1 retry is used up (`retry`)"
         ]
     );
 }
@@ -119,7 +119,7 @@ async fn reports_explanations_and_errors_say_what_was_tried() {
     assert_eq!(error.to_string(), "step `work` failed after 3 attempts (x1, tool): no 3");
     let tried = "failed twice (tool: no 1; tool: no 2), retried at once";
     let explanation = run.explanation().unwrap().to_string();
-    let failed = "failed (tool): no 3; its 2 retries are used up";
+    let failed = "failed (tool): no 3; its 2 retries are used up (`retry`)";
     assert!(explanation.ends_with(&format!("{tried}: {failed}")), "{explanation}");
     let report = run.report().to_string();
     assert!(report.ends_with(&format!("x1 work {tried}: {failed}\n")), "{report}");
@@ -147,16 +147,16 @@ async fn said(policy: RetryPolicy, fails: &[ErrorClass]) -> (String, Option<Stri
 #[tokio::test]
 async fn a_report_says_why_a_failure_was_final_unless_its_class_does() {
     let (explained, reported) = said(RetryPolicy::standard(), &[ErrorClass::Permanent]).await;
-    assert_eq!((&*explained, reported), (": failed (permanent): no 1", None));
+    let permanent = ": failed (permanent): no 1";
+    assert_eq!((&*explained, reported.as_deref()), (permanent, Some(permanent)));
 
     let hasty = RetryPolicy::standard().budget(Duration::from_secs(9));
     let (explained, reported) = said(hasty, &[ErrorClass::Transient]).await;
-    let budget = ": failed (transient): no 1; its retry budget of 9s is used up";
+    let budget = ": failed (transient): no 1; its retry budget of 9s is used up (`RetryPolicy::budget`)";
     assert_eq!((&*explained, reported.as_deref()), (budget, Some(budget)));
 
     let (explained, reported) = said(RetryPolicy::standard(), &[ErrorClass::Model; 2]).await;
-    let used_up =
-        ", failed once (model: no 1), retried after 10s: failed (model): no 2; its retry is used up";
+    let used_up = ", failed once (model: no 1), retried after 10s: failed (model): no 2; its 1 retry is used up (`retry`)";
     assert_eq!((&*explained, reported.as_deref()), (used_up, Some(&used_up.replacen(", ", " ", 1)[..])));
 }
 

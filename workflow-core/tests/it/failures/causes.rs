@@ -1,0 +1,239 @@
+//! The causes of failures: the error types that steps may return, the text of their chains, and their sources by type.
+
+use std::error::Error;
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow_core::errors::{BranchItem, chain};
+use workflow_core::prelude::*;
+use workflow_core::store::MemoryStore;
+use workflow_core::{ErrorClass, RetryPolicy, RunOptions, StepFailed};
+use workflow_testkit::Scenario;
+
+use crate::fixtures::{Alpha, Begin, Done, Item, Part, Saw, saw};
+
+/// Its text ends with that of its source.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open the index: {source}")]
+struct Open {
+    source: io::Error,
+}
+
+/// Its text is its own only.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot search")]
+struct Search {
+    source: Open,
+}
+
+fn search() -> Search {
+    Search { source: Open { source: io::Error::other("the disk is gone") } }
+}
+
+const CHAIN: &str = "cannot search: cannot open the index: the disk is gone";
+
+/// A step that fails with an error of any type.
+struct Fails<E>(fn() -> E);
+
+#[workflow]
+impl<E: Into<StepError> + Send + Debug + 'static> Fails<E> {
+    #[step(retry = RetryPolicy::none())]
+    async fn work(&self, _begin: &Begin) -> Result<Done, E> {
+        Err((self.0)())
+    }
+}
+
+/// The error of a run whose step returned this error.
+async fn failed<E: Into<StepError> + Send + Debug + 'static>(error: fn() -> E) -> RunError {
+    let run = Scenario::new(Fails(error)).start(Begin(1)).await;
+    let error = run.outcome().unwrap_err().clone();
+    let text = error.to_string();
+    let own = text.strip_prefix("step `work` failed (x1, permanent): ").unwrap();
+    let (report, explained) = (run.report().to_string(), run.explanation().unwrap().to_string());
+    assert!(report.ends_with(&format!("x1 work: failed (permanent): {own}\n")), "{report}");
+    assert!(explained.ends_with(&format!("failed (permanent): {own}")), "{explained}");
+    assert_eq!(chain(&error), text, "the text of the run's error has its sources");
+    error
+}
+
+fn source(error: &RunError) -> &workflow_core::errors::SharedError {
+    let RunError::StepFailed { source, .. } = error else { panic!("{error}") };
+    source
+}
+
+#[tokio::test]
+async fn every_kind_of_error_converts_with_its_chain() {
+    let context = || anyhow::Error::new(search()).context("no answer");
+    let ends = |error: &RunError, chain: &str| error.to_string().ends_with(&format!(": {chain}"));
+    for error in [
+        failed(search).await,
+        failed(|| anyhow::Error::new(search())).await,
+        failed(|| eyre::Report::new(search())).await,
+        failed(|| -> Box<dyn Error + Send + Sync> { Box::new(search()) }).await,
+        failed(|| StepError::permanent(search())).await,
+        failed(|| StepError::from_report(Arc::new(search()) as Arc<dyn Error + Send + Sync>)).await,
+    ] {
+        assert!(ends(&error, CHAIN), "{error}");
+        assert!(source(&error).source_as::<io::Error>().is_some(), "{error}");
+        assert!(source(&error).source_as::<std::fmt::Error>().is_none());
+    }
+    assert!(ends(&failed(context).await, &format!("no answer: {CHAIN}")));
+    assert!(ends(&failed(|| anyhow::anyhow!("no luck")).await, "no luck"));
+    assert!(ends(&failed(|| eyre::eyre!("no luck").wrap_err("no answer")).await, "no answer: no luck"));
+    assert!(ends(&failed(|| "no luck").await, "no luck"));
+    assert!(ends(&failed(|| String::from("no luck")).await, "no luck"));
+}
+
+/// Each kind of error by `?` in one step.
+struct Converts;
+
+#[workflow]
+impl Converts {
+    #[step]
+    async fn work(&self, begin: &Begin) -> Result<Done, StepError> {
+        match begin.0 {
+            1 => Err(anyhow::Error::new(search()))?,
+            2 => Err(eyre::Report::new(search()))?,
+            3 => Err(Box::<dyn Error + Send + Sync>::from(search()))?,
+            4 => Err(CHAIN)?,
+            5 => Err(CHAIN.to_owned())?,
+            _ => Err(search())?,
+        }
+        Ok(Done(0))
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_error_converts_by_the_question_mark() {
+    for kind in 1..=6 {
+        let error = Converts.run(Begin(kind)).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("step `work` failed (x1, permanent): {CHAIN}"));
+    }
+}
+
+#[tokio::test]
+async fn the_outermost_error_of_a_report_is_found_under_a_context_and_if_it_is_given_as_a_report() {
+    let with_context = failed(|| anyhow::Error::new(search()).context("no answer")).await;
+    let as_report = failed(|| StepError::from_report(anyhow::Error::new(search()))).await;
+    let of_eyre = failed(|| StepError::from_report(eyre::Report::new(search()))).await;
+    for error in [with_context, as_report, of_eyre] {
+        assert!(source(&error).source_as::<Search>().is_some(), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_classifier_finds_the_error_in_a_report() {
+    let workflow = Fails(|| StepError::from_report(anyhow::Error::new(search())));
+    let scenario =
+        Scenario::new(workflow).engine(|engine| engine.classify(|_: &Search| ErrorClass::Rejected));
+    let run = scenario.start(Begin(1)).await;
+    assert_eq!(run.outcome().unwrap_err().to_string(), format!("step `work` failed (x1, rejected): {CHAIN}"));
+}
+
+/// The second branch fails, twice.
+struct Pages;
+
+#[workflow]
+impl Pages {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        let pages = (1..=2).map(Item).collect();
+        if begin.0 == 1 { FanOut::new(pages).wait_all() } else { FanOut::new(pages) }
+    }
+
+    #[step]
+    async fn read(&self, page: &Item) -> Part {
+        Part(page.0)
+    }
+
+    #[step]
+    async fn check(&self, part: &Part) -> Result<Saw, StepError> {
+        if part.0 == 1 { Ok(Saw(String::new())) } else { Err(StepError::model(search())) }
+    }
+
+    #[step]
+    async fn end(&self, checked: &Gather<Saw>) -> Done {
+        Done(u32::try_from(checked.len()).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn a_failure_in_a_branch_names_the_item_of_the_branch() {
+    let run = Scenario::new(Pages).start(Begin(0)).await;
+    let error = run.outcome().unwrap_err();
+    let RunError::StepFailed { item: Some(item), execution, .. } = error else { panic!("{error}") };
+    let BranchItem { seq, event, step, .. } = &**item;
+    assert_eq!((seq.0, &**event, &**step), (3, "Item", "split"));
+    let text = error.to_string();
+    let expected = format!(
+        "step `check` failed after 2 attempts in the branch of #3 `Item` of `split` ({execution}, model): {CHAIN}"
+    );
+    assert_eq!(text, expected);
+    let report = run.report().to_string();
+    let line = report.lines().find(|line| line.contains(" check in the branch")).unwrap();
+    let begins =
+        format!("{execution} check in the branch of #3 `Item` of `split` failed once (model: {CHAIN})");
+    assert!(line.starts_with(&begins), "{line}");
+    let explained = run.explanation().unwrap().to_string();
+    let line = format!("{execution} in scope 2, the branch of #3 `Item` of `split`, triggered by");
+    assert!(explained.contains(&line), "{explained}");
+}
+
+#[tokio::test]
+async fn every_failure_of_a_group_names_its_branch() {
+    let run = Scenario::new(Pages).start(Begin(1)).await;
+    let error = run.outcome().unwrap_err().to_string();
+    assert!(error.contains("in the branch of #3 `Item` of `split`") && error.ends_with(CHAIN), "{error}");
+}
+
+/// Takes the failure of a step as an event, at once and after `Alpha`.
+struct Catches;
+
+#[workflow]
+impl Catches {
+    #[step]
+    async fn work(&self, _begin: &Begin) -> Result<Item, Search> {
+        Err(search())
+    }
+
+    #[step(catches = [work])]
+    async fn note(&self, failed: &StepFailed) -> Saw {
+        Saw(format!("{}; {:?}", failed.error, failed.source_as::<io::Error>().map(io::Error::kind)))
+    }
+
+    #[step(catches = [work])]
+    async fn end(&self, failed: &StepFailed, alpha: &Alpha) -> Result<Done, StepError> {
+        let is_known = failed.source_as::<Search>().is_some();
+        if &*failed.error == CHAIN {
+            Ok(Done(alpha.0 + u32::from(is_known)))
+        } else {
+            Err(&*failed.error.to_string())?
+        }
+    }
+
+    #[step]
+    async fn unread(&self, _item: &Item) {}
+}
+
+#[tokio::test]
+async fn a_caught_failure_has_its_source_while_the_process_lives() {
+    let run = Scenario::new(Catches).send(Alpha(10)).start(Begin(1)).await;
+    assert_eq!(saw(&run), [format!("{CHAIN}; Some(Other)")]);
+    run.assert_output(&Done(11));
+}
+
+#[tokio::test]
+async fn a_caught_failure_has_only_its_text_after_a_resume() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = || Engine::builder().workflow(Catches).store(Arc::clone(&store)).build().unwrap();
+    let first = engine();
+    let run = first.start_with::<Catches>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    run.settled().await;
+    first.shut_down(Duration::from_mins(1)).await;
+    let second = engine();
+    let run = second.attach::<Catches>("r").await.unwrap();
+    run.send(Alpha(10)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(10));
+}
