@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 
 use super::RunShared;
-use crate::context::{
-    ContextChange, ContextError, ContextScope, ContextStore, ContextValue, MemoryContexts, PRIVATE_THREAD,
-};
+use crate::context::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue, PRIVATE_THREAD};
 use crate::id::{RunId, ThreadId};
 use crate::panics::locked;
 
@@ -103,16 +101,17 @@ impl Contexts {
         let contexts = out.contexts.take();
         drop(out);
         if let Some(contexts) = contexts {
-            contexts.closed.store(true, Ordering::Release);
+            contexts.close();
         }
     }
 }
 
 /// The context store as one run sees it. It is closed once the run has ended, so a step that is still being
-/// stopped cannot write.
+/// stopped cannot write, and does not keep the store.
 struct RunContexts {
-    store: Arc<dyn ContextStore>,
-    closed: AtomicBool,
+    /// The engine's store; `None` once the run has ended.
+    store: Mutex<Option<Arc<dyn ContextStore>>>,
+    serialises: bool,
     /// The thread, if it belongs to one run alone.
     private: Option<PrivateThread>,
     /// Whether the run has a journal, so that its contexts outlive the process.
@@ -125,19 +124,27 @@ impl RunContexts {
     /// The contexts of a run over the engine's store.
     fn of(store: Arc<dyn ContextStore>, run: &Arc<RunShared>) -> Self {
         let private = run.private_thread();
-        let (closed, is_durable, marked) = (false.into(), run.common.is_durable, private.is_none().into());
-        Self { store, closed, private, is_durable, marked }
+        let (is_durable, marked) = (run.common.is_durable, private.is_none().into());
+        let serialises = store.serialises();
+        Self { store: Mutex::new(Some(store)), serialises, private, is_durable, marked }
     }
 
     /// A store that refuses every call.
     fn closed() -> Self {
-        let store = Arc::new(MemoryContexts::default());
-        Self { store, closed: true.into(), private: None, is_durable: false, marked: true.into() }
+        let store = Mutex::new(None);
+        Self { store, serialises: false, private: None, is_durable: false, marked: true.into() }
+    }
+
+    /// Refuses every call from here on, and drops the store.
+    fn close(&self) {
+        let store = locked(&self.store).take();
+        // Dropped without the lock, since the `Drop` of a store may call anything.
+        drop(store);
     }
 
     /// The store, unless the run has ended.
-    fn open(&self) -> Result<&dyn ContextStore, ContextError> {
-        if self.closed.load(Ordering::Acquire) { Err(ContextError::RunEnded) } else { Ok(&*self.store) }
+    fn open(&self) -> Result<Arc<dyn ContextStore>, ContextError> {
+        locked(&self.store).clone().ok_or(ContextError::RunEnded)
     }
 
     /// The private thread, if the scope is that thread and the store does not know it yet.
@@ -169,7 +176,7 @@ impl ContextStore for RunContexts {
         scope: &'a ContextScope,
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        self.open().map_or_else(refused, |store| store.get(scope, key))
+        Box::pin(async move { self.open()?.get(scope, key).await })
     }
 
     fn set<'a>(
@@ -178,13 +185,12 @@ impl ContextStore for RunContexts {
         key: &'a str,
         value: Option<ContextValue>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        match self.unmarked(scope) {
-            None => self.open().map_or_else(refused, |store| store.set(scope, key, value)),
-            Some(private) => Box::pin(async move {
+        Box::pin(async move {
+            if let Some(private) = self.unmarked(scope) {
                 self.mark(private).await?;
-                self.open()?.set(scope, key, value).await
-            }),
-        }
+            }
+            self.open()?.set(scope, key, value).await
+        })
     }
 
     fn update<'a>(
@@ -193,13 +199,12 @@ impl ContextStore for RunContexts {
         key: &'a str,
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        match self.unmarked(scope) {
-            None => self.open().map_or_else(refused, |store| store.update(scope, key, change)),
-            Some(private) => Box::pin(async move {
+        Box::pin(async move {
+            if let Some(private) = self.unmarked(scope) {
                 self.mark(private).await?;
-                self.open()?.update(scope, key, change).await
-            }),
-        }
+            }
+            self.open()?.update(scope, key, change).await
+        })
     }
 
     fn list<'a>(
@@ -208,20 +213,16 @@ impl ContextStore for RunContexts {
         after: Option<&'a str>,
         at_most: usize,
     ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
-        self.open().map_or_else(refused, |store| store.list(scope, after, at_most))
+        Box::pin(async move { self.open()?.list(scope, after, at_most).await })
     }
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
-        self.open().map_or_else(refused, |store| store.clear(scope))
+        Box::pin(async move { self.open()?.clear(scope).await })
     }
 
     fn serialises(&self) -> bool {
-        self.store.serialises()
+        self.serialises
     }
-}
-
-fn refused<'a, T: Send + 'a>(error: ContextError) -> BoxFuture<'a, Result<T, ContextError>> {
-    Box::pin(std::future::ready(Err(error)))
 }
 
 #[cfg(test)]
@@ -230,6 +231,7 @@ mod tests {
 
     use super::*;
     use crate::clock::EngineClock;
+    use crate::context::MemoryContexts;
     use crate::engine::fixtures::greeter;
     use crate::run::{EngineParts, RunExtras};
 
@@ -252,6 +254,17 @@ mod tests {
         let run = ContextScope::Run("r".into());
         let noted = store.get(&run, PRIVATE_THREAD).now_or_never().unwrap().unwrap();
         noted.map(|noted| noted.get().unwrap())
+    }
+
+    #[test]
+    fn the_contexts_of_an_ended_run_do_not_keep_the_store() {
+        let store = Arc::new(MemoryContexts::default());
+        let run = run(&store, None);
+        let held = run.contexts.of(&run);
+        assert_eq!(Arc::strong_count(&store), 2);
+        run.contexts.close();
+        assert_eq!(Arc::strong_count(&store), 1, "a step that is still being stopped holds them");
+        drop(held);
     }
 
     #[test]
