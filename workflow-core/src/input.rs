@@ -1,5 +1,6 @@
 //! Step parameters: how they are declared and filled. The module owns the trait [`StepInput`] and decides
-//! which type of parameter is of which kind. Other modules see the [`InputSpec`] that each parameter declares, with its
+//! which type of parameter is of which kind, in the constant `SPEC` of each; `StepFailed` and `Children` do so where they
+//! are, and the derive for an event by value. Other modules see the [`InputSpec`] that each parameter declares, with its
 //! [`InputKind`](crate::spec::InputKind), and no types.
 
 use crate::error::StepError;

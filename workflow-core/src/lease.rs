@@ -1,4 +1,4 @@
-//! The lease of an engine: the engine takes it, renews it, and gives it up. Another file, `claim`, decides which
+//! The lease of an engine: the engine takes it, renews it, and gives it up. Another file, `engine/claim`, decides which
 //! orphans the engine then claims; `owner` says whose run a run is.
 //!
 //! A lease is the right to drive runs until a point in time. The engine takes its lease before it writes to its first

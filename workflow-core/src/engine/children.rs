@@ -70,7 +70,7 @@ impl HostsRuns for Inner {
     }
 
     fn cancel_orphans_of(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.orphans().cancel_children_of(&parent).await })
+        Box::pin(async move { self.orphaned_children().cancel_children_of(&parent).await })
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {

@@ -172,7 +172,7 @@ impl Inner {
             result: SearchResult::default(),
         };
         if let Some(awaited) = search.all().await {
-            self.orphans().cancel_among(awaited, self.journals.lease()).await;
+            self.orphaned_children().cancel_among(awaited, self.journals.lease()).await;
         }
     }
 }

@@ -58,7 +58,7 @@ impl<R: Resumes> Orphans<'_, R> {
 }
 
 impl Inner {
-    pub(super) fn orphans(self: &Arc<Self>) -> Orphans<'_, Arc<Self>> {
+    pub(super) fn orphaned_children(self: &Arc<Self>) -> Orphans<'_, Arc<Self>> {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 

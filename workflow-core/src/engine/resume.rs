@@ -66,7 +66,7 @@ impl Engine {
         let open =
             OpenRuns { journals, runs, resumes: inner, resumed: Resumed::default(), awaited: Vec::new() };
         let (resumed, awaited) = open.all().await?;
-        inner.orphans().cancel_among(awaited, None).await;
+        inner.orphaned_children().cancel_among(awaited, None).await;
         if resumed.error.is_none()
             && let Err(error) = inner.removal().clear_leftover_contexts().await
         {

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 /// let report = run.report().await?;
 /// let ExecutionOutcome::Failed { not_retried, .. } = report.trace[0].outcome else { panic!("it failed") };
 /// assert_eq!(not_retried, NotRetried::UsedUp { retries: 2 });
-/// assert_eq!(not_retried.to_string(), "its 2 retries are used up");
+/// assert_eq!(not_retried.to_string(), "its 2 retries are used up (`retry`)");
 /// # Ok(())
 /// # }
 /// ```

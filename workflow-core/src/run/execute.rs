@@ -236,8 +236,8 @@ impl Driver {
     /// Handles a failed attempt: schedules another one (S35), or fails the execution.
     pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
         let Committer { shared, state, clock, .. } = &self.committer;
-        let attempts = RetryDecision { run: &shared.id, state, now: clock.now };
-        let decided = attempts.decide(&self.host.retry_policy(step.get()), execution, error.class());
+        let decision = RetryDecision { run: &shared.id, state, now: clock.now };
+        let decided = decision.decide(&self.host.retry_policy(step.get()), execution, error.class());
         match decided {
             Ok(retry_in) => {
                 let failed = failed_attempt(&error, retry_in, self.host.compacts(step.get()));

@@ -190,7 +190,7 @@ impl Board {
     /// or in its way. Then the execution can start without the queues.
     ///
     /// `direct` of the table rules out preconditions, lists and `max_executions`, so no rule of
-    /// [`obstacle`](Self::obstacle) can apply. A request needs the queue, since `log` opens it. An event with
+    /// [`obstacle`](Self::obstacle) can apply. A request needs the queue, since `queue_evaluation` opens it. An event with
     /// open branches below needs it too, since the branches are swept.
     #[inline(always)]
     pub(super) fn direct_successor(&self, entry: Entry) -> Option<StepIndex> {

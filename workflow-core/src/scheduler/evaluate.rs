@@ -184,14 +184,14 @@ impl Evaluation {
             return Some(self.commit_direct(step, entry, board));
         }
         board.queue_evaluation(entry);
-        // `log` has added the count of the event, so the count of its source can leave.
+        // `queue_evaluation` has added the count of the event, so the count of its source can leave.
         board.scopes.remove_pending(entry.scope);
         None
     }
 
     /// Evaluates the event of a direct commit at once. Its count in the scope passes to the execution.
     ///
-    /// The same effects as `log`, `begin_next` and `create`, in their order: the event becomes visible, the
+    /// The same effects as `queue_evaluation`, `begin_next` and `create`, in their order: the event becomes visible, the
     /// execution gets its number, and the decision is recorded. So a run with a journal, whose replay takes this
     /// way too, gets the same numbers.
     #[inline(always)]

@@ -14,7 +14,7 @@
 use super::names::{Names, same};
 use super::text::Text;
 
-/// A step takes an event that ends the run.
+/// A step takes an event that ends the run: a dangling stop.
 pub(crate) const fn stop_taken(step: &str, event: &str) -> Text {
     Text::of("")
         .name(event)

@@ -1,8 +1,8 @@
 //! Mistakes in a graph as data. Their names borrow from the graph.
 //!
 //! ```text
-//!  rules, stops, whole, ... ─▶ Mistake ─┬─ text ─▶ message of the compiler
-//!                                       └─ from ─▶ TableProblem, with names of its own
+//!  rules, output_rules, whole ─▶ Mistake ─┬─ text ─▶ message of the compiler
+//!                                 └─ from ─▶ TableProblem, with names of its own
 //! ```
 //!
 //! Invariant: a mistake has every fact of its message, so the graph may be gone when the message is made.
