@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  rules, output_rules, whole ─▶ Mistake ─┬─ text ─▶ message of the compiler
-//!                                 └─ from ─▶ TableProblem, with names of its own
+//!                                         └─ from ─▶ TableProblem, with names of its own
 //! ```
 //!
 //! Invariant: a mistake has every fact of its message, so the graph may be gone when the message is made.
