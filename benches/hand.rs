@@ -33,7 +33,7 @@ impl Erased {
     }
 }
 
-/// What a step emits.
+/// The events of a step.
 #[derive(Debug)]
 pub(crate) enum Emitted {
     Nothing,

@@ -1,4 +1,4 @@
-//! What the library costs the compiler, in two ways.
+//! The cost of the library for the compiler, measured in two ways.
 //!
 //! `hello`: a program with one step, beside one that has `tokio` and `serde_json` and nothing of ours: how many crates it
 //! has, and what it takes to build both from nothing, in turns.
@@ -20,7 +20,7 @@ use workflow_benches::{Contender, compare};
 
 const STEPS: usize = 60;
 
-/// What steps are compiled by.
+/// The ways to compile a program, with the arguments of cargo.
 const COMMANDS: [(&str, &[&str]); 3] =
     [("check", &["check"]), ("build", &["build"]), ("release", &["build", "--release"])];
 

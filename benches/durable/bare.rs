@@ -103,7 +103,7 @@ impl Bare {
     /// Commits batches together, with one `fsync`.
     ///
     /// # Errors
-    /// What redb reports.
+    /// The figures that redb reports.
     pub fn commit(&mut self, batches: &[Prepared]) -> Result<(), redb::Error> {
         let transaction = self.database.begin_write()?;
         {

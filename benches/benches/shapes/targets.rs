@@ -1,10 +1,10 @@
-//! What is wanted of the figures.
+//! The targets of the figures.
 
 use workflow_benches::figure::{Figure, Target};
 
 use crate::row::Row;
 
-/// What a shape is compared with.
+/// The value that a shape is compared with.
 type Other = fn(&Row) -> Option<f64>;
 
 const SPAWN: (&str, Other) = ("a task per step, by hand", |row| row.spawn);
@@ -29,7 +29,7 @@ const RATIOS: &[(&str, (&str, Other), f64)] = &[
 const RATES: &[(&str, (&str, Other), f64)] =
     &[("runs/", ("a task that calls the functions", |row| row.spawn), 0.5), ("runs/", PEERS, 1.5)];
 
-/// What is wanted of how shapes grow.
+/// The targets of growth.
 const GROWTH: &[(&str, f64)] = &[
     ("chain/10000", 1.3),
     ("fan/100000", 1.3),
@@ -42,7 +42,7 @@ const GROWTH: &[(&str, f64)] = &[
     ("released-reply/100000", 1.3),
 ];
 
-/// What is wanted of one shape's time by another's.
+/// The targets of one shape's time divided by another's.
 const PAIRS: &[(&str, &str, Option<f64>)] = &[
     ("chain/10", "chain/10000", Some(1.3)),
     ("preconditions", "preconditions/without", None),
@@ -52,14 +52,14 @@ const PAIRS: &[(&str, &str, Option<f64>)] = &[
     ("observers/tracing", "observers/without", Some(1.15)),
 ];
 
-/// What is wanted of values by themselves.
+/// The targets of single values.
 const BOUNDS: &[(&str, &str, &str, Other, f64)] = &[
     ("chain/1000", "allocations", "allocations that a step may have", |row| row.allocations, 5.0),
     ("waiting/100000", "bytes/run", "bytes that a waiting run may take", |row| Some(row.ours), 2_048.0),
     ("released/100000", "bytes/run", "bytes that a run in a file may take", |row| Some(row.ours), 200.0),
 ];
 
-/// What of it was measured, with what is wanted.
+/// The measured figures, each with its target.
 pub(crate) fn figures(rows: &[Row]) -> Vec<Figure> {
     let named = |name: &str| rows.iter().find(|row| row.name == name);
     let ratios = RATIOS.iter().flat_map(|(shape, (beside, other), most)| {

@@ -101,7 +101,7 @@ fn check_page(repository: &Repository, report: &mut Report, layers: &[String]) -
     Ok(())
 }
 
-/// What one file imports from the modules of its crate, and which modules it declares in files of their own.
+/// The imports of one file from the modules of its crate, and the modules that it declares in files of their own.
 #[derive(Debug, Default)]
 struct Scan {
     imports: Vec<(usize, String)>,
@@ -162,7 +162,7 @@ impl Scan {
         }
     }
 
-    /// What follows `crate` or `super`: `depth` modules down from the root.
+    /// Reads the path behind `crate` or `super`, which begins `depth` modules down from the root.
     fn path(&mut self, tokens: &[TokenTree], at: usize, depth: Option<usize>) -> usize {
         if !is_colons(tokens, at) {
             return at;

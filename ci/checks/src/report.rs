@@ -1,4 +1,4 @@
-//! What a check found.
+//! The findings of a check.
 
 use std::path::Path;
 

@@ -351,8 +351,8 @@ impl<'a> Slice<'a> {
 
     /// Handles one command, or a timer that fell due before it. Returns whether there was one.
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
-        // S32: everything that fell due before a message was sent comes before the message, and only a clock that is
-        // read after the sending can tell. A message without a pending timer costs no reading.
+        // S32: a timer that fell due before a message was sent comes before the message. Only a clock that is read
+        // after the sending shows which timers did. Without a pending timer a message costs no reading.
         if !self.driver.committer.state.timers.is_empty() && self.has_commands() {
             self.driver.committer.clock.tick();
             if self.take_timer() {

@@ -8,9 +8,11 @@
 //!    └─ for each step that takes it:
 //!        not ready ............................ NotReady         (S13)
 //!        binds no event of this branch ........ Covered          (S46)
+//!        took this gather before .............. GatherTaken      (S48)
 //!        executed with this combination ....... Duplicate        (S20)
 //!        max_executions reached ............... LimitReached     (S19)
 //!        has a precondition ─▶ Asking ─▶ yes / no / failed       (S18)
+//!        the run has all its executions ....... RunLimitReached, and the run ends
 //!        otherwise ............................ Executed
 //! ```
 //!

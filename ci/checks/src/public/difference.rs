@@ -1,4 +1,4 @@
-//! What two lists of items have apart. Order means nothing in them.
+//! The difference of two lists of items. Their order does not matter.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use crate::repository::Repository;
 
 /// Runs `rustdoc` with its unstable options.
 const RUSTDOC: &str = "ci/rustdoc-json";
-/// What this version of `public-api` reads.
+/// The format that this version of `public-api` reads.
 const FORMAT: u32 = 57;
 
 #[derive(Deserialize)]

@@ -12,7 +12,7 @@ use crate::repository::Repository;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// What `rustdoc` names its file after.
+    /// The name that `rustdoc` gives to its file.
     pub(crate) library: String,
     /// Where the workspace is built.
     pub(crate) target: PathBuf,

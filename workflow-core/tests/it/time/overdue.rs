@@ -1,4 +1,4 @@
-//! What fell due comes before every message that was sent after it (S32).
+//! Timers and expiries enter the log before every message that was sent after they fell due (S32).
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};

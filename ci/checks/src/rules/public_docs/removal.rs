@@ -35,7 +35,7 @@ fn without(line: &str) -> String {
     fixed
 }
 
-/// What is before, in and after the first pair of parentheses without others in it.
+/// The parts before, in and after the first pair of parentheses without others in it.
 fn parenthesis(text: &str) -> Option<(&str, &str, &str)> {
     let close = text.find(')')?;
     let open = text[..close].rfind('(')?;
