@@ -512,12 +512,12 @@ pub enum SendError {
     },
     /// The engine had [unloaded](crate::EngineBuilder::unload_waiting_after) the waiting run, and cannot read its
     /// journal now. The run took nothing and still waits. The call can be repeated.
-    #[error("run `{run}` waits in its store, and cannot be read now: {problem}")]
+    #[error("run `{run}` waits in its store, and cannot be read now: {}", chain(.source))]
     NotLoaded {
         /// The run.
         run: RunId,
         /// The store's error.
-        problem: String,
+        source: StoreError,
     },
 }
 

@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use super::RunShared;
 use super::view::EndedState;
 use crate::display::DisplayStream;
-use crate::error::chain;
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
 use crate::explain::Explanation;
 use crate::id::{RunId, RunStatus, Seq, ThreadId};
@@ -366,7 +365,7 @@ impl From<NoAnswer> for SendError {
     fn from(no_answer: NoAnswer) -> Self {
         match no_answer {
             NoAnswer::Ended(error) => error,
-            NoAnswer::NotLoaded { run, source } => Self::NotLoaded { run, problem: chain(&source) },
+            NoAnswer::NotLoaded { run, source } => Self::NotLoaded { run, source },
         }
     }
 }

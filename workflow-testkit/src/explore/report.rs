@@ -128,11 +128,11 @@ impl fmt::Display for Caveats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.gave_up_on_time {
             f.write_str(
-                "; something sleeps so often in a row that what comes of it was not tried before all else",
+                "; a step slept so often in a row that orders in which it wakes first were left out",
             )?;
         }
         if self.had_children {
-            f.write_str("; child runs went on in one order each")?;
+            f.write_str("; each child run was tried in one order only")?;
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ fn an_exploration_that_gives_up_on_time_says_so() {
     assert_eq!(
         explored.to_string(),
         "tried 1 order that can be told apart; \
-         something sleeps so often in a row that what comes of it was not tried before all else"
+         a step slept so often in a row that orders in which it wakes first were left out"
     );
 }
 
@@ -147,7 +147,7 @@ fn a_started_child_may_end_before_the_next_operation() {
     .survey();
     assert!(explored.is_exhaustive());
     assert_eq!(outputs(&explored), HashSet::from(["Bought 0", "Bought 1"]));
-    assert!(explored.to_string().ends_with("; child runs went on in one order each"), "{explored}");
+    assert!(explored.to_string().ends_with("; each child run was tried in one order only"), "{explored}");
 }
 
 /// Waits for a reply, while its child waits for another.
