@@ -16,12 +16,13 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{ErrorClass, ResumeError, Retries, RetryPolicy, RunHandle, RunId, RunOptions, RunStatus};
 use workflow_redb::RedbStore;
@@ -128,6 +129,10 @@ impl EventStore for Fragile {
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         self.store.lease(engine, duration)
     }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.store.contexts()
+    }
 }
 
 /// Resumes the order, or starts it.
@@ -144,9 +149,8 @@ async fn order(engine: &Engine) -> Result<RunHandle<Orders>, Box<dyn Error>> {
 
 async fn run(folder: &Path, crash_at: Option<u64>) -> Result<(), Box<dyn Error>> {
     let (ledger, store) = (folder.join("ledger"), RedbStore::open(folder.join("orders.redb"))?);
-    let fragile = Fragile { store: store.clone(), writes: AtomicU64::new(0), crash_at };
-    let engine = Engine::builder().workflow(Orders { ledger: ledger.clone() }).store(fragile).contexts(store);
-    let engine = engine.build()?;
+    let fragile = Fragile { store, writes: AtomicU64::new(0), crash_at };
+    let engine = Engine::builder().workflow(Orders { ledger: ledger.clone() }).store(fragile).build()?;
     let run = order(&engine).await?;
     while run.settled().await == RunStatus::Waiting {
         for request in run.requests().await? {

@@ -69,6 +69,18 @@ pub enum BuildProblem {
     /// The engine has a lease, and no store for it.
     #[error("a lease is set, and there is no store to take it from: give one with `.store(…)`")]
     LeaseWithoutStore,
+    /// A workflow takes a context, and the engine's store of journals hands out no store of contexts.
+    #[error(
+        "step `{step}` of workflow `{workflow}` takes a `{input}`, which a restart would lose: `.store(…)` keeps journals and hands out no contexts, and `.contexts(…)` is not set; store them with `.contexts(store)`, or lose them with `.contexts(MemoryContexts::forgetful())`"
+    )]
+    ContextsWithoutStore {
+        /// The workflow.
+        workflow: String,
+        /// Its first step that takes a context, itself or by its precondition.
+        step: String,
+        /// The name of the parameter, such as `RunContext`.
+        input: String,
+    },
     /// The lease is too short for its renewals.
     #[error(
         "a lease of {lease:?} is too short to be renewed in time: give `.lease(…)` at least {shortest:?}"

@@ -66,7 +66,8 @@ pub struct Write {
 /// Stores the journals of runs.
 ///
 /// A journal is the append-only sequence of a run's [`Record`]s. A store maps the id of a run to its journal and to its
-/// latest [`RunSummary`], and has no other duty. It never interprets a record. Only the summary says whether a run has
+/// latest [`RunSummary`], and has no other duty. It may
+/// hand out a store of [contexts](Self::contexts) too. It never interprets a record. Only the summary says whether a run has
 /// ended.
 ///
 /// **Ids.** Any text of up to 1 KiB is a valid id, the empty one too. Ids that differ in one byte name two runs.
@@ -203,6 +204,31 @@ pub trait EventStore: Send + Sync + 'static {
     fn serialises(&self) -> bool {
         true
     }
+
+    /// The store of contexts that goes with this store of journals. Default: `None`.
+    ///
+    /// An engine whose builder has no [`contexts`](crate::EngineBuilder::contexts) asks once, when it is built, and
+    /// uses the answer, so that one value stores journals and contexts. Contexts should be as durable as journals: if
+    /// `None`, the engine refuses workflows that take a context. Every call returns the same contexts. A store around
+    /// another one returns the inner store's answer.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use workflow_core::store::{ContextScope, ContextStore, ContextValue, EventStore, MemoryStore};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), workflow_core::errors::ContextError> {
+    /// let store = MemoryStore::default();
+    /// let contexts = store.contexts().expect("a `MemoryStore` has contexts");
+    /// let ada = ContextScope::Thread("ada".into());
+    /// contexts.set(&ada, "visits", Some(ContextValue::new(1))).await?;
+    /// assert!(store.contexts().expect("the same").get(&ada, "visits").await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        None
+    }
 }
 
 impl<S: EventStore + ?Sized> EventStore for Arc<S> {
@@ -232,6 +258,10 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 
     fn serialises(&self) -> bool {
         (**self).serialises()
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        (**self).contexts()
     }
 }
 

@@ -192,6 +192,8 @@ pub struct InputRow {
     /// The condition that makes the input ready; `None` for an optional or injected one.
     pub(crate) condition: Option<Condition>,
     pub(crate) config: Option<ConfigType>,
+    /// Whether the parameter reads or writes a context.
+    pub(crate) uses_context: bool,
     pub(crate) label: Arc<str>,
 }
 
@@ -225,6 +227,8 @@ pub(crate) struct PreconditionRow {
     /// parameter, and in a faulty table for one that no input fills.
     pub(crate) slots: Vec<Option<usize>>,
     pub(crate) configs: Vec<ConfigType>,
+    /// The label of a parameter that reads or writes a context.
+    pub(crate) context: Option<Arc<str>>,
 }
 
 /// A set of event types that some input takes together.
@@ -339,6 +343,15 @@ impl DependencyTable {
         let of_steps = self.steps.iter().flat_map(|step| step.inputs.iter().filter_map(|input| input.config));
         let preconditions = self.steps.iter().filter_map(|step| step.precondition.as_ref());
         of_steps.chain(preconditions.flat_map(|row| row.configs.iter().copied()))
+    }
+
+    /// The first step that takes a context, itself or by its precondition, with the label of that parameter.
+    pub(crate) fn context_taker(&self) -> Option<(&StepRow, &Arc<str>)> {
+        self.steps.iter().find_map(|step| {
+            let input = step.inputs.iter().find(|input| input.uses_context).map(|input| &input.label);
+            let of_precondition = || step.precondition.as_ref()?.context.as_ref();
+            Some((step, input.or_else(of_precondition)?))
+        })
     }
 }
 

@@ -27,7 +27,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("runs.redb");
 //! let store = RedbStore::open(&path)?;
-//! let engine = Engine::builder().workflow(Greeter).store(store.clone()).contexts(store).build()?;
+//! let engine = Engine::builder().workflow(Greeter).store(store).build()?;
 //! # let _ = engine;
 //! # Ok(())
 //! # }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use workflow_core::RunId;
 use workflow_core::store::{
-    EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
-    Write,
+    ContextStore, EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, StoreError,
+    StoreFuture, StoredRun, Write,
 };
 
 use crate::builder::RedbStoreBuilder;
@@ -211,6 +211,10 @@ impl EventStore for RedbStore {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         StoreFuture::ready(Ok(self.inner.leases.renew(engine, duration)))
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        Some(Arc::new(self.clone()))
     }
 }
 

@@ -71,6 +71,9 @@ pub enum ContextError {
         /// The key of the value.
         key: Arc<str>,
     },
+    /// The engine has no store of contexts, since its store of journals hands out none.
+    #[error("the engine stores no contexts: its `.store(…)` hands out none, and `.contexts(…)` is not set")]
+    NoStore,
     /// The run has ended. Its steps are being stopped, and its context takes no more values.
     #[error("the run has ended, and its context with it")]
     RunEnded,

@@ -11,7 +11,9 @@ use futures_util::future::BoxFuture;
 
 use super::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue};
 
-/// Stores contexts in memory: the default of an engine.
+/// Stores contexts in memory: the default of an engine without a store of journals.
+///
+/// They are lost with the process. [`MemoryStore`](crate::store::MemoryStore) has such contexts beside its journals.
 ///
 /// A call takes O(log keys of the scope) time, and a list also O(page). A list of scopes reads all scopes.
 ///
@@ -37,6 +39,29 @@ pub struct MemoryContexts {
 type Values = BTreeMap<Box<str>, ContextValue>;
 
 impl MemoryContexts {
+    /// Contexts that a restart loses, for an engine whose journals survive it.
+    ///
+    /// The same as the default, by a name that says what happens: after a restart, resumed runs find their counters and
+    /// flags gone. An engine with a [`store`](crate::EngineBuilder::store) that hands out no contexts accepts workflows
+    /// that take a context only with [`contexts`](crate::EngineBuilder::contexts), such as these.
+    ///
+    /// ```
+    /// use workflow_core::Engine;
+    /// use workflow_core::store::{MemoryContexts, MemoryStore};
+    ///
+    /// let engine = Engine::builder().store(MemoryStore::default()).contexts(MemoryContexts::forgetful());
+    /// # engine.build()?;
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
+    pub fn forgetful() -> Self {
+        Self::default()
+    }
+
+    /// Removes everything in a scope.
+    pub(crate) fn forget(&self, scope: &ContextScope) {
+        drop(self.scopes.remove(scope));
+    }
+
     fn read(&self, scope: &ContextScope, key: &str) -> Option<ContextValue> {
         self.scopes.get(scope)?.get(key).cloned()
     }
@@ -162,7 +187,7 @@ impl ContextStore for MemoryContexts {
 
     fn clear<'a>(&'a self, scope: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
         async move {
-            drop(self.scopes.remove(scope));
+            self.forget(scope);
             Ok(())
         }
         .boxed()

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::claim::IncompatibleOrphans;
 use super::concurrency::Concurrency;
-use super::contexts::ContextScopes;
+use super::contexts::{ContextScopes, NoContexts};
 use super::ending::Ending;
 use super::guarded_store::GuardedStore;
 use super::hosts::Hosts;
@@ -31,6 +31,7 @@ use crate::lease::{Lease, LeaseOwner, SHORTEST};
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::outcome::{BuildError, BuildProblem};
+use crate::panics::caught;
 use crate::patience::StorePatience;
 use crate::retry::{RetryPolicy, Rules};
 use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, describe_metrics};
@@ -161,9 +162,12 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the store of journals. Default: none, and runs have no journal.
+    /// Sets the store of journals, and of the contexts that it [hands out](EventStore::contexts). Default: none, and
+    /// runs have no journal.
     ///
     /// With a store, an event is in the store before the run starts anything that depends on it.
+    /// [`contexts`](Self::contexts) sets another store of contexts. Without one, [`build`](Self::build) reports
+    /// workflows that take a context if this store hands out none.
     pub fn store(mut self, store: impl EventStore) -> Self {
         self.durability.store = Some(Arc::new(store));
         self
@@ -208,7 +212,23 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the store of contexts. Default: [`MemoryContexts`].
+    /// Sets the store of contexts. Default: the contexts that the [`store`](Self::store) hands out, or
+    /// [`MemoryContexts`] without a store.
+    ///
+    /// If runs have journals that survive a restart, their contexts should survive it too. Where they need not,
+    /// [`MemoryContexts::forgetful`] says so.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use workflow_core::Engine;
+    /// use workflow_core::store::{MemoryContexts, MemoryStore};
+    ///
+    /// let both = Engine::builder().store(MemoryStore::default()).build()?;
+    /// let apart = Arc::new(MemoryContexts::default());
+    /// let engine = Engine::builder().store(MemoryStore::default()).contexts(Arc::clone(&apart)).build()?;
+    /// # drop((both, engine));
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
     pub fn contexts(mut self, contexts: impl ContextStore) -> Self {
         self.durability.contexts = Some(Arc::new(contexts));
         self
@@ -456,7 +476,9 @@ impl EngineBuilder {
         self.check_events();
         self.check_configs();
         self.check_limits();
+        self.durability.settle_contexts();
         self.problems.extend(self.durability.problems());
+        self.check_contexts();
         if !self.problems.is_empty() {
             return Err(BuildError { problems: self.problems });
         }
@@ -535,6 +557,21 @@ impl EngineBuilder {
         self.problems.extend(unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow }));
     }
 
+    /// Refuses workflows whose contexts a restart would lose while their journals survive it.
+    fn check_contexts(&mut self) {
+        if self.durability.contexts.is_some() {
+            return;
+        }
+        let takers = self.tables().filter_map(|table| Some((table.name(), table.context_taker()?)));
+        let problems = takers.map(|(workflow, (step, input))| BuildProblem::ContextsWithoutStore {
+            workflow: workflow.to_owned(),
+            step: step.name().to_owned(),
+            input: input.to_string(),
+        });
+        let problems: Vec<BuildProblem> = problems.collect();
+        self.problems.extend(problems);
+    }
+
     /// The configurations of a workflow that are missing or do not fit. A layer that cannot be read is reported once,
     /// for the layer.
     fn unfit_configs(&self, table: &DependencyTable) -> impl Iterator<Item = BuildProblem> {
@@ -551,10 +588,20 @@ impl EngineBuilder {
 struct Durability {
     store: Option<Arc<dyn EventStore>>,
     lease: Option<Duration>,
+    /// Once settled, `None` says that the store of journals hands out none.
     contexts: Option<Arc<dyn ContextStore>>,
 }
 
 impl Durability {
+    /// Takes the contexts that go with the store, or contexts in memory without one, unless they are set.
+    fn settle_contexts(&mut self) {
+        self.contexts = self.contexts.take().or_else(|| match &self.store {
+            // A store that panics hands out none.
+            Some(store) => caught(|| store.contexts()).ok().flatten(),
+            None => Some(Arc::new(MemoryContexts::default())),
+        });
+    }
+
     fn problems(&self) -> impl Iterator<Item = BuildProblem> + use<> {
         let without_store = self.lease.filter(|_| self.store.is_none());
         let too_short = self.lease.filter(|lease| *lease < SHORTEST);
@@ -571,7 +618,7 @@ impl Durability {
         let lease = store.as_ref().zip(self.lease).map(|(store, duration)| {
             LeaseOwner(Arc::new(Lease::new(engine.clone(), Arc::clone(store), duration)))
         });
-        let contexts = self.contexts.unwrap_or_else(|| Arc::new(MemoryContexts::default()));
+        let contexts = self.contexts.unwrap_or_else(|| Arc::new(NoContexts));
         let contexts = ContextScopes::new(contexts, patience.clone(), store.is_some());
         (Journals::new(store, lease), contexts)
     }

@@ -1,9 +1,12 @@
 //! The store of contexts as an engine calls it, and the clearing of contexts of ended runs. `removal` finds the
 //! contexts that a killed process left.
 
+use std::future::ready;
 use std::sync::{Arc, Weak};
 
-use crate::context::{ContextError, ContextScope, ContextStore, PRIVATE_THREAD};
+use futures_util::future::BoxFuture;
+
+use crate::context::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue, PRIVATE_THREAD};
 use crate::id::{RunId, ThreadId};
 use crate::panics::caught_in;
 use crate::patience::StorePatience;
@@ -71,14 +74,63 @@ impl ContextScopes {
     }
 }
 
+/// The contexts of an engine whose store of journals hands out none: nothing is there, and nothing can be set.
+///
+/// Only parameters that do not [declare](crate::signature::InputSpec::using_context) their use of a context reach it.
+pub(super) struct NoContexts;
+
+impl ContextStore for NoContexts {
+    fn get<'a>(
+        &'a self,
+        _: &'a ContextScope,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn set<'a>(
+        &'a self,
+        _: &'a ContextScope,
+        _: &'a str,
+        _: Option<ContextValue>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        Box::pin(ready(Err(ContextError::NoStore)))
+    }
+
+    fn update<'a>(
+        &'a self,
+        _: &'a ContextScope,
+        _: &'a str,
+        _: ContextChange<'a>,
+    ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
+        Box::pin(ready(Err(ContextError::NoStore)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a ContextScope,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<(String, ContextValue)>, ContextError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    fn clear<'a>(&'a self, _: &'a ContextScope) -> BoxFuture<'a, Result<(), ContextError>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn serialises(&self) -> bool {
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
-    use futures::future::BoxFuture;
 
     use super::super::ending::Ending;
     use super::*;
-    use crate::context::{ContextChange, ContextValue, MemoryContexts};
+    use crate::context::MemoryContexts;
 
     fn set(store: &MemoryContexts, scope: &ContextScope, key: &str, value: ContextValue) {
         store.set(scope, key, Some(value)).now_or_never().unwrap().unwrap();

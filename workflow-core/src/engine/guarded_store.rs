@@ -8,7 +8,8 @@ use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
 use crate::patience::StorePatience;
 use crate::store::{
-    EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
+    ContextStore, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
+    Write,
 };
 
 /// An engine's store, with the two guards.
@@ -69,6 +70,10 @@ impl EventStore for GuardedStore {
 
     fn serialises(&self) -> bool {
         self.store.serialises()
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.store.contexts()
     }
 }
 

@@ -146,8 +146,8 @@ macro_rules! injectable {
 }
 
 injectable!(RunInfo, InputSpec::injected("RunInfo"), slot => slot.run_info());
-injectable!(RunContext, InputSpec::injected("RunContext"), slot => slot.run_context());
-injectable!(ThreadContext, InputSpec::injected("ThreadContext"), slot => slot.thread_context());
+injectable!(RunContext, InputSpec::injected("RunContext").using_context(), slot => slot.run_context());
+injectable!(ThreadContext, InputSpec::injected("ThreadContext").using_context(), slot => slot.thread_context());
 injectable!(Cancellation, InputSpec::injected("Cancellation"), slot => slot.cancellation());
 injectable!(Display, InputSpec::injected("Display"), slot => slot.display());
 injectable!(

@@ -14,6 +14,7 @@ pub struct InputSpec {
     pub(crate) request: Option<EventType>,
     pub(crate) item: Option<EventType>,
     pub(crate) config: Option<ConfigType>,
+    pub(crate) uses_context: bool,
     pub(crate) label: &'static str,
 }
 
@@ -49,6 +50,21 @@ impl InputSpec {
     /// Declares an injected parameter of your own, with the name that tables and drawings show.
     pub const fn injected(label: &'static str) -> Self {
         Self { label, ..Self::of(InputKind::Injected, &[]) }
+    }
+
+    /// Declares that the parameter reads or writes a context, as [`RunContext`](crate::RunContext) does.
+    ///
+    /// [`build`](crate::EngineBuilder::build) refuses a workflow with such a parameter if its engine has a store of
+    /// journals and no contexts that go with it. Without this declaration, the calls of the context fail then.
+    ///
+    /// ```
+    /// use workflow_core::signature::InputSpec;
+    ///
+    /// const VISITS: InputSpec = InputSpec::injected("Visits").using_context();
+    /// assert_eq!(VISITS.label(), "Visits");
+    /// ```
+    pub const fn using_context(self) -> Self {
+        Self { uses_context: true, ..self }
     }
 
     /// The kind of the parameter.
@@ -91,7 +107,16 @@ impl InputSpec {
     }
 
     const fn of(kind: InputKind, events: &'static [EventType]) -> Self {
-        Self { kind, optional: false, events, request: None, item: None, config: None, label: "" }
+        Self {
+            kind,
+            optional: false,
+            events,
+            request: None,
+            item: None,
+            config: None,
+            uses_context: false,
+            label: "",
+        }
     }
 
     pub(crate) const fn one(events: &'static [EventType]) -> Self {

@@ -1,20 +1,21 @@
-//! The store of journals in memory. It is lost with its process, and serialises nothing.
+//! The store of journals in memory, with contexts. It is lost with its process, and serialises nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::{
-    EventStore, Leases, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
-    StoredRun, Write,
+    ContextScope, ContextStore, EventStore, Leases, MemoryContexts, Position, Record, Retention, RunQuery,
+    RunSummary, StoreError, StoreFuture, StoredRun, Write,
 };
 use crate::id::{EngineId, RunId};
 
-/// Stores journals in memory, until they are removed.
+/// Stores journals and contexts in memory, until they are removed.
 ///
-/// For tests, and for programs that read the journals of their runs. It removes nothing by itself.
+/// For tests, and for programs that read the journals of their runs. It removes nothing by itself. Engines that share
+/// the store share its contexts.
 ///
 /// ```
 /// use workflow_core::store::{EventStore, MemoryStore, Position};
@@ -31,6 +32,7 @@ pub struct MemoryStore {
     /// Locked for one operation at a time, never while a user's code runs.
     runs: Mutex<BTreeMap<RunId, Journal>>,
     leases: Leases,
+    contexts: Arc<MemoryContexts>,
 }
 
 struct Journal {
@@ -93,6 +95,9 @@ impl MemoryStore {
         let removed: Vec<_> = chosen.iter().filter_map(|(stored, _)| runs.remove(&stored.id)).collect();
         // Dropped after the lock, because the `Drop` of a user's value may do anything.
         drop(runs);
+        for (stored, _) in &chosen {
+            self.contexts.forget(&ContextScope::Run(stored.id.clone()));
+        }
         removed.len() as u64
     }
 }
@@ -126,6 +131,10 @@ impl EventStore for MemoryStore {
 
     fn serialises(&self) -> bool {
         false
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        Some(Arc::<MemoryContexts>::clone(&self.contexts))
     }
 }
 

@@ -291,7 +291,13 @@ fn precondition_row(step: &StepDraft, row: &PreconditionDraft) -> PreconditionRo
     let slot = |input: &InputDraft| step.inputs.iter().position(|of_step| fills(of_step, input));
     let slots = row.inputs.iter().map(|input| if input.kind.takes_events() { slot(input) } else { None });
     let configs = row.inputs.iter().filter_map(|input| input.config);
-    PreconditionRow { name: Arc::clone(&row.name), slots: slots.collect(), configs: configs.collect() }
+    let used = row.inputs.iter().find(|input| input.uses_context);
+    PreconditionRow {
+        name: Arc::clone(&row.name),
+        slots: slots.collect(),
+        configs: configs.collect(),
+        context: used.map(|input| Arc::clone(&input.label)),
+    }
 }
 
 /// Whether a step's input fills that of a precondition: it takes the same events in the same way, and is
@@ -334,6 +340,7 @@ fn input_row(input: &InputDraft) -> InputRow {
         topic: None,
         condition: None,
         config: input.config,
+        uses_context: input.uses_context,
         label: Arc::clone(&input.label),
     }
 }

@@ -95,6 +95,8 @@ pub(super) struct InputDraft {
     /// For a gather that names its fan-out: the item.
     pub(super) item: Option<usize>,
     pub(super) config: Option<ConfigType>,
+    /// Whether the parameter reads or writes a context.
+    pub(super) uses_context: bool,
     pub(super) label: Arc<str>,
 }
 
@@ -203,6 +205,7 @@ impl TableDraft {
             events,
             item: spec.item.as_ref().map(|item| self.event(item)),
             config: spec.config,
+            uses_context: spec.uses_context,
             label: spec.label.into(),
         }
     }

@@ -30,8 +30,9 @@ mod resumed {
     mod twins;
 }
 
-/// Stores that fail, refuse, or keep several batches in one write.
+/// Stores that fail, refuse, keep several batches in one write, or have contexts.
 mod stores {
+    mod contexts;
     mod faults;
     mod one_write;
     mod refused;

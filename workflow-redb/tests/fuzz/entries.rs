@@ -138,7 +138,7 @@ fn runtime() -> Runtime {
 
 fn engine(store: &Arc<RedbStore>) -> Engine {
     let engine = Engine::builder().workflow(Keeps).workflow(Lists);
-    engine.store(Arc::clone(store)).contexts(Arc::clone(store)).build().unwrap()
+    engine.store(Arc::clone(store)).build().unwrap()
 }
 
 /// A file of runs that wait and have contexts, and the entries of its tables.

@@ -104,7 +104,7 @@ pub(crate) async fn records_of(store: &RedbStore, stored: &StoredRun) -> Vec<Rec
 async fn looks_back(store: &RedbStore, folder: &Path, runs: &[StoredRun]) {
     let ledger = Ledger::of(folder);
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger));
-    let engine = engine.store(store.clone()).contexts(store.clone()).build().unwrap();
+    let engine = engine.store(store.clone()).build().unwrap();
     for StoredRun { id, .. } in runs {
         let output = if is_child(id) {
             engine.attach::<Double>(id.clone()).await.unwrap().outcome().await.unwrap()

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{RunHandle, RunId, RunOptions, RunStatus, SendError};
 use workflow_redb::{OpenError, RedbStore};
@@ -202,7 +202,7 @@ async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<Run
 async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
     let witnessed = Witnessed { store: store.clone(), ledger: ledger.clone() };
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger.clone()));
-    let engine = engine.store(witnessed).contexts(store.clone()).build().unwrap();
+    let engine = engine.store(witnessed).build().unwrap();
     let mut runs = JoinSet::new();
     for id in resumes(&engine, &store, &ledger).await {
         let run = engine.attach::<Load>(id.clone()).await.unwrap();
@@ -311,5 +311,9 @@ impl EventStore for Witnessed {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         self.store.lease(engine, duration)
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.store.contexts()
     }
 }

@@ -131,6 +131,7 @@ macro_rules! __event_store_conformance {
                 retain_keeps_what_ended_a_short_while_ago
                 retain_keeps_what_failed_on_demand
                 retain_is_about_one_workflow_on_demand
+                contexts_that_a_store_hands_out_are_its_own_and_go_with_the_runs
             }
             leases {
                 who_takes_a_lease_holds_one

@@ -8,11 +8,12 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::Notify;
 use workflow_core::store::{
-    EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
-    StoredRun, Write,
+    ContextScope, ContextStore, EngineId, EventStore, Leases, MemoryContexts, Position, Record, Retention,
+    RunQuery, RunSummary, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{RunId, Seq};
 
@@ -25,7 +26,8 @@ use super::elsewhere::{self, Keeper};
 /// The store keeps journals as bytes, like a store on a disk, so every record goes through its JSON in both directions.
 /// With [`on`](crate::CrashEverywhere::on) a user's store keeps them as well, and answers reads. At the chosen append
 /// the store goes down, with or without keeping it, and answers nothing any more. It [confirms](crate::Confirms) writes
-/// at once or late. A [`default`](Self::default) store never goes down and confirms at once.
+/// at once or late. A [`default`](Self::default) store never goes down and confirms at once. Its contexts are in memory,
+/// and no crash loses them.
 ///
 /// ```
 /// use workflow_core::store::{EventStore, Position};
@@ -47,6 +49,8 @@ pub struct CrashStore {
 struct Shared {
     state: Mutex<State>,
     leases: Leases,
+    /// The contexts, which no crash loses.
+    contexts: Arc<MemoryContexts>,
     /// Notified of every kept append, and when the store goes down.
     news: Notify,
     /// The user's store that keeps the journals as well.
@@ -294,6 +298,8 @@ impl CrashStore {
     }
 
     pub(super) fn forget(&self, run: &RunId) -> bool {
+        let forgotten = self.shared.contexts.clear(&ContextScope::Run(run.clone())).now_or_never();
+        debug_assert!(forgotten.is_some(), "contexts in memory answer at once");
         self.lock().journals.remove(run).is_some()
     }
 
@@ -443,6 +449,10 @@ impl EventStore for CrashStore {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         self.answer(|| Ok(self.shared.leases.renew(engine, duration)))
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        Some(Arc::<MemoryContexts>::clone(&self.shared.contexts))
     }
 }
 

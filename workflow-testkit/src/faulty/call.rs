@@ -3,11 +3,13 @@
 use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use workflow_core::store::{
-    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 use workflow_core::{RunId, RunStatus};
 
@@ -54,6 +56,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn serialises(&self) -> bool {
         self.shared.store.serialises()
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.shared.store.contexts()
     }
 }
 

@@ -103,6 +103,7 @@ impl Resolver<'_> {
             events,
             item,
             config: None,
+            uses_context: false,
             label: "".into(),
         }
     }

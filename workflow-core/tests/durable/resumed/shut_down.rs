@@ -11,8 +11,8 @@ use futures::future::maybe_done;
 use tokio::time::timeout;
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    EngineId, EventStore, MemoryContexts, MemoryStore, Position, Record, Retention, RunQuery, StoreError,
-    StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, MemoryContexts, MemoryStore, Position, Record, Retention, RunQuery,
+    StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{ResumeError, RunHandle, RunId, RunOptions, RunStatus, SendError, StartError};
 use workflow_testkit::VirtualClock;
@@ -85,6 +85,10 @@ impl EventStore for Moody {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         self.answer(|| self.kept.lease(engine, duration))
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.kept.contexts()
     }
 }
 

@@ -9,7 +9,8 @@ use tokio::runtime::{Builder, Handle};
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture,
+    StoredRun, Write,
 };
 use workflow_core::{EngineBuilder, RunHandle, RunId, RunOptions, RunStatus, Seq};
 use workflow_testkit::{Scenario, VirtualClock, explore};
@@ -167,6 +168,10 @@ impl EventStore for Slow {
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
         self.0.lease(engine, duration)
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.0.contexts()
     }
 }
 

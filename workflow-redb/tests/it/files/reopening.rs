@@ -133,7 +133,7 @@ impl Waits {
 
 /// Runs an engine on a store until both are dropped: one of two runs ends, the other waits.
 async fn run_an_engine(store: RedbStore) {
-    let engine = Engine::builder().workflow(Waits).store(store.clone()).contexts(store).build().unwrap();
+    let engine = Engine::builder().workflow(Waits).store(store).build().unwrap();
     let ends = engine.start::<Waits>(Begin).await.unwrap();
     let waits = engine.start::<Waits>(Begin).await.unwrap();
     ends.send(Note).await.unwrap();

@@ -40,7 +40,7 @@ impl Work {
 }
 
 fn engine(store: &RedbStore) -> Engine {
-    Engine::builder().workflow(Work).store(store.clone()).contexts(store.clone()).build().unwrap()
+    Engine::builder().workflow(Work).store(store.clone()).build().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

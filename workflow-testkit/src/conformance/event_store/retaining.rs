@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use workflow_core::RunStatus;
-use workflow_core::store::{EventStore, Retention};
+use workflow_core::store::{ContextScope, ContextValue, EventStore, Retention};
 
 use super::journal::Journal;
 use super::listing::ids;
@@ -148,5 +148,31 @@ pub fn retain_is_about_one_workflow_on_demand<S: EventStore>(subject: Subject<S>
         journal.retain(&journal.none()).await;
         journal.assert_left(&[], "`retain` removes the runs of the workflow that it is about").await;
         other.assert_left(&["z"], demand).await;
+    });
+}
+
+pub fn contexts_that_a_store_hands_out_are_its_own_and_go_with_the_runs<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let Some(contexts) = store.contexts() else { return };
+        let journal = Journal::new(&store);
+        let ended = journal.ended("a", RunStatus::Completed).await;
+        let open = journal.beside("b");
+        open.put(0..2).await;
+        for journal in [&ended, &open] {
+            let scope = ContextScope::Run(journal.run.clone());
+            let set = contexts.set(&scope, "count", Some(ContextValue::new(1))).await;
+            assert!(set.is_ok(), "a value can be set in contexts that a store hands out: {set:?}");
+        }
+        let again = store.contexts();
+        let again = again.unwrap_or_else(|| panic!("a store that hands out contexts does so at every call"));
+        let is_there = async |journal: &Journal| {
+            let scope = ContextScope::Run(journal.run.clone());
+            let value = again.get(&scope, "count").await;
+            value.unwrap_or_else(|error| panic!("a context cannot be read: {error}")).is_some()
+        };
+        assert!(is_there(&ended).await, "every call of `contexts` hands out the same contexts");
+        journal.retain(&journal.none()).await;
+        assert!(!is_there(&ended).await, "`retain` removes the contexts of the runs that it removes");
+        assert!(is_there(&open).await, "`retain` leaves contexts of open runs alone");
     });
 }

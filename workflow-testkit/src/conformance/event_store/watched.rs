@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use workflow_core::RunId;
 use workflow_core::store::{
-    EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 
 use crate::conformance::stage::Progress;
@@ -114,5 +114,9 @@ impl<S: EventStore> EventStore for Watched<S> {
 
     fn serialises(&self) -> bool {
         self.store.serialises()
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        self.store.contexts()
     }
 }

@@ -162,6 +162,10 @@ caught! {
         by retaining::retain_keeps_what_failed_on_demand, "in another way than by completing";
     a_store_whose_retention_forgets_the_workflow_is_caught: RetainForgetsTheWorkflow
         by retaining::retain_is_about_one_workflow_on_demand, "of other workflows are kept";
+    a_store_that_hands_out_new_contexts_is_caught: HandsOutNewContexts
+        by retaining::contexts_that_a_store_hands_out_are_its_own_and_go_with_the_runs, "the same contexts";
+    a_store_whose_retention_leaves_contexts_is_caught: RetainLeavesContexts
+        by retaining::contexts_that_a_store_hands_out_are_its_own_and_go_with_the_runs, "removes the contexts";
 
     a_store_that_leaves_out_the_caller_is_caught: LeavesOutTheCaller
         by leases::who_takes_a_lease_holds_one, "the caller among them";

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use workflow_core::RunId;
 use workflow_core::store::{
-    EngineId, EventStore, Position, Record, Retention, RunQuery, RunSummary, StoreError, StoreFuture,
-    StoredRun, Write,
+    ContextStore, EngineId, EventStore, MemoryContexts, Position, Record, Retention, RunQuery, RunSummary,
+    StoreError, StoreFuture, StoredRun, Write,
 };
 
 mod alter;
@@ -24,6 +24,7 @@ pub(crate) use fault::Fault;
 pub(crate) struct FaultyJournals {
     fault: Fault,
     kept: Arc<Mutex<Kept>>,
+    contexts: Arc<MemoryContexts>,
 }
 
 #[derive(Default)]
@@ -47,7 +48,7 @@ struct Journal {
 
 impl FaultyJournals {
     pub(crate) fn new(fault: Fault) -> Self {
-        Self { fault, kept: Arc::default() }
+        Self { fault, kept: Arc::default(), contexts: Arc::default() }
     }
 
     fn is(&self, fault: Fault) -> bool {
@@ -316,5 +317,13 @@ impl EventStore for FaultyJournals {
 
     fn serialises(&self) -> bool {
         !self.is(HidesThatItSerialises)
+    }
+
+    fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        match self.fault {
+            HandsOutNewContexts => Some(Arc::new(MemoryContexts::default())),
+            RetainLeavesContexts => Some(Arc::<MemoryContexts>::clone(&self.contexts)),
+            _ => None,
+        }
     }
 }

@@ -70,6 +70,8 @@ pub(crate) enum Fault {
     RetainForgetsTheTime,
     RetainForgetsWhatFailed,
     RetainForgetsTheWorkflow,
+    RetainLeavesContexts,
+    HandsOutNewContexts,
     LeavesOutTheCaller,
     LeasesToOne,
     LeasesForEver,
