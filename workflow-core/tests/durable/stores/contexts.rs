@@ -79,7 +79,7 @@ async fn count_over_a_restart(builder: impl Fn() -> EngineBuilder) -> u32 {
     let run = engine.start_with::<Counts>(Begin(0), named("r")).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Waiting);
     drop(run);
-    engine.shut_down(Duration::from_secs(60)).await;
+    engine.shut_down(Duration::from_mins(1)).await;
     let engine = builder().workflow(Counts).build().unwrap();
     engine.resume_open_runs().await.unwrap();
     let run = engine.attach::<Counts>("r").await.unwrap();
