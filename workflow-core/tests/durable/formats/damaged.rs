@@ -128,6 +128,53 @@ async fn a_timer_event_of_another_type_is_a_contradiction() {
     assert_eq!(contradicted(Waits, &journal).await, Position(logged as u64));
 }
 
+/// Takes a gather beside each note.
+struct Tallies;
+
+#[workflow]
+impl Tallies {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn make(&self, item: &Item) -> Part {
+        Part(item.0)
+    }
+
+    #[step]
+    async fn tally(&self, note: &Note, parts: &Gather<Part>) -> Option<Done> {
+        (note.0 > 9).then(|| Done(parts.ok().map(|part| part.0).sum()))
+    }
+
+    /// Keeps the run waiting.
+    #[step]
+    async fn read(&self, _note: &Note) {}
+}
+
+/// A journal in which a later note bound a gather that the step had taken, as releases before this rule allowed, cannot
+/// continue: the present rules lead to no such execution.
+// S48
+#[tokio::test(start_paused = true)]
+async fn an_execution_that_took_a_gather_again_is_a_contradiction() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Tallies).store(Arc::clone(&store)).build().unwrap();
+    let run = engine.start_with::<Tallies>(Begin(2), RunOptions::new().id("r")).await.unwrap();
+    for note in [1, 2] {
+        run.send(Note(note)).await.unwrap();
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+    }
+    assert_eq!(run.report_so_far().await.unwrap().executions("tally"), 1);
+    let records = store.read(&"r".into(), Position(0), usize::MAX).await.unwrap();
+    let mut journal: Vec<_> = records.iter().map(|record| serde_json::to_value(record).unwrap()).collect();
+    // Under the former rule the second note leads to a second execution of `tally`, which comes before that of `read`.
+    let last = journal.iter().rposition(|record| record.get("execution_succeeded").is_some()).unwrap();
+    assert_eq!(journal[last]["execution_succeeded"]["step"], "read");
+    journal[last]["execution_succeeded"]["step"] = json!("tally");
+    assert_eq!(contradicted(Tallies, &journal).await, Position(last as u64));
+}
+
 /// Turns the first journal into that of a run with another table.
 async fn of_table(shape: Value) -> Vec<Record> {
     let mut journal = journal(Sets, Duration::ZERO).await;
