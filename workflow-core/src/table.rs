@@ -283,7 +283,7 @@ impl DependencyTable {
         }
     }
 
-    /// Compiles a table for drawing, whatever its problems: a drawing helps to find them.
+    /// Compiles a table for a drawing or for its shape, whatever its problems: a drawing helps to find them.
     pub(crate) fn for_drawing(spec: &TableSpec) -> Self {
         draft::TableDraft::from_spec(spec).compile_with_problems(graph::Strictness::Scheduler).0
     }

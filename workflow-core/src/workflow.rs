@@ -10,7 +10,7 @@ use crate::event::FromEvent;
 use crate::input::StepCall;
 use crate::output::Emitted;
 use crate::spec::{InputSpec, TableSpec};
-use crate::table::DependencyTable;
+use crate::table::{DependencyTable, TableShape};
 
 /// A call of a step, with its workflow and its inputs. Its result is the step's emission.
 #[doc(hidden)]
@@ -69,6 +69,38 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     /// The workflow as a graph, for Mermaid, DOT or JSON. Runs nothing.
     fn graph() -> Graph {
         DependencyTable::for_drawing(Self::TABLE).graph()
+    }
+
+    /// The shape of the workflow's table, as a journal records it.
+    ///
+    /// [`TableShape::differences`] compares it with the shape of another version, and a test can store it as JSON.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::table::TableShape;
+    ///
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet { name: String }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting(String);
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, greet: &Greet) -> Greeting { Greeting(greet.name.clone()) }
+    /// # }
+    /// # fn main() -> Result<(), serde_json::Error> {
+    /// let deployed = serde_json::to_string(&Greeter::shape())?; // a file in your repository
+    ///
+    /// let deployed: TableShape = serde_json::from_str(&deployed)?;
+    /// assert!(deployed.differences(&Greeter::shape()).is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn shape() -> TableShape {
+        DependencyTable::for_drawing(Self::TABLE).shape()
     }
 
     /// Calls the step of this row. Nothing happens before the first poll.
