@@ -4,9 +4,8 @@
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
 
@@ -16,11 +15,13 @@ use crate::id::{ChildRun, ExecutionId, RunStatus};
 mod forward;
 mod ring;
 mod splitter;
+mod stage;
 mod text;
 
 pub(crate) use forward::Forward;
 
 use ring::{Cursor, Ring};
+use stage::Stage;
 
 pub use text::{Chunk, StreamedText, TextPiece, Thought};
 
@@ -70,6 +71,9 @@ pub enum DisplayItem {
         item: Arc<Self>,
     },
     /// An attempt with displayed items failed. Its items and those of its child runs no longer count.
+    ///
+    /// It comes before the first item of the next attempt, and no item of the failed attempt comes after it. A viewer
+    /// that has read an item of the attempt receives it, however many other items the viewer misses.
     Retracted {
         /// The name of the step.
         step: Arc<str>,
@@ -111,6 +115,47 @@ impl DisplayItem {
     }
 }
 
+impl DisplayItem {
+    /// Whether this is a retraction that covers the other item, which a viewer then removes.
+    ///
+    /// A retraction covers the items of its attempt, and those of the child runs of that attempt, at any depth. Both
+    /// items must be of one viewer.
+    ///
+    /// ```
+    /// use workflow_core::DisplayItem;
+    ///
+    /// /// Updates the items that count.
+    /// fn take(shown: &mut Vec<DisplayItem>, item: DisplayItem) {
+    ///     shown.retain(|shown| !item.retracts(shown));
+    ///     shown.push(item);
+    /// }
+    /// # let mut shown = Vec::new();
+    /// # take(&mut shown, DisplayItem::Missed { count: 3 });
+    /// # take(&mut shown, DisplayItem::Missed { count: 4 });
+    /// # assert_eq!(shown.len(), 2);
+    /// ```
+    pub fn retracts(&self, item: &Self) -> bool {
+        let ((path, retraction), (inner, item)) = (self.place(), item.place());
+        let Self::Retracted { execution, attempt, .. } = retraction else { return false };
+        let Some((above, below)) = inner.split_at_checked(path.len()) else { return false };
+        let attempted = match (below.first(), item) {
+            (Some(child), _) => (child.execution, child.attempt),
+            (None, Self::Shown { execution, attempt, .. }) => (*execution, *attempt),
+            (None, _) => return false,
+        };
+        let same_run = above.iter().zip(path).all(|(one, other)| one.run == other.run);
+        same_run && attempted == (*execution, *attempt)
+    }
+
+    /// The runs on the way to the item, and the item as its run displayed it.
+    fn place(&self) -> (&[ChildRun], &Self) {
+        match self {
+            Self::Child { path, item } => (path, item),
+            item => (&[], item),
+        }
+    }
+}
+
 /// Shows display events to the viewers of a run: `display: &Display`.
 ///
 /// The prelude has this type under its name. It is not the trait [`std::fmt::Display`]: where a module needs both, name
@@ -143,15 +188,8 @@ pub struct Display {
     execution: ExecutionId,
     attempt: u32,
     /// Written only under the hub's lock, so that no item of an attempt is shown after its retraction.
-    stage: Arc<AtomicU8>,
+    stage: Arc<Stage>,
 }
-
-/// The attempt has shown nothing.
-const SILENT: u8 = 0;
-/// The attempt has shown an item.
-const SHOWN: u8 = 1;
-/// The attempt failed, and shows nothing any more.
-const VOID: u8 = 2;
 
 impl Display {
     /// A display without a run, with its one viewer, to call a step in a test.
@@ -183,28 +221,27 @@ impl Display {
     /// # report(&Display::detached().0, 1, 2);
     /// ```
     pub fn show<E: DisplayEvent>(&self, event: E) {
-        let item = self.shown(AnyEvent::new(event));
-        self.hub.publish_if(item, |ring| !ring.sealed && self.enter(SHOWN) != VOID);
+        self.publish(self.shown(AnyEvent::new(event)), |ring| !ring.sealed && self.stage.show());
     }
 
     /// Shows an event that is for display and control, when it enters the log.
     pub(crate) fn show_logged(&self, event: AnyEvent) {
-        self.hub.publish_if(self.shown(event), |_| self.enter(SHOWN) != VOID);
+        self.publish(self.shown(event), |_| self.stage.show());
     }
 
-    /// Shows the items of a child run of the attempt.
-    fn pass_on(&self, item: DisplayItem) {
-        self.hub.publish_if(item, |ring| self.passes_on(ring));
+    fn publish(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
+        let wanted = |ring: &Ring| wanted(ring).then_some(None);
+        self.hub.publish_if(item, Some(&self.stage), wanted, &mut finish);
     }
 
     fn passes_on(&self, ring: &Ring) -> bool {
-        !ring.sealed && self.enter(SHOWN) != VOID
+        !ring.sealed && self.stage.show()
     }
 
     /// Links another handle of the same attempt: a retraction of this handle covers the items of both.
     fn answers_for(&self, other: &Self) {
         let _written = self.hub.lock();
-        self.enter(other.stage.load(Ordering::Relaxed));
+        self.stage.answer_for(&other.stage);
     }
 
     fn shown(&self, event: AnyEvent) -> DisplayItem {
@@ -216,12 +253,8 @@ impl Display {
     pub(crate) fn retract(&self) {
         let (step, execution, attempt) = (Arc::clone(&self.step), self.execution, self.attempt);
         let item = DisplayItem::Retracted { step, execution, attempt };
-        self.hub.publish_if(item, |ring| !ring.sealed && self.enter(VOID) == SHOWN);
-    }
-
-    /// Moves to a later stage only. Returns the previous one.
-    fn enter(&self, stage: u8) -> u8 {
-        self.stage.fetch_max(stage, Ordering::Relaxed)
+        let since = |ring: &Ring| if ring.sealed { None } else { self.stage.end().map(Some) };
+        self.hub.publish_if(item, None, since, &mut finish);
     }
 }
 
@@ -312,7 +345,7 @@ impl DisplayHub {
 
     /// The handle of one attempt.
     pub(crate) fn display(&self, step: Arc<str>, execution: ExecutionId, attempt: u32) -> Display {
-        Display { hub: self.clone(), step, execution, attempt, stage: Arc::new(AtomicU8::new(SILENT)) }
+        Display { hub: self.clone(), step, execution, attempt, stage: Arc::default() }
     }
 
     /// A viewer of this run, which begins with the oldest retained item.
@@ -328,75 +361,105 @@ impl DisplayHub {
     /// See [`Shown::close`].
     fn close(&self, status: RunStatus) {
         let wakers = self.lock().close(status);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Shows an event that came from outside.
     pub(crate) fn receive(&self, event: AnyEvent) {
-        self.publish_if(DisplayItem::Received { event }, |_| true);
+        self.publish_if(DisplayItem::Received { event }, None, |_| Some(None), &mut finish);
     }
 
     /// Also shows everything to the parent's viewers: retained items, and later ones. Items that another forward of the
     /// same child has shown there are not repeated.
     pub(crate) fn forward(&self, to: Forward) {
         let to = Arc::new(to);
+        let mut made_room = Vec::new();
         let mut ring = self.lock();
         let before = ring.forward.replace(Arc::clone(&to));
-        let retained = if before.is_none() { ring.retained() } else { Vec::new() };
-        drop(ring);
         if let Some(before) = before {
-            to.answers_for(&before);
+            drop(ring);
+            return to.answers_for(&before);
         }
-        for item in &retained {
-            to.forward(item);
+        // Under the lock of this hub, so that no later item overtakes a retained one. Locks are taken from the child
+        // upwards only. Foreign code waits for the end of the lock.
+        for (item, since) in ring.retained() {
+            let passes = |above: &Ring| to.display().passes_on(above).then_some(since);
+            let mut later = |dropped, wakers| made_room.push((dropped, wakers));
+            to.display().hub.publish_if(to.of_child(&item), Some(&to.display().stage), passes, &mut later);
+        }
+        drop(ring);
+        for (dropped, wakers) in made_room {
+            finish(dropped, wakers);
         }
     }
 
     /// Shows an item to the viewers of this run and of the runs above, in a loop, because runs may nest deeply.
-    fn publish_if(&self, item: DisplayItem, wanted: impl FnOnce(&Ring) -> bool) {
-        let mut next = self.publish_here(item, wanted);
-        while let Some((forward, item)) = next {
+    /// `wanted` decides for this run, and says for a retraction since when the attempt has shown items. `covered_by` is
+    /// the attempt whose retraction covers the item: no run above shows the item after that retraction.
+    fn publish_if(
+        &self,
+        item: DisplayItem,
+        covered_by: Option<&Arc<Stage>>,
+        wanted: impl FnOnce(&Ring) -> Option<Since>,
+        finish: &mut impl FnMut(Option<DisplayItem>, Vec<Waker>),
+    ) {
+        let Some((since, mut next)) = self.publish_here(item, wanted, finish) else { return };
+        let mut covered_by: Vec<Arc<Stage>> = next.iter().filter_map(|_| covered_by.cloned()).collect();
+        while let Some((forward, item)) = next.take() {
             let above = forward.display();
-            next = above.hub.publish_here(forward.of_child(&item), |ring| above.passes_on(ring));
+            let wanted = |ring: &Ring| {
+                let counts = covered_by.iter().all(|attempt| !attempt.is_over()) && above.passes_on(ring);
+                counts.then_some(since)
+            };
+            let published = above.hub.publish_here(forward.of_child(&item), wanted, finish);
+            next = published.and_then(|(_, next)| next);
+            covered_by.push(Arc::clone(&above.stage));
         }
     }
 
-    /// Decides under the lock. After it, wakes viewers, calls listeners and drops the items that made room. Returns
-    /// where the item goes next.
+    /// Decides, publishes and calls the listener under the lock, so that observers see the order of viewers. `finish`
+    /// gets the item that made room and the wakers, after the lock. Returns where the item goes next.
     fn publish_here(
         &self,
         item: DisplayItem,
-        wanted: impl FnOnce(&Ring) -> bool,
-    ) -> Option<(Arc<Forward>, DisplayItem)> {
+        wanted: impl FnOnce(&Ring) -> Option<Since>,
+        finish: &mut impl FnMut(Option<DisplayItem>, Vec<Waker>),
+    ) -> Option<(Since, Option<Onward>)> {
         let mut ring = self.lock();
-        if !ring.is_open() || !wanted(&ring) {
+        let since = if ring.is_open() { wanted(&ring) } else { None };
+        let Some(since) = since else {
             // After the lock, because the item is foreign code.
+            drop(ring);
             return None;
+        };
+        let next = ring.forward.clone().map(|forward| (forward, item.clone()));
+        let heard = self.listener.as_ref().map(|listener| (listener, item.clone()));
+        let (dropped, wakers) = ring.push(item, since);
+        // The ring holds the item too, so the listener drops no foreign code.
+        if let Some((listener, item)) = heard {
+            listener(item);
         }
-        let forward = ring.forward.clone();
-        let heard = (forward.is_some() || self.listener.is_some()).then(|| item.clone());
-        let (dropped, wakers) = ring.push(item);
         drop(ring);
-        wakers.into_iter().for_each(std::task::Waker::wake);
-        drop(dropped);
-        let item = heard?;
-        match (&self.listener, forward) {
-            (Some(listener), Some(forward)) => {
-                listener(item.clone());
-                Some((forward, item))
-            }
-            (Some(listener), None) => {
-                listener(item);
-                None
-            }
-            (None, forward) => forward.map(|forward| (forward, item)),
-        }
+        finish(dropped, wakers);
+        Some((since, next))
     }
 
     /// The ring is never left half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Since when the attempt of a retraction has shown items. `None` for every other item.
+type Since = Option<stage::Moment>;
+
+/// Where an item goes next.
+type Onward = (Arc<Forward>, DisplayItem);
+
+/// Wakes viewers, and drops the item that made room. Both are foreign code, which runs without a lock.
+fn finish(dropped: Option<DisplayItem>, wakers: Vec<Waker>) {
+    wakers.into_iter().for_each(Waker::wake);
+    drop(dropped);
 }
 
 impl fmt::Debug for DisplayHub {
@@ -436,9 +499,11 @@ impl Stream for DisplayStream {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<DisplayItem>> {
         let Self { hub, cursor, .. } = self.get_mut();
-        let Some(place) = cursor else { return Poll::Ready(None) };
-        let item = hub.lock().poll(place, context.waker());
+        let Some(place) = &*cursor else { return Poll::Ready(None) };
+        // Bound, because items and wakers are foreign code and are dropped after the lock.
+        let (item, _settled) = hub.lock().poll(place, context.waker());
         if let Poll::Ready(DisplayItem::Ended { .. }) = item {
+            let _left = hub.lock().unsubscribe(place);
             *cursor = None;
         }
         item.map(Some)
@@ -448,8 +513,7 @@ impl Stream for DisplayStream {
 impl Drop for DisplayStream {
     fn drop(&mut self) {
         if let Some(cursor) = &self.cursor {
-            // Bound first, because a waker is foreign code and is dropped after the lock.
-            let _waker = self.hub.lock().unsubscribe(cursor);
+            let _left = self.hub.lock().unsubscribe(cursor);
         }
     }
 }
@@ -462,7 +526,7 @@ impl fmt::Debug for DisplayStream {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
     use futures::{FutureExt as _, StreamExt as _};
@@ -660,6 +724,98 @@ mod tests {
         silent.show(Tick(0));
         silent.retract();
         assert_eq!(drain(&mut hub.subscribe(None)), "");
+    }
+
+    // S25
+    #[test]
+    fn a_slow_viewer_gets_the_retraction_of_what_it_has_read_and_of_nothing_else() {
+        let hub = DisplayHub::new(2);
+        let [read, unread, kept] = [1, 2, 3].map(|id| hub.display("clock".into(), ExecutionId(id), 1));
+        let mut viewer = hub.subscribe(None);
+        show(&read, 0..1);
+        show(&kept, 1..2);
+        assert_eq!(drain(&mut viewer), "0 1");
+        show(&unread, 2..4);
+        unread.retract();
+        read.retract();
+        let mut late = hub.subscribe(None);
+        show(&kept, 4..8);
+        assert_eq!(drain(&mut viewer), "retracted x1/1 missed 5 6 7");
+        assert_eq!(drain(&mut late), "missed 8 6 7");
+        assert!(hub.lock().missed_retractions() == 0);
+    }
+
+    // S25
+    #[test]
+    fn retractions_are_retained_for_viewers_that_want_them_only() {
+        let hub = DisplayHub::new(1);
+        let (mut slow, mut leaves) = (hub.subscribe(None), hub.subscribe(None));
+        let first = display(&hub);
+        show(&first, 0..1);
+        assert_eq!((drain(&mut slow), drain(&mut leaves)), ("0".into(), "0".into()));
+        first.retract();
+        // Neither viewer has read these attempts, however many there are.
+        for tick in 1..100 {
+            let next = display(&hub);
+            next.show(Tick(tick));
+            next.retract();
+        }
+        assert_eq!(hub.lock().missed_retractions(), 1);
+        drop(leaves);
+        assert_eq!(hub.lock().missed_retractions(), 1);
+        assert_eq!(drain(&mut slow), "retracted x7/1 missed 197 retracted x7/1");
+        assert_eq!(hub.lock().missed_retractions(), 0);
+    }
+
+    fn child(number: u32) -> ChildRun {
+        let parent = crate::id::ParentRun {
+            run: "r".into(),
+            step: "clock".into(),
+            execution: ExecutionId(7),
+            attempt: 1,
+        };
+        parent.child(format!("r/{number}").into(), "Child".into(), true)
+    }
+
+    // S25
+    #[test]
+    fn a_slow_viewer_of_the_parent_gets_the_retraction_of_what_a_child_has_shown() {
+        let (parent, hub) = (DisplayHub::new(2), DisplayHub::new(8));
+        hub.forward(Forward::new(display(&parent), child(1)));
+        let mut viewer = parent.subscribe(None);
+        let clock = display(&hub);
+        show(&clock, 0..1);
+        assert_eq!(drain(&mut viewer), "child 0");
+        clock.retract();
+        show(&hub.display("clock".into(), ExecutionId(7), 2), 1..5);
+        assert_eq!(drain(&mut viewer), "child retracted x7/1 missed 2 child 3 child 4");
+    }
+
+    // S25
+    #[test]
+    fn nothing_is_shown_above_after_the_retraction_of_its_attempt() {
+        let (parent, hub) = (DisplayHub::new(1 << 16), DisplayHub::new(8));
+        hub.forward(Forward::new(display(&parent), child(1)));
+        for attempt in 1..=200 {
+            let clock = hub.display("clock".into(), ExecutionId(7), attempt);
+            clock.show(Tick(0));
+            // A thread of the attempt, as a client of a model has one, shows until it is stopped.
+            let talks = clock.clone();
+            let thread = std::thread::spawn(move || show(&talks, 1..50));
+            clock.retract();
+            thread.join().unwrap();
+        }
+        parent.close(RunStatus::Completed);
+        let mut retracted = 0;
+        for item in parent.subscribe(None).collect::<Vec<_>>().now_or_never().unwrap() {
+            let DisplayItem::Child { item, .. } = item else { continue };
+            match &*item {
+                DisplayItem::Shown { attempt, .. } => assert_eq!(*attempt, retracted + 1),
+                DisplayItem::Retracted { attempt, .. } => retracted = *attempt,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(retracted, 200);
     }
 
     // S28

@@ -23,11 +23,6 @@ impl Forward {
         self.display.answers_for(&other.display);
     }
 
-    /// Shows the item to the viewers of the parent, and of the runs above.
-    pub(super) fn forward(&self, item: &DisplayItem) {
-        self.display.pass_on(self.of_child(item));
-    }
-
     /// The parent's hub.
     pub(super) fn display(&self) -> &Display {
         &self.display

@@ -6,7 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::{DisplayItem, Forward};
+use super::stage::Moment;
+use super::{DisplayItem, Forward, Since};
 use crate::id::RunStatus;
 
 /// The latest items of a run.
@@ -21,18 +22,74 @@ pub(super) struct Ring {
     /// The run's final status. No item is pushed after that.
     ended: Option<RunStatus>,
     /// The viewers that have read everything and wait, each at most once.
-    waiting: Vec<(u64, Waker)>,
-    viewers: u64,
+    waiting: Vec<(usize, Waker)>,
+    /// How far each viewer has read. `None` where a viewer has left; the next one takes the place.
+    viewers: Vec<Option<Progress>>,
+    /// The retractions among the items and behind them. Created by the first one.
+    retractions: Option<Box<Retractions>>,
     /// The display of the parent. It changes under the same lock as the items, so that each item goes there once.
     pub(super) forward: Option<Arc<Forward>>,
 }
 
-/// A viewer's place in a ring.
+/// A viewer of a ring: its index among the viewers. It unsubscribes when it leaves.
 #[derive(Debug)]
-pub(super) struct Cursor {
-    viewer: u64,
+pub(super) struct Cursor(usize);
+
+/// How far a viewer has read.
+struct Progress {
     /// The index of the next item to read, from the run's first.
     next: u64,
+    /// How many items it missed, beyond those already reported to it.
+    missed: u64,
+    /// The moment of its latest item: attempts that began to show later are new to it.
+    seen: Moment,
+}
+
+/// A viewer that has read an item of an attempt also gets the retraction, though the ring has dropped it. There are at
+/// most as many such retractions per viewer as attempts were showing items when the viewer last read.
+#[derive(Default)]
+struct Retractions {
+    /// The index of each retained retraction, and since when its attempt had shown items.
+    retained: VecDeque<(u64, Moment)>,
+    /// Retractions without a place among the items, which a viewer still has to read.
+    missed: VecDeque<(u64, Moment, DisplayItem)>,
+}
+
+impl Progress {
+    /// Whether the viewer may have read items of an attempt whose retraction, at this index, it has not read.
+    fn wants(&self, index: u64, since: Moment) -> bool {
+        self.next <= index && since <= self.seen
+    }
+}
+
+impl Retractions {
+    /// The item at this index makes room. If it is a retraction that a viewer wants, it stays here.
+    fn dropped(&mut self, index: u64, item: &DisplayItem, viewers: &[Option<Progress>]) {
+        let Some((_, since)) = self.retained.pop_front_if(|(retained, _)| *retained == index) else { return };
+        if viewers.iter().flatten().any(|viewer| viewer.wants(index, since)) {
+            self.missed.push_back((index, since, item.clone()));
+        }
+    }
+
+    /// The next retraction that the viewer wants of those that are not among the items any more.
+    fn next_for(&self, viewer: &Progress) -> Option<(u64, DisplayItem)> {
+        let mut wanted = self.missed.iter().filter(|(index, since, _)| viewer.wants(*index, *since));
+        wanted.next().map(|(index, _, item)| (*index, item.clone()))
+    }
+
+    /// Drops what no viewer wants any more. The caller drops the returned items without the lock.
+    fn settle(&mut self, viewers: &[Option<Progress>]) -> Vec<DisplayItem> {
+        let wanted = |index, since| viewers.iter().flatten().any(|viewer| viewer.wants(index, since));
+        let mut settled = Vec::new();
+        self.missed.retain(|(index, since, item)| {
+            let stays = wanted(*index, *since);
+            if !stays {
+                settled.push(item.clone());
+            }
+            stays
+        });
+        settled
+    }
 }
 
 impl Drop for Ring {
@@ -54,7 +111,8 @@ impl Ring {
             sealed: false,
             ended: None,
             waiting: Vec::new(),
-            viewers: 0,
+            viewers: Vec::new(),
+            retractions: None,
             forward: None,
         }
     }
@@ -63,16 +121,27 @@ impl Ring {
         self.ended.is_none()
     }
 
-    /// The retained items, oldest first.
-    pub(super) fn retained(&self) -> Vec<DisplayItem> {
-        self.items.iter().cloned().collect()
+    /// The retained items, oldest first, each as it was pushed.
+    pub(super) fn retained(&self) -> Vec<(DisplayItem, Since)> {
+        let mut retractions = self.retractions.iter().flat_map(|all| &all.retained).peekable();
+        let since = |index| retractions.next_if(|(at, _)| *at == index).map(|(_, since)| *since);
+        (self.dropped..).map(since).zip(&self.items).map(|(since, item)| (item.clone(), since)).collect()
     }
 
-    /// Appends an item. Returns the item that made room for it, and the wakers to call.
-    pub(super) fn push(&mut self, item: DisplayItem) -> (Option<DisplayItem>, Vec<Waker>) {
+    /// Appends an item; `since` for a retraction. Returns the item that made room for it, and the wakers to call.
+    pub(super) fn push(&mut self, item: DisplayItem, since: Since) -> (Option<DisplayItem>, Vec<Waker>) {
         debug_assert!(self.is_open(), "an item was pushed after the end");
         let oldest = if self.items.len() == self.capacity { self.items.pop_front() } else { None };
-        self.dropped += u64::from(oldest.is_some());
+        if let Some(oldest) = &oldest {
+            if let Some(retractions) = &mut self.retractions {
+                retractions.dropped(self.dropped, oldest, &self.viewers);
+            }
+            self.dropped += 1;
+        }
+        if let Some(since) = since {
+            let index = self.dropped + self.items.len() as u64;
+            self.retractions.get_or_insert_default().retained.push_back((index, since));
+        }
         self.items.push_back(item);
         (oldest, self.take_wakers())
     }
@@ -84,36 +153,69 @@ impl Ring {
     }
 
     pub(super) fn subscribe(&mut self) -> Cursor {
-        self.viewers += 1;
-        Cursor { viewer: self.viewers, next: 0 }
-    }
-
-    pub(super) fn unsubscribe(&mut self, cursor: &Cursor) -> Option<Waker> {
-        let place = self.waiting.iter().position(|(viewer, _)| *viewer == cursor.viewer)?;
-        Some(self.waiting.swap_remove(place).1)
-    }
-
-    /// The viewer's next item: first the number it missed, then retained items, then the end.
-    pub(super) fn poll(&mut self, cursor: &mut Cursor, waker: &Waker) -> Poll<DisplayItem> {
-        let Some(item) = self.read(cursor) else {
-            self.wait(cursor.viewer, waker);
-            return Poll::Pending;
-        };
-        Poll::Ready(item)
-    }
-
-    fn read(&self, cursor: &mut Cursor) -> Option<DisplayItem> {
-        if cursor.next < self.dropped {
-            let count = self.dropped - cursor.next;
-            cursor.next = self.dropped;
-            return Some(DisplayItem::Missed { count });
+        let viewer = Some(Progress { next: 0, missed: 0, seen: Moment::START });
+        let place = self.viewers.iter().position(Option::is_none).unwrap_or(self.viewers.len());
+        match self.viewers.get_mut(place) {
+            Some(free) => *free = viewer,
+            None => self.viewers.push(viewer),
         }
-        let item = usize::try_from(cursor.next - self.dropped).ok().and_then(|place| self.items.get(place));
-        cursor.next += u64::from(item.is_some());
+        Cursor(place)
+    }
+
+    /// Removes a viewer. The caller drops what is returned without the lock.
+    pub(super) fn unsubscribe(&mut self, cursor: &Cursor) -> (Option<Waker>, Vec<DisplayItem>) {
+        self.viewers[cursor.0] = None;
+        let settled = self.settle();
+        let place = self.waiting.iter().position(|(viewer, _)| *viewer == cursor.0);
+        (place.map(|place| self.waiting.swap_remove(place).1), settled)
+    }
+
+    /// The viewer's next item: first retractions of what it has read, then the number it missed, then retained items,
+    /// then the end. The caller drops the other items without the lock.
+    pub(super) fn poll(&mut self, cursor: &Cursor, waker: &Waker) -> (Poll<DisplayItem>, Vec<DisplayItem>) {
+        let behind = self.viewers[cursor.0].as_ref().is_some_and(|viewer| viewer.next < self.dropped);
+        let Some(item) = self.read(cursor.0) else {
+            self.wait(cursor.0, waker);
+            return (Poll::Pending, Vec::new());
+        };
+        (Poll::Ready(item), if behind { self.settle() } else { Vec::new() })
+    }
+
+    fn read(&mut self, viewer: usize) -> Option<DisplayItem> {
+        let viewer = self.viewers[viewer].as_mut()?;
+        if viewer.next < self.dropped {
+            let retraction = self.retractions.as_ref().and_then(|retractions| retractions.next_for(viewer));
+            if let Some((index, item)) = retraction {
+                viewer.missed += index - viewer.next;
+                viewer.next = index + 1;
+                return Some(item);
+            }
+            viewer.missed += self.dropped - viewer.next;
+            viewer.next = self.dropped;
+        }
+        if viewer.missed > 0 {
+            return Some(DisplayItem::Missed { count: std::mem::take(&mut viewer.missed) });
+        }
+        let item = usize::try_from(viewer.next - self.dropped).ok().and_then(|place| self.items.get(place));
+        if item.is_some() {
+            viewer.next += 1;
+            viewer.seen = Moment::now();
+        }
         item.cloned().or_else(|| self.ended.map(|status| DisplayItem::Ended { status }))
     }
 
-    fn wait(&mut self, viewer: u64, waker: &Waker) {
+    /// How many retractions are retained beside the items.
+    #[cfg(test)]
+    pub(super) fn missed_retractions(&self) -> usize {
+        self.retractions.as_ref().map_or(0, |retractions| retractions.missed.len())
+    }
+
+    fn settle(&mut self) -> Vec<DisplayItem> {
+        let Some(retractions) = &mut self.retractions else { return Vec::new() };
+        retractions.settle(&self.viewers)
+    }
+
+    fn wait(&mut self, viewer: usize, waker: &Waker) {
         match self.waiting.iter_mut().find(|(waiting, _)| *waiting == viewer) {
             Some((_, registered)) => registered.clone_from(waker),
             None => self.waiting.push((viewer, waker.clone())),
@@ -145,7 +247,7 @@ mod tests {
     #[test]
     fn a_ring_never_retains_more_than_its_capacity() {
         let mut ring = Ring::new(2);
-        let made_room: Vec<_> = (0..5).map(|_| ring.push(item()).0.is_some()).collect();
+        let made_room: Vec<_> = (0..5).map(|_| ring.push(item(), None).0.is_some()).collect();
         assert_eq!(made_room, [false, false, true, true, true]);
         assert_eq!((ring.items.len(), ring.dropped), (2, 3));
     }
@@ -153,7 +255,7 @@ mod tests {
     #[test]
     fn a_capacity_of_zero_retains_one() {
         let mut ring = Ring::new(0);
-        ring.push(item());
+        ring.push(item(), None);
         assert_eq!(ring.items.len(), 1);
     }
 

@@ -70,6 +70,7 @@ mod people {
     mod display;
     mod expiry;
     mod requests;
+    mod retried_streams;
     mod text_streams;
 }
 

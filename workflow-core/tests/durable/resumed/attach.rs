@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use tokio::sync::RwLock;
 use workflow_core::prelude::*;
 use workflow_core::store::{
     EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
     StoredRun, Write,
 };
-use workflow_core::{ResumeError, RunError, RunId, RunOptions, RunStatus, SendError};
+use workflow_core::{DisplayItem, ResumeError, RunError, RunId, RunOptions, RunStatus, SendError};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note, Part, until};
@@ -524,4 +525,48 @@ async fn a_workflow_that_contradicts_the_journal_is_refused_and_the_run_stays_un
     let run = engine.attach::<earlier::Shop>("r").await.unwrap();
     run.send(Note(10)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(11));
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(display)]
+struct Trying(u32);
+
+/// Fails its first attempt; the second one ends in the next process only.
+struct Torn {
+    hangs: bool,
+}
+
+#[workflow]
+impl Torn {
+    #[step]
+    async fn talk(&self, begin: &Begin, display: &Display, info: &RunInfo) -> Result<Done, StepError> {
+        display.show(Trying(info.attempt()));
+        match info.attempt() {
+            1 => Err(StepError::tool("torn")),
+            _ if self.hangs => std::future::pending().await,
+            _ => Ok(Done(begin.0)),
+        }
+    }
+}
+
+// S25, S39
+#[tokio::test]
+async fn a_resumed_run_shows_the_attempt_that_is_made_again_and_nothing_of_those_before() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Torn { hangs: true }).store(Arc::clone(&store)).build().unwrap();
+    let run = engine.start_with::<Torn>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    let mut shown = run.display();
+    let mut seen = Vec::new();
+    while seen.last() != Some(&Some(2)) {
+        seen.push(shown.next().await.unwrap().event::<Trying>().map(|trying| trying.0));
+    }
+    assert_eq!(seen, [Some(1), None, Some(2)]);
+    engine.shut_down(Duration::from_secs(1)).await;
+    let engine = Engine::builder().workflow(Torn { hangs: false }).store(store).build().unwrap();
+    let run = engine.attach::<Torn>("r").await.unwrap();
+    let items: Vec<DisplayItem> = run.display().collect().await;
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let [DisplayItem::Shown { attempt: 2, .. }, DisplayItem::Ended { .. }] = &items[..] else {
+        panic!("{items:?}")
+    };
 }
