@@ -242,11 +242,15 @@ mod guide {
         Readme "README.md",
         Steps "docs/guide/steps.md",
         Joins "docs/guide/joins.md",
+        HowOften "docs/guide/how-often.md",
         Running "docs/guide/running.md",
+        Display "docs/guide/display.md",
         Children "docs/guide/children.md",
         ContextAndConfig "docs/guide/context-and-config.md",
         Durability "docs/guide/durability.md",
         Errors "docs/guide/errors.md",
         Stalls "docs/guide/stalls.md",
+        Limits "docs/guide/limits.md",
+        Peers "docs/guide/peers.md",
     }
 }

@@ -127,3 +127,10 @@ pub use error::{OpenError, WorkError};
 pub use store::RedbStore;
 pub use store_file::StoreFile;
 pub use workflow_core::store::Retention;
+
+/// The pages of the guide that need this crate, compiled and run with its other examples.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../docs/guide/getting-started.md")]
+    struct GettingStarted;
+}

@@ -2,13 +2,15 @@
 //! here, with the forecast of the table. Each test also runs its workflow in every order, and compares the number of
 //! executions with the forecast.
 
+use std::{env, fs};
+
 use workflow_core::RunStatus;
 use workflow_core::draw::{Graph, Node};
 use workflow_core::prelude::*;
 use workflow_core::table::Forecast;
 use workflow_testkit::{Scenario, Start, TestRun, explore};
 
-const PAGE: &str = include_str!("../../../../docs/guide/joins.md");
+const PAGE: &str = "../docs/guide/how-often.md";
 const SOURCE: &str = include_str!("forecasts.rs");
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -377,17 +379,33 @@ fn the_guide_quotes_the_forecast_of_every_case_it_explains() {
         excerpt(|| Scenario::new(Branches).start(Wanted)),
         excerpt(|| Scenario::new(NestedBranches).start(Wanted)),
     ];
-    let quoted = excerpts_of_the_page();
-    for (at, excerpt) in excerpts.iter().enumerate() {
-        assert_eq!(quoted.get(at), Some(&&**excerpt), "the guide does not quote:\n{excerpt}");
+    let page = fs::read_to_string(PAGE).unwrap();
+    let written = with_excerpts(&page, &excerpts);
+    if page != written && env::var_os("UPDATE_EXPECT").is_some_and(|update| update == "1") {
+        return fs::write(PAGE, written).unwrap();
     }
-    assert_eq!(quoted.len(), excerpts.len(), "the guide quotes what no workflow forecasts");
+    assert_eq!(page, written, "`UPDATE_EXPECT=1` writes the blocks and pictures of the page anew");
 }
 
-/// Runs a workflow in every order, compares how often its steps ran with their forecasts, and returns its excerpt.
+/// The page with these blocks and pictures instead of its own.
+fn with_excerpts(page: &str, excerpts: &[String]) -> String {
+    let mut parts = page.split("```text\n");
+    let mut written = parts.next().unwrap().to_owned();
+    assert_eq!(parts.clone().count(), excerpts.len(), "the page has a block for each workflow of this file");
+    for (part, excerpt) in parts.zip(excerpts) {
+        let (_, rest) = part.split_once("```\n").unwrap();
+        let drawn = rest.strip_prefix("\n```mermaid\n").map(|drawn| drawn.split_once("```\n").unwrap().1);
+        written += excerpt;
+        written += drawn.unwrap_or(rest);
+    }
+    written
+}
+
+/// Runs a workflow in every order, compares how often its steps ran with their forecasts, and returns its excerpt and
+/// its picture with the run that begins things in the order of the table.
 fn excerpt<W: Workflow>(scenario: impl Fn() -> Start<W>) -> String {
     let graph = W::graph();
-    let explored = explore(scenario).assert(|run| {
+    let explored = explore(&scenario).assert(|run| {
         steps(&graph).for_each(|(step, forecast)| assert_holds(forecast, step, run));
     });
     assert!(explored.is_exhaustive());
@@ -395,7 +413,12 @@ fn excerpt<W: Workflow>(scenario: impl Fn() -> Start<W>) -> String {
         let forecast = forecast.to_string();
         format!("{forecast:<16}{}\n", declared(&graph.workflow, &step.name))
     });
-    lines.collect()
+    let lines: String = lines.collect();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let run = runtime.block_on(scenario().into_future());
+    let picture = graph.clone().with_report(run.report()).to_mermaid();
+    format!("```text\n{lines}```\n\n```mermaid\n{picture}```\n")
 }
 
 fn steps(graph: &Graph) -> impl Iterator<Item = (&Node, &Forecast)> {
@@ -422,11 +445,4 @@ fn declared(workflow: &str, step: &str) -> String {
     let attribute = before.lines().last().unwrap().trim();
     let attribute = if attribute == "#[step]" { String::new() } else { format!("{attribute} ") };
     format!("{attribute}{step}({}", signature.replace('_', ""))
-}
-
-/// The blocks of the guide's section, in order.
-fn excerpts_of_the_page() -> Vec<&'static str> {
-    let (_, section) = PAGE.split_once("\n## How often a step runs\n").unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    section.split("```text\n").skip(1).map(|block| block.split_once("```").unwrap().0).collect()
 }
