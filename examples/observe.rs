@@ -102,7 +102,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{}", run.outcome().await?.text);
 
-    engine.cancel_and_shut_down(Duration::from_secs(5)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_secs(5)).await;
     for (what, times) in seen.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         println!("observed: {what} x{times}");
     }

@@ -106,6 +106,9 @@ pub struct Node {
     pub max_executions: Option<u32>,
     /// The step's limit of concurrent executions.
     pub concurrency: Option<u32>,
+    /// Whether the step is `at_most_once`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_most_once: bool,
     /// The innermost box that the step runs in, as an index of [`Graph::boxes`].
     pub branch: Option<usize>,
     /// The forecast of the step; `None` for other nodes.
@@ -262,6 +265,7 @@ impl Node {
         lines.extend(self.precondition.as_ref().map(|name| format!("if {name}")));
         lines.extend(self.max_executions.map(at_most));
         lines.extend(self.concurrency.map(|most| format!("{most} at a time")));
+        lines.extend(self.at_most_once.then(|| "at most once".to_owned()));
         lines.extend(self.ran.map(|ran| ran.to_string()));
         lines
     }

@@ -220,27 +220,6 @@ impl Engine {
         self.inner.concurrency.queued()
     }
 
-    /// Refuses new runs, cancels the open ones, and waits for their ends.
-    ///
-    /// Runs are cancelled with or without handles. The call then gives up the engine's [lease](EngineBuilder::lease),
-    /// and waits at most `at_most` until observers have seen everything.
-    ///
-    /// Afterwards every run of the engine has ended for its handles, and no task of the engine is left. The
-    /// [store](EngineBuilder::store) and the [contexts](EngineBuilder::contexts) are dropped with the last clone of the
-    /// engine, even if handles on runs remain. Starts that wait for a permit end with
-    /// [`StartError::ShutDown`](crate::StartError::ShutDown), even if no task polls them.
-    ///
-    /// The call waits for the store for `at_most` too, by the engine's clock, and at least for a second. An unanswered
-    /// call of the store then ends with [`StoreError::ShutDown`](crate::store::StoreError::ShutDown): a run that waits for it
-    /// ends here with [`RunError::Store`], and its journal stays as it is.
-    ///
-    /// [`shut_down`](Self::shut_down) instead detaches the runs of a store, so that another engine can resume them.
-    pub async fn cancel_and_shut_down(&self, at_most: Duration) {
-        self.inner.ending.begin();
-        let reason = "the engine is shutting down".into();
-        self.inner.end_all(at_most, self.inner.cancel_all(&reason)).await;
-    }
-
     /// Does not compile if no step of `W` takes the event. An argument, because callers cannot name the event's type.
     fn assert_taken<W: Workflow, S: StartEvent>(_: &S) {
         const { crate::spec::check::taken_from_outside::<S>(W::TABLE) };
@@ -263,9 +242,17 @@ impl Engine {
     }
 }
 
+/// How long an engine that ends waits.
+#[derive(Clone, Copy)]
+struct EndWaits {
+    /// For its store; at least [`SHORTEST_PATIENCE`].
+    store: Duration,
+    observers: Duration,
+}
+
 impl Inner {
     /// Ends all runs by `end_all`, and waits until no task is left. The wait for the store is bounded.
-    async fn end_all(&self, at_most: Duration, end_all: impl Future<Output = ()>) {
+    async fn end_all(&self, waits: EndWaits, end_all: impl Future<Output = ()>) {
         let ending = &self.ending;
         let mut ended = pin!(async {
             end_all.await;
@@ -277,7 +264,7 @@ impl Inner {
         let over = async {
             // Only a store may fail to answer. Without one, no clock is needed.
             if self.journals.are_kept() {
-                sleep_or_pend(self.common.clock.clone(), at_most.max(SHORTEST_PATIENCE)).await;
+                sleep_or_pend(self.common.clock.clone(), waits.store.max(SHORTEST_PATIENCE)).await;
             } else {
                 pending::<()>().await;
             }
@@ -286,7 +273,7 @@ impl Inner {
             ending.give_up();
             ended.await;
         }
-        self.flush_observers(at_most).await;
+        self.flush_observers(waits.observers).await;
     }
 
     async fn flush_observers(&self, at_most: Duration) {

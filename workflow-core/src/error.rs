@@ -14,7 +14,7 @@ mod unfit;
 pub use branch::{BranchFailure, BranchItem};
 pub use chain::chain;
 pub use size::EventTooLarge;
-pub use step::{ErrorClass, StepError, TimedOut};
+pub use step::{ErrorClass, InDoubt, Interrupted, StepError, TimedOut};
 pub use unfit::{UnfitEvent, UnfitValue};
 
 pub(crate) use branch::WithFacts;

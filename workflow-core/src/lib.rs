@@ -152,7 +152,8 @@ pub mod errors {
     pub use crate::config::ConfigError;
     pub use crate::context::ContextError;
     pub use crate::error::{
-        BranchFailure, BranchItem, EventTooLarge, SharedError, TimedOut, UnfitEvent, UnfitValue, chain,
+        BranchFailure, BranchItem, EventTooLarge, InDoubt, Interrupted, SharedError, TimedOut, UnfitEvent,
+        UnfitValue, chain,
     };
     pub use crate::input::EmitError;
     pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};

@@ -104,7 +104,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Sets the retries of one class. Other classes stay unchanged.
+    /// Sets the retries of one class. Other classes stay unchanged. No retry follows
+    /// [`Interrupted`](ErrorClass::Interrupted) and [`InDoubt`](ErrorClass::InDoubt), whatever is set for them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -123,6 +124,7 @@ impl RetryPolicy {
             ErrorClass::ContextLimit => self.context_limit.insert(Retries::none()),
             ErrorClass::Permanent => &mut self.permanent,
             ErrorClass::Rejected => &mut self.rejected,
+            ErrorClass::Interrupted | ErrorClass::InDoubt => return self,
         } = retries;
         self
     }
@@ -213,6 +215,7 @@ impl RetryPolicy {
             ErrorClass::ContextLimit => self.context_limit.as_ref().unwrap_or(NEVER),
             ErrorClass::Permanent => &self.permanent,
             ErrorClass::Rejected => &self.rejected,
+            ErrorClass::Interrupted | ErrorClass::InDoubt => NEVER,
         }
     }
 }

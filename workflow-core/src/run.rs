@@ -22,6 +22,7 @@ mod admission;
 mod alarms;
 #[cfg(test)]
 mod bare_run;
+mod before_attempt;
 mod retry_decision;
 mod cancel_guard;
 mod compatibility;
@@ -70,6 +71,7 @@ mod status_cell;
 mod suspended;
 mod telemetry;
 mod timeout;
+mod turns;
 mod view;
 mod waiting;
 
@@ -82,6 +84,7 @@ pub use recorded::RecordedRun;
 pub(crate) use check::ReplayFailures;
 pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned};
 pub(crate) use contexts::{Contexts, PrivateThread};
+pub(crate) use detach::WindDown;
 pub(crate) use drive::{Run, RunLimits};
 pub(crate) use engine_parts::EngineParts;
 pub(crate) use extras::RunExtras;
@@ -99,6 +102,7 @@ pub(crate) use shared::RunShared;
 pub(crate) use signals::Signals;
 pub(crate) use start::{Start, begun};
 pub(crate) use status_cell::StatusCell;
+pub(crate) use turns::Turns;
 pub(crate) use unload::{Registration, RunLockGuard, UnloadedRun, end_unloaded};
 
 /// The first event of a run that is about to start, and the channel that answers its sender.

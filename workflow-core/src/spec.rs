@@ -171,6 +171,7 @@ pub struct StepPolicy {
     pub(crate) concurrency: Option<u32>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) continue_on_error: bool,
+    pub(crate) at_most_once: bool,
     pub(crate) spawn: bool,
     pub(crate) reruns: bool,
     pub(crate) loops: bool,
@@ -183,6 +184,7 @@ impl StepPolicy {
         concurrency: None,
         timeout: None,
         continue_on_error: false,
+        at_most_once: false,
         spawn: false,
         reruns: false,
         loops: false,
@@ -206,6 +208,11 @@ impl StepPolicy {
     /// Lets the run continue when the step fails. The failure is recorded.
     pub const fn continue_on_error(self) -> Self {
         Self { continue_on_error: true, ..self }
+    }
+
+    /// Makes no attempt again that may have begun: for an effect that must never happen twice.
+    pub const fn at_most_once(self) -> Self {
+        Self { at_most_once: true, ..self }
     }
 
     /// Runs every execution as a task of its own.

@@ -158,6 +158,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `timeout = "30s"` | the longest duration of an attempt; a longer one is dropped and fails with class `transient`; units: `ms`, `s`, `m`, `h`, `d` |
 /// | `retry = EXPR` | the `RetryPolicy` of the step, made when an engine is built; default: the engine's |
 /// | `compact = method` | runs after a failure of class `context_limit`, before the next attempt: an `async fn` of this impl block without an attribute, which takes any of the step's parameters and returns nothing or a `Result<(), E>` |
+/// | `at_most_once` | an attempt that may have begun in an earlier process, timed out or panicked is not made again: the execution fails with class `in_doubt`, which no policy retries; errors that the step returns are retried as usual |
 /// | `on_error = "continue"` | records a failure and lets the run continue; default: `"fail"` |
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; default: those of every step that takes none |
 /// | `spawn` | runs every execution as a task of its own |

@@ -40,6 +40,7 @@ impl DependencyTable {
             precondition: step.precondition.as_ref().map(|row| Arc::clone(&row.name)),
             max_executions: step.policy.max_executions,
             concurrency: step.policy.concurrency,
+            at_most_once: step.policy.at_most_once,
             branch: self.box_of(step),
             forecast: Some(self.forecast(StepIndex::at(index))),
             ..blank_node(&format!("s{index}"), NodeKind::Step)
@@ -210,6 +211,7 @@ fn blank_node(id: &str, kind: NodeKind) -> Node {
         precondition: None,
         max_executions: None,
         concurrency: None,
+        at_most_once: false,
         branch: None,
         forecast: None,
         ran: None,

@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ use crate::outcome::{BuildError, BuildProblem};
 use crate::panics::caught;
 use crate::patience::StorePatience;
 use crate::retry::{RetryPolicy, Rules};
-use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, describe_metrics};
+use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, WindDown, describe_metrics};
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
@@ -187,7 +186,7 @@ impl EngineBuilder {
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
     /// holds a lease again; executions in flight continue. If another engine has claimed a run meanwhile, the run ends
     /// here with [`RunError::Conflict`](crate::RunError::Conflict) before it begins anything more. The engine gives its
-    /// lease up in [`shut_down`](Engine::shut_down) and [`cancel_and_shut_down`](Engine::cancel_and_shut_down), and
+    /// lease up in [`shut_down`](Engine::shut_down) and [`cancel_all`](Engine::cancel_all), and
     /// when it is dropped and has no run.
     ///
     /// A short lease is lost in every pause of the machine; with a long one, orphaned runs wait longer. A renewal is
@@ -339,6 +338,19 @@ impl EngineBuilder {
     /// Further executions wait in order. 0 counts as 1.
     pub fn max_concurrent_executions(mut self, most: usize) -> Self {
         self.settings.limits.concurrent_executions = most.max(1);
+        self
+    }
+
+    /// Sets how many attempts of an execution may be interrupted. Default: 5.
+    ///
+    /// An attempt is interrupted when the process ends under it, without [`shut_down`](Engine::shut_down): a step may
+    /// have aborted it. From the third such attempt on, the execution begins only while no other such execution runs in
+    /// this engine, so that it takes no neighbour with it. After this many the execution fails with class
+    /// [`Interrupted`](crate::ErrorClass::Interrupted), which is not retried, and which a catching step can take.
+    /// Attempts count that the process may have begun, and a lost store counts as an end of the process. An execution
+    /// that waits for another run through a handle keeps its turn: give such a step a timeout. 0 counts as 1.
+    pub fn max_interrupted_attempts(mut self, most: u32) -> Self {
+        self.settings.interrupted_attempts = most.max(1);
         self
     }
 
@@ -500,7 +512,8 @@ impl EngineBuilder {
                     lease: journals.lease().cloned(),
                     is_durable: journals.are_kept(),
                     settings: self.settings.kept(journals.are_kept(), serialises),
-                    shuts_down: AtomicBool::new(false),
+                    wind_down: WindDown::default(),
+                    turns: Arc::default(),
                     replay_check: self.replay_check.0.then(Arc::default),
                     engine: Some(Weak::<Inner>::clone(engine) as _),
                 }),

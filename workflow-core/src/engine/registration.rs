@@ -1,7 +1,6 @@
 //! The entry of a driven run in its engine's registry. The entry keeps the engine alive.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -57,14 +56,16 @@ impl Registration for Registered {
             Arc::clone(&self.engine).deliver_signal(run);
         }
         // Either `shut_down` finds the entry of the unloaded run, or the flag is seen here.
-        if self.engine.common.shuts_down.load(Ordering::SeqCst) {
+        if self.engine.common.wind_down.detaches() {
             self.engine.give_up_unloaded(&self.id, RunError::Detached);
         }
+        self.engine.common.wind_down.progresses();
     }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
         self.engine.runs.forget_driven(&self.id);
+        self.engine.common.wind_down.progresses();
     }
 }

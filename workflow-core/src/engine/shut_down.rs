@@ -1,33 +1,48 @@
-//! Detaching all runs of an engine, so that another process can resume them.
+//! The end of an engine: detaching all runs, so that another process can resume them, or cancelling them.
 
-use std::sync::atomic::Ordering;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::select;
 use futures_util::{StreamExt as _, stream};
 
+use super::ending::sleep_or_pend;
 use super::reminders::MAX_CONCURRENT_LOADS;
-use super::{Engine, Inner};
+use super::{EndWaits, Engine, Inner};
 use crate::id::RunId;
 use crate::outcome::RunError;
+use crate::run::RunShared;
 
 impl Engine {
-    /// Refuses new runs, and detaches all open runs for another process.
+    /// Refuses new runs, lets executions end, and detaches all open runs for another process.
     ///
-    /// Another engine over the same [store](crate::EngineBuilder::store) can resume the runs at once. Use it when a
-    /// process ends and another one follows.
+    /// Use it when a process ends and another one follows, as in the handler of a SIGTERM. Another engine over the same
+    /// [store](crate::EngineBuilder::store) can resume the runs at once.
     ///
-    /// A run accepts and begins nothing more. The engine writes the results that executions have returned so far, and
-    /// drops executions that are still running; another engine runs these again, as after a crash. Journals stay open.
-    /// A run whose end is being written ends, and so does a run that is cancelled meanwhile.
+    /// 1. **Nothing more begins**: no execution, attempt, precondition or child run. Running executions continue, and
+    ///    their results are committed. Meanwhile runs take messages and cancels, and timers fire: all of that enters the
+    ///    journals, and the next process continues from there.
+    /// 2. Once no run executes anything, and after `within` by the engine's clock at the latest, all runs **detach**.
+    ///    Executions that still run are dropped. The next process runs them again, as after a crash. Journals stay open.
+    ///    A run whose end is being written ends, and so does a run that is cancelled meanwhile.
+    /// 3. Once all journals are written, the engine gives up its [lease](crate::EngineBuilder::lease), and observers
+    ///    see the rest. The call waits for the store for what is left of `within`, and at least for a second; then for
+    ///    observers, at most `within`.
     ///
-    /// The call waits at most `at_most`, by the engine's clock, for runs that are being loaded, and does not read the
-    /// rest. Once all journals are written, the engine gives up its [lease](crate::EngineBuilder::lease). Then the call
-    /// waits at most `at_most` again, until observers have seen everything.
+    /// A wait for a retry does not execute, nor does an execution whose awaited children have nothing under way. An
+    /// execution that waits for another run in any other way, through a handle for example, does execute. A step that
+    /// starts a run through the engine gets [`StartError::ShutDown`](crate::StartError::ShutDown); one that asks for a
+    /// child run gets no answer, and runs again in the next process.
+    ///
+    /// `Duration::ZERO` detaches at once. A store that never answers delays the call as said: then handles on its runs
+    /// return [`RunError::Store`](crate::RunError::Store). Engines are independent of each other. If the future is
+    /// dropped, the engine still begins nothing: call again.
     ///
     /// Handles on detached runs return [`RunError::Detached`], with
-    /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled). A message that the run has not accepted is refused with
-    /// [`SendError::Ended`](crate::SendError::Ended). An engine without a store cancels its runs, as
-    /// [`cancel_and_shut_down`](Self::cancel_and_shut_down) does.
+    /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled). A message that the run has not accepted by then is refused
+    /// with [`SendError::Ended`](crate::SendError::Ended). Runs without a store cannot be resumed, and are cancelled at
+    /// once, as by [`cancel_all`](Self::cancel_all).
     ///
     /// ```
     /// # use std::{sync::Arc, time::Duration};
@@ -62,24 +77,107 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn shut_down(&self, at_most: Duration) {
-        if !self.inner.journals.are_kept() {
-            return self.cancel_and_shut_down(at_most).await;
+    pub async fn shut_down(&self, within: Duration) {
+        let inner = &self.inner;
+        if !inner.journals.are_kept() {
+            return self.cancel_all("the engine is shutting down", within).await;
+        }
+        let began = inner.common.clock.shown();
+        inner.common.wind_down.begin();
+        inner.ending.begin();
+        if !within.is_zero() {
+            let over = sleep_or_pend(inner.common.clock.clone(), within);
+            select(pin!(inner.all_rest()), pin!(over)).await;
         }
         // Every run is detached before any run refuses a call. Otherwise a step could receive such a refusal, or the
         // detach of its child, and fail.
-        let inner = &self.inner;
-        inner.common.shuts_down.store(true, Ordering::SeqCst);
-        inner.ending.begin();
-        inner.wake_driven();
+        inner.common.wind_down.detach();
+        inner.each_driven(RunShared::signal_detach);
         let runs = stream::iter(inner.runs.ids());
         let left =
             runs.for_each_concurrent(MAX_CONCURRENT_LOADS, |run| async move { inner.leave(&run).await });
-        inner.end_all(at_most, left).await;
+        let took = inner.common.clock.shown().duration_since(began).unwrap_or_default();
+        let waits = EndWaits { store: within.saturating_sub(took), observers: within };
+        inner.end_all(waits, left).await;
+    }
+
+    /// Refuses new runs, cancels all open ones with this reason, and waits for their ends.
+    ///
+    /// Runs are cancelled with or without handles, and their journals have the reason. The call then gives up the
+    /// engine's [lease](crate::EngineBuilder::lease), and waits at most `within` until observers have seen everything.
+    ///
+    /// Afterwards every run of the engine has ended for its handles, and no task of the engine is left. The
+    /// [store](crate::EngineBuilder::store) and the [contexts](crate::EngineBuilder::contexts) are dropped with the last
+    /// clone of the engine, even if handles on runs remain. Starts that wait for a permit end with
+    /// [`StartError::ShutDown`](crate::StartError::ShutDown), even if no task polls them.
+    ///
+    /// The call waits for the store for `within` too, by the engine's clock, and at least for a second. An unanswered
+    /// call of the store then ends with [`StoreError::ShutDown`](crate::store::StoreError::ShutDown): a run that waits
+    /// for it ends here with [`RunError::Store`], and its journal stays as it is.
+    ///
+    /// [`shut_down`](Self::shut_down) instead detaches the runs of a store, so that another engine can resume them.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Print;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Printed;
+    /// # struct Printer;
+    /// # #[workflow]
+    /// # impl Printer {
+    /// #     #[step]
+    /// #     async fn print(&self, _print: &Print) -> Printed { std::future::pending().await }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Printer).build()?;
+    /// let run = engine.start::<Printer>(Print).await?;
+    /// engine.cancel_all("the office closes", Duration::from_secs(5)).await;
+    /// assert_eq!(run.outcome().await.unwrap_err().to_string(), "the run was cancelled: the office closes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn cancel_all(&self, reason: impl Into<Arc<str>>, within: Duration) {
+        self.inner.ending.begin();
+        let reason = reason.into();
+        let waits = EndWaits { store: within, observers: within };
+        self.inner.end_all(waits, self.inner.cancel_runs(&reason)).await;
     }
 }
 
 impl Inner {
+    /// Completes once no run executes anything. The engine winds down: nothing begins meanwhile.
+    async fn all_rest(&self) {
+        self.each_driven(|run| run.signals.wake());
+        // A run that ends can let an execution continue that waited for it, so one pass without a wait is needed.
+        let mut waited = true;
+        while std::mem::take(&mut waited) {
+            for id in self.runs.ids() {
+                loop {
+                    let progressed = self.common.wind_down.progressed();
+                    if self.runs.driven(&id).is_none_or(|run| run.rests()) {
+                        break;
+                    }
+                    waited = true;
+                    progressed.await;
+                }
+            }
+        }
+    }
+
+    /// Calls this for every driven run.
+    fn each_driven(&self, signal: impl Fn(&RunShared)) {
+        for id in self.runs.ids() {
+            if let Some(run) = self.runs.driven(&id) {
+                signal(&run);
+            }
+        }
+    }
+
     /// Detaches a run, once no task loads it or looks it up.
     async fn leave(&self, id: &RunId) {
         // The holder gives up when the engine stops waiting for the store, or its future is not polled.
@@ -88,15 +186,6 @@ impl Inner {
             Some(run) => run.signal_detach(),
             // The journal of an unloaded run is complete.
             None => self.give_up_unloaded(id, RunError::Detached),
-        }
-    }
-
-    /// Wakes every driven run, so that it sees the detach signal.
-    fn wake_driven(&self) {
-        for id in self.runs.ids() {
-            if let Some(run) = self.runs.driven(&id) {
-                run.signal_detach();
-            }
         }
     }
 }

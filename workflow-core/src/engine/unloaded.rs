@@ -107,7 +107,7 @@ impl Inner {
     }
 
     /// Cancels every run of the engine.
-    pub(super) async fn cancel_all(self: &Arc<Self>, reason: &Arc<str>) {
+    pub(super) async fn cancel_runs(self: &Arc<Self>, reason: &Arc<str>) {
         let runs = stream::iter(self.runs.ids());
         runs.for_each_concurrent(MAX_CONCURRENT_LOADS, |run| async move { self.cancel(&run, reason).await })
             .await;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
+use super::SharedError;
 use super::cause::Cause;
 use super::chain::chain;
 
@@ -26,6 +27,11 @@ pub enum ErrorClass {
     Permanent,
     /// Refused on purpose: by a person, a policy or a guard.
     Rejected,
+    /// Processes ended under the attempts of the execution. Never retried. See
+    /// [`max_interrupted_attempts`](crate::EngineBuilder::max_interrupted_attempts).
+    Interrupted,
+    /// Whether the effect of an `at_most_once` step happened is unknown. Never retried: a catching step can ask a person.
+    InDoubt,
 }
 
 impl ErrorClass {
@@ -37,6 +43,8 @@ impl ErrorClass {
             Self::ContextLimit => "context_limit",
             Self::Permanent => "permanent",
             Self::Rejected => "rejected",
+            Self::Interrupted => "interrupted",
+            Self::InDoubt => "in_doubt",
         }
     }
 }
@@ -270,6 +278,84 @@ impl fmt::Debug for StepError {
 pub struct TimedOut {
     /// The timeout.
     pub after: Duration,
+}
+
+/// Processes ended under the attempts of an execution: the source of an error of class
+/// [`Interrupted`](ErrorClass::Interrupted).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the process ended under {attempts} of its attempts (`max_interrupted_attempts`)")]
+#[non_exhaustive]
+pub struct Interrupted {
+    /// How many attempts were interrupted.
+    pub attempts: u32,
+}
+
+impl Interrupted {
+    pub(crate) fn after(attempts: u32) -> StepError {
+        StepError::new(ErrorClass::Interrupted, Self { attempts })
+    }
+}
+
+/// An attempt of a step with `at_most_once` may have had its effect, and is not made again: the source of an error of
+/// class [`InDoubt`](ErrorClass::InDoubt).
+///
+/// ```
+/// use workflow_core::errors::InDoubt;
+/// use workflow_core::prelude::*;
+/// use workflow_core::{ErrorClass, StepFailed};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Pay { cents: u64 }
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # enum Paid { Yes, AskedForHelp }
+/// # struct Desk;
+///
+/// #[workflow]
+/// impl Desk {
+///     #[step(at_most_once, timeout = "20ms")]
+///     async fn pay(&self, pay: &Pay) -> Paid {
+///         std::future::pending().await // the bank does not answer
+///     }
+///
+///     #[step(catches = [pay])]
+///     async fn ask(&self, failed: &StepFailed) -> Paid {
+///         assert_eq!(failed.class, ErrorClass::InDoubt);
+///         assert!(failed.source_as::<InDoubt>().is_some());
+///         Paid::AskedForHelp
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// assert_eq!(Desk.run(Pay { cents: 7 }).await.unwrap(), Paid::AskedForHelp);
+/// # }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InDoubt {
+    /// An earlier process may have begun the attempt.
+    #[error("an earlier process may have begun its attempt (`at_most_once`)")]
+    Begun,
+    /// The attempt ended without an answer of the step that the run could take: it timed out or panicked, or the run
+    /// refused its events.
+    #[error("its attempt may have had an effect (`at_most_once`)")]
+    Unanswered {
+        /// Why there is no answer.
+        source: SharedError,
+    },
+}
+
+impl InDoubt {
+    /// The error of an attempt that is not made.
+    pub(crate) fn begun() -> StepError {
+        StepError::new(ErrorClass::InDoubt, Self::Begun)
+    }
+
+    /// The error of an attempt that ended with this one, which the step did not return.
+    pub(crate) fn after(error: &StepError) -> StepError {
+        StepError::new(ErrorClass::InDoubt, Self::Unanswered { source: SharedError::of(error) })
+    }
 }
 
 impl TimedOut {

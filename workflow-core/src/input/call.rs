@@ -80,6 +80,15 @@ struct Taken {
     display: OnceLock<Display>,
     children: OnceLock<Arc<dyn StartedChildren>>,
     cancellation: OnceLock<CancelRegistration>,
+    /// Whether the attempt may have begun before. Here, so that a call that has not needs no room for it.
+    may_have_begun: bool,
+}
+
+impl Frame {
+    /// Whether the attempt may have begun before.
+    pub(crate) fn may_have_begun(&self) -> bool {
+        self.taken.get().is_some_and(|taken| taken.may_have_begun)
+    }
 }
 
 /// A value that a parameter borrows and that is not in the log. The library drops it, since its type is a
@@ -270,6 +279,13 @@ impl StepCall {
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
         let borrowed = self.borrowed.iter_mut().take(self.frame.slots.len());
         (Slots { frame: &self.frame, borrowed: borrowed.enumerate() }, &mut self.batch)
+    }
+
+    /// The call of an attempt that may have begun before.
+    pub(crate) fn of_begun(mut self) -> Self {
+        let taken = Taken { may_have_begun: true, ..Taken::default() };
+        self.frame.taken = OnceLock::from(Box::new(taken));
+        self
     }
 
     /// Drops the values that parameters borrow, so that the slots can be filled again.

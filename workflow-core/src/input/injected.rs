@@ -42,6 +42,7 @@ pub struct RunInfo {
     scope: ScopeId,
     binding: String,
     parent: Option<ParentRun>,
+    may_have_begun: bool,
 }
 
 impl RunInfo {
@@ -57,6 +58,7 @@ impl RunInfo {
             scope: context.scope,
             binding: binding_text(&frame.slots),
             parent: context.run.parent().cloned(),
+            may_have_begun: frame.may_have_begun(),
         }
     }
 
@@ -78,6 +80,39 @@ impl RunInfo {
     /// The name of the step.
     pub fn step(&self) -> &str {
         &self.step
+    }
+
+    /// Whether this attempt may have begun before, and its effects may have happened.
+    ///
+    /// The engine makes the attempt because the journal has no end of it: another process may have begun the attempt and
+    /// ended under it. No record says that an attempt begins, so the answer may be `true` for an attempt that only
+    /// waited, for a permit for example. It is `false` only where no earlier process can have begun it: where the
+    /// attempt waited for the `concurrency` of its step or for the delay of a retry, and where the engine of that
+    /// process was [shut down](crate::Engine::shut_down) and had not begun it. A later attempt after a failure is a new
+    /// one.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Charge { cents: u64 }
+    /// # struct Payments;
+    /// # impl Payments {
+    /// # async fn find(&self, key: &str) -> Option<u64> { None }
+    /// # async fn pay(&self, key: &str, cents: u64) -> u64 { cents }
+    /// async fn charge(&self, charge: &Charge, info: &RunInfo) -> u64 {
+    ///     let key = info.idempotency_key();
+    ///     // Asks the service first, if it may have the payment already.
+    ///     let paid = if info.may_have_begun() { self.find(&key).await } else { None };
+    ///     match paid {
+    ///         Some(cents) => cents,
+    ///         None => self.pay(&key, charge.cents).await,
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn may_have_begun(&self) -> bool {
+        self.may_have_begun
     }
 
     /// The id of the execution.

@@ -107,6 +107,19 @@ pub enum WaitsFor {
         /// The first child runs that hold a permit.
         held_by: Arc<[RunId]>,
     },
+    /// Other executions under which processes ended: one of them runs at a time in the engine, so that one that aborts
+    /// its process takes no other with it. See
+    /// [`max_interrupted_attempts`](crate::EngineBuilder::max_interrupted_attempts).
+    Interrupted {
+        /// How many of its attempts were interrupted.
+        attempts: u32,
+        /// The run of the execution that runs; `None` if the next one is about to begin.
+        run: Option<RunId>,
+        /// The execution that runs.
+        execution: Option<ExecutionId>,
+    },
+    /// The engine is [shutting down](crate::Engine::shut_down): the execution begins in the next process.
+    ShutDown,
     /// No limit: the execution is about to begin.
     Nothing,
 }
@@ -117,6 +130,8 @@ impl WaitsFor {
         match (self, executions) {
             (Self::Nothing, 1) => "is about to begin".into(),
             (Self::Nothing, _) => "are about to begin".into(),
+            (Self::ShutDown, 1) => "begins in the next process: the engine is shutting down".into(),
+            (Self::ShutDown, _) => "begin in the next process: the engine is shutting down".into(),
             (limit, 1) => format!("waits for its turn: {limit}"),
             (limit, _) => format!("wait for their turn: {limit}"),
         }
@@ -149,6 +164,15 @@ impl fmt::Display for WaitsFor {
                 write!(f, "the engine has {permits} for child runs (`max_concurrent_children`)")?;
                 fmt_holders(f, held_by, *limit)
             }
+            Self::Interrupted { attempts, run, execution } => {
+                let counted = counted(*attempts as usize, "attempt");
+                write!(f, "the process ended under {counted}, and one such execution runs at a time")?;
+                match (run, execution) {
+                    (Some(run), Some(execution)) => write!(f, ": {execution} of run `{run}`"),
+                    _ => Ok(()),
+                }
+            }
+            Self::ShutDown => f.write_str("the engine is shutting down"),
             Self::Nothing => f.write_str("nothing"),
         }
     }

@@ -1,6 +1,6 @@
 //! Admission: whether a run may begin an execution or a precondition now (S21, S40).
 //!
-//! Three bounds stand between an effect and its begin. Each may delay it; none changes what a journal means.
+//! Bounds stand between an effect and its begin. Each may delay it; none changes what a journal means.
 //!
 //! ```text
 //! effect ──▶ executions of the run ──▶ lease of the engine ──▶ permit of the run ──▶ begins
@@ -24,13 +24,14 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::SystemTime;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::journal::Journal;
 use super::lease_guard::LeaseGuard;
 use super::permits::{Limit, Permit, PermitRequest};
 use super::run_permit::RunPermit;
 use super::state::{EffectKind, RunState};
+use super::turns::Turn;
 use crate::id::ExecutionId;
 use crate::lease::Lease;
 use crate::scheduler::ExecutionStart;
@@ -47,6 +48,27 @@ pub(super) struct Admission {
     /// Executions that wait for others of the run to complete, oldest first. The store has what they follow from. An
     /// execution that was dropped meanwhile is removed when its turn comes.
     deferred: VecDeque<EffectKind>,
+    /// Executions that wait for their turn or have it; `None` in a run under which no two processes ended.
+    turns: Option<Box<FxHashMap<ExecutionId, TakenTurn>>>,
+}
+
+/// The turn of an execution.
+struct TakenTurn {
+    /// Dropped when the attempt has ended.
+    _turn: Arc<Turn>,
+    stage: TurnStage,
+}
+
+/// How far an execution is with its turn. From the wait to the end of the attempt it counts among the run's executions,
+/// so that none that has its turn waits for one that waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnStage {
+    /// It waits for the turn.
+    Waits,
+    /// It has the turn, and its attempt waits for the store.
+    Has,
+    /// Its attempt has begun.
+    Begun,
 }
 
 /// The answer of admission.
@@ -75,6 +97,7 @@ impl Admission {
             lease_guard: lease.map(|lease| Box::new(LeaseGuard::new(lease))),
             limit,
             deferred: VecDeque::new(),
+            turns: None,
         }
     }
 
@@ -177,6 +200,37 @@ impl Admission {
     /// The bound on executions, if executions are deferred because of it.
     pub(super) fn full(&self) -> Option<usize> {
         (!self.deferred.is_empty()).then_some(self.limit)
+    }
+
+    /// Keeps the turn of an execution, which waits for it from here on.
+    pub(super) fn take_turn(&mut self, execution: ExecutionId, turn: Arc<Turn>) {
+        let turn = TakenTurn { _turn: turn, stage: TurnStage::Waits };
+        self.turns.get_or_insert_default().insert(execution, turn);
+    }
+
+    /// Notes that an execution has come so far with its turn. Returns whether it had one.
+    pub(super) fn note_turn(&mut self, execution: ExecutionId, stage: TurnStage) -> bool {
+        let turn = self.turns.as_mut().and_then(|turns| turns.get_mut(&execution));
+        turn.map(|turn| turn.stage = stage).is_some()
+    }
+
+    /// How far an execution is with its turn; `None` if it takes none.
+    pub(super) fn turn_of(&self, execution: ExecutionId) -> Option<TurnStage> {
+        self.turns.as_ref()?.get(&execution).map(|turn| turn.stage)
+    }
+
+    /// The executions that wait for their turns, or have one and have not begun.
+    pub(super) fn turns_before_begin(&self) -> impl Iterator<Item = (ExecutionId, TurnStage)> {
+        let turns = self.turns.iter().flat_map(|turns| turns.iter());
+        turns.map(|(id, turn)| (*id, turn.stage)).filter(|(_, stage)| *stage != TurnStage::Begun)
+    }
+
+    /// Gives the turn of an execution to the next one, because its attempt has ended.
+    #[inline]
+    pub(super) fn give_up_turn(&mut self, execution: ExecutionId) {
+        if let Some(turns) = &mut self.turns {
+            turns.remove(&execution);
+        }
     }
 
     /// Forgets a lease record that a rewind removed from the journal. It is queued again if still needed.

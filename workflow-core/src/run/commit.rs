@@ -364,6 +364,16 @@ impl Committer {
         }
     }
 
+    /// Queues `RunDetached`: the run is left to another process, and drops these executions.
+    pub(super) fn queue_detached(&mut self, dropped: Vec<ExecutionId>) {
+        let Some(journal) = &mut self.journal else { return };
+        self.state.lives.detach(&dropped);
+        let detached = Record::RunDetached { dropped, at: self.clock.stamp() };
+        self.telemetry.journaled(std::slice::from_ref(&detached));
+        journal.queue([detached]);
+        self.state.skip(1);
+    }
+
     /// Queues the record of how the run ended. Step and error are those of a failed precondition, or the
     /// reason of a cancel.
     pub(super) fn queue_end(&mut self, (step, error): (Option<Arc<str>>, Option<String>)) {
@@ -387,6 +397,11 @@ impl Committer {
             StoreError::Conflict { .. } => RunError::Conflict { run: self.shared.id.clone() },
             source => RunError::Store { source },
         })
+    }
+
+    /// Whether the run begins nothing more, because it is to be detached now or soon.
+    pub(super) fn begins_nothing(&self) -> bool {
+        self.journal.is_some() && self.shared.begins_nothing()
     }
 
     /// Whether the run is to be detached. A run without a journal is not: nothing could resume it.

@@ -153,6 +153,7 @@ impl<'a> JournalFacts<'a> {
             TableDifference::ConcurrencyChanged { .. }
             | TableDifference::MaxExecutionsChanged { .. }
             | TableDifference::StepAdded { .. }
+            | TableDifference::AtMostOnceChanged { .. }
             | TableDifference::EventAdded { .. } => false,
         }
     }

@@ -66,6 +66,8 @@ pub(super) enum Phase {
     Driven,
     /// The journal has it until it is loaded again.
     Unloaded,
+    /// This task drives it still, and has journaled that it stops.
+    Detaching,
     /// It stopped without an end: another process resumes it from its journal.
     Detached,
     /// A [`Suspended`] has its parts.
@@ -182,8 +184,15 @@ impl Run {
                 Progress::More => {}
                 Progress::Blocked => return Poll::Pending,
                 Progress::Ended => return Poll::Ready(Paused::Ended),
-                Progress::Quiet if self.try_detach() => return Poll::Ready(Paused::Ended),
-                Progress::Quiet => return self.poll_idle(cx),
+                Progress::Quiet => match self.try_detach() {
+                    Detach::Done => return Poll::Ready(Paused::Ended),
+                    // The next slice sees the store's answer.
+                    Detach::Queued => {}
+                    Detach::NotNow => {
+                        self.note_rest();
+                        return self.poll_idle(cx);
+                    }
+                },
             }
             if !self.driver.executor.has_threads() || began.elapsed() >= LONG_POLL {
                 break;
@@ -194,20 +203,39 @@ impl Run {
         Poll::Pending
     }
 
-    /// Detaches the run, if that was requested and the store has its whole journal. Returns whether it did.
-    fn try_detach(&mut self) -> bool {
+    /// Detaches the run, if that was requested and the store has its whole journal.
+    ///
+    /// A run that waits has nothing to drop, and its journal is complete. Any other journals first that it is detached on
+    /// purpose, so that nothing counts as interrupted (S35).
+    fn try_detach(&mut self) -> Detach {
         let committer = &mut self.driver.committer;
         if !committer.is_detaching()
             || !committer.journal.as_deref().is_some_and(Journal::is_open_and_written)
         {
-            return false;
+            return Detach::NotNow;
+        }
+        if self.phase != Phase::Detaching && !committer.state.scheduler.waits() {
+            self.phase = Phase::Detaching;
+            let dropped = self.driver.under_way();
+            self.driver.committer.queue_detached(dropped);
+            return Detach::Queued;
         }
         committer.journal = None;
         let _ = committer.state.apply(Batch::Stopped(Stop::JournalFailed), committer.clock.now);
         self.driver.advance(&mut usize::MAX.clone());
         self.phase = Phase::Detached;
-        true
+        Detach::Done
     }
+}
+
+/// How far a run has detached.
+enum Detach {
+    /// It does not, or the store does not have everything yet.
+    NotNow,
+    /// `RunDetached` is on its way to the store.
+    Queued,
+    /// It has stopped.
+    Done,
 }
 
 impl Drop for Run {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use super::admission::{Admission, Admit};
+use super::admission::{Admission, Admit, TurnStage};
 use super::alarms::Alarms;
 use super::commit::{CommitReply, Committer};
 use super::drive::WORK;
@@ -92,6 +92,7 @@ impl Driver {
         let unbegun = self.admission.unbegun(&self.committer.state);
         let Committer { shared, state, telemetry, .. } = &mut self.committer;
         for execution in executions {
+            self.admission.give_up_turn(execution);
             if self.executor.drop_execution(execution) {
                 shared.cancellations.tell(execution);
             }
@@ -133,8 +134,12 @@ impl Driver {
                 return true;
             }
             // Only executions count towards the run's bound. A precondition may pass deferred executions.
-            let is_attempt = begins.execution().is_some();
-            if is_attempt && !self.admission.has_room(self.executor.executing()) {
+            let room = |execution| {
+                // One that has its turn is among the executions already.
+                let admission = &self.admission;
+                admission.has_room(self.executor.executing()) || admission.turn_of(execution).is_some()
+            };
+            if begins.execution().is_some_and(|execution| !room(execution)) {
                 self.admission.defer(begins);
                 continue;
             }
@@ -153,7 +158,7 @@ impl Driver {
             EffectKind::Execution(start) => self.run_chain(start, AttemptKind::First, left, cx),
             EffectKind::Attempt(execution) => {
                 if let Some(start) = self.committer.state.start_of(execution) {
-                    self.run_chain(start, AttemptKind::Again, left, cx);
+                    self.begin_again(start, left, cx);
                 }
             }
             EffectKind::Precondition(candidate) => {
@@ -170,7 +175,7 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.is_detaching() {
+        if self.committer.begins_nothing() {
             return false;
         }
         if self.admission.is_admitted() {
@@ -205,6 +210,7 @@ impl Driver {
         match completion {
             Completion::Execution(execution, result) => {
                 self.executor.forget(execution);
+                self.admission.give_up_turn(execution);
                 if let Some(next) = self.executed(execution, result) {
                     self.begin_directly(next, left, cx);
                 }
@@ -219,6 +225,7 @@ impl Driver {
                 self.executor.forget(execution);
                 self.committer.state.queue_effect(EffectKind::Attempt(execution));
             }
+            Completion::Due(Due::Turn(execution)) => self.has_turn(execution),
             Completion::Due(Due::Timer(at)) => self.alarms.rings(at),
             Completion::Due(Due::Timeout) => {
                 if self.alarms.time_is_over() {
@@ -283,6 +290,33 @@ impl Driver {
         self.committer.retract();
     }
 
+    /// Whether nothing is under way: no execution, and no precondition. An execution that waits for children that rest
+    /// too is not.
+    pub(super) fn rests(&self) -> bool {
+        let children = self.committer.shared.children.get();
+        let rests = |execution| {
+            !self.is_attempted(execution) || children.is_some_and(|children| children.rests(execution))
+        };
+        !self.executor.has_completed() && !self.executor.is_asking() && self.executor.executions().all(rests)
+    }
+
+    /// The executions whose attempts have begun and not ended, in order.
+    pub(super) fn under_way(&self) -> Vec<ExecutionId> {
+        let state = &self.committer.state;
+        let attempted = self.executor.executions().filter(|id| self.is_attempted(*id));
+        let under_way = attempted.chain(self.executor.returned_executions()).chain(state.lives.lost());
+        let mut under_way: Vec<_> = under_way.filter(|id| state.scheduler.is_running(*id)).collect();
+        under_way.sort_unstable();
+        under_way.dedup();
+        under_way
+    }
+
+    /// Whether an attempt of an execution in flight has begun, and neither a retry nor a turn is waited for.
+    fn is_attempted(&self, execution: ExecutionId) -> bool {
+        let waits_for_retry = self.committer.state.trace.next_attempt(execution).is_some();
+        !waits_for_retry && self.admission.turn_of(execution).is_none_or(|turn| turn == TurnStage::Begun)
+    }
+
     /// The run as reports and explanations see it now.
     pub(super) fn view(&self) -> View<'_> {
         let Committer { shared, state, clock, .. } = &self.committer;
@@ -290,7 +324,7 @@ impl Driver {
             run: shared,
             status: state.end().map_or(shared.status(), RunStatus::from),
             state,
-            deferred: Some(Deferred::new(state, &self.admission)),
+            deferred: Some(Deferred::new(&self.committer, &self.admission)),
             began_at: clock.began_at,
         }
     }

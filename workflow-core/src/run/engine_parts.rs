@@ -1,9 +1,8 @@
 //! The part that all runs of an engine share; each run has one pointer to it.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
-use super::{ReplayFailures, RunSettings};
+use super::{ReplayFailures, RunSettings, Turns, WindDown};
 use crate::clock::EngineClock;
 use crate::context::{ContextStore, MemoryContexts};
 use crate::event::EventCheck;
@@ -23,8 +22,10 @@ pub(crate) struct EngineParts {
     /// Whether runs have journals.
     pub(crate) is_durable: bool,
     pub(crate) settings: RunSettings,
-    /// Whether all runs of the engine are to detach for another process.
-    pub(crate) shuts_down: AtomicBool,
+    /// How far the engine has shut down its runs.
+    pub(crate) wind_down: WindDown,
+    /// The turns of executions under which processes ended.
+    pub(crate) turns: Arc<Turns>,
     /// The findings of replay checks; `None` unless the engine checks its runs.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     /// The engine, which starts children of runs and loads unloaded runs again.
@@ -45,7 +46,8 @@ impl EngineParts {
                 mailbox_capacity: 1,
                 ..RunSettings::default().kept(false, false)
             },
-            shuts_down: AtomicBool::new(false),
+            wind_down: WindDown::default(),
+            turns: Arc::default(),
             replay_check: None,
             engine: None,
         }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::admission::TurnStage;
+use super::before_attempt::{BeforeAttempt, ErrorOf, before_attempt, in_doubt_unless_returned};
 use super::commit::Committer;
 use super::driver::Driver;
 use super::in_flight::{AttemptFuture, StepResult, panicked};
@@ -25,6 +27,7 @@ use super::telemetry::Telemetry;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::input::{CallContext, SlotValue, SlotValues, StepCall};
+use crate::retry::NotRetried;
 use crate::scheduler::{Candidate, CandidateId, ExecutionStart};
 use crate::table::StepIndex;
 use crate::workflow::Check;
@@ -138,6 +141,43 @@ impl Driver {
         }
     }
 
+    /// Begins another attempt, or the one that an earlier process may have begun, unless it is not to be made.
+    pub(super) fn begin_again(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
+        let execution = start.execution;
+        let Committer { shared, state, .. } = &self.committer;
+        let earlier = state.lives.of(execution);
+        let at_most_once = self.host.table.step(start.step).policy.at_most_once;
+        let is_retry = self.committer.journal.is_some() && state.trace.attempt(execution) > 1;
+        match before_attempt(earlier, at_most_once, is_retry, shared.common.settings.interrupted_attempts) {
+            BeforeAttempt::Begins => {
+                if self.admission.note_turn(execution, TurnStage::Begun) {
+                    // It was there for its turn.
+                    self.executor.forget(execution);
+                }
+                self.run_chain(start, AttemptKind::Again, left, cx);
+            }
+            BeforeAttempt::TakesTurn => {
+                let (turn, wait) = shared.common.turns.wait(&shared.id, execution);
+                self.admission.take_turn(execution, turn);
+                self.executor.wait_for_turn(execution, wait);
+            }
+            BeforeAttempt::IsJournaled => self.journal_begin(execution),
+            BeforeAttempt::Fails(error) => self.execution_failed(execution, error, NotRetried::Class),
+        }
+    }
+
+    /// An execution under which processes ended has its turn: its attempt begins once the store knows.
+    pub(super) fn has_turn(&mut self, execution: ExecutionId) {
+        self.admission.note_turn(execution, TurnStage::Has);
+        self.journal_begin(execution);
+    }
+
+    /// Journals that an attempt begins, and begins it once the store knows.
+    fn journal_begin(&mut self, execution: ExecutionId) {
+        let _ = self.commit(Batch::AttemptBegan { execution }, None);
+        self.committer.state.queue_effect(EffectKind::Attempt(execution));
+    }
+
     /// Creates another attempt, with the step's compaction if the failed one asked for it.
     #[inline(never)]
     fn attempt_again(&mut self, start: &ExecutionStart) -> AttemptFuture {
@@ -147,7 +187,11 @@ impl Driver {
         let span = telemetry.began_again(shared, state, start, attempt);
         state.trace.attempted_again(execution);
         let compacts = state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
-        AttemptFuture::new(&self.host, &self.committer.shared, self.step_call(start, attempt), span, compacts)
+        let mut call = self.step_call(start, attempt);
+        if self.committer.state.lives.of(execution).may_have_begun {
+            call = call.of_begun();
+        }
+        AttemptFuture::new(&self.host, &self.committer.shared, call, span, compacts)
     }
 
     /// The call of a step with the events that the execution is bound to.
@@ -203,11 +247,17 @@ impl Driver {
         let running = state.scheduler.executions().get(execution).filter(|it| it.is_running());
         let step = running?.step;
         let check = shared.common.event_check();
-        match result.and_then(|emitted| returned(state, step, emitted, check, clock)) {
+        let returned = match result {
+            Ok(emitted) => {
+                returned(state, step, emitted, check, clock).map_err(|error| (error, ErrorOf::Run))
+            }
+            Err(error) => Err((error, ErrorOf::Attempt)),
+        };
+        match returned {
             Ok((returned, shown)) => self.commit_returned(execution, returned, shown),
-            Err(error) => {
+            Err((error, of)) => {
                 let error = self.host.rules().classified(error);
-                self.attempt_failed(execution, step, error);
+                self.attempt_failed(execution, step, error, of);
                 None
             }
         }
@@ -234,7 +284,18 @@ impl Driver {
     }
 
     /// Handles a failed attempt: schedules another one (S35), or fails the execution.
-    pub(super) fn attempt_failed(&mut self, execution: ExecutionId, step: StepIndex, error: StepError) {
+    pub(super) fn attempt_failed(
+        &mut self,
+        execution: ExecutionId,
+        step: StepIndex,
+        mut error: StepError,
+        of: ErrorOf,
+    ) {
+        // An attempt that waited for its retry when the clock failed has not begun.
+        let has_begun = self.committer.state.trace.next_attempt(execution).is_none();
+        if self.host.table.step(step).policy.at_most_once && has_begun {
+            error = in_doubt_unless_returned(error, of);
+        }
         let Committer { shared, state, clock, .. } = &self.committer;
         let decision = RetryDecision { run: &shared.id, state, now: clock.now };
         let decided = decision.decide(&self.host.retry_policy(step.get()), execution, error.class());
@@ -248,13 +309,18 @@ impl Driver {
                 self.attempt_after(retry_in, execution);
             }
             Err(not_retried) => {
-                self.record_children();
-                let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
-                let took = state.trace.elapsed(execution, clock.now);
-                telemetry.failed(shared, state, execution, (&error, not_retried, took));
-                self.commit_in_turn(Batch::Failed { execution, error, not_retried }, None);
+                self.execution_failed(execution, error, not_retried);
             }
         }
+    }
+
+    /// Fails an execution for good.
+    fn execution_failed(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) {
+        self.record_children();
+        let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
+        let took = state.trace.elapsed(execution, clock.now);
+        telemetry.failed(shared, state, execution, (&error, not_retried, took));
+        self.commit_in_turn(Batch::Failed { execution, error, not_retried }, None);
     }
 
     /// Begins the next attempt of an execution after this time. Dropping the execution drops the wait.

@@ -97,6 +97,11 @@ impl Executor {
         self.questions.contains_key(&candidate)
     }
 
+    /// Whether a precondition is in flight.
+    pub(super) fn is_asking(&self) -> bool {
+        !self.questions.is_empty()
+    }
+
     /// Whether a completion waits for its turn.
     #[inline]
     pub(super) fn has_completed(&self) -> bool {
@@ -140,6 +145,12 @@ impl Executor {
     pub(super) fn wait_for_retry(&mut self, execution: ExecutionId, due: BoxFuture<'static, ()>) {
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Wait(Due::Retry(execution), due), dropped);
+    }
+
+    /// Waits for the turn of an execution. The wait counts as the execution, as that for a retry does.
+    pub(super) fn wait_for_turn(&mut self, execution: ExecutionId, turn: BoxFuture<'static, ()>) {
+        let dropped = self.drop_signal(execution);
+        self.in_flight.push(InFlight::Wait(Due::Turn(execution), turn), dropped);
     }
 
     /// Waits for a time. The returned signal drops the wait.

@@ -88,6 +88,8 @@ impl FuturesInFlight {
 pub(super) enum Due {
     /// The delay before the next attempt of an execution.
     Retry(ExecutionId),
+    /// The turn of an execution under which processes ended.
+    Turn(ExecutionId),
     /// The earliest timer of the run, which is due at this time.
     Timer(SystemTime),
     /// The end of the run's active time.
@@ -112,7 +114,7 @@ impl Due {
     /// execution. A timer or a timeout belongs to the run, so the panic ends the run's task.
     fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Completion {
         match self {
-            Self::Retry(id) => Completion::Execution(id, Err(panicked(panic))),
+            Self::Retry(id) | Self::Turn(id) => Completion::Execution(id, Err(panicked(panic))),
             // Only the message is passed on: code above here would not drop a payload safely.
             Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
         }

@@ -6,6 +6,7 @@
 //! Answered true or false        PreconditionAnswered
 //! Succeeded                     ExecutionSucceeded, an EventLogged each, a TimerSet each
 //! Retried                       RetryScheduled
+//! AttemptBegan                  AttemptBegan
 //! Failed                        ExecutionFailed, and EventLogged if a step catches the failure
 //! ChildStarted                  ChildStarted
 //! Answered with an error        none: the run's end has the error
@@ -123,6 +124,11 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
                 compacts,
                 at,
             })
+        }
+        Batch::AttemptBegan { execution } => {
+            let (step, scope, trigger) = identity_of(*execution, state)?;
+            let execution = *execution;
+            Some(Record::AttemptBegan { execution, step: name(step), scope, trigger, at })
         }
         Batch::Failed { execution, error, not_retried } => {
             let (step, scope, trigger) = identity_of(*execution, state)?;

@@ -31,7 +31,8 @@ use std::time::SystemTime;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::admission::Admission;
+use super::admission::{Admission, TurnStage};
+use super::before_attempt::ErrorOf;
 use super::commit::{CommitReply, Committer};
 use super::driver::Driver;
 use super::driver::why_not_open;
@@ -123,6 +124,9 @@ impl Driver {
         state.effects.remove_attempts_of(retries.iter().map(|(execution, _)| *execution));
         // In flight or answered: not begun a second time.
         let again = continuing.remove_begun(&mut state, &answered);
+        for execution in &again {
+            state.lives.lose(*execution);
+        }
         *committer.state = state;
         // A `RunKept` in the queue is gone with the queue, and is queued again when something is to begin.
         admission.rewind();
@@ -144,6 +148,11 @@ impl Driver {
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
         for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
             // The execution has waited for its next attempt already.
+            self.committer.state.queue_effect(EffectKind::Attempt(execution));
+        }
+        // They kept their turns, and their records have been queued again if the store lacked them.
+        let turns = self.admission.turns_before_begin().filter(|(_, stage)| *stage == TurnStage::Has);
+        for (execution, _) in turns {
             self.committer.state.queue_effect(EffectKind::Attempt(execution));
         }
     }
@@ -188,6 +197,9 @@ impl Continuing<'_> {
     fn remove_begun(&self, state: &mut RunState, answered: &PendingAnswers) -> Vec<ExecutionId> {
         // By the live state: the replay cannot know which effects had begun.
         let unbegun = self.admission.unbegun(self.live);
+        // Attempts of earlier lives that this life has not begun again.
+        let queued: FxHashSet<_> =
+            self.live.effects.iter().filter_map(|effect| effect.begins.execution()).collect();
         let mut continuing: FxHashSet<ExecutionId> = self.executor.executions().collect();
         continuing.extend(self.executor.returned_executions());
         // A deferred execution stays deferred: admission keeps it through the rewind.
@@ -203,6 +215,9 @@ impl Continuing<'_> {
                 // It waited for its turn, so its first attempt is still to come.
                 if unbegun.contains(&execution) {
                     return state.start_of(execution).map(EffectKind::Execution);
+                }
+                if queued.contains(&execution) {
+                    return Some(begins);
                 }
                 again.push(execution);
                 Some(EffectKind::Attempt(execution))
@@ -283,7 +298,8 @@ impl Rewind<'_> {
                 // The execution may have been dropped meanwhile.
                 let step = state.step_of(execution);
                 if let Some(step) = step.filter(|_| state.scheduler.is_running(execution)) {
-                    self.driver.attempt_failed(execution, step, StepError::permanent(why.clone()));
+                    let error = StepError::permanent(why.clone());
+                    self.driver.attempt_failed(execution, step, error, ErrorOf::Run);
                 }
             }
             Batch::Received { event, .. } | Batch::Replied { event, .. } => {
@@ -386,7 +402,7 @@ struct PendingAnswers {
     executions: FxHashSet<ExecutionId>,
     /// They have their answers.
     questions: FxHashSet<CandidateId>,
-    /// Executions whose attempt failed, and that have another attempt.
+    /// Executions that have another attempt: one failed, or one was about to begin.
     retried: FxHashSet<ExecutionId>,
 }
 
@@ -401,7 +417,7 @@ impl PendingAnswers {
                     answered.retried.remove(execution);
                     answered.executions.insert(*execution);
                 }
-                Batch::Retried { execution, .. } => {
+                Batch::Retried { execution, .. } | Batch::AttemptBegan { execution } => {
                     answered.retried.insert(*execution);
                 }
                 Batch::Answered { candidate, .. } => {

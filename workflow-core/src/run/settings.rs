@@ -12,6 +12,9 @@ const DEFAULT_MAILBOX_CAPACITY: usize = 64;
 /// How long a run of a store waits before the engine unloads it.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How many attempts of an execution may be interrupted.
+const DEFAULT_INTERRUPTED_ATTEMPTS: u32 = 5;
+
 /// The settings that an engine has for every run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunSettings {
@@ -23,6 +26,8 @@ pub(crate) struct RunSettings {
     pub(crate) display_capacity: usize,
     /// The most commands that wait for a run.
     pub(crate) mailbox_capacity: usize,
+    /// How many attempts of an execution may be interrupted; at least 1.
+    pub(crate) interrupted_attempts: u32,
     /// How long a run waits before the engine unloads it; `None` if it never does.
     pub(crate) idle_timeout: Option<Duration>,
     /// The checks that an event must pass to enter a run.
@@ -46,6 +51,7 @@ impl Default for RunSettings {
             timeout: None,
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
+            interrupted_attempts: DEFAULT_INTERRUPTED_ATTEMPTS,
             idle_timeout: Some(DEFAULT_IDLE_TIMEOUT),
             events: EventCheck { most_bytes: None, serialises: false },
         }

@@ -24,6 +24,8 @@ pub(crate) struct Signals {
     cancel_is_unread: AtomicBool,
     /// Whether the run is to stop and leave its journal open. Never reset.
     detach: AtomicBool,
+    /// Whether nothing that the run executes is under way, while the engine winds down.
+    rests: AtomicBool,
     /// Written once: the store failure of the first child whose store failed.
     child_store_failure: OnceLock<Box<StoreError>>,
 }
@@ -37,6 +39,7 @@ impl Signals {
             cancel_reason: OnceLock::new(),
             cancel_is_unread: AtomicBool::new(false),
             detach: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
             child_store_failure: OnceLock::new(),
         }
     }
@@ -88,6 +91,20 @@ impl Signals {
 
     pub(super) fn is_to_detach(&self) -> bool {
         self.detach.load(Ordering::Acquire)
+    }
+
+    /// Sets whether the run rests. Returns whether it did before.
+    pub(super) fn set_rests(&self, rests: bool) -> bool {
+        self.rests.swap(rests, Ordering::SeqCst)
+    }
+
+    pub(super) fn rests(&self) -> bool {
+        self.rests.load(Ordering::SeqCst)
+    }
+
+    /// Wakes the run's task.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
     }
 
     /// Tells the run how a child ended. Returns whether the child's store failed.

@@ -39,6 +39,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use rustc_hash::FxHashMap;
+
 use crate::error::StepError;
 use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
@@ -56,6 +58,7 @@ mod batch;
 mod effects;
 mod failures;
 mod inherited;
+mod lives;
 mod log;
 #[cfg(test)]
 mod planted;
@@ -68,6 +71,7 @@ mod trace;
 pub(super) use active::ActiveTime;
 pub(super) use batch::{Applied, Batch, Returned, ReturnedBatch, Stop};
 pub(super) use effects::{Effect, EffectKind, Effects};
+pub(super) use lives::Earlier;
 pub(super) use log::{BranchRecord, Log, bound_input};
 pub(super) use replay::{Contradiction, Replay, Replayed};
 pub(super) use suspended::SuspendedState;
@@ -75,6 +79,7 @@ pub(super) use timers::{DueEvent, TimerQueue};
 pub(super) use trace::{Trace, TraceEntry, TraceState};
 
 use failures::Failures;
+use lives::Lives;
 
 /// The state of a run at one position of its journal.
 #[derive(Debug)]
@@ -91,6 +96,8 @@ pub(crate) struct RunState {
     failures: Failures,
     /// The children that executions started, oldest first, with the times of their starts.
     pub(super) children: Vec<(ChildRun, SystemTime)>,
+    /// Which attempts earlier processes may have begun.
+    pub(super) lives: Lives,
     /// How long the run has been active, for its timeout (S32).
     pub(super) active: ActiveTime,
     /// The effects that have not begun, oldest first.
@@ -123,6 +130,7 @@ impl RunState {
             timers: TimerQueue::default(),
             failures: Failures::default(),
             children: Vec::new(),
+            lives: Lives::default(),
             active: ActiveTime::default(),
             effects: Effects::default(),
             dropped: None,
@@ -203,6 +211,16 @@ impl RunState {
                 // First notes that the failed attempt had begun, and then that the next one has not.
                 self.trace.attempted_again(execution);
                 self.trace.failed_attempt(execution, self.now, failed);
+                self.lives.next_attempt(execution);
+                self.note(1)
+            }
+            Batch::AttemptBegan { execution }
+                if !self.scheduler.is_running(execution) || self.end().is_some() =>
+            {
+                Applied::Refused
+            }
+            Batch::AttemptBegan { execution } => {
+                self.lives.attempt_began(execution);
                 self.note(1)
             }
             // A child's own journal may name an execution that does not exist, or the wrong step. A child may
@@ -421,6 +439,10 @@ impl RunState {
 
     /// Queues an effect. It begins once the store has the journal up to the present end.
     pub(super) fn queue_effect(&mut self, begins: EffectKind) {
+        // An execution that waits for its turn by the present table may have run by an earlier one.
+        let has_run = matches!(&begins, EffectKind::Execution(start)
+            if self.lives.of(start.execution).may_have_begun);
+        let begins = if has_run { begins.again() } else { begins };
         self.effects.push_back(Effect { after: self.position, begins });
     }
 
@@ -496,8 +518,13 @@ impl RunState {
     /// the store has that much, so that `RunResumed` fences off an earlier process before anything begins (S40).
     pub(super) fn restart(&mut self, end: Position, now: Duration) {
         self.position = end;
-        self.active.restart(self.now, now);
-        self.now = self.now.max(now);
+        let first = |effect: &Effect| {
+            if let EffectKind::Execution(start) = &effect.begins { Some(start.execution) } else { None }
+        };
+        let unbegun = self.effects.iter().filter_map(first).collect();
+        self.begin_life(now, &unbegun);
+        // From here on the journal has the present table.
+        self.lives.written_under(FxHashMap::default());
         self.effects.postpone(end);
     }
 

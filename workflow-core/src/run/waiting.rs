@@ -6,9 +6,10 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::admission::Admission;
+use super::commit::Committer;
 use super::permits::Limit;
 use super::state::{RunState, bound_input};
-use crate::id::ExecutionId;
+use crate::id::{ExecutionId, RunId};
 use crate::report::{HOLDERS, WaitingExecution, WaitsFor};
 use crate::scheduler::{ExecutionStart, QueuedExecution};
 use crate::table::StepIndex;
@@ -22,14 +23,25 @@ pub(super) struct Deferred<'a> {
     gate: Option<&'a Limit>,
     unbegun: FxHashSet<ExecutionId>,
     due: Vec<ExecutionStart>,
+    /// The executions under which processes ended, and which wait for their turn.
+    turns: Vec<ExecutionStart>,
+    /// The execution whose turn it is.
+    turn: Option<(RunId, ExecutionId)>,
+    /// Whether the engine shuts down: nothing begins.
+    shuts_down: bool,
 }
 
 impl<'a> Deferred<'a> {
-    pub(super) fn new(state: &RunState, admission: &'a Admission) -> Self {
+    pub(super) fn new(committer: &Committer, admission: &'a Admission) -> Self {
+        let state: &RunState = &committer.state;
         let is_wanted = |start: &&ExecutionStart| state.scheduler.is_running(start.execution);
         let due: Vec<_> = admission.due(state).filter(is_wanted).cloned().collect();
-        let unbegun = due.iter().map(|start| start.execution).collect();
-        Self { full: admission.full(), gate: admission.waits_at(), unbegun, due }
+        let turns = admission.turns_before_begin();
+        let turns: Vec<_> = turns.filter_map(|(id, _)| state.start_of(id)).collect();
+        let turn = if turns.is_empty() { None } else { committer.shared.common.turns.holder() };
+        let unbegun = due.iter().chain(&turns).map(|start| start.execution).collect();
+        let (full, gate, shuts_down) = (admission.full(), admission.waits_at(), committer.begins_nothing());
+        Self { full, gate, unbegun, due, turns, turn, shuts_down }
     }
 
     /// Whether the state has the execution as running although it has not begun.
@@ -39,7 +51,8 @@ impl<'a> Deferred<'a> {
 
     /// The executions that have not begun, by their ids.
     pub(super) fn executions(&self, state: &RunState) -> Vec<WaitingExecution> {
-        let due = self.due.iter().map(|start| QueuedExecution { start: start.clone(), full: None });
+        let due = self.due.iter().chain(&self.turns);
+        let due = due.map(|start| QueuedExecution { start: start.clone(), full: None });
         let unbegun = state.scheduler.board().queued_executions().chain(due);
         let mut holders = Holders { state, deferred: self, of_run: None, of_steps: FxHashMap::default() };
         let mut waiting: Vec<_> = unbegun.map(|unbegun| self.waiting(&unbegun, &mut holders)).collect();
@@ -58,6 +71,12 @@ impl<'a> Deferred<'a> {
             trigger: start.trigger,
             inputs: start.binding(row).iter().map(bound_input).collect(),
             waits_for: match (unbegun.full, self.full) {
+                _ if self.turns.iter().any(|waits| waits.execution == start.execution) => {
+                    let (run, execution) = self.turn.clone().unzip();
+                    let attempts = holders.state.lives.of(start.execution).interruptions;
+                    WaitsFor::Interrupted { attempts, run, execution }
+                }
+                (None, _) if self.shuts_down => WaitsFor::ShutDown,
                 (Some(limit), _) => WaitsFor::Step {
                     step: Arc::clone(&row.name),
                     limit,

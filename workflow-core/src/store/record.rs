@@ -196,6 +196,20 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// An attempt begins: of an execution under which at least two processes ended, or of an `at_most_once` step that
+    /// failed before. Written before it begins. Other attempts begin without a record.
+    AttemptBegan {
+        /// The execution.
+        execution: ExecutionId,
+        /// The step.
+        step: Arc<str>,
+        /// Its scope.
+        scope: ScopeId,
+        /// The event that triggered it.
+        trigger: Seq,
+        /// When.
+        at: SystemTime,
+    },
     /// An execution started a child run, which has a journal of its own.
     ChildStarted {
         /// The child, and the execution that started it.
@@ -215,6 +229,15 @@ pub enum Record {
         /// The workflow's table for the following records, if it differs from the one before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<RecordedTable>,
+        /// When.
+        at: SystemTime,
+    },
+    /// The run's engine stops driving the run on purpose, and leaves it to another process. Executions that run are
+    /// dropped, but not interrupted. A run that waits is left without this record.
+    RunDetached {
+        /// The executions whose attempts were under way.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped: Vec<ExecutionId>,
         /// When.
         at: SystemTime,
     },
@@ -296,7 +319,9 @@ impl Record {
             | Self::ExecutionSucceeded { at, .. }
             | Self::RetryScheduled { at, .. }
             | Self::ExecutionFailed { at, .. }
+            | Self::AttemptBegan { at, .. }
             | Self::ChildStarted { at, .. }
+            | Self::RunDetached { at, .. }
             | Self::RunResumed { at, .. }
             | Self::RunWaiting { at, .. }
             | Self::RunKept { at }

@@ -160,6 +160,13 @@ pub enum TableDifference {
         /// Whether the run continues after a failure now.
         continues: bool,
     },
+    /// A step is `at_most_once` now, or is not any more. Compatible: it decides only about attempts to come.
+    AtMostOnceChanged {
+        /// The name of the step.
+        step: Arc<str>,
+        /// Whether it is `at_most_once` now.
+        is: bool,
+    },
     /// An event type is new. Compatible.
     EventAdded {
         /// The wire name of the event.
@@ -201,7 +208,7 @@ impl TableDifference {
     /// change.
     pub fn is_compatible(&self) -> bool {
         match self {
-            Self::StepAdded { .. } | Self::EventAdded { .. } => true,
+            Self::StepAdded { .. } | Self::EventAdded { .. } | Self::AtMostOnceChanged { .. } => true,
             Self::InputAdded { input, .. } => input.optional,
             Self::OutputAdded { output, .. } => output.least == 0,
             Self::OutputChanged { was, is, .. } => was.is_covered_by(is),
@@ -280,6 +287,10 @@ impl fmt::Display for TableDifference {
             Self::OnErrorChanged { step, .. } => {
                 write!(f, "the run does not go on any more when step `{step}` fails")
             }
+            Self::AtMostOnceChanged { step, is: true } => {
+                write!(f, "step `{step}` is `at_most_once` now, and was not")
+            }
+            Self::AtMostOnceChanged { step, .. } => write!(f, "step `{step}` is not `at_most_once` any more"),
             Self::EventAdded { event } => write!(f, "event `{event}` is new"),
             Self::EventRemoved { event } => write!(f, "event `{event}` is gone"),
             Self::RolesChanged { event, was, is } => {

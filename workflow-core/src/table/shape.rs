@@ -97,6 +97,9 @@ pub struct StepShape {
     /// Whether the run continues when the step fails.
     #[serde(default, skip_serializing_if = "is_false")]
     pub continue_on_error: bool,
+    /// Whether an attempt that may have begun is not made again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_most_once: bool,
 }
 
 /// A parameter of a [`StepShape`] that takes events.

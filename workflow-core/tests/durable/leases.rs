@@ -298,7 +298,7 @@ async fn a_lease_is_taken_with_the_first_run_and_given_up_with_the_engine() {
         assert!(store.holds(&id).await);
         assert_eq!(store.owner(run.id().as_str()).await.as_ref(), Some(&id));
         if shuts_down {
-            engine.cancel_and_shut_down(Duration::ZERO).await;
+            engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
             a_while().await;
         } else {
             run.send(Note(1)).await.unwrap();

@@ -20,14 +20,17 @@ mod crashes {
 
 /// Runs that are found, attached to, unloaded, loaded and removed.
 mod resumed {
+    mod at_most_once;
     mod attach;
     mod deep;
     pub(crate) mod found;
     mod idle;
+    mod interrupted;
     mod lowered;
     mod removed;
     mod shut_down;
     mod twins;
+    mod wind_down;
 }
 
 /// Stores that fail, refuse, keep several batches in one write, or have contexts.

@@ -15,6 +15,7 @@ const KEYS: &[&str] = &[
     "timeout",
     "retry",
     "compact",
+    "at_most_once",
     "on_error",
     "catches",
     "spawn",

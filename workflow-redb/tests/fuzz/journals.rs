@@ -106,7 +106,7 @@ async fn family<W: Workflow<Output = Done>>(begin: u32) -> Vec<Family> {
     tokio::time::sleep(Duration::from_hours(1)).await;
     families.push(taken::<W>(&store).await);
     use_run::<W>(&second, way).await;
-    second.cancel_and_shut_down(LIFE).await;
+    second.cancel_all("the engine is shutting down", LIFE).await;
     families.push(taken::<W>(&store).await);
     families
 }
@@ -202,7 +202,7 @@ async fn resume(family: &Family, journals: Vec<(RunId, Vec<Record>)>, way: Way) 
         if way.has(Way::LEAVES) {
             engine.shut_down(LIFE / 4).await;
         }
-        engine.cancel_and_shut_down(LIFE).await;
+        engine.cancel_all("the engine is shutting down", LIFE).await;
     };
     let has_ended = tokio::time::timeout(2 * LIFE, ends).await.is_ok();
     // On the system's clock, the engine's time limits never pass.

@@ -14,6 +14,7 @@ use crate::kills::Kills;
 use crate::worker::{Role, Worker};
 
 mod contexts;
+mod doubt;
 mod kills;
 mod ledger;
 mod load;

@@ -202,6 +202,8 @@ async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<Run
 async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
     let witnessed = Witnessed { store: store.clone(), ledger: ledger.clone() };
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger.clone()));
+    // Each of these processes is killed: that is no fault of what it executes.
+    let engine = engine.max_interrupted_attempts(u32::MAX);
     let engine = engine.store(witnessed).build().unwrap();
     let mut runs = JoinSet::new();
     for id in resumes(&engine, &store, &ledger).await {
@@ -217,7 +219,7 @@ async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
         let Some(ended) = runs.join_next().await else { break };
         ended.unwrap();
     }
-    engine.cancel_and_shut_down(Duration::from_mins(5)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(5)).await;
 }
 
 async fn begun(engine: Engine, number: u32, ledger: Ledger) {

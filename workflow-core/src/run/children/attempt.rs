@@ -101,16 +101,26 @@ impl AttemptChildren {
         mut options: RunOptions,
         link: ParentLink,
     ) -> Result<Spawned, StartError> {
+        // The child takes turns of its own, and must not wait for this one.
+        self.run.common.turns.release(&self.run.id, self.names.execution);
         let engine = self.run.common.engine().ok_or_else(|| self.ended())?;
         // A private thread ends with the parent, so an independent child does not share it.
         if link.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
-        if link.may_have_earlier_children {
+        let spawned = if link.may_have_earlier_children {
             engine.find_child(start, options, link).await
         } else {
             engine.start_child(start, options, link)
+        };
+        if matches!(spawned, Err(StartError::ShutDown))
+            && self.run.common.is_durable
+            && self.run.begins_nothing()
+        {
+            // The refusal is no answer for the step, which runs again in the next process.
+            self.run.hold_up(self.names.execution).await;
         }
+        spawned
     }
 
     fn wait_for(&self, drop_signal: &Arc<DropSignal>) -> Result<(), StartError> {

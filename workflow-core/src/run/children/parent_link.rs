@@ -130,6 +130,13 @@ impl ParentLink {
         parent.child_registry().left(&parent, *index, status);
     }
 
+    /// Has the parent look at the child again.
+    pub(crate) fn wake_parent(&self) {
+        if let Some(parent) = self.run.upgrade() {
+            parent.signals.wake();
+        }
+    }
+
     /// The reason for cancelling the child.
     pub(crate) fn cancel_reason(&self) -> Arc<str> {
         self.parent.cancel_reason(self.awaited)

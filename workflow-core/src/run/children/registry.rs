@@ -35,6 +35,8 @@ struct State {
     recorded: usize,
     /// Whether the run has ended. Then no child joins.
     closed: bool,
+    /// Executions that ask for children which may not begin, because the engine shuts down; one entry each.
+    held_up: Vec<ExecutionId>,
     /// Whether the run was detached. An awaited child that joins later is detached at once.
     detached: bool,
     /// Whether observers have seen the run's end. They see nothing of its children after that.
@@ -200,6 +202,23 @@ impl ChildRegistry {
         let state = self.lock();
         let indexes = state.awaited.range((execution, 0)..=(execution, usize::MAX));
         indexes.filter_map(|(_, index)| state.members[*index].run.clone()).collect()
+    }
+
+    /// An execution asks for a child that may not begin, or has given up such a question.
+    pub(crate) fn holds_up(&self, execution: ExecutionId, asks: bool) {
+        let held_up = &mut self.lock().held_up;
+        if asks {
+            held_up.push(execution);
+        } else if let Some(place) = held_up.iter().position(|id| *id == execution) {
+            held_up.swap_remove(place);
+        }
+    }
+
+    /// Whether an execution waits for children, none of which has anything under way.
+    pub(crate) fn rests(&self, execution: ExecutionId) -> bool {
+        let held_up = self.lock().held_up.contains(&execution);
+        let awaited = self.awaited_by(execution);
+        (held_up || !awaited.is_empty()) && awaited.iter().all(|child| child.rests())
     }
 
     /// Called before observers see the run's end.

@@ -40,6 +40,8 @@ pub(in crate::run) enum Batch {
     Succeeded { execution: ExecutionId, returned: Returned },
     /// An attempt failed, and the policy has another.
     Retried { execution: ExecutionId, failed: FailedAttempt },
+    /// An attempt begins that is journaled.
+    AttemptBegan { execution: ExecutionId },
     /// An execution failed for good.
     Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
     /// An execution started a child, at this time. Live, `at` is the time of the start; the batch may come later.

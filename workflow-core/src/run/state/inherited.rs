@@ -2,7 +2,7 @@
 //! See [`rewind`](crate::run::rewind).
 //!
 //! Invariant: the rewound state has its log, its executions and its decisions from the journal. Only facts that
-//! no journal has come from the later state: when attempts began, how long the run was active, and the engine's
+//! no journal has come from the later state: when attempts began and which were lost, how long the run was active, and the engine's
 //! limits.
 //!
 //! Example: `fetch` began its second attempt before the rewind. A journal has the failure of the first one,
@@ -20,6 +20,7 @@ impl RunState {
         self.limit(later.limits());
         self.trace.inherit(&later.trace);
         self.active = later.active;
+        later.lives.lost().for_each(|execution| self.lives.lose(execution));
         self.position = end;
         self.effects.postpone(end);
     }

@@ -23,15 +23,15 @@
 //!   position: the table changed incompatibly, or the journal is damaged.
 //! - Entries that the state logs by itself (gathers, events of caught failures) must stand behind the batch
 //!   that leads to them, before the next batch. `derived` has those that the journal has not reached.
-//! - An effect that follows from a record before the last batch may have begun in an earlier process. Replay
-//!   turns its first attempt into [`EffectKind::Attempt`], which is *another* attempt. An effect of the last batch may
-//!   have begun as well. No record says so, and it stays a first attempt.
+//! - An effect that follows from the journal may have begun in an earlier process. Replay turns its first attempt into
+//!   [`EffectKind::Attempt`], which is *another* attempt. Only an effect of an entry that the journal lacks cannot have
+//!   begun (S38), and stays a first attempt.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Applied, Batch, Effect, EffectKind, RunState, Stop};
 use crate::error::StepError;
@@ -41,7 +41,7 @@ use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
 use crate::scheduler::{CandidateId, Cause, EvaluationKey, TimerEntry};
 use crate::store::{Position, Record, RecordedEvent};
-use crate::table::{DependencyTable, EventIndex, StepIndex};
+use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, TableShape};
 
 mod committed;
 mod logged;
@@ -144,16 +144,16 @@ impl Replay {
     /// The state at the end of the records, with the work that is left.
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
-        // An effect that follows from records before the last batch may have begun in the earlier process.
         // During replay, positions of effects count only the records of batches. The journal has all of them,
         // so afterwards each effect may begin at once.
-        let last = std::mem::replace(&mut self.state.position, self.position);
+        let known = self.known();
+        self.state.position = self.position;
         let effects = std::mem::take(&mut self.effects);
         for Effect { after, begins } in effects {
             if !self.state.is_wanted(&begins) {
                 continue;
             }
-            let begins = if after < last { begins.again() } else { begins };
+            let begins = if after <= known { begins.again() } else { begins };
             self.state.effects.push_back(Effect { after: Position(0), begins });
         }
         // `take_results` left it out on the way: the run waits only if it waits at the end.
@@ -174,9 +174,13 @@ impl Replay {
             return Err("the run had ended".into());
         }
         match record {
-            Record::RunStarted { .. } if self.position == Position(0) => {}
+            Record::RunStarted { table, .. } if self.position == Position(0) => self.written_under(table),
             Record::RunStarted { .. } => return Err("the run starts a second time".into()),
-            Record::RunResumed { at, .. } => self.resumed(*at),
+            Record::RunResumed { table, at, .. } => self.resumed(table.as_ref(), *at),
+            Record::RunDetached { dropped, .. } => {
+                self.complete();
+                self.state.lives.detach(dropped);
+            }
             // Neither changes the state: waiting follows from the batches, and `RunKept` is about the lease.
             Record::RunWaiting { .. } | Record::RunKept { .. } => {}
             Record::EventLogged { seq, scope, cause, event, at } => {
@@ -220,6 +224,10 @@ impl Replay {
                 let known = self.failures.remove(execution);
                 let error = known.unwrap_or_else(|| StepError::new(*class, error.clone()));
                 self.failed(*execution, error, *not_retried, *at)?;
+            }
+            Record::AttemptBegan { execution, step, scope, trigger, at } => {
+                self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
+                self.apply(Batch::AttemptBegan { execution: *execution }, *at)?;
             }
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
@@ -292,16 +300,45 @@ impl Replay {
     }
 
     /// `RunResumed`: a later process took the run up here. The run was not active in between (S32), and every
-    /// effect so far may have begun before.
-    fn resumed(&mut self, at: SystemTime) {
+    /// effect that follows from the journal so far may have begun before.
+    fn resumed(&mut self, table: Option<&RecordedTable>, at: SystemTime) {
         self.complete();
-        let at = self.since_began(at);
-        self.state.active.restart(self.state.now, at);
-        self.state.now = self.state.now.max(at);
-        // Each of them may have begun in the process before.
-        for effect in std::mem::take(&mut self.effects) {
-            self.effects.push_back(Effect { after: effect.after, begins: effect.begins.again() });
+        let (at, known) = (self.since_began(at), self.known());
+        let mut unbegun = FxHashSet::default();
+        for Effect { after, begins } in std::mem::take(&mut self.effects) {
+            let may_have_begun = after <= known;
+            unbegun.extend(begins.execution().filter(|_| !may_have_begun));
+            let begins = if may_have_begun { begins.again() } else { begins };
+            self.effects.push_back(Effect { after, begins });
         }
+        self.state.begin_life(at, &unbegun);
+        if let Some(table) = table {
+            self.written_under(table);
+        }
+    }
+
+    /// The position up to which the state follows from records: entries that the journal has not reached come behind.
+    fn known(&self) -> Position {
+        let derived = self.derived.len() as u64;
+        Position(self.state.position.0.saturating_sub(derived))
+    }
+
+    /// The following records are written under this table. Of a table that cannot be read, no step waits.
+    fn written_under(&mut self, written: &RecordedTable) {
+        let table = &self.host.table;
+        if written.fingerprint() == table.recorded().fingerprint() {
+            return self.state.lives.written_under(FxHashMap::default());
+        }
+        let shape = written.shape().ok();
+        let rows = table.steps().iter().enumerate();
+        let changed = rows.filter_map(|(row, step)| {
+            // None of a step that is new runs.
+            let of = |shape: &TableShape| shape.step(&step.name).map_or(Some(0), |step| step.concurrency);
+            let was = shape.as_ref().and_then(of);
+            (was != step.policy.concurrency).then_some((StepIndex::at(row), was))
+        });
+        let changed = changed.collect();
+        self.state.lives.written_under(changed);
     }
 
     /// The step of that name in the present table.
@@ -464,7 +501,8 @@ fn numbers(
     records.iter().filter_map(|record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
         | Record::ExecutionFailed { execution, step, scope, trigger, .. }
-        | Record::RetryScheduled { execution, step, scope, trigger, .. } => {
+        | Record::RetryScheduled { execution, step, scope, trigger, .. }
+        | Record::AttemptBegan { execution, step, scope, trigger, .. } => {
             Some(((table.step_named(step)?, *scope, *trigger), *execution))
         }
         Record::ChildStarted { child, scope, trigger, .. } => {

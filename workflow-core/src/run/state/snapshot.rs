@@ -49,6 +49,9 @@ impl RunState {
         for (child, _) in &self.children {
             let _ = writeln!(text, "child {child:?}");
         }
+        for line in self.lives.lines() {
+            let _ = writeln!(text, "earlier {line}");
+        }
         // A map has no order. The text of an error is compared, since a journal has no more of it.
         let mut failed: Vec<_> = self.failures.executions().iter().collect();
         failed.sort_unstable_by_key(|(execution, _)| **execution);

@@ -45,6 +45,7 @@ fn step(shape: &StepShape) -> StepDef {
             max_executions: shape.max_executions,
             concurrency: shape.concurrency,
             continue_on_error: shape.continue_on_error,
+            at_most_once: shape.at_most_once,
             ..StepPolicy::DEFAULT
         },
         catches: (!shape.catches.is_empty()).then(|| shape.catches.clone()),

@@ -134,6 +134,9 @@ fn limits(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference
     if was.continue_on_error != is.continue_on_error {
         differences.push(TableDifference::OnErrorChanged { step: step(), continues: is.continue_on_error });
     }
+    if was.at_most_once != is.at_most_once {
+        differences.push(TableDifference::AtMostOnceChanged { step: step(), is: is.at_most_once });
+    }
 }
 
 /// The result of matching two lists.

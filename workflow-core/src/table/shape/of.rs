@@ -59,6 +59,7 @@ impl DependencyTable {
             max_executions: step.policy.max_executions,
             concurrency: step.policy.concurrency,
             continue_on_error: step.policy.continue_on_error,
+            at_most_once: step.policy.at_most_once,
         }
     }
 

@@ -252,7 +252,7 @@ fn an_append_that_is_never_answered_holds_up_the_claim_of_no_other_run() {
             "later searches find the later orphans"
         );
         engine.attach::<Works>("z").await.unwrap().send(Note(1)).await.unwrap();
-        engine.cancel_and_shut_down(Duration::from_secs(1)).await;
+        engine.cancel_all("the engine is shutting down", Duration::from_secs(1)).await;
     });
 }
 
@@ -288,7 +288,7 @@ fn an_orphaned_child_whose_end_is_never_answered_holds_up_no_claim() {
             Some(engine.id()),
             "later searches find the later orphans"
         );
-        engine.cancel_and_shut_down(Duration::from_secs(1)).await;
+        engine.cancel_all("the engine is shutting down", Duration::from_secs(1)).await;
     });
 }
 

@@ -90,7 +90,7 @@ async fn a_run_without_a_lease_can_be_cancelled() {
     engines.store.refuse(Some(&engine));
     sleep(Duration::from_mins(5)).await;
     assert_eq!(engines.seen.all(), ["attempt 1 by one"]);
-    engine.cancel_and_shut_down(Duration::ZERO).await;
+    engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
 }
 
@@ -143,7 +143,7 @@ async fn a_start_that_is_not_polled_while_the_lease_is_taken_keeps_it_from_no_ot
         second.settled().await;
         renewals(&engines.store).await;
         assert!(engines.store.holds(engine.id()).await, "polls: {polls}");
-        engine.cancel_and_shut_down(Duration::ZERO).await;
+        engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
         assert!(!engines.store.holds(engine.id()).await, "polls: {polls}");
     }
 }

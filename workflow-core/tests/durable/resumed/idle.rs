@@ -128,7 +128,7 @@ async fn runs_that_wait_for_replies_have_no_task_and_all_that_wait_for_timers_sh
     told.are_away(40).await;
     tokio::task::yield_now().await;
     assert_eq!(tasks(), before + 1);
-    engine.cancel_and_shut_down(Duration::ZERO).await;
+    engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
     tokio::task::yield_now().await;
     assert_eq!((tasks(), engine.running().len()), (before, 0));
 }
@@ -222,7 +222,7 @@ async fn an_unloaded_run_is_cancelled_by_a_handle_by_a_guard_and_with_its_engine
     let handle = engine.attach::<Asks>("guard").await.unwrap();
     told.are_away(3).await;
     drop(by_guard);
-    engine.cancel_and_shut_down(Duration::from_secs(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_secs(1)).await;
     for (run, reason) in [(by_handle, "enough"), (handle, "nobody looks")] {
         let ended = run.outcome().await.unwrap_err();
         assert!(matches!(&ended, RunError::Cancelled { reason: given } if *reason == **given), "{ended}");

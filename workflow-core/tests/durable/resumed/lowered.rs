@@ -303,5 +303,5 @@ async fn children_that_worked_together_work_one_by_one_where_only_one_may() {
     let report = run.report().await.unwrap();
     assert_eq!(report.children.len(), 3);
     assert!(report.children.iter().all(|child| child.status == RunStatus::Completed), "{report}");
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
 }

@@ -142,7 +142,7 @@ async fn a_child_behind_a_precondition_and_of_a_second_attempt_is_the_same_from_
         let engine = engine(Arc::clone(&store), &Counts::default());
         let run = engine.attach::<Parent>("r").await.unwrap();
         assert_eq!(run.outcome().await.unwrap(), Done(14), "after {appends} appends");
-        engine.cancel_and_shut_down(std::time::Duration::from_mins(1)).await;
+        engine.cancel_all("the engine is shutting down", std::time::Duration::from_mins(1)).await;
         assert_eq!(ids(&store).await, expected, "after {appends} appends");
         for (id, step) in expected.iter().flat_map(|id| [(id, "end"), (id, "first"), (id, "delegate")]) {
             let records = store.read(&id.as_str().into(), Position(0), usize::MAX).await.unwrap();

@@ -121,7 +121,7 @@ async fn an_engine_that_is_shut_down_ends_children_too() {
     let alive = Alive::default();
     let (engine, run) = bearing(&alive).await;
     everyone_else().await;
-    engine.cancel_and_shut_down(Duration::ZERO).await;
+    engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
     assert_eq!((engine.running(), run.status()), (vec![], RunStatus::Cancelled));
     until(|| alive.count() == 0).await;
 }

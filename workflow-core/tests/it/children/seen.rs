@@ -193,7 +193,7 @@ async fn observers_see_parents_and_children_and_each_item_once() {
         Engine::builder().workflow(Showing { fails: false }).observer(scribe.clone()).build().unwrap();
     let run = engine.start_with::<Showing>(Begin(1), RunOptions::new().id("r")).await.unwrap();
     run.outcome().await.unwrap();
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     expect![[r"
         r started
         r shows show x1: Progress(1)

@@ -32,7 +32,7 @@ async fn shutting_down_cancels_a_run_without_handles() {
     drop(engine.start::<Sleeper>(Begin(1)).await.unwrap());
     everyone_else().await;
     assert_eq!(alive.count(), 1);
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert_eq!((alive.count(), engine.running().len()), (0, 0));
 }
 
@@ -66,7 +66,7 @@ async fn shutting_down_ends_starts_that_wait_for_a_permit() {
         async move { engine.start::<Sleeper>(Begin(2)).await.map(|_| ()) }
     });
     everyone_else().await;
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert!(second.await.unwrap().is_err());
     assert_eq!(first.status(), RunStatus::Cancelled);
 }
@@ -227,6 +227,6 @@ async fn observers_see_what_is_shown_and_one_retraction_when_the_attempt_fails()
     let engine = Engine::builder().workflow(Shows).observer(screen.clone()).build().unwrap();
     let run = engine.start::<Shows>(Begin(1)).await.unwrap();
     run.outcome().await.unwrap_err();
-    engine.cancel_and_shut_down(Duration::MAX).await;
+    engine.cancel_all("the engine is shutting down", Duration::MAX).await;
     assert_eq!(*screen.0.lock().unwrap(), ["show shows", "show retracts"]);
 }

@@ -68,9 +68,11 @@ async fn starting_and_shutting_down_can_be_spawned() {
     let start = spawnable(async move { starting.start_with::<Plain>(Begin(2), RunOptions::new()).await });
     let run = tokio::spawn(start).await.unwrap().unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(2));
-    tokio::spawn(spawnable(async move { engine.cancel_and_shut_down(Duration::from_secs(1)).await }))
-        .await
-        .unwrap();
+    tokio::spawn(spawnable(async move {
+        engine.cancel_all("the engine is shutting down", Duration::from_secs(1)).await;
+    }))
+    .await
+    .unwrap();
 }
 
 #[tokio::test]

@@ -206,7 +206,7 @@ async fn an_engine_shuts_down_though_a_run_waits_for_a_permit() {
     let sender = waiting.clone();
     let sent = tokio::spawn(async move { sender.send(Alpha(2)).await });
     everyone_else().await;
-    let shut_down = engine.cancel_and_shut_down(Duration::from_secs(1));
+    let shut_down = engine.cancel_all("the engine is shutting down", Duration::from_secs(1));
     tokio::time::timeout(Duration::from_secs(9), shut_down).await.expect("every run ends");
     assert_eq!(working.status(), RunStatus::Cancelled);
     assert!(waiting.status().is_ended());
@@ -504,7 +504,7 @@ async fn an_engine_that_is_shut_down_has_cancelled_its_runs_and_starts_no_more()
     let engine = Engine::builder().workflow(Patient(Gate::closed())).build().unwrap();
     let waiting = engine.start::<Patient>(Begin(0)).await.unwrap();
     let working = engine.start::<Patient>(Begin(1)).await.unwrap();
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert_eq!((waiting.status(), working.status()), (RunStatus::Cancelled, RunStatus::Cancelled));
     let error = engine.start::<Patient>(Begin(0)).await.unwrap_err();
     assert!(matches!(error, StartError::ShutDown), "{error}");
@@ -518,7 +518,7 @@ async fn a_start_that_waits_for_a_permit_is_refused_by_a_shut_down() {
     let starting = engine.clone();
     let start = tokio::spawn(async move { starting.start::<Patient>(Begin(1)).await });
     everyone_else().await;
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert_eq!(working.status(), RunStatus::Cancelled);
     assert!(matches!(start.await.unwrap(), Err(StartError::ShutDown)));
 }

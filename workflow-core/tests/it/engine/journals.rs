@@ -551,7 +551,7 @@ async fn observers_hear_nothing_of_a_run_that_did_not_begin() {
     let run = engine.start_with::<EndsAndFails>(Begin(0), named("r")).await.unwrap();
     run.outcome().await.unwrap();
     assert!(engine.start_with::<EndsAndFails>(Begin(0), named("r")).await.is_err());
-    engine.cancel_and_shut_down(std::time::Duration::from_secs(10)).await;
+    engine.cancel_all("the engine is shutting down", std::time::Duration::from_secs(10)).await;
     assert_eq!(heard.lines(), ["began", "ended completed"]);
 }
 

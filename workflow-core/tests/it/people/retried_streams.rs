@@ -125,7 +125,7 @@ async fn pieces_are_retracted_before_those_of_the_next_attempt_however_the_attem
     assert_eq!((texts.len(), texts.values().all(|text| text == "a*c")), (6, true), "{texts:?}");
     let retracted = seen.iter().filter(|item| matches!(item, DisplayItem::Retracted { .. })).count();
     assert_eq!(retracted, 18);
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert_eq!(in_order(&*noted.0.lock().unwrap()), texts);
 }
 

@@ -107,7 +107,7 @@ async fn baked(kneaded_at: u64, baked_at: u64) -> (Arc<RunReport>, Watch) {
     let bakery = Bakery { clock: clock.clone(), kneaded_at, baked_at };
     let engine = Engine::builder().workflow(bakery).clock(clock).observer(watch.clone()).build().unwrap();
     let report = engine.start::<Bakery>(Bake).await.unwrap().report().await.unwrap();
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     (report, watch)
 }
 

@@ -125,7 +125,7 @@ async fn an_observer_sees_everything_of_a_run_in_the_order_in_which_it_happened(
     let scribe = Scribe::default();
     let engine = Engine::builder().workflow(Busy).observer(scribe.clone()).build().unwrap();
     busy(&engine, "r").await;
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     let lines = scribe.lines_of("r");
     assert_eq!(lines[..16], STORY, "{lines:#?}");
     assert_eq!(lines[16..], ["run ended: completed"]);
@@ -161,7 +161,7 @@ async fn observations_of_several_runs_keep_the_order_of_each() {
     let engine = Engine::builder().workflow(Busy).observer(scribe.clone()).build().unwrap();
     let runs = ["a", "b", "c"].map(|id| busy(&engine, id));
     futures::future::join_all(runs).await;
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     for run in ["a", "b", "c"] {
         assert_eq!(scribe.lines_of(run)[..16], STORY);
     }
@@ -196,7 +196,7 @@ async fn an_observer_that_panics_harms_neither_runs_nor_other_observers() {
     let scribe = Scribe::default();
     let engine = Engine::builder().workflow(Plain).observer(Panics).observer(scribe.clone()).build().unwrap();
     ends_well(&engine).await;
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert_eq!(scribe.0.lock().unwrap().len(), 6);
 }
 
@@ -226,7 +226,7 @@ async fn an_observer_that_blocks_harms_neither_runs_nor_other_observers() {
         ends_well(&engine).await;
     }
     drop(release);
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     assert_eq!(scribe.0.lock().unwrap().iter().filter(|(_, line)| line == "run started").count(), 1_000);
 }
 
@@ -235,7 +235,7 @@ async fn a_shut_down_waits_for_observers_only_up_to_its_limit() {
     let (release, blocks) = Blocks::new();
     let engine = Engine::builder().workflow(Plain).observer(blocks).build().unwrap();
     ends_well(&engine).await;
-    engine.cancel_and_shut_down(Duration::ZERO).await;
+    engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
     drop(release);
 }
 

@@ -138,7 +138,7 @@ async fn run_an_engine(store: RedbStore) {
     let waits = engine.start::<Waits>(Begin).await.unwrap();
     ends.send(Note).await.unwrap();
     ends.outcome().await.unwrap();
-    engine.cancel_and_shut_down(Duration::from_mins(5)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(5)).await;
     drop((waits, engine));
 }
 
@@ -186,7 +186,7 @@ async fn a_store_is_opened_at_once_when_an_engine_with_a_lease_was_shut_down_dur
         let engine = engine.build().unwrap();
         let mut starts = Box::pin(engine.start::<Waits>(Begin));
         drop(poll_immediate(&mut starts).await);
-        engine.cancel_and_shut_down(Duration::from_mins(5)).await;
+        engine.cancel_all("the engine is shutting down", Duration::from_mins(5)).await;
         drop(starts);
     }
 }

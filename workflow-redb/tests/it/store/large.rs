@@ -98,7 +98,7 @@ async fn four_hundred_branches_of_a_run_leave_a_mebibyte_each() {
     let run = engine.start_with::<Reader>(Begin { pages: 400 }, RunOptions::new().id("r")).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Read { bytes: 400 << 20 });
     let events = run.report().await.unwrap().log.len();
-    engine.cancel_and_shut_down(std::time::Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", std::time::Duration::from_mins(1)).await;
     drop((run, engine, store));
     let file = StoreFile::open(&place.file).unwrap();
     let mut records = Vec::new();

@@ -149,6 +149,10 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
+    records.push(Record::AttemptBegan { execution, step: "work".into(), scope, trigger, at });
+    records.extend(
+        [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),
+    );
     records.push(Record::RunKept { at });
     records
         .extend([WaitingFor::default(), waits_for(at)].map(|waits_for| Record::RunWaiting { waits_for, at }));
@@ -203,13 +207,15 @@ fn labels() -> BTreeMap<String, String> {
     labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-const CLASSES: [ErrorClass; 6] = [
+const CLASSES: [ErrorClass; 8] = [
     ErrorClass::Transient,
     ErrorClass::Tool,
     ErrorClass::Model,
     ErrorClass::ContextLimit,
     ErrorClass::Permanent,
     ErrorClass::Rejected,
+    ErrorClass::Interrupted,
+    ErrorClass::InDoubt,
 ];
 
 const NOT_RETRIED: [NotRetried; 5] = [

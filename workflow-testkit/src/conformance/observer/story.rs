@@ -124,7 +124,7 @@ async fn tell(recorder: Recorder) -> Result<(), Box<dyn std::error::Error>> {
     for run in [&completes, &fails, &is_cancelled] {
         run.report().await?;
     }
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     Ok(())
 }
 

@@ -113,7 +113,7 @@ async fn state_of_the_process_is_found_with_the_place_of_the_crash() {
         completed with #3
 
         resumed it did this:
-        x2 end by #2: succeeded
+        x2 end: succeeded
         #3 Done of x2: 7
         completed with #3
     "#]].assert_eq(&said);

@@ -147,7 +147,7 @@ async fn an_engine_of_ones_own_can_go_by_virtual_time() {
     let run = engine.start::<Research>(question()).await.unwrap();
     assert_eq!(run.report().await.unwrap().log[3].at, after(Duration::from_hours(2)));
     assert_eq!(clock.now(), after(Duration::from_hours(2)));
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     let seen = watch.0.lock().unwrap();
     assert_eq!(seen.first(), Some(&after(Duration::ZERO)));
     assert!(seen.contains(&after(Duration::from_hours(1))));

@@ -128,7 +128,7 @@ async fn a_log_of_events_that_explode_is_dropped_with_its_run() {
         assert_eq!(dropped.count(), 0);
         drop((run, report));
         goes_on(&engine).await;
-        engine.cancel_and_shut_down(std::time::Duration::from_mins(1)).await;
+        engine.cancel_all("the engine is shutting down", std::time::Duration::from_mins(1)).await;
         drop(engine);
         crate::fixtures::until(|| dropped.count() == 11).await;
     }

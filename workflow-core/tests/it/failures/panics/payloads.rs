@@ -235,5 +235,5 @@ async fn middleware_and_observers_that_panic_with_what_cannot_be_dropped_harm_no
     assert_eq!(failures_of(&report, "at_once"), ["it panicked: no message"]);
     goes_on(&engine).await;
     // The shutdown returns once every observer has received everything.
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
 }

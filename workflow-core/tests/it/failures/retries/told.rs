@@ -51,7 +51,7 @@ async fn observed(workflow: Flaky) -> Vec<String> {
     let engine = Engine::builder().workflow(workflow).observer(scribe.clone()).clock(VirtualClock::new());
     let engine = engine.build().unwrap();
     let _ = engine.start::<Flaky>(Begin(1)).await.unwrap().outcome().await;
-    engine.cancel_and_shut_down(Duration::from_mins(1)).await;
+    engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
     let lines = scribe.0.lock().unwrap();
     lines.clone()
 }

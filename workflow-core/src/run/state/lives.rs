@@ -1,0 +1,257 @@
+//! The lives of a run: which attempts an earlier process may have begun, and how often a process ended under one (S35,
+//! S53). A pure function of the journal.
+//!
+//! ```text
+//! RunStarted ── a life ──▶ RunResumed ── a life ──▶ RunDetached ─▶ RunResumed ── the present life
+//!                          every attempt that the      only the attempts that
+//!                          life may have begun         it names
+//!                          was interrupted             may have begun
+//! ```
+//!
+//! No journal says that an attempt began, with two exceptions. An execution under which two processes ended takes turns
+//! with others of its kind, and `AttemptBegan` stands before each of its attempts. So an execution that only waited for
+//! its turn beside one that kills its process is not taken for one. The same record stands before each retry of an
+//! `at_most_once` step. So no clock decides whether that began, and a process that lost the run cannot begin it.
+//!
+//! Invariant: only executions that were open at the end of a life have an entry. A run that was never resumed has none,
+//! and pays for one pointer.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::RunState;
+use crate::id::ExecutionId;
+use crate::table::StepIndex;
+
+/// From this many interrupted attempts on, the next one begins only while no other such execution runs.
+const ALONE_FROM: u32 = 2;
+
+/// What earlier lives of the run did.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Lives(Option<Box<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    attempts: FxHashMap<ExecutionId, Earlier>,
+    /// The executions that the present life dropped when it was detached on purpose, if it was.
+    dropped: Option<Vec<ExecutionId>>,
+    /// The concurrency of steps in the table of the present life, where the present table has another.
+    concurrency: FxHashMap<StepIndex, Option<u32>>,
+    /// Executions whose attempts the present life began and dropped, and which begin again. No journal has them.
+    lost: FxHashSet<ExecutionId>,
+}
+
+/// What earlier lives did with an execution.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::run) struct Earlier {
+    /// How many of its attempts were interrupted: their processes ended under them.
+    pub(in crate::run) interruptions: u32,
+    /// Whether its current attempt may have begun before.
+    pub(in crate::run) may_have_begun: bool,
+    /// Whether the present life has journaled that its current attempt begins.
+    pub(in crate::run) began: bool,
+}
+
+impl Earlier {
+    /// Whether the next attempt has to wait for its turn, and to be journaled.
+    pub(in crate::run) fn takes_turn(self) -> bool {
+        self.interruptions >= ALONE_FROM && !self.began
+    }
+
+    /// A process ended, and may have begun the current attempt.
+    fn interrupt(&mut self) {
+        if self.interruptions < ALONE_FROM || self.began {
+            self.interruptions = self.interruptions.saturating_add(1);
+            self.may_have_begun = true;
+        }
+    }
+}
+
+impl Lives {
+    /// What earlier lives did with an execution.
+    pub(in crate::run) fn of(&self, execution: ExecutionId) -> Earlier {
+        let Some(known) = &self.0 else { return Earlier::default() };
+        let mut earlier = known.attempts.get(&execution).copied().unwrap_or_default();
+        earlier.may_have_begun |= known.lost.contains(&execution);
+        earlier
+    }
+
+    /// Sets the concurrency of the steps in the table of the present life, where it differs from the present table.
+    pub(super) fn written_under(&mut self, concurrency: FxHashMap<StepIndex, Option<u32>>) {
+        if self.0.is_some() || !concurrency.is_empty() {
+            self.0.get_or_insert_default().concurrency = concurrency;
+        }
+    }
+
+    /// The present life detaches on purpose, and drops the attempts of these executions.
+    pub(in crate::run) fn detach(&mut self, dropped: &[ExecutionId]) {
+        self.0.get_or_insert_default().dropped = Some(dropped.to_vec());
+    }
+
+    /// The journal says that the current attempt begins.
+    pub(super) fn attempt_began(&mut self, execution: ExecutionId) {
+        self.0.get_or_insert_default().attempts.entry(execution).or_default().began = true;
+    }
+
+    /// The current attempt failed, and the next one follows.
+    pub(super) fn next_attempt(&mut self, execution: ExecutionId) {
+        let Some(known) = &mut self.0 else { return };
+        known.lost.remove(&execution);
+        if let Some(earlier) = known.attempts.get_mut(&execution) {
+            (earlier.may_have_begun, earlier.began) = (false, false);
+        }
+    }
+
+    /// A rewind dropped an attempt that this life had begun, and begins it again.
+    pub(in crate::run) fn lose(&mut self, execution: ExecutionId) {
+        self.0.get_or_insert_default().lost.insert(execution);
+    }
+
+    /// The executions whose attempts this life began and lost.
+    pub(in crate::run) fn lost(&self) -> impl Iterator<Item = ExecutionId> {
+        self.0.iter().flat_map(|known| known.lost.iter().copied())
+    }
+
+    /// The present life ends. These executions were open, and it may have begun their attempts.
+    fn end(&mut self, open: &[ExecutionId]) {
+        if open.is_empty() && self.0.is_none() {
+            return;
+        }
+        let known = self.0.get_or_insert_default();
+        match known.dropped.take() {
+            Some(dropped) => {
+                for execution in dropped {
+                    known.attempts.entry(execution).or_default().may_have_begun = true;
+                }
+            }
+            None => open.iter().for_each(|id| known.attempts.entry(*id).or_default().interrupt()),
+        }
+        known.attempts.values_mut().for_each(|earlier| earlier.began = false);
+        known.lost.clear();
+    }
+
+    /// One line for each execution, in order, for snapshots.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Some(known) = &self.0 else { return Vec::new() };
+        let entries = known.attempts.iter().filter(|(_, earlier)| **earlier != Earlier::default());
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_unstable_by_key(|(id, _)| **id);
+        let mut lines: Vec<_> = entries.iter().map(|(id, earlier)| format!("{id} {earlier:?}")).collect();
+        lines.extend(known.dropped.as_ref().map(|dropped| format!("detached, with {dropped:?}")));
+        lines
+    }
+}
+
+impl RunState {
+    /// The present life ends, and the next one begins at this time: `RunResumed`. `unbegun` cannot have begun, since
+    /// they follow from entries that the journal does not have.
+    pub(super) fn begin_life(&mut self, at: std::time::Duration, unbegun: &FxHashSet<ExecutionId>) {
+        let mut open = self.begun_by_life();
+        // An attempt whose delay had not passed by now cannot have begun, unless the journal says so: the clocks of two
+        // processes may differ.
+        let delayed = |id: &ExecutionId| {
+            !self.lives.of(*id).began && self.trace.next_attempt(*id).is_some_and(|due| due > at)
+        };
+        open.retain(|id| !unbegun.contains(id) && !delayed(id));
+        self.lives.end(&open);
+        self.active.restart(self.now, at);
+        self.now = self.now.max(at);
+    }
+
+    /// The open executions that did not wait for the concurrency of their steps in the table of the present life. The
+    /// present table may have another concurrency. Executions of a step start in the order of their numbers (S21).
+    fn begun_by_life(&self) -> Vec<ExecutionId> {
+        let running = self.trace.running();
+        let changed = self.lives.0.as_ref().map(|known| &known.concurrency).filter(|map| !map.is_empty());
+        let Some(changed) = changed else { return running };
+        let is_changed = |id: &ExecutionId| self.step_of(*id).is_some_and(|step| changed.contains_key(&step));
+        let mut begun: Vec<_> = running.iter().copied().filter(|id| !is_changed(id)).collect();
+        let waiting: Vec<_> =
+            self.scheduler.board().queued_executions().map(|queued| queued.start.execution).collect();
+        for (step, concurrency) in changed {
+            let of_step = running.iter().chain(&waiting).copied();
+            let mut of_step: Vec<_> = of_step.filter(|id| self.step_of(*id) == Some(*step)).collect();
+            of_step.sort_unstable();
+            of_step.dedup();
+            of_step.truncate(concurrency.map_or(usize::MAX, |most| most as usize));
+            begun.extend(of_step);
+        }
+        begun
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAY: ExecutionId = ExecutionId(1);
+
+    fn earlier(lives: &Lives) -> (u32, bool, bool) {
+        let earlier = lives.of(PAY);
+        (earlier.interruptions, earlier.may_have_begun, earlier.takes_turn())
+    }
+
+    // S35, S53
+    #[test]
+    fn an_attempt_is_interrupted_by_each_process_that_may_have_begun_it() {
+        let mut lives = Lives::default();
+        assert_eq!(earlier(&lives), (0, false, false));
+        lives.end(&[]);
+        assert!(lives.0.is_none(), "a run that has nothing open keeps nothing");
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (1, true, false));
+        lives.end(&[ExecutionId(2)]);
+        assert_eq!(earlier(&lives), (1, true, false), "it waited");
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (2, true, true));
+    }
+
+    // S35
+    #[test]
+    fn from_the_third_on_only_an_attempt_that_the_journal_says_began_is_interrupted() {
+        let mut lives = Lives::default();
+        lives.end(&[PAY]);
+        lives.end(&[PAY]);
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (2, true, true), "it waited for its turn");
+        lives.attempt_began(PAY);
+        assert_eq!(earlier(&lives), (2, true, false));
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (3, true, true));
+    }
+
+    // S35, S53
+    #[test]
+    fn a_detached_life_interrupts_nothing_and_may_have_begun_only_what_it_dropped() {
+        let mut lives = Lives::default();
+        lives.detach(&[]);
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (0, false, false));
+        lives.detach(&[PAY]);
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (0, true, false));
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (1, true, false), "the next life was not detached");
+    }
+
+    // S35, S53
+    #[test]
+    fn the_next_attempt_has_not_begun_and_interruptions_add_up() {
+        let mut lives = Lives::default();
+        lives.end(&[PAY]);
+        lives.next_attempt(PAY);
+        assert_eq!(earlier(&lives), (1, false, false));
+        lives.end(&[PAY]);
+        assert_eq!(earlier(&lives), (2, true, true));
+    }
+
+    // S53
+    #[test]
+    fn an_attempt_that_this_life_lost_may_have_begun() {
+        let mut lives = Lives::default();
+        lives.lose(PAY);
+        assert_eq!((earlier(&lives), lives.lost().count()), ((0, true, false), 1));
+        assert!(lives.lines().is_empty(), "no journal has it");
+        lives.next_attempt(PAY);
+        assert_eq!(earlier(&lives), (0, false, false));
+    }
+}
