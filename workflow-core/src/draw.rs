@@ -203,6 +203,9 @@ pub struct BranchBox {
     pub branches: Option<u64>,
     /// The number of failed branches of that run.
     pub failed: Option<u64>,
+    /// The number of branches of that run that were dropped, since enough others had settled; `None` if none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
 }
 
 impl Graph {
@@ -288,11 +291,11 @@ fn at_most(executions: u32) -> String {
 impl BranchBox {
     fn title(&self) -> String {
         let title = format!("each {} of {}", self.item, self.step);
-        match (self.branches, self.failed) {
-            (Some(branches), Some(failed)) if failed > 0 => format!("{title}: {branches}, {failed} failed"),
-            (Some(branches), _) => format!("{title}: {branches}"),
-            _ => title,
-        }
+        let Some(branches) = self.branches else { return title };
+        let failed = self.failed.filter(|failed| *failed > 0);
+        let failed = failed.map_or_else(String::new, |failed| format!(", {failed} failed"));
+        let dropped = self.dropped.map_or_else(String::new, |dropped| format!(", {dropped} dropped"));
+        format!("{title}: {branches}{failed}{dropped}")
     }
 }
 

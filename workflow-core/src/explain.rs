@@ -83,6 +83,7 @@ use crate::report::{ExecutionOutcome, PendingTimer, WaitsFor};
 use crate::retry::FailedAttempt;
 use crate::spec::InputKind;
 
+mod dropped;
 mod failures;
 mod missing;
 mod not_produced;
@@ -94,6 +95,7 @@ mod text;
 
 pub(crate) use runaway::Runaway;
 
+pub use dropped::DroppedBranches;
 pub use stall::{IdleStep, PreconditionRefusals, Rejected, StallReport};
 
 /// Why each step of a run ran or did not run.
@@ -116,6 +118,9 @@ pub struct Explanation {
     pub unconsumed: Vec<Unconsumed>,
     /// The failed steps, in declaration order.
     pub failed: Vec<FailedStep>,
+    /// The fan-outs that dropped branches, since enough others had settled. In the order of their gathers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedBranches>,
     /// The pending timers, in the order in which they fire.
     pub timers: Vec<PendingTimer>,
     /// The types that can still arrive from outside, or could when the run stalled. One row per type.

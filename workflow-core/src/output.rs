@@ -174,6 +174,11 @@ impl Emitted {
         self.items().iter().any(EmittedItem::waits_for_all)
     }
 
+    /// Whether a fan-out of the batch drops branches once enough others have settled ([`FanOut::until`]).
+    pub fn drops_branches(&self) -> bool {
+        self.items().iter().any(EmittedItem::drops_branches)
+    }
+
     /// The entries of the batch, in order.
     pub(crate) fn items(&self) -> &[EmittedItem] {
         self.items.all()
@@ -294,6 +299,11 @@ impl EmittedItem {
 
     fn waits_for_all(&self) -> bool {
         matches!(self, Self::FanOut(fan_out) if fan_out.policy == FanOutPolicy::WaitAll)
+    }
+
+    fn drops_branches(&self) -> bool {
+        let Self::FanOut(fan_out) = self else { return false };
+        fan_out.until.is_some_and(|enough| (enough.get() as usize) < fan_out.items.len())
     }
 
     /// The type of the event, of the timer's event, or of the fan-out's items.

@@ -315,6 +315,10 @@ pub struct BranchReport {
     pub executions: u64,
     /// Whether an execution in the branch failed and no step caught the failure.
     pub failed: bool,
+    /// Whether the branch was dropped, since enough others of its fan-out had settled
+    /// ([`FanOut::until`](crate::FanOut::until)). False for a branch that had failed by then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
 }
 
 /// A commit that a run refused.
@@ -471,16 +475,19 @@ impl RunReport {
     fn fmt_branches(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.steps {
             let branches = self.branches.iter().filter(|branch| branch.step == row.step);
-            let (count, failed) = branches.fold((0_u64, 0_u64), |(count, failed), branch| {
-                (count + 1, failed + u64::from(branch.failed))
-            });
+            let (count, failed, dropped) =
+                branches.fold((0_u64, 0_u64, 0_u64), |(count, failed, dropped), branch| {
+                    (count + 1, failed + u64::from(branch.failed), dropped + u64::from(branch.dropped))
+                });
             if count > 0 {
                 write!(f, "{} opened {count} {}", row.step, if count == 1 { "branch" } else { "branches" })?;
-                writeln!(
-                    f,
-                    "{}",
-                    if failed == 0 { String::new() } else { format!(", of which {failed} failed") }
-                )?;
+                let was = if dropped == 1 { "was" } else { "were" };
+                match (failed, dropped) {
+                    (0, 0) => writeln!(f)?,
+                    (_, 0) => writeln!(f, ", of which {failed} failed")?,
+                    (0, _) => writeln!(f, ", of which {dropped} {was} dropped")?,
+                    _ => writeln!(f, ", of which {failed} failed and {dropped} {was} dropped")?,
+                }
             }
         }
         Ok(())

@@ -32,14 +32,12 @@
 //! | `EventReceived(B)` | 2: `B` | `Append`, `StartExecution` of `join` with 1 and 2 |
 //! | `ExecutionSucceeded`, emits a stop event | 3: the stop event | `Append`, `Finish` |
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
-use crate::output::FanOutPolicy;
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
 mod actions;
@@ -48,6 +46,7 @@ mod awaited;
 mod batch;
 mod bind;
 mod board;
+mod by_scope;
 mod candidates;
 mod commit;
 mod counts;
@@ -73,7 +72,7 @@ mod sweep;
 
 pub use awaited::TimerEntry;
 pub use decision::{Decision, Verdict};
-pub use group::{BranchSummary, GroupSummary};
+pub use group::{BranchSummary, FanOutTerms, GroupSummary};
 pub use prefixes::Prefixes;
 
 pub(crate) use actions::QueuedAction;
@@ -253,10 +252,8 @@ pub enum Emission {
         fan_out: FanOutIndex,
         /// The number of items, which may be 0.
         items: u32,
-        /// The most branches open at a time; `None` for no bound.
-        concurrency: Option<NonZeroU32>,
-        /// The meaning of a failed branch for the others.
-        policy: FanOutPolicy,
+        /// The bound, the policy, and how many branches are enough.
+        terms: FanOutTerms,
     },
 }
 

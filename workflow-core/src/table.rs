@@ -338,6 +338,12 @@ impl DependencyTable {
         &self.fan_outs[index.get()]
     }
 
+    /// Whether a branch may wait for a reply or a timer: the table has requests or timers. O(table).
+    pub(crate) fn can_wait(&self) -> bool {
+        let mut outputs = self.steps.iter().flat_map(|step| &step.outputs);
+        self.events.iter().any(|event| event.roles.is_request()) || outputs.any(|output| output.timed)
+    }
+
     /// Every type of configuration that a step or a precondition takes.
     pub(crate) fn configs(&self) -> impl Iterator<Item = ConfigType> {
         let of_steps = self.steps.iter().flat_map(|step| step.inputs.iter().filter_map(|input| input.config));

@@ -144,6 +144,8 @@ pub struct Model {
     waits: bool,
     patience: Patience,
     is_degraded: bool,
+    /// Whether a branch opened in the place of one that only waits (S50).
+    opened_beside_waiting: bool,
     end: Option<End>,
 }
 
@@ -197,6 +199,7 @@ impl Model {
             waits: false,
             patience: Patience::AsTheRulesSay,
             is_degraded: false,
+            opened_beside_waiting: false,
             end: None,
             plan,
         }
@@ -260,6 +263,11 @@ impl Model {
     /// Whether a failure was handled on the way.
     pub fn is_degraded(&self) -> bool {
         self.is_degraded
+    }
+
+    /// Whether a bounded fan-out opened a branch in the place of one that only waits for replies or timers.
+    pub fn opened_beside_waiting(&self) -> bool {
+        self.opened_beside_waiting
     }
 
     /// All executions in order: the first is `x1`.

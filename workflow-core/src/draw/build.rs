@@ -58,6 +58,7 @@ impl DependencyTable {
             within: within(place),
             branches: None,
             failed: None,
+            dropped: None,
         });
         boxes.collect()
     }

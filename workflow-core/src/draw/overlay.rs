@@ -1,7 +1,7 @@
 //! Lays the report of a run over its graph.
 
 use super::{BranchBox, Graph, Node, NodeKind, NodeRun};
-use crate::report::{ExecutionOutcome, RunReport};
+use crate::report::{BranchReport, ExecutionOutcome, RunReport};
 
 pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
     for node in graph.nodes.iter_mut().filter(|node| node.kind == NodeKind::Step) {
@@ -25,12 +25,12 @@ fn count_branches(place: &mut BranchBox, report: &RunReport) {
         let logged = usize::try_from(seq.0).ok().and_then(|at| report.log.get(at.checked_sub(1)?));
         logged.is_some_and(|logged| logged.event == *item)
     };
-    let branches: Vec<bool> = report
-        .branches
-        .iter()
-        .filter(|branch| branch.step == place.step && is_item(branch.item))
-        .map(|branch| branch.failed)
-        .collect();
+    let branches = report.branches.iter();
+    let branches: Vec<&BranchReport> =
+        branches.filter(|branch| branch.step == place.step && is_item(branch.item)).collect();
+    let count =
+        |which: fn(&BranchReport) -> bool| branches.iter().filter(|branch| which(branch)).count() as u64;
     place.branches = Some(branches.len() as u64);
-    place.failed = Some(branches.iter().filter(|failed| **failed).count() as u64);
+    place.failed = Some(count(|branch| branch.failed));
+    place.dropped = Some(count(|branch| branch.dropped)).filter(|dropped| *dropped > 0);
 }

@@ -19,6 +19,15 @@ pub(crate) struct GatheredBranch {
     pub(crate) events: SmallVec<[AnyEvent; 1]>,
     /// Boxed, since few branches fail and there may be very many.
     pub(crate) failure: Option<Box<BranchFailure>>,
+    /// Whether it was dropped before it settled, since enough others had (S50). It may have failed before.
+    pub(crate) dropped: bool,
+}
+
+impl GatheredBranch {
+    /// Whether it was dropped, and had not failed by then.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped && self.failure.is_none()
+    }
 }
 
 /// The log entry that completes a fan-out.

@@ -268,9 +268,11 @@ impl Source<'_> {
         if self.report.status.is_ended() {
             return (0, Vec::new());
         }
-        let branches = self.report.branches.iter().filter(|branch| branch.step == *step);
-        let (open, others): (Vec<_>, Vec<_>) =
-            branches.partition(|branch| self.scheduler.board().is_open(branch.scope));
+        let board = self.scheduler.board();
+        let branches = self.report.branches.iter().filter(|branch| branch.step == *step && !branch.dropped);
+        let (mut open, others): (Vec<_>, Vec<_>) = branches.partition(|branch| board.is_open(branch.scope));
+        // The bound leaves out those that only wait.
+        open.retain(|branch| !board.only_waits(branch.scope));
         let unopened = others.iter().filter(|branch| self.is_unevaluated(branch.item)).count() as u64;
         let open = if unopened == 0 { &[][..] } else { &open[..open.len().min(HOLDERS)] };
         (unopened, open.iter().map(|branch| self.cite(branch.item)).collect())

@@ -33,6 +33,7 @@ impl Explanation {
             missing_stops: if completed { Vec::new() } else { source.missing_stops() },
             unconsumed: source.unconsumed(),
             failed: source.failed(),
+            dropped: source.dropped(),
             timers: report.timers.clone(),
             can_arrive: source.can_arrive(),
         }

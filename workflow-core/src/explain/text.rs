@@ -105,16 +105,21 @@ impl fmt::Display for FailedStep {
 }
 
 fn fmt_branches(f: &mut fmt::Formatter<'_>, branches: &[Cited]) -> fmt::Result {
+    match branches {
+        [] => Ok(()),
+        [only] => write!(f, " in the branch of {}", only.without_producer()),
+        many => write!(f, " in the branches of {}", items_of(many)),
+    }
+}
+
+/// The first items of branches, and how many more there are.
+pub(super) fn items_of(branches: &[Cited]) -> String {
     let mut items: Vec<String> = branches.iter().take(FIRST_ROWS).map(Cited::without_producer).collect();
     match branches.len().saturating_sub(FIRST_ROWS) {
         0 => {}
         more => items.push(format!("{more} more")),
     }
-    match &items[..] {
-        [] => Ok(()),
-        [only] => write!(f, " in the branch of {only}"),
-        many => write!(f, " in the branches of {}", enumerated(many, "and")),
-    }
+    enumerated(&items, "and")
 }
 
 impl fmt::Display for Rejected {
@@ -154,6 +159,7 @@ impl fmt::Display for Explanation {
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
         fmt_missing_stops(f, ended, &self.missing_stops)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;
+        self.dropped.iter().try_for_each(|dropped| write!(f, "\n- {dropped}"))?;
         self.unconsumed.iter().try_for_each(|unconsumed| write!(f, "\n- {unconsumed}"))?;
         self.timers.iter().try_for_each(|timer| write!(f, "\n- {timer}"))
     }

@@ -14,7 +14,8 @@ use crate::spec::InputSpec;
 ///
 /// Branches stand in the order of the fan-out's items, in whatever order they settled. A branch has its item,
 /// the events of type `E` that were emitted in its own scope (usually one, possibly none or several), and its
-/// failure if it has one. A clone shares the branches.
+/// failure if it has one. With [`FanOut::until`](crate::FanOut::until), branches may have been
+/// [dropped](Self::dropped). A clone shares the branches.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -162,9 +163,10 @@ impl<E: ControlEvent, Item: GatherItem> Gather<E, Item> {
         self.gathered.branches.iter().map(Branch::of)
     }
 
-    /// The events of the branches that did not fail, in the items' order.
+    /// The events of the branches that settled without a failure, in the items' order.
     pub fn ok(&self) -> impl Iterator<Item = &E> {
-        self.branches().filter(|branch| branch.failure().is_none()).flat_map(Branch::into_events)
+        let ok = self.branches().filter(|branch| branch.failure().is_none() && !branch.is_dropped());
+        ok.flat_map(Branch::into_events)
     }
 
     /// The branches that failed, in the order of the fan-out's items.
@@ -172,12 +174,37 @@ impl<E: ControlEvent, Item: GatherItem> Gather<E, Item> {
         self.branches().filter(|branch| branch.failure().is_some())
     }
 
+    /// The branches that were dropped since enough others had settled ([`FanOut::until`](crate::FanOut::until)), in
+    /// the order of the fan-out's items. A branch that had failed by then is among the [failed](Self::failed) ones.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Bidder { name: String }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Bid { cents: u64 }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Bought { cents: Option<u64>, too_late: Vec<String> }
+    /// # struct Purchase;
+    /// # impl Purchase {
+    /// async fn choose(&self, bids: &Gather<Bid>) -> Bought {
+    ///     let too_late = bids.dropped().filter_map(|branch| branch.item::<Bidder>());
+    ///     let too_late = too_late.map(|bidder| bidder.name.clone()).collect();
+    ///     Bought { cents: bids.ok().map(|bid| bid.cents).min(), too_late }
+    /// }
+    /// # }
+    /// ```
+    pub fn dropped(&self) -> impl Iterator<Item = Branch<'_, E>> {
+        self.branches().filter(Branch::is_dropped)
+    }
+
     /// The branch of the first item equal to `item`, if the fan-out has one. O(branches).
     pub fn branch_of<I: ControlEvent + PartialEq>(&self, item: &I) -> Option<Branch<'_, E>> {
         self.branches().find(|branch| branch.item::<I>() == Some(item))
     }
 
-    /// Clones the events of the branches that did not fail, in the items' order.
+    /// Clones the events of the branches that settled without a failure, in the items' order.
     pub fn into_vec(self) -> Vec<E>
     where
         E: Clone,
@@ -198,7 +225,7 @@ impl<E, Item> fmt::Debug for Gather<E, Item> {
     }
 }
 
-/// One settled branch of a [`Gather`].
+/// One branch of a [`Gather`]: it settled, failed, or was dropped since enough others had settled.
 pub struct Branch<'a, E> {
     branch: &'a GatheredBranch,
     event: PhantomData<fn() -> E>,
@@ -219,7 +246,8 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
         &self.branch.item
     }
 
-    /// The events of type `E` emitted in the branch's own scope, in log order.
+    /// The events of type `E` emitted in the branch's own scope, in log order. For a branch that was dropped, those
+    /// until then.
     pub fn events(&self) -> impl Iterator<Item = &'a E> + use<'a, E> {
         self.branch.events.iter().filter_map(AnyEvent::downcast_ref)
     }
@@ -232,6 +260,12 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
     /// The failure of the branch, if it failed.
     pub fn failure(&self) -> Option<&'a BranchFailure> {
         self.branch.failure.as_deref()
+    }
+
+    /// Whether the branch was dropped, since enough others had settled ([`FanOut::until`](crate::FanOut::until)). False
+    /// for a branch that had failed by then.
+    pub fn is_dropped(&self) -> bool {
+        self.branch.is_dropped()
     }
 
     /// The scope of the branch, under which explanations and traces show it.
@@ -250,6 +284,7 @@ impl<E> fmt::Debug for Branch<'_, E> {
             .field("item", &self.branch.item)
             .field("events", &self.branch.events)
             .field("failure", &self.branch.failure)
+            .field("dropped", &self.branch.is_dropped())
             .finish()
     }
 }

@@ -1,4 +1,5 @@
-//! `FanOut<E>`: opens one branch per item (S44), with its policy (S49) and its bound (S50).
+//! `FanOut<E>`: opens one branch per item (S44), with its policy (S49), its bound, and how many branches are enough
+//! (S50).
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -89,20 +90,107 @@ pub enum FanOutPolicy {
 pub struct FanOut<E> {
     items: Vec<E>,
     concurrency: Option<NonZeroU32>,
+    until: Option<NonZeroU32>,
     policy: FanOutPolicy,
 }
 
 impl<E> FanOut<E> {
     /// Creates a fan-out with a branch per item, in this order.
     pub fn new(items: Vec<E>) -> Self {
-        Self { items, concurrency: None, policy: FanOutPolicy::default() }
+        Self { items, concurrency: None, until: None, policy: FanOutPolicy::default() }
     }
 
-    /// Limits the open branches. The others open in order as branches settle. 0 means 1. Default: no limit.
+    /// Limits the branches that work at the same time. 0 means 1. Default: no limit.
+    ///
+    /// The others open in order, as branches settle or only wait for a reply or a timer. A branch that only waits does
+    /// not count. When it continues, it counts again, even if there are more than `most` then. So a fan-out asks for ten
+    /// thousand approvals at once. A retry delay, a child run, and an execution that waits for its turn count as work.
     ///
     /// A branch that opens later sees the events that the outer scopes have by then.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Month { expenses: Vec<u64> }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Expense { cents: u64 }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(request, reply = bool)]
+    /// # struct Approve { cents: u64 }
+    /// # struct Office;
+    /// # impl Office {
+    /// async fn split(&self, month: &Month) -> FanOut<Expense> {
+    ///     month.expenses.iter().map(|cents| Expense { cents: *cents }).collect::<FanOut<_>>().concurrency(8)
+    /// }
+    ///
+    /// // Each branch asks and then only waits, so the next one opens.
+    /// async fn ask(&self, expense: &Expense) -> Approve {
+    ///     Approve { cents: expense.cents }
+    /// }
+    /// # }
+    /// ```
     pub fn concurrency(self, most: u32) -> Self {
         Self { concurrency: Some(NonZeroU32::new(most).unwrap_or(NonZeroU32::MIN)), ..self }
+    }
+
+    /// Settles the fan-out once this many branches have settled without a failure, and drops the others. 0 means 1.
+    /// Default: all branches.
+    ///
+    /// The gather lists the others as [dropped](crate::Gather::dropped): their executions are dropped, their requests
+    /// and timers are closed, and those that were not open yet never open.
+    ///
+    /// A branch that fails before does not end the fan-out: the gather has the failure, and the run is degraded. Only
+    /// once fewer than `enough` branches can still settle without a failure does the policy decide over all failures,
+    /// as without `until`. With the default policy these failures then fail the scope of the step that returned the
+    /// `FanOut`. Where there are fewer items than `enough`, the policy decides from the start.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Question;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # struct Model(String);
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Answer(String);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct First { answer: String, failed: usize, dropped: usize }
+    /// struct Race;
+    ///
+    /// #[workflow]
+    /// impl Race {
+    ///     #[step]
+    ///     async fn ask_all(&self, _question: &Question) -> FanOut<Model> {
+    ///         ["broken", "slow", "fast"].map(|name| Model(name.into())).into_iter().collect::<FanOut<_>>().until(1)
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn ask(&self, model: &Model) -> Result<Answer, StepError> {
+    ///         match model.0.as_str() {
+    ///             "broken" => Err(StepError::permanent("it has no answer")),
+    ///             "slow" => std::future::pending().await,
+    ///             name => Ok(Answer(format!("of {name}"))),
+    ///         }
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn first(&self, answers: &Gather<Answer>) -> First {
+    ///         let answer = answers.ok().next().map(|answer| answer.0.clone()).unwrap_or_default();
+    ///         First { answer, failed: answers.failed().count(), dropped: answers.dropped().count() }
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), RunError> {
+    /// let first = Race.run(Question).await?;
+    /// assert_eq!(first, First { answer: "of fast".into(), failed: 1, dropped: 1 });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn until(self, enough: u32) -> Self {
+        Self { until: Some(NonZeroU32::new(enough).unwrap_or(NonZeroU32::MIN)), ..self }
     }
 
     /// The first failure drops the other branches and fails the scope of the step that returned the `FanOut`:
@@ -140,6 +228,7 @@ impl<E> fmt::Debug for FanOut<E> {
 pub(crate) struct OpenedFanOut {
     pub(crate) items: Vec<AnyEvent>,
     pub(crate) concurrency: Option<NonZeroU32>,
+    pub(crate) until: Option<NonZeroU32>,
     pub(crate) policy: FanOutPolicy,
     pub(crate) item_type: crate::event::EventType,
 }
@@ -149,9 +238,9 @@ impl<E: ControlEvent> StepOutput for FanOut<E> {
     type Events = One<E>;
 
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
-        let Self { items, concurrency, policy } = self;
+        let Self { items, concurrency, until, policy } = self;
         let items = items.into_iter().map(AnyEvent::new).collect();
-        let opened = OpenedFanOut { items, concurrency, policy, item_type: E::TYPE };
+        let opened = OpenedFanOut { items, concurrency, until, policy, item_type: E::TYPE };
         emitted.put(EmittedItem::FanOut(Box::new(opened)));
         Ok(())
     }

@@ -28,7 +28,7 @@ use super::state::{Applied, Batch, DueEvent, RunState};
 use crate::event::Gathered;
 use crate::id::{RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
-use crate::scheduler::{Candidate, Emission, End};
+use crate::scheduler::{Candidate, Emission, End, FanOutTerms};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 use crate::table::StepIndex;
 
@@ -159,10 +159,11 @@ fn identity_of(execution: crate::id::ExecutionId, state: &RunState) -> Option<(S
 /// The fan-outs that a batch opens.
 fn opened(emissions: &[Emission], state: &RunState) -> Vec<OpenedFanOut> {
     let opened = emissions.iter().filter_map(|emission| match *emission {
-        Emission::FanOut { fan_out, items, concurrency, policy } => {
+        Emission::FanOut { fan_out, items, terms } => {
             let gathered = state.table().fan_out(fan_out).gathered;
             let fan_out = Arc::clone(&state.table().event(gathered).name);
-            Some(OpenedFanOut { fan_out, items, concurrency, policy })
+            let FanOutTerms { concurrency, only_busy, until, policy } = terms;
+            Some(OpenedFanOut { fan_out, items, concurrency, only_busy, until, policy })
         }
         _ => None,
     });

@@ -7,7 +7,7 @@ use crate::display::Display;
 use crate::error::{Internal, StepError};
 use crate::event::{AnyEvent, EventCheck};
 use crate::output::{Emitted, EmittedItem, MAX_TIMERS, SetTimer, TimerError};
-use crate::scheduler::Emission;
+use crate::scheduler::{Emission, FanOutTerms};
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 
 /// The display of an execution that returned, if it has shown something.
@@ -86,7 +86,7 @@ fn emissions(
     for item in emitted.items() {
         let event = item.event_type();
         let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
-        let emission = outputs.iter().filter(declares).find_map(|row| emission_of(item, row));
+        let emission = outputs.iter().filter(declares).find_map(|row| emission_of(item, row, table));
         // A request can expire only where its type declares an expiry event.
         let emission = emission.filter(|emission| match emission {
             Emission::Expiring(request) => table.event(*request).expired.is_some(),
@@ -98,7 +98,7 @@ fn emissions(
 }
 
 /// The item in the scheduler's terms; `None` if `output` does not declare it.
-fn emission_of(item: &EmittedItem, output: &OutputRow) -> Option<Emission> {
+fn emission_of(item: &EmittedItem, output: &OutputRow, table: &DependencyTable) -> Option<Emission> {
     match (item, output.fan_out) {
         (EmittedItem::Event(_), None) if !output.timed => Some(Emission::Event(output.event)),
         (EmittedItem::Timer(_), None) if output.timed => Some(Emission::Timer(output.event)),
@@ -106,8 +106,13 @@ fn emission_of(item: &EmittedItem, output: &OutputRow) -> Option<Emission> {
         (EmittedItem::FanOut(opened), Some(fan_out)) => Some(Emission::FanOut {
             fan_out,
             items: u32::try_from(opened.items.len()).ok()?,
-            concurrency: opened.concurrency,
-            policy: opened.policy,
+            terms: FanOutTerms {
+                concurrency: opened.concurrency,
+                // Journaled with the fan-out, so it is set only where it can make a difference.
+                only_busy: opened.concurrency.is_some() && table.can_wait(),
+                until: opened.until,
+                policy: opened.policy,
+            },
         }),
         _ => None,
     }

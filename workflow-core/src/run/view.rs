@@ -9,6 +9,7 @@ use super::RunShared;
 use super::state::{BranchRecord, RunState, TraceEntry, TraceState, bound_input};
 use super::state_box::StateBox;
 use super::waiting::Deferred;
+use crate::event::Gathered;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
 use crate::report::{
@@ -191,13 +192,26 @@ impl View<'_> {
                 branch.failed |= failed && self.state.trace.caught_failure(id).is_none();
             }
         }
+        self.mark_dropped(&mut branches);
         branches
+    }
+
+    /// Marks the branches that their gathers list as dropped. O(events) in a run with branches.
+    fn mark_dropped(&self, branches: &mut [BranchReport]) {
+        let is_there = !branches.is_empty();
+        let gathers = self.state.log.records().filter(|_| is_there);
+        let gathers = gathers.filter_map(|(_, record)| record.event.payload_ref::<Gathered>());
+        for dropped in gathers.flat_map(|gather| &gather.branches).filter(|branch| branch.is_dropped()) {
+            if let Some(branch) = branches.get_mut(dropped.scope.0 as usize - 1) {
+                branch.dropped = true;
+            }
+        }
     }
 
     fn branch(&self, record: BranchRecord) -> Option<BranchReport> {
         let BranchRecord { scope, parent, item, opener } = record;
         let step = Arc::clone(&self.state.table().step(self.state.step_of(opener)?).name);
-        Some(BranchReport { scope, parent, step, opener, item, executions: 0, failed: false })
+        Some(BranchReport { scope, parent, step, opener, item, executions: 0, failed: false, dropped: false })
     }
 
     fn violations(&self) -> Vec<Violation> {

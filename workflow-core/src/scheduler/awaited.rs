@@ -14,8 +14,9 @@
 //! Example: `ask` commits a request that expires. The reply arrives first, and the timer is removed with the
 //! request. When the run later reports the timer, `fire` returns `None`, and nothing enters the log.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
+use super::by_scope::ByScope;
 use super::counts::Counts;
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::EventIndex;
@@ -31,6 +32,10 @@ pub(crate) struct Awaited {
     last_timer: u64,
     /// The number of open requests by scope and type of the reply. Only [`Arrivals`](super::arrivals::Arrivals) asks.
     replies: Counts<(ScopeId, EventIndex)>,
+    /// The open requests by scope. Only dropped branches ask.
+    requests_in: ByScope,
+    /// The timers that close no request, by scope. Only dropped branches ask.
+    timers_in: ByScope,
 }
 
 /// A timer of a batch, with its number.
@@ -86,6 +91,7 @@ impl Awaited {
     /// Opens the request at this position.
     pub(super) fn open(&mut self, seq: Seq, request: OpenRequest) {
         self.replies.add((request.scope, request.reply));
+        self.requests_in.add(request.scope, seq.0);
         self.requests.insert(seq, Box::new(request));
     }
 
@@ -102,6 +108,7 @@ impl Awaited {
     fn take(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
         let open = self.requests.remove(&request)?;
         self.replies.remove((open.scope, open.reply));
+        self.requests_in.remove(open.scope, request.0);
         Some(open)
     }
 
@@ -137,6 +144,8 @@ impl Awaited {
         if let Some(request) = entry.request {
             let Some(open) = self.requests.get_mut(&request) else { return false };
             open.timer = Some(entry.timer);
+        } else {
+            self.timers_in.add(entry.scope, entry.timer.0);
         }
         self.timers.insert(entry.timer, entry);
         true
@@ -145,18 +154,28 @@ impl Awaited {
     /// Fires a timer and closes its request, if any; `None` if the timer is not pending.
     pub(super) fn fire(&mut self, timer: TimerId) -> Option<TimerEntry> {
         let entry = self.timers.remove(&timer)?;
-        if let Some(request) = entry.request {
-            self.take(request);
+        match entry.request {
+            Some(request) => drop(self.take(request)),
+            None => self.timers_in.remove(entry.scope, timer.0),
         }
         Some(entry)
     }
 
-    /// Drops the requests and timers of these scopes.
-    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) {
-        // One pass removes any number of requests, so counting again later is cheaper than each removal.
-        self.replies.forget();
-        self.requests.retain(|_, request| !scopes.contains(&request.scope));
-        self.timers.retain(|_, timer| !scopes.contains(&timer.scope));
+    /// Drops the requests and timers of these scopes. O(log of all) for each, after the first time.
+    pub(super) fn drop_in(&mut self, scopes: &[ScopeId]) {
+        if !self.requests.is_empty() {
+            let all = self.requests.iter().map(|(seq, open)| (open.scope, seq.0));
+            for request in self.requests_in.take(scopes, all) {
+                self.close(Seq(request));
+            }
+        }
+        if !self.timers.is_empty() {
+            let all = self.timers.values().filter(|timer| timer.request.is_none());
+            let all = all.map(|timer| (timer.scope, timer.timer.0));
+            for timer in self.timers_in.take(scopes, all) {
+                self.timers.remove(&TimerId(timer));
+            }
+        }
     }
 
     pub(super) fn suspend(&mut self) -> SuspendedRequests {
@@ -209,7 +228,11 @@ mod tests {
     fn a_dropped_scope_takes_its_requests_and_timers_and_no_others() {
         let mut awaited = with_request();
         assert!(awaited.set_timer(timer(1, None)));
-        awaited.drop_in(&HashSet::from([ScopeId(1)]));
+        awaited.drop_in(&[ScopeId(1)]);
+        assert_eq!((awaited.requests().len(), awaited.timers().len()), (0, 1));
+        awaited.open(Seq(4), OpenRequest::new(ScopeId(2), EventIndex(0), EventIndex(1)));
+        assert!(awaited.set_timer(timer(2, Some(Seq(4)))));
+        awaited.drop_in(&[ScopeId(1), ScopeId(2)]);
         assert_eq!((awaited.requests().len(), awaited.timers().len()), (0, 1));
     }
 }

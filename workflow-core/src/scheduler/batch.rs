@@ -80,7 +80,7 @@ impl NumberedBatch {
                     self.add_timer(expired, Some(entry.seq), board);
                 }
             }
-            Emission::FanOut { fan_out, items, concurrency, policy } => {
+            Emission::FanOut { fan_out, items, terms } => {
                 let event = board.table.fan_out(fan_out).item;
                 let events = &mut self.entries.events;
                 // Items are entries of the batch, and no parts: each branch logs its item when it opens
@@ -92,7 +92,7 @@ impl NumberedBatch {
                     events.push(board.number(branch, event)?);
                 }
                 let items = Items::new(events.get(before).copied(), items);
-                let opening = Opening { fan_out, opener: self.scope, items, concurrency, policy };
+                let opening = Opening { fan_out, opener: self.scope, items, terms };
                 self.parts.push(Part::FanOut(Box::new(opening)));
             }
         }
@@ -150,9 +150,8 @@ impl NumberedBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::FanOutPolicy;
-    use crate::scheduler::SchedulerLimits;
     use crate::scheduler::fixtures::{self, event};
+    use crate::scheduler::{FanOutTerms, SchedulerLimits};
     use crate::table::FanOutIndex;
 
     const AT: (ExecutionId, ScopeId) = (ExecutionId(1), ScopeId::ROOT);
@@ -164,8 +163,7 @@ mod tests {
     }
 
     fn fan_out(items: u32) -> Emission {
-        let (fan_out, policy) = (FanOutIndex::at(0), FanOutPolicy::FailAll);
-        Emission::FanOut { fan_out, items, concurrency: None, policy }
+        Emission::FanOut { fan_out: FanOutIndex::at(0), items, terms: FanOutTerms::default() }
     }
 
     fn enter(emissions: &[Emission], board: &mut Board) -> Option<LoggedBatch> {

@@ -103,6 +103,11 @@ impl Board {
         self.scopes.get(scope).is_some()
     }
 
+    /// Whether the branch only waits for replies and timers, and a bound leaves it out (S50).
+    pub(crate) fn only_waits(&self, scope: ScopeId) -> bool {
+        self.scopes.get(scope).is_some_and(Scope::only_waits)
+    }
+
     /// The executions that were created and have not begun: those that wait for the concurrency of their
     /// steps, and those whose action was not taken yet.
     pub(crate) fn queued_executions(&self) -> impl Iterator<Item = QueuedExecution> {
@@ -134,7 +139,7 @@ impl Board {
         self.unevaluated.push_back(entry);
         let row = self.table.event(entry.event);
         if let Some(reply) = row.reply.filter(|_| row.roles.is_request()) {
-            self.scopes.add_pending(entry.scope);
+            self.scopes.add_wait(entry.scope);
             self.awaited.open(entry.seq, OpenRequest::new(entry.scope, entry.event, reply));
         }
     }
@@ -142,7 +147,7 @@ impl Board {
     /// Makes a timer pending. A timer that closes a request shares the count of the request in the scope.
     pub(super) fn set_timer(&mut self, timer: TimerEntry) {
         if self.awaited.set_timer(timer) && timer.request.is_none() {
-            self.scopes.add_pending(timer.scope);
+            self.scopes.add_wait(timer.scope);
         }
     }
 
@@ -302,10 +307,14 @@ impl Board {
         for scope in dropped {
             self.actions.push(QueuedAction::Free(*scope));
         }
-        self.awaited.drop_in(scopes);
+        self.awaited.drop_in(dropped);
+        let executions = self.executions.drop_in(dropped);
+        if executions.is_empty() {
+            return;
+        }
         // An execution whose start was not taken yet is dropped silently: the run does not know it.
         let unstarted = self.actions.take_starts_in(scopes);
-        for execution in self.executions.drop_in(scopes) {
+        for execution in executions {
             if !unstarted.contains(&execution) {
                 self.actions.push(QueuedAction::Drop(execution));
             }
@@ -370,7 +379,7 @@ mod tests {
     fn with_branch() -> (Board, ScopeId) {
         let mut board = board();
         let branch = board.scopes.reserve();
-        board.scopes.open(branch, ScopeId::ROOT, (crate::scheduler::GroupId::of(0), 0));
+        board.scopes.open(branch, ScopeId::ROOT, (crate::scheduler::GroupId::of(0), 0), false);
         (board, branch)
     }
 

@@ -105,6 +105,9 @@ impl Candidates {
 
     /// Removes and returns the candidates of these scopes.
     pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<Candidate> {
+        if self.asked == 0 {
+            return Vec::new();
+        }
         let is_in_scopes = |candidate: &mut Candidate| scopes.contains(&candidate.scope);
         let dropped: Vec<_> = self.open.iter_mut().filter_map(|place| place.take_if(is_in_scopes)).collect();
         self.asked -= dropped.len();

@@ -116,6 +116,7 @@ impl Scheduler {
     /// batch.
     pub(crate) fn receive_reply(&mut self, request: Seq) -> Option<LoggedBatch> {
         let open = self.accept().then(|| self.board.awaited.close(request))??;
+        self.board.scopes.end_wait(open.scope);
         self.evaluation.enter(open.scope, open.reply, &mut self.board)
     }
 
@@ -124,6 +125,7 @@ impl Scheduler {
     pub(crate) fn fire(&mut self, timer: TimerId) -> Option<(Cause, LoggedBatch)> {
         let fired = self.accept().then(|| self.board.awaited.fire(timer))??;
         let TimerEntry { execution, scope, event, request, .. } = fired;
+        self.board.scopes.end_wait(scope);
         // A timer of its own names itself; an expiry names its request, since a reply to that request is
         // refused from here on.
         let cause = request.map_or(Cause::Timer { timer, execution }, Cause::Expired);

@@ -2,12 +2,13 @@
 //! and bytes, and measure no time.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
 use super::sweep::{Change, Sweep};
-use super::{Decision, Emission, Fact, QueuedAction, Scheduler, SchedulerLimits};
+use super::{Decision, Emission, Fact, FanOutTerms, QueuedAction, Scheduler, SchedulerLimits};
 use crate::event::Roles;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::spec::StepPolicy;
@@ -18,6 +19,8 @@ use crate::table::{DependencyTable, EventDef, EventIndex, FanOutIndex, InputDef,
 struct Waiting {
     table: Arc<DependencyTable>,
     scheduler: Scheduler,
+    /// The terms of the next fan-outs.
+    terms: FanOutTerms,
     /// The units of work so far.
     work: usize,
 }
@@ -51,7 +54,7 @@ fn waiting(with: &[InputDef]) -> Waiting {
     let table = Arc::new(builder.build_unchecked().expect("the table is sound"));
     let limits = SchedulerLimits { executions: 1_000_000, ..SchedulerLimits::default() };
     let scheduler = Scheduler::with_limits(Arc::clone(&table), limits);
-    let mut waiting = Waiting { table, scheduler, work: 0 };
+    let mut waiting = Waiting { table, scheduler, terms: FanOutTerms::default(), work: 0 };
     waiting.send("Begin");
     waiting
 }
@@ -86,9 +89,9 @@ impl Waiting {
     }
 
     fn finish(&mut self, (execution, step): (ExecutionId, crate::table::StepIndex), items: u32) {
-        let (fan_out, policy) = (FanOutIndex::at(0), crate::output::FanOutPolicy::FailAll);
+        let (fan_out, terms) = (FanOutIndex::at(0), self.terms);
         let emissions = match self.table.step(step).name() {
-            "open" => smallvec![Emission::FanOut { fan_out, items, concurrency: None, policy }],
+            "open" => smallvec![Emission::FanOut { fan_out, items, terms }],
             "ask" => smallvec![Emission::Event(self.event("Ask"))],
             "pack" => smallvec![Emission::Event(self.event("Packed"))],
             _ => smallvec![],
@@ -123,6 +126,30 @@ fn assert_in_proportion(with: &[InputDef]) {
 #[test]
 fn events_that_open_waiting_branches_cost_work_and_memory_in_proportion_to_their_number() {
     assert_in_proportion(&[]);
+}
+
+/// The work for a fan-out of `items` items that all wait beside a bound of 8, and then for the replies.
+fn bounded(items: u32) -> (usize, usize) {
+    let mut waiting = waiting(&[]);
+    let terms = FanOutTerms { concurrency: NonZeroU32::new(8), only_busy: true, ..waiting.terms };
+    waiting.terms = terms;
+    waiting.open("Open", items);
+    let requests: Vec<Seq> = waiting.scheduler.open_requests().map(|(seq, _)| seq).collect();
+    assert_eq!(requests.len(), items as usize);
+    let opened = waiting.work;
+    for request in requests {
+        waiting.tell(Fact::ReplyReceived { request }, 0);
+    }
+    assert_eq!(waiting.scheduler.open_requests().len(), 0);
+    (opened, waiting.work - opened)
+}
+
+// S50
+#[test]
+fn branches_that_open_beside_waiting_ones_and_continue_cost_work_in_proportion_to_their_number() {
+    let ((opened_few, replied_few), (opened_many, replied_many)) = (bounded(300), bounded(3_000));
+    assert!(opened_many <= 11 * opened_few, "few {opened_few}, ten times as many {opened_many}");
+    assert!(replied_many <= 11 * replied_few, "few {replied_few}, ten times as many {replied_many}");
 }
 
 // S46

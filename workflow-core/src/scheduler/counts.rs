@@ -2,7 +2,7 @@
 //! from then on.
 //!
 //! Invariant: once counted, each key has the number of its items in the owner's collection, and a key without
-//! items is absent. The owner calls `add` and `remove` with each change, or `forget` after many.
+//! items is absent. The owner calls `add` and `remove` with each change.
 //!
 //! Example: a run sends 10,000 requests and never waits, so no question comes and nothing is counted. When it
 //! waits, the first question counts them in one pass, and the next replies cost O(1) each.
@@ -51,11 +51,6 @@ impl<K: Eq + Hash + Copy> Counts<K> {
             }
         }
     }
-
-    /// Forgets the counts after many items were removed together. The next question counts again.
-    pub(super) fn forget(&mut self) {
-        self.0.take();
-    }
 }
 
 impl<K> fmt::Debug for Counts<K> {
@@ -79,7 +74,5 @@ mod tests {
         assert!(counts.has(1, [].into_iter()) && counts.has(2, [].into_iter()));
         counts.remove(2);
         assert!(!counts.has(2, [2].into_iter()));
-        counts.forget();
-        assert!(counts.has(3, [3].into_iter()) && !counts.has(1, [].into_iter()));
     }
 }

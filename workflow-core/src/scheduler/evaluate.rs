@@ -124,8 +124,8 @@ impl Evaluation {
         for (sweep, at) in dropped.iter().filter_map(Candidate::asked_below) {
             self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
-        actions.drop_questions(&self.candidates);
         if !dropped.is_empty() {
+            actions.drop_questions(&self.candidates);
             // One entry for all of them: the driver compares its questions with `candidates` when it takes
             // the entry.
             actions.push(QueuedAction::QuestionsDropped);

@@ -20,9 +20,12 @@
 //!
 //! Example, of three items at most two of which are open: items at 4, 5, 6 in scopes 1, 2, 3. Scopes 1 and 2
 //! open. Scope 2 is settled, and scope 3 opens. When 1 and 3 are settled, `Gathered` enters the log, with the
-//! branches in the order 1, 2, 3.
+//! branches in the order 1, 2, 3. A branch that only waits is open and does not count within the bound, so another
+//! one opens in its place once nothing is left to settle.
 //!
-//! A failure in a branch climbs as the policies say:
+//! With [`FanOutTerms::until`], a group is settled once that many branches have settled without a failure, and drops
+//! the others. As long as enough branches can, failures are only gathered. Any
+//! other failure in a branch climbs as the policies say:
 //!
 //! | policy | effect on the group | effect on the opener's scope |
 //! | --- | --- | --- |
@@ -31,7 +34,6 @@
 //! | `WaitAll` | the other branches continue | all failures count there once every branch is settled |
 
 use std::collections::HashSet;
-use std::num::NonZeroU32;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -45,6 +47,12 @@ use super::{End, Entry};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
+
+mod terms;
+
+pub use terms::FanOutTerms;
+
+use terms::Tally;
 
 /// The number of one fan-out of one execution, unique in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,10 +78,8 @@ pub(super) struct Opening {
     pub(super) opener: ScopeId,
     /// All items; none of their branches is open yet.
     pub(super) items: Items,
-    /// The most branches open at a time; `None` for no bound.
-    pub(super) concurrency: Option<NonZeroU32>,
-    /// The effect of a failure in a branch on the others.
-    pub(super) policy: FanOutPolicy,
+    /// The bound, the policy, and how many branches are enough.
+    pub(super) terms: FanOutTerms,
 }
 
 /// The items whose branches are not open yet. Their positions and scopes follow each other without gaps.
@@ -92,10 +98,10 @@ pub(super) struct Group {
     pub(super) fan_out: FanOutIndex,
     /// The scope that waits for this group, by a count in its pending work.
     pub(super) opener: ScopeId,
-    /// Applies to each failure that no step in the branch catches.
-    pub(super) policy: FanOutPolicy,
-    /// The most branches open at a time; `usize::MAX` for no bound.
-    concurrency: usize,
+    /// The policy applies to each failure that no step in the branch catches.
+    pub(super) terms: FanOutTerms,
+    /// Present where fewer than all branches are enough.
+    tally: Option<Tally>,
     /// The items whose branches are not open yet.
     unopened: Items,
     /// The number of open branches.
@@ -105,7 +111,10 @@ pub(super) struct Group {
     branches: Vec<BranchSummary>,
 }
 
-/// The result of one settled branch of a fan-out.
+/// The events of a branch that gathers take, in order: type and position.
+type Carried = SmallVec<[(EventIndex, Seq); 1]>;
+
+/// The result of one branch of a fan-out, which is settled or dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchSummary {
     /// The scope of the branch.
@@ -116,6 +125,9 @@ pub struct BranchSummary {
     pub events: SmallVec<[(EventIndex, Seq); 1]>,
     /// The failed executions of the branch.
     pub failures: Vec<ExecutionId>,
+    /// Whether the branch was dropped, since enough others had settled ([`FanOutTerms::until`]). `events` and
+    /// `failures` are those until then.
+    pub dropped: bool,
 }
 
 /// The result of a fan-out: its branches in fan-out order.
@@ -147,14 +159,14 @@ impl Groups {
     }
 
     fn add(&mut self, opening: &Opening) -> GroupId {
-        let Opening { fan_out, opener, items, concurrency, policy } = *opening;
+        let Opening { fan_out, opener, items, terms } = *opening;
         let id = GroupId(self.next);
         self.next += 1;
         let group = Group {
             fan_out,
             opener,
-            policy,
-            concurrency: concurrency.map_or(usize::MAX, |most| most.get() as usize),
+            terms,
+            tally: Tally::of(&terms, items.left),
             unopened: items,
             open: 0,
             branches: Vec::with_capacity(items.left as usize),
@@ -179,25 +191,31 @@ impl Groups {
         Some(group)
     }
 
-    /// Removes a fan-out and those below its open branches. Returns these branches and those below them, in
-    /// order.
-    fn take_dropped(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
-        let Some(group) = self.open.remove(&id) else { return Vec::new() };
-        self.openers.forget();
-        let mut dropped = Vec::new();
+    /// Removes the fan-outs below the open branches of a fan-out. Returns these branches and those below them, in
+    /// order. O(branches of the fan-out, and what is below them).
+    fn take_below(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
+        let Some(group) = self.open.get(&id) else { return Vec::new() };
+        let mut below = Vec::new();
         for branch in group.branches.iter().map(|branch| branch.scope) {
             // A settled branch is closed, and so are all below it.
             if scopes.get(branch).is_some() {
-                dropped.push(branch);
-                scopes.below(branch, &mut dropped);
+                below.push(branch);
+                scopes.below(branch, &mut below);
             }
         }
         // A branch has a higher number than the scope that opened it, so this is also the order from outer to
         // inner.
-        dropped.sort_unstable();
-        let below: HashSet<ScopeId> = dropped.iter().copied().collect();
-        self.open.retain(|_, group| !below.contains(&group.opener));
-        dropped
+        below.sort_unstable();
+        for inner in below.iter().filter_map(|scope| scopes.get(*scope)).flat_map(Scope::fan_outs) {
+            self.remove(inner);
+        }
+        below
+    }
+
+    fn remove(&mut self, id: GroupId) {
+        if let Some(group) = self.open.remove(&id) {
+            self.openers.remove((group.opener, group.fan_out));
+        }
     }
 }
 
@@ -214,17 +232,22 @@ impl Groups {
     /// Opens branches as far as the bound allows. Each opening logs the item, which is evaluated with what
     /// the outer scopes have by then (S50).
     fn open_branches(&mut self, id: GroupId, board: &mut Board) {
-        while let Some((item, opener, place)) = self.open.get_mut(&id).and_then(Group::next_to_open) {
-            board.scopes.open(item.scope, opener, (id, place));
+        let Some(group) = self.open.get_mut(&id) else { return };
+        let (opener, leaves_out) = (group.opener, group.leaves_out());
+        while let Some((item, place)) = group.next_to_open(|| board.scopes.busy(opener, id)) {
+            board.scopes.open(item.scope, opener, (id, place), leaves_out);
             board.queue_evaluation(item);
+        }
+        if leaves_out {
+            board.scopes.note_opens_more(opener, id, group.has_unopened());
         }
     }
 
-    /// Settles one branch, if nothing is left in it. Returns `false` if no branch is due.
+    /// Settles one branch, if nothing is left in it, or opens branches of a fan-out. Returns `false` if neither is due.
     /// The order of settling is that of the branches' numbers, whichever became idle first, so that replay
     /// settles them alike.
     pub(super) fn settle_next(&mut self, evaluation: &mut Evaluation, board: &mut Board) -> bool {
-        let Some((id, is_idle)) = board.scopes.next_to_settle() else { return false };
+        let Some((id, is_idle)) = board.scopes.next_to_settle() else { return self.open_next(board) };
         // A branch that got new work after it was queued is not idle, and is queued again when that work
         // ends.
         if is_idle && let Some(scope) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
@@ -234,15 +257,28 @@ impl Groups {
         true
     }
 
+    /// Opens branches in the place of those that only wait, now that no branch is left to settle (S50). Returns `false`
+    /// if no fan-out is left to look at.
+    fn open_next(&mut self, board: &mut Board) -> bool {
+        let Some(id) = board.scopes.next_with_room() else { return false };
+        self.open_branches(id, board);
+        true
+    }
+
     /// Hands the results of a closed branch to its group, opens further branches, and gathers the group if
-    /// this was the last.
-    fn settle(&mut self, mut scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
+    /// this was the last. If enough branches have settled, drops the others instead of opening any.
+    fn settle(&mut self, scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
         let Some((id, place)) = scope.branch else { return };
         let Some(group) = self.open.get_mut(&id) else { return };
-        // A branch stores events for every gather of the table; only those of this fan-out's gathers stay.
-        let carried = &board.table.fan_out(group.fan_out).carried;
-        scope.carried.retain(|(event, _)| carried.contains(event));
-        group.settle(place, scope.carried, scope.failures);
+        let carried = carried_by(scope.carried, group.fan_out, board);
+        group.settle(place, carried, scope.failures);
+        if group.is_enough() {
+            self.drop_others(id, evaluation, board);
+            self.gather_if_settled(id, evaluation, board);
+            // What was dropped has left room for waiting executions.
+            board.start_waiting();
+            return;
+        }
         // Opening comes before gathering: a group with items left is not settled.
         self.open_branches(id, board);
         self.gather_if_settled(id, evaluation, board);
@@ -252,14 +288,16 @@ impl Groups {
     /// fails the opener's scope under `WaitAll` (S49).
     pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let Some(group) = self.take_settled(id) else { return };
-        let Group { fan_out, opener, policy, branches, .. } = group;
-        let failures: Vec<ExecutionId> =
-            branches.iter().flat_map(|branch| branch.failures.iter().copied()).collect();
-        if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
-            self.fail(opener, failures, evaluation, board);
-            board.scopes.remove_pending(opener);
-            board.start_waiting();
-            return;
+        let (is_enough, Group { fan_out, opener, terms, branches, .. }) = (group.is_enough(), group);
+        if terms.policy == FanOutPolicy::WaitAll && !is_enough {
+            let failures = branches.iter().flat_map(|branch| branch.failures.iter().copied());
+            let failures: Vec<ExecutionId> = failures.collect();
+            if !failures.is_empty() {
+                self.fail(opener, failures, evaluation, board);
+                board.scopes.remove_pending(opener);
+                board.start_waiting();
+                return;
+            }
         }
         // The gather is evaluated like any event. Its position is taken here and its value made by the run,
         // which has the events of the branches.
@@ -274,11 +312,11 @@ impl Groups {
     }
 
     /// Handles failures in a scope: at the root the run ends; in a branch the policy of its fan-out decides
-    /// (S49).
+    /// (S49), unless enough of its branches can still settle (S50).
     pub(super) fn fail(
         &mut self,
         mut id: ScopeId,
-        failures: Vec<ExecutionId>,
+        mut failures: Vec<ExecutionId>,
         evaluation: &mut Evaluation,
         board: &mut Board,
     ) {
@@ -290,12 +328,15 @@ impl Groups {
                 break;
             };
             // In a branch the failure belongs to the summary of the branch, whatever the policy does next.
+            let is_first = scope.failures.is_empty();
             scope.failures.extend(failures.iter().copied());
-            match self.open.get(&group).map(|group| (group.policy, group.opener)) {
+            match self.open.get_mut(&group).map(|group| (group.effect_of_failure(is_first), group.opener)) {
                 Some((FanOutPolicy::FailAll, opener)) => {
+                    failures = self.failures_of(group, failures, &board.scopes);
                     // The opener's count for this group is removed only after the climb, so that no opener is
                     // queued to settle while the failure climbs past it.
                     self.drop_branches(group, evaluation, board);
+                    self.remove(group);
                     openers.push(opener);
                     id = opener;
                     continue;
@@ -310,18 +351,58 @@ impl Groups {
         }
     }
 
-    /// Drops a fan-out with all work in and below its branches (S49).
-    fn drop_branches(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
+    /// The failures with which a fan-out fails as a whole: those that were borne, in fan-out order. Without `until` the
+    /// first one ends the fan-out, so there are no others.
+    fn failures_of(&self, id: GroupId, failures: Vec<ExecutionId>, scopes: &Scopes) -> Vec<ExecutionId> {
+        let Some(group) = self.open.get(&id).filter(|group| group.tally.is_some()) else { return failures };
+        let of_branch = |branch: &BranchSummary| match scopes.get(branch.scope) {
+            Some(open) => open.failures.clone(),
+            None => branch.failures.clone(),
+        };
+        group.branches.iter().flat_map(of_branch).collect()
+    }
+
+    /// Drops the open branches of a fan-out with all work in and below them (S49). Returns the state of each.
+    fn drop_branches(
+        &mut self,
+        id: GroupId,
+        evaluation: &mut Evaluation,
+        board: &mut Board,
+    ) -> Vec<(u32, Scope)> {
         // First, since a closed scope does not know the branches below it any more.
-        let dropped = self.take_dropped(id, &board.scopes);
+        let dropped = self.take_below(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
         evaluation.drop_in(&scopes, &mut board.actions);
+        let mut branches = Vec::new();
         // Inner branches first: each is closed before the branch that contains it.
         for scope in dropped.iter().rev() {
-            evaluation.sweeps.close_branch(*scope, &mut board.scopes);
+            let closed = evaluation.sweeps.close_branch(*scope, &mut board.scopes);
+            branches.extend(closed.and_then(|closed| {
+                let (group, place) = closed.branch?;
+                (group == id).then_some((place, closed))
+            }));
         }
         board.drop_in(&dropped, &scopes);
+        branches
     }
+
+    /// Drops the branches that are not settled, now that enough others are, and notes them as dropped (S50).
+    fn drop_others(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
+        let dropped = self.drop_branches(id, evaluation, board);
+        let Some(group) = self.open.get_mut(&id) else { return };
+        for (place, scope) in dropped {
+            let carried = carried_by(scope.carried, group.fan_out, board);
+            group.drop(place, carried, scope.failures);
+        }
+        group.drop_unopened();
+    }
+}
+
+/// Of the events that a branch stores for every gather of the table, those of its fan-out's gathers.
+fn carried_by(mut events: Carried, fan_out: FanOutIndex, board: &Board) -> Carried {
+    let carried = &board.table.fan_out(fan_out).carried;
+    events.retain(|(event, _)| carried.contains(event));
+    events
 }
 
 impl Items {
@@ -348,14 +429,36 @@ impl Group {
         self.unopened.left > 0
     }
 
+    /// Whether the bound leaves out branches that only wait.
+    fn leaves_out(&self) -> bool {
+        self.terms.only_busy && self.terms.concurrency.is_some()
+    }
+
     fn is_settled(&self) -> bool {
         self.open == 0 && !self.has_unopened()
     }
 
-    /// Takes the next item if the bound allows another branch. Returns the item, the opener and the place of
-    /// the branch.
-    fn next_to_open(&mut self) -> Option<(Entry, ScopeId, u32)> {
-        if self.open >= self.concurrency {
+    /// Whether enough branches have settled without a failure, so that the others are dropped.
+    fn is_enough(&self) -> bool {
+        self.tally.is_some_and(Tally::is_reached)
+    }
+
+    /// The policy for a failure: failures are only gathered as long as enough branches can still settle without
+    /// one (S50). `is_first` says that it is the first one of its branch.
+    fn effect_of_failure(&mut self, is_first: bool) -> FanOutPolicy {
+        let Some(tally) = &mut self.tally else { return self.terms.policy };
+        if is_first {
+            tally.fail();
+        }
+        if tally.is_possible() { FanOutPolicy::ContinueOthers } else { self.terms.policy }
+    }
+
+    /// Takes the next item if the bound allows another branch. Returns the item and the place of the branch. `busy`
+    /// counts the open branches that do not only wait.
+    fn next_to_open(&mut self, busy: impl Fn() -> usize) -> Option<(Entry, u32)> {
+        if let Some(most) = self.terms.concurrency
+            && (if self.leaves_out() { busy() } else { self.open }) >= most.get() as usize
+        {
             return None;
         }
         let place = u32::try_from(self.branches.len()).ok()?;
@@ -363,16 +466,39 @@ impl Group {
         self.open += 1;
         // The summary has its item from here on; events and failures follow when the branch is settled.
         // Branches open in the order of items, so the place of a branch is the number of those before it.
+        self.add_summary(item, false);
+        Some((item, place))
+    }
+
+    fn add_summary(&mut self, item: Entry, dropped: bool) {
         let (events, failures) = (SmallVec::new(), Vec::new());
-        self.branches.push(BranchSummary { scope: item.scope, item: item.seq, events, failures });
-        Some((item, self.opener, place))
+        self.branches.push(BranchSummary { scope: item.scope, item: item.seq, events, failures, dropped });
     }
 
     /// Stores the results of the branch at this place.
-    fn settle(&mut self, place: u32, events: SmallVec<[(EventIndex, Seq); 1]>, failures: Vec<ExecutionId>) {
+    fn settle(&mut self, place: u32, events: Carried, failures: Vec<ExecutionId>) {
+        if let Some(tally) = self.tally.as_mut().filter(|_| failures.is_empty()) {
+            tally.succeed();
+        }
+        self.close(place, events, failures, false);
+    }
+
+    /// Stores that the branch at this place was dropped, and its results until then.
+    fn drop(&mut self, place: u32, events: Carried, failures: Vec<ExecutionId>) {
+        self.close(place, events, failures, true);
+    }
+
+    fn close(&mut self, place: u32, events: Carried, failures: Vec<ExecutionId>, dropped: bool) {
         self.open -= 1;
         if let Some(branch) = self.branches.get_mut(place as usize) {
-            (branch.events, branch.failures) = (events, failures);
+            (branch.events, branch.failures, branch.dropped) = (events, failures, dropped);
+        }
+    }
+
+    /// Notes the branches that are not open yet as dropped.
+    fn drop_unopened(&mut self) {
+        while let Some(item) = self.unopened.pop() {
+            self.add_summary(item, true);
         }
     }
 }
@@ -386,6 +512,8 @@ impl GroupId {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
     use crate::scheduler::SchedulerLimits;
     use crate::scheduler::fixtures::{self, entry_in};
@@ -399,6 +527,11 @@ mod tests {
 
     /// A fan-out of the root with `items` items, of which `concurrency` are open at a time.
     fn opened(items: u32, concurrency: u32, policy: FanOutPolicy) -> Opened {
+        let concurrency = NonZeroU32::new(concurrency);
+        opened_by(items, FanOutTerms { concurrency, policy, only_busy: true, until: None })
+    }
+
+    fn opened_by(items: u32, terms: FanOutTerms) -> Opened {
         let mut board = fixtures::board(SchedulerLimits::default());
         let (mut groups, evaluation) = (Groups::default(), Evaluation::default());
         let entries: Vec<Entry> = (0..items)
@@ -408,9 +541,8 @@ mod tests {
             })
             .collect();
         let (fan_out, opener) = (FanOutIndex::at(0), ScopeId::ROOT);
-        let (items, concurrency) =
-            (Items::new(entries.first().copied(), items), NonZeroU32::new(concurrency));
-        let id = groups.open(&Opening { fan_out, opener, items, concurrency, policy }, &mut board);
+        let items = Items::new(entries.first().copied(), items);
+        let id = groups.open(&Opening { fan_out, opener, items, terms }, &mut board);
         Opened { groups, evaluation, board, id }
     }
 

@@ -13,7 +13,8 @@
 //!
 //! Invariants: a step sees the events of its scope and of its ancestors, which [`chain`](Scopes::chain)
 //! walks. `pending` is 0 exactly if nothing is left in a scope or below it; a branch reaches `settling` when
-//! that happens. Closed branches lose their state, and their number is never used again.
+//! that happens. Closed branches lose their state, and their number is never used again. [`busy`] says which
+//! branches only wait.
 //!
 //! An example of pending work, of branch 1 with its item:
 //!
@@ -26,6 +27,7 @@
 //! | the reply arrives and is evaluated; nothing runs | 0: the branch is queued in `settling` |
 
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use smallvec::SmallVec;
@@ -36,6 +38,8 @@ use super::suspended::SuspendedRoot;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, EventIndex, Mask, StepIndex, StepRow, TopicIndex};
+
+mod busy;
 
 /// The scopes of a run: the root and the open branches.
 #[derive(Debug, Default)]
@@ -56,6 +60,9 @@ pub(super) struct Scopes {
     /// Branches without pending work, to be settled in order once every event is evaluated (S47). A branch
     /// may be in here twice.
     settling: BinaryHeap<Reverse<ScopeId>>,
+    /// Fan-outs that may have room for another branch, since one of theirs only waits (S50). A fan-out may be in here
+    /// twice, or without room.
+    with_room: BinaryHeap<Reverse<GroupId>>,
 }
 
 /// Marks a branch that is not open, in `places`.
@@ -86,6 +93,12 @@ pub(super) struct Scope {
     /// The amount of pending work, which keeps a branch from being settled (S47): events to evaluate,
     /// candidates, executions, batches, open requests, pending timers, and open fan-outs.
     pub(super) pending: u32,
+    /// How much of `pending` only waits: open requests, pending timers, and fan-outs whose branches all only wait. 0
+    /// unless `bounded`.
+    waits: u32,
+    /// Whether it matters that the branch only waits: the bound of its fan-out, or of one further out, leaves out such
+    /// branches.
+    bounded: bool,
     /// The branch's own events that some gather of the table may take, in order. Empty in the root.
     pub(super) carried: SmallVec<[(EventIndex, Seq); 1]>,
     /// The failed executions of this branch that no step caught, with those that climbed into it. Empty in the root,
@@ -104,6 +117,10 @@ struct Siblings {
     first: ScopeId,
     /// The newest, behind which the next branch of the fan-out is linked.
     last: ScopeId,
+    /// The number of open ones that do not only wait. Counted only where the branches are `bounded`.
+    busy: u32,
+    /// Whether further branches open as soon as enough of the open ones only wait.
+    opens_more: bool,
 }
 
 /// The neighbours of a branch in the list of its siblings.
@@ -115,6 +132,17 @@ struct Beside {
     after: Option<ScopeId>,
 }
 
+/// How a branch stands among its siblings when it opens.
+#[derive(Default)]
+struct Linked {
+    /// The sibling that opened before.
+    before: Option<ScopeId>,
+    /// Whether the others only waited until now.
+    waited: bool,
+    /// Whether its parent is [`bounded`](Scope::bounded).
+    bounded: bool,
+}
+
 impl Scope {
     fn root(table: &DependencyTable) -> Self {
         Self { topics: RowStates::all(table.topics.len()), ..Self::default() }
@@ -122,11 +150,11 @@ impl Scope {
 
     /// The state of the scope in words, for snapshots.
     pub(super) fn snapshot(&self) -> String {
-        let Self { parent, branch, satisfied, topics, steps, pending, carried, failures, .. } = self;
+        let Self { parent, branch, satisfied, topics, steps, pending, waits, carried, failures, .. } = self;
         let steps = steps.iter().map(super::row_states::StepState::snapshot).collect::<Vec<_>>();
         format!(
             "parent {parent:?} branch {branch:?} satisfied {satisfied:?} topics {topics:?} steps {steps:?} pending \
-             {pending} carried {carried:?} failures {failures:?}"
+             {pending} waits {waits} carried {carried:?} failures {failures:?}"
         )
     }
 
@@ -223,7 +251,7 @@ impl Scopes {
     /// Whether the root is the only scope and has no state of a branch.
     pub(super) fn can_suspend(&self) -> bool {
         // All fields are named, so that a new one cannot be forgotten here.
-        let Self { root, branches, free: _, places, next: _, sweeps: _, settling } = self;
+        let Self { root, branches, free: _, places, next: _, sweeps: _, settling, with_room } = self;
         let Scope {
             parent,
             branch,
@@ -233,13 +261,21 @@ impl Scopes {
             children,
             beside: _,
             pending: _,
+            waits: _,
+            bounded: _,
             carried,
             failures,
             opened: _,
             swept: _,
         } = root;
-        let has_none = branches.len() == 0 && places.is_empty() && children.is_empty() && settling.is_empty();
-        has_none && parent.is_none() && branch.is_none() && carried.is_empty() && failures.is_empty()
+        let has_none = branches.len() == 0 && places.is_empty() && children.is_empty();
+        let is_done = settling.is_empty() && with_room.is_empty();
+        has_none
+            && is_done
+            && parent.is_none()
+            && branch.is_none()
+            && carried.is_empty()
+            && failures.is_empty()
     }
 
     /// Takes the root. [`can_suspend`](Self::can_suspend) must hold, so nothing else is lost.
@@ -268,15 +304,22 @@ impl Scopes {
     }
 
     /// Opens a branch, whose number was reserved. The branches of one fan-out open in their order, so a new branch is
-    /// the last of its siblings. The branch has no pending work yet: the caller logs its item next.
-    pub(super) fn open(&mut self, id: ScopeId, parent: ScopeId, branch: (GroupId, u32)) {
-        let before = self.get_mut(parent).and_then(|scope| scope.link_child(id, branch.0));
+    /// the last of its siblings. The branch has no pending work yet: the caller logs its item next. `leaves_out` says
+    /// whether the bound of its fan-out leaves out branches that only wait.
+    pub(super) fn open(&mut self, id: ScopeId, parent: ScopeId, branch: (GroupId, u32), leaves_out: bool) {
+        let linked = self.get_mut(parent).map(|scope| scope.link_child(id, branch.0));
+        let Linked { before, waited, bounded } = linked.unwrap_or_default();
+        let bounded = leaves_out || bounded;
+        if waited {
+            self.pass_on(parent, false);
+        }
         if let Some(before) = before.and_then(|before| self.get_mut(before)) {
             before.beside.after = Some(id);
         }
         let beside = Beside { before, after: None };
         let opened = self.sweeps;
-        let scope = Scope { parent: Some(parent), branch: Some(branch), beside, opened, ..Scope::default() };
+        let (parent, branch) = (Some(parent), Some(branch));
+        let scope = Scope { parent, branch, beside, bounded, opened, ..Scope::default() };
         let place = self.insert(scope);
         let at = index_of(id);
         if self.places.len() <= at {
@@ -323,8 +366,11 @@ impl Scopes {
         if let Some(after) = after.and_then(|after| self.get_mut(after)) {
             after.beside.before = before;
         }
-        let parent = scope.parent.and_then(|parent| self.get_mut(parent));
-        let Some((parent, (group, _))) = parent.zip(scope.branch) else { return };
+        let Some((parent, (group, _))) = scope.parent.zip(scope.branch) else { return };
+        if scope.bounded {
+            self.leave_busy(parent, group, scope);
+        }
+        let Some(parent) = self.get_mut(parent) else { return };
         // The parent knows the ends of the list only, and a closed end moves to its neighbour.
         match (before, after) {
             (None, None) => drop(parent.children.remove(&group)),
@@ -422,9 +468,12 @@ impl Scopes {
     /// Adds pending work to a scope, which keeps it from being settled (S47), until
     /// [`remove_pending`](Self::remove_pending).
     #[inline]
-    pub(super) fn add_pending(&mut self, scope: ScopeId) {
-        if let Some(scope) = self.get_mut(scope) {
-            scope.pending += 1;
+    pub(super) fn add_pending(&mut self, id: ScopeId) {
+        let Some(scope) = self.get_mut(id) else { return };
+        let waited = scope.only_waits();
+        scope.pending += 1;
+        if waited {
+            self.note_busy(id);
         }
     }
 
@@ -436,13 +485,15 @@ impl Scopes {
         scope.pending -= 1;
         if scope.pending == 0 && scope.branch.is_some() {
             self.settling.push(Reverse(id));
+        } else if scope.only_waits() {
+            self.note_waiting(id);
         }
     }
 
-    /// Whether no branch waits to be settled.
+    /// Whether no branch waits to be settled, and no fan-out for room.
     #[inline]
     pub(super) fn are_settled(&self) -> bool {
-        self.settling.is_empty()
+        self.settling.is_empty() && self.with_room.is_empty()
     }
 
     /// The next branch to look at, and whether no work is left in it.
@@ -459,13 +510,27 @@ impl Scopes {
 }
 
 impl Scope {
-    /// Adds an open branch behind the others of its fan-out. Returns the one before it.
-    fn link_child(&mut self, id: ScopeId, group: GroupId) -> Option<ScopeId> {
-        let mut before = None;
-        let siblings = self.children.entry(group);
-        let siblings = siblings.and_modify(|siblings| before = Some(siblings.last));
-        siblings.or_insert(Siblings { first: id, last: id }).last = id;
-        before
+    /// Adds an open branch behind the others of its fan-out. Its item is evaluated next, so it is busy.
+    fn link_child(&mut self, id: ScopeId, group: GroupId) -> Linked {
+        let bounded = self.bounded;
+        match self.children.entry(group) {
+            Entry::Vacant(none) => {
+                none.insert(Siblings { first: id, last: id, busy: 1, opens_more: false });
+                Linked { before: None, waited: false, bounded }
+            }
+            Entry::Occupied(mut siblings) => {
+                let siblings = siblings.get_mut();
+                let waited = siblings.only_wait();
+                siblings.busy += 1;
+                let before = std::mem::replace(&mut siblings.last, id);
+                Linked { before: Some(before), waited, bounded }
+            }
+        }
+    }
+
+    /// The fan-outs directly below with open branches.
+    pub(super) fn fan_outs(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.children.keys().copied()
     }
 
     /// The first open branch of each fan-out directly below, the last fan-out first.
@@ -492,7 +557,7 @@ mod tests {
         let mut scopes = Scopes::default();
         for (group, ids) in groups {
             for (id, place) in ids.iter().zip(0..) {
-                scopes.open(ScopeId(*id), ScopeId::ROOT, (GroupId::of(*group), place));
+                scopes.open(ScopeId(*id), ScopeId::ROOT, (GroupId::of(*group), place), false);
             }
         }
         scopes
@@ -526,8 +591,8 @@ mod tests {
     #[test]
     fn branches_below_a_branch_follow_right_behind_it() {
         let mut scopes = opened(&[(1, &[1, 2])]);
-        scopes.open(ScopeId(3), ScopeId(1), (GroupId::of(2), 0));
-        scopes.open(ScopeId(4), ScopeId(2), (GroupId::of(3), 0));
+        scopes.open(ScopeId(3), ScopeId(1), (GroupId::of(2), 0), false);
+        scopes.open(ScopeId(4), ScopeId(2), (GroupId::of(3), 0), false);
         assert_eq!(below_root(&scopes), [1, 3, 2, 4]);
     }
 
@@ -535,7 +600,7 @@ mod tests {
     fn branches_may_nest_deeper_than_calls() {
         let mut scopes = Scopes::default();
         for depth in 1..=100_000 {
-            scopes.open(ScopeId(depth), ScopeId(depth - 1), (GroupId::of(depth), 0));
+            scopes.open(ScopeId(depth), ScopeId(depth - 1), (GroupId::of(depth), 0), false);
         }
         assert!(below_root(&scopes).into_iter().eq(1..=100_000));
     }
@@ -547,7 +612,7 @@ mod tests {
             (scope.pending, scope.failures) = (3, vec![ExecutionId(1)]);
         }
         assert!(scopes.close(ScopeId(1)).is_some_and(|scope| scope.pending == 3));
-        scopes.open(ScopeId(2), ScopeId::ROOT, (GroupId::of(2), 0));
+        scopes.open(ScopeId(2), ScopeId::ROOT, (GroupId::of(2), 0), false);
         assert_eq!((scopes.branches.len(), scopes.free.len()), (1, 0));
         assert!(scopes.get(ScopeId(1)).is_none());
         assert!(scopes.get(ScopeId(2)).is_some_and(|scope| scope.pending == 0 && scope.failures.is_empty()));
@@ -562,7 +627,7 @@ mod tests {
             assert!(scopes.close(ScopeId(*id)).is_some());
         }
         assert_eq!((scopes.branches.len(), scopes.free.len()), (0, 0));
-        scopes.open(ScopeId(1_001), ScopeId::ROOT, (GroupId::of(2), 0));
+        scopes.open(ScopeId(1_001), ScopeId::ROOT, (GroupId::of(2), 0), false);
         assert_eq!(below_root(&scopes), [1_001]);
     }
 }

@@ -296,7 +296,7 @@ mod tests {
         let (mut sweeps, mut board) = (Sweeps::default(), fixtures::board(SchedulerLimits::default()));
         for place in 0..2 {
             let scope = board.scopes.reserve();
-            board.scopes.open(scope, ScopeId::ROOT, (GroupId::of(0), place));
+            board.scopes.open(scope, ScopeId::ROOT, (GroupId::of(0), place), false);
         }
         let item = entry_in(&mut board, ScopeId(1), "Item");
         assert!(board.count(item));
@@ -349,7 +349,7 @@ mod tests {
         assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_some());
         assert!(sweeps.close_branch(ScopeId(1), &mut board.scopes).is_none());
         let late = board.scopes.reserve();
-        board.scopes.open(late, ScopeId::ROOT, (GroupId::of(1), 0));
+        board.scopes.open(late, ScopeId::ROOT, (GroupId::of(1), 0), false);
         assert!(sweeps.close_branch(late, &mut board.scopes).is_some());
         let closed = sweeps.history().into_iter().flat_map(|history| &history.closed);
         assert!(closed.map(|closed| (closed.scope, closed.during)).eq([(ScopeId(1), [0, 1])]));

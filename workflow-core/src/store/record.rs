@@ -341,6 +341,13 @@ pub struct OpenedFanOut {
     /// How many branches may be open at a time; `None` without a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<NonZeroU32>,
+    /// Whether `concurrency` leaves out branches that only wait for replies and timers. Absent where the workflow has
+    /// neither requests nor timers, and in journals of releases that counted every open branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_busy: bool,
+    /// How many branches settle without a failure until the others are dropped; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<NonZeroU32>,
     /// The effect of a branch's failure.
     pub policy: FanOutPolicy,
 }

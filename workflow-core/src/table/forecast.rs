@@ -37,7 +37,8 @@ use count::Counts;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Forecast {
-    /// The fewest executions in a run that completes without a failure.
+    /// The fewest executions in a run that completes without a failure and drops no branch
+    /// ([`FanOut::until`](crate::FanOut::until)).
     pub least: u64,
     /// The most executions in any run; `None` without a limit.
     pub greatest: Option<u64>,

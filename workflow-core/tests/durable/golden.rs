@@ -173,7 +173,7 @@ fn the_files_have_every_kind_of_record() {
         let logged = |record: &Record| matches!(record, Record::EventLogged { cause, .. } if is(cause));
         assert!(records.iter().any(logged), "cause {place} is missing");
     }
-    let kinds: [fn(&Record) -> bool; 21] = [
+    let kinds: [fn(&Record) -> bool; 22] = [
         |record| matches!(record, Record::RunStarted { parent: None, timeout: None, .. }),
         |record| matches!(record, Record::RunStarted { parent: Some(_), awaited: true, .. }),
         |record| matches!(record, Record::RunStarted { private_thread: true, .. }),
@@ -187,6 +187,7 @@ fn the_files_have_every_kind_of_record() {
         |record| matches!(record, Record::PreconditionAnswered { .. }),
         |record| matches!(record, Record::ExecutionSucceeded { fan_outs, .. } if fan_outs.is_empty()),
         |record| matches!(record, Record::ExecutionSucceeded { fan_outs, .. } if fan_outs.iter().any(|opened| opened.concurrency.is_some())),
+        |record| matches!(record, Record::ExecutionSucceeded { fan_outs, .. } if fan_outs.iter().any(|opened| opened.only_busy && opened.until.is_some())),
         |record| matches!(record, Record::RetryScheduled { compacts: false, .. }),
         |record| matches!(record, Record::RetryScheduled { compacts: true, .. }),
         |record| matches!(record, Record::ExecutionFailed { .. }),

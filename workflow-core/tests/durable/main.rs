@@ -10,6 +10,7 @@ mod shapes;
 
 /// Runs of every shape survive a crash at every append.
 mod crashes {
+    mod enough;
     mod every_shape;
     mod failing;
     mod families;
@@ -22,6 +23,7 @@ mod crashes {
 mod resumed {
     mod at_most_once;
     mod attach;
+    mod bounds;
     mod deep;
     pub(crate) mod found;
     mod idle;

@@ -14,7 +14,8 @@
 //!   The commit of an inner branch may be the last that its outer branch waits for, and open, settle or gather there.
 //!   So commits in different scopes do not commute.
 //! - Where a fan-out waits for all its branches after one has failed, the commit that settles the last branch fails the
-//!   run, and which one that is shows only afterwards. So each commit in a branch touches everything.
+//!   run, and which one that is shows only afterwards. So each commit in a branch touches everything. The same holds
+//!   where a fan-out drops the others once enough branches have settled.
 //! - Where a step takes failures, which contain the numbers of their executions, commits do not commute with each
 //!   other. The same holds where a step gathers and several fan-outs may open, because a gather contains the numbers of
 //!   its branches.

@@ -83,8 +83,9 @@ struct State {
     calls: HashMap<String, u32>,
     /// Whether a fan-out of this run bounds its open branches; never reset.
     opens_branches_in_turn: bool,
-    /// Whether a fan-out of this run has the policy `wait_all`; never reset.
-    waits_for_all_branches: bool,
+    /// Whether the order in which branches settle decides more than that order, since a fan-out of this run has the
+    /// policy `wait_all` or drops branches once enough have settled; never reset.
+    order_of_settling_decides: bool,
 }
 
 impl State {
@@ -176,12 +177,12 @@ impl Gate {
         self.state().opens_branches_in_turn
     }
 
-    pub(super) fn note_waits_for_all_branches(&self) {
-        self.state().waits_for_all_branches = true;
+    pub(super) fn note_order_of_settling_decides(&self) {
+        self.state().order_of_settling_decides = true;
     }
 
-    pub(super) fn waits_for_all_branches(&self) -> bool {
-        self.state().waits_for_all_branches
+    pub(super) fn order_of_settling_decides(&self) -> bool {
+        self.state().order_of_settling_decides
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

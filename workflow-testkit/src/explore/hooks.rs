@@ -67,10 +67,11 @@ impl Middleware for Turnstile {
             let called = AssertUnwindSafe(call).catch_unwind().await;
             drop(calling);
             note_branches(&gate, &called);
-            // The last branch to settle may fail the run, independent of its own commit.
-            let may_fail = scope != ScopeId::ROOT && gate.waits_for_all_branches();
+            // The last branch to settle may fail the run, and the one that is enough drops the others, independent of
+            // its own commit.
+            let may_decide = scope != ScopeId::ROOT && gate.order_of_settling_decides();
             let footprint = footprint_of(&interest, &step, scope, &called);
-            let footprint = if may_fail { Footprint::Everything } else { footprint };
+            let footprint = if may_decide { Footprint::Everything } else { footprint };
             gate.pass(who.actor, words_of(&who, &called), footprint).await;
             called.unwrap_or_else(|panic| resume_unwind(panic))
         })
@@ -82,8 +83,8 @@ fn note_branches(gate: &Gate, called: &Called) {
     if emitted.opens_branches_in_turn() {
         gate.note_branches_in_turn();
     }
-    if emitted.waits_for_all_branches() {
-        gate.note_waits_for_all_branches();
+    if emitted.waits_for_all_branches() || emitted.drops_branches() {
+        gate.note_order_of_settling_decides();
     }
 }
 

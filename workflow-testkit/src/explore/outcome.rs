@@ -142,7 +142,11 @@ impl<'a> Lineage<'a> {
         let mut branches: Vec<u64> =
             branches.iter().map(|(scope, events)| digest(&(self.scope(*scope), events))).collect();
         branches.sort_unstable();
-        digest(&(self.scope(gathered.scope), branches))
+        let dropped =
+            self.report.branches.iter().filter(|branch| branch.dropped && below.contains(&branch.scope));
+        let mut dropped: Vec<u64> = dropped.map(|branch| self.scope(branch.scope)).collect();
+        dropped.sort_unstable();
+        digest(&(self.scope(gathered.scope), branches, dropped))
     }
 
     /// The branches opened for the items of the event, by the step it names.

@@ -1,6 +1,6 @@
 //! The tree of scopes: how branches open and settle, and how a fan-out ends (S44–S50).
 
-use workflow_core::scheduler::End;
+use workflow_core::scheduler::{End, FanOutTerms};
 use workflow_core::{ExecutionId, FanOutPolicy};
 
 use super::Model;
@@ -32,8 +32,7 @@ pub(super) struct Opening {
     fan_out: usize,
     opener: u32,
     pub(super) branches: Vec<(u32, Placed)>,
-    concurrency: Option<usize>,
-    policy: FanOutPolicy,
+    terms: FanOutTerms,
 }
 
 /// A fan-out whose items are in the log.
@@ -85,14 +84,7 @@ impl Model {
     }
 
     /// Numbers a fan-out's branches and places their items in the log.
-    pub(super) fn opening(
-        &mut self,
-        fan_out: usize,
-        opener: u32,
-        items: u32,
-        concurrency: Option<usize>,
-        policy: FanOutPolicy,
-    ) -> Opening {
+    pub(super) fn opening(&mut self, fan_out: usize, opener: u32, items: u32, terms: FanOutTerms) -> Opening {
         let item = self.items[fan_out];
         let mut branches = Vec::new();
         for _ in 0..items {
@@ -101,7 +93,7 @@ impl Model {
             self.scopes.push(Scope { parent, group: None, state, failures: Vec::new() });
             branches.push((branch, self.number(branch, item)));
         }
-        Opening { fan_out, opener, branches, concurrency, policy }
+        Opening { fan_out, opener, branches, terms }
     }
 
     /// The items of a fan-out are in the log.
@@ -132,9 +124,8 @@ impl Model {
     /// so a late branch sees what the outer scopes contain by then.
     fn open_branches(&mut self, group: usize) {
         for (branch, item) in self.groups[group].opening.branches.clone() {
-            let most = self.groups[group].opening.concurrency.unwrap_or(usize::MAX);
             let is_next = self.scopes[branch as usize].state == ScopeState::Unopened;
-            if is_next && self.count_branches(group, ScopeState::Open) < most {
+            if is_next && self.has_room(group) {
                 self.scopes[branch as usize].state = ScopeState::Open;
                 self.arrive(item.seq);
             }
@@ -146,15 +137,79 @@ impl Model {
         branches.filter(|(branch, _)| self.scopes[*branch as usize].state == state).count()
     }
 
-    /// S47: settles the first branch without remaining work in it and below; returns `false` if there is none.
+    /// S50: whether another branch may open, beside those that are open and count.
+    fn has_room(&self, group: usize) -> bool {
+        let Opening { ref branches, terms, .. } = self.groups[group].opening;
+        let Some(most) = terms.concurrency else { return true };
+        let open = branches.iter().map(|(branch, _)| *branch).filter(|branch| self.is_open(*branch));
+        let counted = open.filter(|branch| !terms.only_busy || !self.only_waits(*branch));
+        counted.count() < most.get() as usize
+    }
+
+    /// S50: whether all that is left in a branch and below are replies and timers to come.
+    fn only_waits(&self, branch: u32) -> bool {
+        if self.working_scopes().contains(&branch) {
+            return false;
+        }
+        let mut opened = self.groups.iter().zip(0..);
+        let all_wait = opened.all(|(group, number)| {
+            let Opening { opener, ref branches, terms, .. } = group.opening;
+            let mut open = branches.iter().map(|(branch, _)| *branch).filter(|branch| self.is_open(*branch));
+            let opens_more = terms.only_busy && self.count_branches(number, ScopeState::Unopened) > 0;
+            opener != branch || !group.is_open || open.all(|branch| self.only_waits(branch)) && !opens_more
+        });
+        all_wait && self.busy_scopes().contains(&branch)
+    }
+
+    /// Settles the next branch, or opens branches in the place of those that only wait.
     pub(super) fn settle_next(&mut self) -> bool {
+        self.settle_first() || self.open_next()
+    }
+
+    /// S50: opens branches of the first fan-out that has room; returns `false` if there is none.
+    fn open_next(&mut self) -> bool {
+        let has_next = |group: &usize| {
+            self.groups[*group].is_open
+                && self.groups[*group].opening.terms.only_busy
+                && self.count_branches(*group, ScopeState::Unopened) > 0
+                && self.has_room(*group)
+        };
+        let Some(group) = (0..self.groups.len()).find(has_next) else { return false };
+        self.open_branches(group);
+        self.opened_beside_waiting = true;
+        true
+    }
+
+    /// S47: settles the first branch without remaining work in it and below; returns `false` if there is none.
+    fn settle_first(&mut self) -> bool {
         let Some(branch) = self.settled() else { return false };
         self.scopes[branch as usize].state = ScopeState::Settled;
         self.out.push_back(Line::Frees { scope: branch });
         let group = self.scopes[branch as usize].group.expect("a branch belongs to a fan-out");
-        self.open_branches(group);
-        self.gather_if_settled(group);
+        if self.is_enough(group) {
+            self.drop_group(group);
+            self.gather(group);
+            self.start_waiting();
+        } else {
+            self.open_branches(group);
+            self.gather_if_settled(group);
+        }
         true
+    }
+
+    /// S50: whether as many branches have settled without a failure as are wanted.
+    fn is_enough(&self, group: usize) -> bool {
+        let Opening { ref branches, terms, .. } = self.groups[group].opening;
+        let scopes = branches.iter().map(|(branch, _)| &self.scopes[*branch as usize]);
+        let settled = scopes.filter(|scope| scope.state == ScopeState::Settled && scope.failures.is_empty());
+        terms.until.is_some_and(|enough| settled.count() >= enough.get() as usize)
+    }
+
+    /// S50: whether as many branches as are wanted have settled without a failure, or still can.
+    fn can_be_enough(&self, group: usize) -> bool {
+        let Opening { ref branches, terms, .. } = self.groups[group].opening;
+        let sound = branches.iter().filter(|(branch, _)| self.scopes[*branch as usize].failures.is_empty());
+        terms.until.is_some_and(|enough| sound.count() >= enough.get() as usize)
     }
 
     /// The first open branch without remaining work in it and below.
@@ -169,14 +224,19 @@ impl Model {
         branches.find(|(is_busy, branch)| !**is_busy && self.is_open(*branch)).map(|(_, branch)| branch)
     }
 
-    /// The scopes with work: an event to evaluate, a precondition, a running or queued execution, an open request or
-    /// timer, or an ungathered fan-out.
-    fn busy_scopes(&self) -> Vec<u32> {
-        let mut busy: Vec<u32> = self.unread.iter().map(|seq| self.logged(*seq).scope).collect();
+    /// The scopes with an event to evaluate, a precondition, or a running or queued execution.
+    fn working_scopes(&self) -> Vec<u32> {
+        let mut working: Vec<u32> = self.unread.iter().map(|seq| self.logged(*seq).scope).collect();
         let questions = self.questions.iter().filter(|question| question.state != WorkState::Over);
-        busy.extend(questions.map(|question| question.call.scope));
+        working.extend(questions.map(|question| question.call.scope));
         let executions = self.executions.iter().filter(|execution| execution.state != WorkState::Over);
-        busy.extend(executions.map(|execution| execution.call.scope));
+        working.extend(executions.map(|execution| execution.call.scope));
+        working
+    }
+
+    /// The scopes with work, an open request or timer, or an ungathered fan-out.
+    fn busy_scopes(&self) -> Vec<u32> {
+        let mut busy = self.working_scopes();
         busy.extend(self.open_requests().iter().map(|seq| self.logged(*seq).scope));
         busy.extend(self.pending_scopes());
         busy.extend(self.groups.iter().filter(|group| group.is_open).map(|group| group.opening.opener));
@@ -189,16 +249,27 @@ impl Model {
         if self.count_branches(group, ScopeState::Settled) < all {
             return;
         }
-        self.groups[group].is_open = false;
-        let Opening { fan_out, opener, policy, .. } = self.groups[group].opening;
-        let branches: Vec<BranchLine> = self.branch_lines(group);
-        let failures = branches.iter().flat_map(|branch| branch.failures.iter().copied().map(ExecutionId));
-        let failures: Vec<ExecutionId> = failures.collect();
-        if policy == FanOutPolicy::WaitAll && !failures.is_empty() {
+        let Opening { opener, terms, .. } = self.groups[group].opening;
+        let failures = self.failures_of(group);
+        if terms.policy == FanOutPolicy::WaitAll && !failures.is_empty() {
+            self.groups[group].is_open = false;
             self.fail_in(opener, failures);
             self.start_waiting();
             return;
         }
+        self.gather(group);
+    }
+
+    /// The failures in the branches, in fan-out order.
+    fn failures_of(&self, group: usize) -> Vec<ExecutionId> {
+        let branches = self.groups[group].opening.branches.iter();
+        branches.flat_map(|(branch, _)| &self.scopes[*branch as usize].failures).copied().collect()
+    }
+
+    fn gather(&mut self, group: usize) {
+        self.groups[group].is_open = false;
+        let Opening { fan_out, opener, .. } = self.groups[group].opening;
+        let branches: Vec<BranchLine> = self.branch_lines(group);
         let entry = self.number(opener, self.plan.gathered(fan_out));
         self.out.push_back(Line::Gathers { entry, fan_out, branches });
         self.arrive(entry.seq);
@@ -218,6 +289,7 @@ impl Model {
                 item: item.seq,
                 events: own.map(|(logged, seq)| (logged.event, seq)).collect(),
                 failures: failures.collect(),
+                dropped: self.scopes[*scope as usize].state == ScopeState::Dropped,
             }
         };
         branches.iter().map(line).collect()
@@ -233,9 +305,14 @@ impl Model {
             return;
         };
         self.scopes[scope as usize].failures.extend(&failures);
-        let Opening { opener, policy, .. } = self.groups[group].opening;
-        match policy {
+        if self.can_be_enough(group) {
+            self.is_degraded = true;
+            return;
+        }
+        let Opening { opener, terms, .. } = self.groups[group].opening;
+        match terms.policy {
             FanOutPolicy::FailAll => {
+                let failures = self.failures_of(group);
                 self.drop_group(group);
                 self.fail_in(opener, failures);
             }

@@ -116,7 +116,7 @@ pub struct TimerLine {
     pub request: Option<u64>,
 }
 
-/// A settled branch.
+/// A settled or dropped branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BranchLine {
     /// Its scope.
@@ -127,6 +127,8 @@ pub struct BranchLine {
     pub events: Vec<(usize, u64)>,
     /// Its executions that failed.
     pub failures: Vec<u64>,
+    /// Whether it was dropped, since enough others had settled.
+    pub dropped: bool,
 }
 
 impl Line {
@@ -189,6 +191,9 @@ impl BranchLine {
         }
         for execution in &self.failures {
             let _ = write!(text, ", failed x{execution}");
+        }
+        if self.dropped {
+            text.push_str(", dropped");
         }
         text
     }

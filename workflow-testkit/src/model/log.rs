@@ -69,9 +69,8 @@ impl Model {
                     timers.push(self.number_timer(execution, scope, event.get(), None));
                     parts.push(Part::Timer(self.timers.len() as u64));
                 }
-                Emission::FanOut { fan_out, items, concurrency, policy } => {
-                    let concurrency = concurrency.map(|most| most.get() as usize);
-                    let opening = self.opening(fan_out.get(), scope, *items, concurrency, *policy);
+                Emission::FanOut { fan_out, items, terms } => {
+                    let opening = self.opening(fan_out.get(), scope, *items, *terms);
                     entries.extend(opening.branches.iter().map(|(_, item)| *item));
                     parts.push(Part::FanOut(opening));
                 }

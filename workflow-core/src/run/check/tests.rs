@@ -8,14 +8,13 @@ use super::*;
 use crate::clock::EngineClock;
 use crate::event::{AnyEvent, Gathered};
 use crate::id::ExecutionId;
-use crate::output::FanOutPolicy;
 use crate::prelude::*;
 use crate::run::clock::RunClock;
 use crate::run::host::UnhostedWorkflow;
 use crate::run::records::{BatchFacts, Records, logged};
 use crate::run::resume::unlimited;
 use crate::run::state::{Applied, Batch, DueEvent, EffectKind, Returned, ReturnedBatch};
-use crate::scheduler::Emission;
+use crate::scheduler::{Emission, FanOutTerms};
 use crate::table::{EventIndex, StepIndex};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -154,7 +153,7 @@ impl Driven {
         let gathers = (0..self.state.table().events().len()).map(EventIndex::at);
         let fan_out = gathers.into_iter().find_map(|event| self.state.table().event(event).gathers).unwrap();
         let (items, events) = (u32::from(items), (0..items).map(|page| AnyEvent::new(Page(page))).collect());
-        let emission = Emission::FanOut { fan_out, items, concurrency: None, policy: FanOutPolicy::FailAll };
+        let emission = Emission::FanOut { fan_out, items, terms: FanOutTerms::default() };
         returned(execution, vec![emission], events, vec![])
     }
 

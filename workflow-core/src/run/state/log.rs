@@ -241,7 +241,7 @@ impl Log {
         let event = |seq: Seq| self.get(seq).map(|record| record.event.clone());
         let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
         let (item, failure) = (event(branch.item)?, failure.map(Box::new));
-        Some(GatheredBranch { scope: branch.scope, item, events, failure })
+        Some(GatheredBranch { scope: branch.scope, item, events, failure, dropped: branch.dropped })
     }
 
     /// The value of a slot that is bound to one event.

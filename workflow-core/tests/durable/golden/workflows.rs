@@ -129,6 +129,59 @@ async fn requests_of_which_one_is_answered() {
     Golden { before, after, ..golden }.check(2).await;
 }
 
+/// Asks several people, one after the other. The first two answers are enough.
+struct Races;
+
+#[workflow]
+impl Races {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().concurrency(1).until(2)
+    }
+
+    #[step]
+    async fn ask(&self, item: &Item) -> Ask {
+        Ask(item.0)
+    }
+
+    #[step]
+    async fn take(&self, reply: &Reply<Ask>) -> Part {
+        Part(**reply)
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>) -> Done {
+        Done(
+            parts.ok().map(|part| part.0).sum::<u32>()
+                + 100 * u32::try_from(parts.dropped().count()).unwrap(),
+        )
+    }
+}
+
+// S39, S50
+#[tokio::test(start_paused = true)]
+async fn branches_that_wait_beside_a_bound_of_which_some_are_enough() {
+    async fn reply(run: &RunHandle<Races>, reply: u32) {
+        run.settled().await;
+        let open = run.requests().await.unwrap();
+        run.reply(open[1].id::<Ask>().unwrap(), reply).await.unwrap();
+    }
+    let golden = Golden::<Races>::new("races", |engine| engine.workflow(Races));
+    let before = |run: RunHandle<Races>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            reply(&run, 5).await;
+            run.settled().await;
+        })
+    };
+    let after = |run: RunHandle<Races>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            reply(&run, 7).await;
+            ends(&run).await;
+        })
+    };
+    Golden { before, after, ..golden }.check(4).await;
+}
+
 // S32, S39, S42
 #[tokio::test(start_paused = true)]
 async fn timers_and_expiring_requests() {

@@ -10,3 +10,5 @@ mod preconditions;
 mod readiness;
 mod stage;
 mod timers;
+mod until;
+mod waiting_branches;

@@ -21,6 +21,8 @@ mod policies;
 mod reports;
 mod requests;
 mod settling;
+mod until;
+mod waiting;
 
 /// Records a step's input; no step takes this event.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use workflow_core::scheduler::{Emission, End, Fact};
+use workflow_core::ExecutionId;
+use workflow_core::scheduler::{Emission, End, Fact, FanOutTerms};
 use workflow_core::table::DependencyTable;
-use workflow_core::{ExecutionId, FanOutPolicy};
 use workflow_testkit::model::{Model, Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
 const PLAIN: PlannedEvent = PlannedEvent {
@@ -68,8 +68,7 @@ fn branches_are_opened_settled_and_gathered() {
     let table = plan.table();
     let [label, done] = ["E2", "E3"].map(|name| Emission::Event(table.event_named(name).unwrap()));
     let fan_out = table.steps()[0].outputs()[0].fan_out().unwrap();
-    let policy = FanOutPolicy::FailAll;
-    let lines = Emission::FanOut { fan_out, items: 2, concurrency: None, policy };
+    let lines = Emission::FanOut { fan_out, items: 2, terms: FanOutTerms::default() };
     let mut model = Model::new(Arc::clone(&plan));
     let facts = [
         received(&table, "E0"),

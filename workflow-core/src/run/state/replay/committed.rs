@@ -25,7 +25,7 @@ use std::time::SystemTime;
 use super::{Replay, ReplayResult};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::run::state::{Applied, Batch, DueEvent, Returned};
-use crate::scheduler::{Cause, Emission, Entry};
+use crate::scheduler::{Cause, Emission, Entry, FanOutTerms};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
 
 /// The events and timers in an execution's batch.
@@ -201,9 +201,10 @@ impl Replay {
 
     /// The emission that opens a fan-out, if the present table still has it.
     fn fan_out(&self, opened: &OpenedFanOut) -> ReplayResult<Emission> {
-        let OpenedFanOut { fan_out: name, items, concurrency, policy } = opened;
+        let OpenedFanOut { fan_out: ref name, items, concurrency, only_busy, until, policy } = *opened;
+        let terms = FanOutTerms { concurrency, only_busy, until, policy };
         let gathers = self.host.table.event(self.event_named(name)?).gathers;
         let fan_out = gathers.ok_or_else(|| format!("`{name}` is no fan-out any more"))?;
-        Ok(Emission::FanOut { fan_out, items: *items, concurrency: *concurrency, policy: *policy })
+        Ok(Emission::FanOut { fan_out, items, terms })
     }
 }

@@ -71,6 +71,11 @@ impl Play<'_> {
     fn completed_cleanly(&self) -> bool {
         let failed = |moment: &Moment| matches!(moment, Moment::Told(Fact::ExecutionFailed { .. }));
         let completed = self.lines().any(|line| matches!(line, Line::Ends(End::Completed(_))));
-        completed && !self.history.iter().any(failed)
+        // A step runs in a branch that is dropped or never opens as far as it gets.
+        let dropped = self.lines().any(|line| match line {
+            Line::Gathers { branches, .. } => branches.iter().any(|branch| branch.dropped),
+            _ => false,
+        });
+        completed && !dropped && !self.history.iter().any(failed)
     }
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use workflow_core::report::TimerId;
-use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact};
+use workflow_core::scheduler::{Answer, CandidateId, Emission, Fact, FanOutTerms};
 use workflow_core::table::{EventIndex, OutputRow};
 use workflow_core::{ExecutionId, FanOutPolicy, Seq};
 use workflow_testkit::model::PlannedOutput;
@@ -118,8 +118,13 @@ impl Play<'_> {
         Emission::FanOut {
             fan_out: fan_out.expect("the step fans out"),
             items: items[dice.below(6)],
-            concurrency: [None, None, NonZeroU32::new(1), NonZeroU32::new(2)][dice.below(4)],
-            policy: policies[dice.below(4)],
+            terms: FanOutTerms {
+                concurrency: [None, None, NonZeroU32::new(1), NonZeroU32::new(2)][dice.below(4)],
+                policy: policies[dice.below(4)],
+                until: [None, NonZeroU32::new(1), None, NonZeroU32::new(2), None][dice.below(5)],
+                // As most fan-outs; the others are those of earlier releases.
+                only_busy: dice.below(4) != 3,
+            },
         }
     }
 }

@@ -70,6 +70,7 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     let mut reached = Reached::of(run.lines(), run.model.depth());
     let is_taken = |evaluation: &Evaluation| matches!(evaluation.verdict, Verdict::GatherTaken(_));
     reached.note("a taken gather", run.model.evaluations().iter().any(is_taken));
+    reached.note("a branch beside one that waits", run.model.opened_beside_waiting());
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)

@@ -49,6 +49,10 @@ fn name_of(line: &Line) -> Option<&'static str> {
         }
         Line::Appends { cause: Cause::Failure(_), .. } => "a caught failure",
         Line::Gathers { branches, .. } if branches.is_empty() => "an empty gather",
+        Line::Gathers { branches, .. } if branches.iter().any(|branch| branch.dropped) => {
+            let failed = branches.iter().any(|branch| !branch.failures.is_empty());
+            if failed { "a gather with a borne failure" } else { "a gather with a dropped branch" }
+        }
         Line::Gathers { branches, .. } if branches.iter().any(|branch| !branch.failures.is_empty()) => {
             "a gather with a failure"
         }

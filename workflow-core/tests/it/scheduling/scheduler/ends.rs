@@ -1,7 +1,9 @@
 //! How a run ends, and its treatment of later facts (S28–S31, S33).
 
+use std::num::NonZeroU32;
+
 use workflow_core::FanOutPolicy;
-use workflow_core::scheduler::{Answer, Fact};
+use workflow_core::scheduler::{Answer, Fact, FanOutTerms};
 use workflow_core::signature::Roles;
 use workflow_core::table::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepPolicy};
 
@@ -187,7 +189,9 @@ fn a_branch_that_is_not_open_yet_keeps_a_run_waiting_for_those_that_are() {
     ];
     let mut stage = Stage::with(events, steps);
     stage.send("Start");
-    let items = stage.fan_out_with("split", 2, FanOutPolicy::FailAll, Some(1));
+    // As in journals of earlier releases: otherwise the second branch opens while the first one waits.
+    let terms = FanOutTerms { concurrency: NonZeroU32::new(1), ..FanOutTerms::default() };
+    let items = stage.fan_out_by("split", 2, terms);
     stage.commit(1, [items]);
     stage.finish(2, &["Ask"]);
     assert_eq!(stage.said_in_full().last().map(String::as_str), Some("wait"));

@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use workflow_core::scheduler::{Action, Answer, CandidateId, Emission, Fact, Scheduler, SchedulerLimits};
+use workflow_core::scheduler::{
+    Action, Answer, CandidateId, Emission, Fact, FanOutTerms, Scheduler, SchedulerLimits,
+};
 use workflow_core::signature::Roles;
 use workflow_core::table::{
     DependencyTable, EventDef, EventIndex, InputDef, OutputRow, StepDef, StepIndex, TableBuilder,
@@ -96,9 +98,14 @@ impl Stage {
         policy: FanOutPolicy,
         concurrency: Option<u32>,
     ) -> Emission {
+        let concurrency = concurrency.and_then(NonZeroU32::new);
+        self.fan_out_by(step, items, FanOutTerms { policy, concurrency, only_busy: true, until: None })
+    }
+
+    pub(super) fn fan_out_by(&self, step: &str, items: u32, terms: FanOutTerms) -> Emission {
         let outputs = self.table.steps()[self.step(step).get()].outputs();
         let fan_out = outputs.iter().find_map(OutputRow::fan_out).expect("the step fans out");
-        Emission::FanOut { fan_out, items, concurrency: concurrency.and_then(NonZeroU32::new), policy }
+        Emission::FanOut { fan_out, items, terms }
     }
 
     pub(super) fn step(&self, name: &str) -> StepIndex {

@@ -1,0 +1,204 @@
+//! Fan-outs of which some branches are enough, and branches that wait beside a bound, survive crashes (S50).
+
+use std::time::Duration;
+
+use workflow_core::prelude::*;
+use workflow_testkit::Scenario;
+
+use crate::fixtures::{Begin, Done, Item, Note, Part, survive};
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(u64::from(seconds))
+}
+
+/// A race: the first item fails, the others answer one after the other.
+struct Race;
+
+#[workflow]
+impl Race {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().until(2)
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Result<Part, StepError> {
+        tokio::time::sleep(seconds(item.0)).await;
+        if item.0 == 0 { Err(StepError::permanent("none")) } else { Ok(Part(item.0)) }
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>) -> Done {
+        assert_eq!((parts.ok().count(), parts.failed().count()), (2, 1));
+        Done(
+            100 * u32::try_from(parts.dropped().count()).unwrap()
+                + parts.ok().map(|part| part.0).sum::<u32>(),
+        )
+    }
+}
+
+/// A race in which too few are left: the policy decides.
+struct Lost;
+
+#[workflow]
+impl Lost {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().until(2)
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Result<Part, StepError> {
+        tokio::time::sleep(seconds(item.0)).await;
+        if item.0 == 1 { Ok(Part(item.0)) } else { Err(StepError::permanent("none")) }
+    }
+
+    #[step]
+    async fn end(&self, _parts: &Gather<Part>) -> Done {
+        Done(0)
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = u32)]
+struct Ask(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Late(u32);
+
+/// Each branch makes a request that expires, sets a timer, and works on what comes first, one branch at a time.
+struct Bounded;
+
+#[workflow]
+impl Bounded {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().concurrency(1).continue_others()
+    }
+
+    #[step]
+    async fn ask(&self, item: &Item) -> (Option<Expiring<Ask>>, Option<Timer<Late>>) {
+        tokio::time::sleep(seconds(1)).await;
+        let asks = item.0.is_multiple_of(2).then(|| Ask(item.0).expires_in(seconds(20)));
+        (asks, (item.0 % 2 == 1).then(|| Timer::after(seconds(3), Late(item.0))))
+    }
+
+    #[step]
+    async fn take(&self, reply: &Reply<Ask>) -> Part {
+        tokio::time::sleep(seconds(2)).await;
+        Part(**reply)
+    }
+
+    #[step]
+    async fn expired(&self, expired: &Expired<Ask>) -> Result<Part, StepError> {
+        Err(StepError::permanent(format!("nobody answered {}", expired.request().0)))
+    }
+
+    #[step]
+    async fn late(&self, late: &Late) -> Part {
+        Part(late.0)
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>) -> Done {
+        Done(parts.ok().map(|part| part.0).sum())
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Outer(u32);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Joined(u32);
+
+/// Bounded branches, each with a race between a request and a timer that is dropped.
+struct Nested;
+
+#[workflow]
+impl Nested {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Outer> {
+        (0..begin.0).map(Outer).collect::<FanOut<_>>().concurrency(1)
+    }
+
+    #[step]
+    async fn race(&self, outer: &Outer) -> FanOut<Item> {
+        [Item(2 * outer.0), Item(2 * outer.0 + 1)].into_iter().collect::<FanOut<_>>().until(1)
+    }
+
+    #[step]
+    async fn ask(&self, item: &Item) -> (Option<Ask>, Option<Timer<Late>>) {
+        let is_even = item.0.is_multiple_of(2);
+        (is_even.then_some(Ask(item.0)), (!is_even).then(|| Timer::after(seconds(1_000), Late(item.0))))
+    }
+
+    #[step]
+    async fn take(&self, reply: &Reply<Ask>) -> Part {
+        Part(**reply)
+    }
+
+    #[step]
+    async fn late(&self, late: &Late) -> Part {
+        Part(late.0)
+    }
+
+    #[step]
+    async fn join(&self, outer: &Outer, parts: &Gather<Part>) -> Joined {
+        assert_eq!((parts.ok().count(), parts.dropped().count()), (1, 1));
+        Joined(outer.0)
+    }
+
+    #[step]
+    async fn end(&self, joined: &Gather<Joined>) -> Done {
+        Done(joined.ok().map(|joined| joined.0).sum())
+    }
+}
+
+/// Waiting branches that open beside a bound of one each see the notes that are there by then. The last one is dropped.
+struct Sees;
+
+#[workflow]
+impl Sees {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().concurrency(1).until(2)
+    }
+
+    #[step]
+    async fn ask(&self, item: &Item) -> (Option<Ask>, Option<Timer<Late>>) {
+        tokio::time::sleep(seconds(1)).await;
+        let asks = item.0 < 2;
+        (asks.then_some(Ask(item.0)), (!asks).then(|| Timer::after(seconds(1_000), Late(item.0))))
+    }
+
+    #[step]
+    async fn late(&self, late: &Late) -> Part {
+        Part(late.0)
+    }
+
+    #[step]
+    async fn note(&self, item: &Item, note: &Note) -> Part {
+        Part(10 * item.0 + note.0)
+    }
+
+    #[step]
+    async fn take(&self, reply: &Reply<Ask>) -> Part {
+        Part(**reply)
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>) -> Done {
+        Done(parts.ok().map(|part| part.0).sum())
+    }
+}
+
+survive! {
+    a_race: Scenario::new(Race), 5;
+    a_lost_race: Scenario::new(Lost), 3;
+    bounded_branches_that_wait: Scenario::new(Bounded).reply_after(Duration::from_secs(5), |ask: &Ask| ask.0), 4;
+    bounded_branches_that_expire: Scenario::new(Bounded), 3;
+    races_in_bounded_branches: Scenario::new(Nested).reply_after(Duration::from_secs(2), |ask: &Ask| ask.0), 2;
+    waiting_branches_and_outside_events: Scenario::new(Sees)
+        .send_after(Duration::from_millis(1_500), Note(1))
+        .reply_after(Duration::from_secs(9), |ask: &Ask| ask.0), 3;
+}
