@@ -15,7 +15,9 @@ pub use crate::event::{
 };
 pub use crate::input::{EventInput, EventSet, Pattern, Slot, StepCall, StepInput, borrow_set, one_input};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, StepOutput};
-pub use crate::spec::{InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableSpec, check};
+pub use crate::spec::{
+    InputSpec, OnEnd, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableSpec, check,
+};
 pub use crate::workflow::{
     Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow, no_such_row,
 };

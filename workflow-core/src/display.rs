@@ -313,6 +313,15 @@ impl Shown {
         }
     }
 
+    /// Lets executions show again: those of clean-up steps.
+    pub(crate) fn unseal(&self) {
+        let mut hall = self.lock();
+        hall.sealed = false;
+        if let Some(hub) = &hall.hub {
+            hub.lock().sealed = false;
+        }
+    }
+
     /// Ends the stream of every viewer, after its retained items. Only the first call counts.
     pub(crate) fn close(&self, status: RunStatus) {
         let mut hall = self.lock();

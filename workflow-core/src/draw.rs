@@ -42,6 +42,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::report::RunReport;
+use crate::spec::OnEnd;
 use crate::table::Forecast;
 
 mod build;
@@ -109,6 +110,9 @@ pub struct Node {
     /// Whether the step is `at_most_once`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_most_once: bool,
+    /// The ends of a run at which the step runs, of a clean-up step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_end: Option<OnEnd>,
     /// The innermost box that the step runs in, as an index of [`Graph::boxes`].
     pub branch: Option<usize>,
     /// The forecast of the step; `None` for other nodes.
@@ -166,6 +170,9 @@ pub struct Edge {
     /// Whether the event enters the log when a timer fires.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub timed: bool,
+    /// Whether the step takes the event at the end of a run, for clean-up. The event does not trigger it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cleans_up: bool,
 }
 
 /// How a node takes an event.
@@ -267,6 +274,7 @@ impl Node {
         lines.extend(Some(summary(&self.description)).filter(|summary| !summary.is_empty()));
         lines.extend(self.precondition.as_ref().map(|name| format!("if {name}")));
         lines.extend(self.max_executions.map(at_most));
+        lines.extend(self.on_end.map(|ends| format!("clean-up: {ends}")));
         lines.extend(self.concurrency.map(|most| format!("{most} at a time")));
         lines.extend(self.at_most_once.then(|| "at most once".to_owned()));
         lines.extend(self.ran.map(|ran| ran.to_string()));

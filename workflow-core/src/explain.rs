@@ -83,6 +83,7 @@ use crate::report::{ExecutionOutcome, PendingTimer, WaitsFor};
 use crate::retry::FailedAttempt;
 use crate::spec::InputKind;
 
+mod clean_up;
 mod dropped;
 mod failures;
 mod missing;
@@ -95,6 +96,7 @@ mod text;
 
 pub(crate) use runaway::Runaway;
 
+pub use clean_up::WhyNoCleanUp;
 pub use dropped::DroppedBranches;
 pub use stall::{IdleStep, PreconditionRefusals, Rejected, StallReport};
 
@@ -116,7 +118,7 @@ pub struct Explanation {
     pub missing_stops: Vec<MissingProducer>,
     /// Events in the log, and replies to open requests, that no step takes. One row per type.
     pub unconsumed: Vec<Unconsumed>,
-    /// The failed steps, in declaration order.
+    /// The failed steps, in declaration order. Failures of clean-up steps change no outcome, and are not among them.
     pub failed: Vec<FailedStep>,
     /// The fan-outs that dropped branches, since enough others had settled. In the order of their gathers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -176,6 +178,9 @@ pub struct StepExplanation {
     /// The inputs that are missing now, if the step never ran. With only optional inputs, any one of them
     /// would do.
     pub missing: Vec<MissingProducer>,
+    /// Of a clean-up step that did not run, the reason; `None` for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clean_up: Option<WhyNoCleanUp>,
 }
 
 /// An event as explanations refer to it.

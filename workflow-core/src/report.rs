@@ -66,6 +66,7 @@ use crate::event::{AnyEvent, Gathered};
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
 use crate::retry::{NextAttempt, tried};
 
+mod ending;
 mod request;
 mod timeline;
 mod timers;
@@ -73,6 +74,7 @@ mod waiting;
 
 pub use crate::id::{ChildRun, ParentRun, TimerId};
 pub use crate::retry::{FailedAttempt, NotRetried};
+pub use ending::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
@@ -114,6 +116,9 @@ pub struct RunReport {
     pub branches: Vec<BranchReport>,
     /// The commits that the run refused.
     pub violations: Vec<Violation>,
+    /// The clean-up; `None` if no clean-up step was to run, or the run has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clean_up: Option<CleanUpReport>,
     /// The labels from the options of the run.
     pub metadata: BTreeMap<String, String>,
     /// The parent of the run, if it is a child.
@@ -515,6 +520,7 @@ impl fmt::Display for RunReport {
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;
         self.fmt_failures(f)?;
+        self.clean_up.iter().try_for_each(|clean_up| writeln!(f, "{clean_up}"))?;
         self.fmt_waiting(f)?;
         for Violation::CommitAfterEnd { execution, step, events } in &self.violations {
             writeln!(f, "refused after the end: {execution} of {step} wanted to emit {}", events.join(", "))?;

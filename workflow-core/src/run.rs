@@ -30,6 +30,7 @@ mod check;
 mod child_records;
 mod child_store_failure;
 mod children;
+mod clean_up;
 mod clock;
 mod commit;
 mod engine_parts;

@@ -48,6 +48,7 @@ mod bind;
 mod board;
 mod by_scope;
 mod candidates;
+mod clean_up;
 mod commit;
 mod counts;
 mod decision;
@@ -78,6 +79,7 @@ pub use prefixes::Prefixes;
 pub(crate) use actions::QueuedAction;
 pub(crate) use board::Board;
 pub(crate) use candidates::Candidate;
+pub(crate) use clean_up::{CleanUp, CleanUpState};
 pub(crate) use commit::{BatchEntries, CommitOutcome, DirectStart, LoggedBatch};
 pub(crate) use executions::{Execution, Executions, QueuedExecution};
 pub(crate) use start::{ExecutionStart, Inputs};
@@ -132,6 +134,10 @@ pub enum Fact {
     CancelRequested,
     /// The active time of the run reached its limit.
     TimeRanOut,
+    /// After [`Action::CleanUp`]: what ran is dropped and the run's children have ended, so clean-up steps can run.
+    CleanUpStarted,
+    /// The time for clean-up is over: what runs is dropped, and the rest does not run.
+    CleanUpStopped,
 }
 
 /// Something that the run has to do: the output of [`Scheduler::next_action`].
@@ -201,6 +207,14 @@ pub enum Action {
     RefuseReceived,
     /// Wait: the run continues with an event from outside or with a timer.
     Wait,
+    /// The run has ended this way, and clean-up steps are to run. Drop all executions and questions, end the run's
+    /// children, then apply [`Fact::CleanUpStarted`]. Nothing enters the log any more.
+    CleanUp {
+        /// How the run ends.
+        end: End,
+        /// The steps, in the order in which they run.
+        steps: Vec<StepIndex>,
+    },
     /// End the run. No step starts after this action.
     Finish {
         /// How the run ends.
@@ -412,6 +426,14 @@ impl Scheduler {
             Fact::AppendFailed => return self.finish(End::AppendFailed),
             Fact::CancelRequested => return self.finish(End::Cancelled),
             Fact::TimeRanOut => return self.finish(End::TimedOut),
+            Fact::CleanUpStarted => {
+                self.begin_clean_up(None);
+                return;
+            }
+            Fact::CleanUpStopped => {
+                self.stop_clean_up();
+                return;
+            }
         };
         let Board { actions, progress, .. } = &mut self.board;
         match entered {
@@ -455,10 +477,10 @@ impl Scheduler {
     /// is left to settle, since a gather may still make a step run (S30).
     fn advance(&mut self) -> bool {
         let Self { board, evaluation, groups } = self;
-        !board.progress.has_ended()
-            && (evaluation.evaluate_next(board)
-                || groups.settle_next(evaluation, board)
-                || self.detect_quiescence())
+        if board.progress.has_ended() {
+            return self.advance_clean_up();
+        }
+        evaluation.evaluate_next(board) || groups.settle_next(evaluation, board) || self.detect_quiescence()
     }
 
     /// Detects that nothing is left to do (S30). Events that can still arrive are examined only here, so they
@@ -477,6 +499,12 @@ impl Scheduler {
         true
     }
 
+    /// Ends the run, after completing what follows from the facts before.
+    pub(crate) fn end_by(&mut self, end: End) {
+        while self.advance() {}
+        self.finish(end);
+    }
+
     /// Ends the run, unless it has ended before.
     /// `accept` also ends the wait, so that no snapshot shows an ended run as a waiting one.
     fn finish(&mut self, end: End) {
@@ -492,10 +520,11 @@ impl Scheduler {
         // question is open elsewhere, the run waits, or the run has ended.
         let Self { board, evaluation, .. } = self;
         let is_done = evaluation.is_done(board) && board.is_quiet();
-        is_done && (evaluation.is_busy(board) || board.progress.waits) || board.progress.has_ended()
+        is_done && !board.progress.has_ended() && (evaluation.is_busy(board) || board.progress.waits)
+            || board.progress.has_ended() && self.clean_up_is_settled()
     }
 
-    /// How the run ended; `None` while it is open.
+    /// How the run ended; `None` while it is open. Clean-up may still run.
     #[inline]
     pub fn end(&self) -> Option<&End> {
         self.board.progress.end()

@@ -7,10 +7,12 @@ use crate::retry::RetryPolicy;
 
 pub mod check;
 mod input;
+mod on_end;
 mod output;
 mod table_error;
 
 pub use input::{InputKind, InputSpec};
+pub use on_end::OnEnd;
 pub use output::OutputSpec;
 pub use table_error::{TableError, TableProblem};
 
@@ -80,6 +82,8 @@ pub struct StepSpec {
     pub(crate) retry: Option<fn() -> RetryPolicy>,
     /// Whether the step has a compaction, which reduces its input after a `context_limit` failure.
     pub(crate) compacts: bool,
+    /// The ends of a run at which the step runs, of a clean-up step.
+    pub(crate) on_end: Option<OnEnd>,
 }
 
 impl StepSpec {
@@ -96,6 +100,7 @@ impl StepSpec {
             catches: &[],
             retry,
             compacts: false,
+            on_end: None,
         }
     }
 
@@ -123,6 +128,11 @@ impl StepSpec {
     /// attempt.
     pub const fn compacts(self) -> Self {
         Self { compacts: true, ..self }
+    }
+
+    /// Declares a clean-up step: it runs at these ends of a run, and at no other time.
+    pub const fn on_end(self, ends: OnEnd) -> Self {
+        Self { on_end: Some(ends), ..self }
     }
 
     /// Sets a retry policy for the step. The engine calls the function when it is built.

@@ -31,7 +31,7 @@ pub use crate::json::MAX_JSON_DEPTH;
 pub use error::StoreError;
 pub use leases::Leases;
 pub use memory::MemoryStore;
-pub use record::{JOURNAL_FORMAT, OpenedFanOut, Record, RecordedEvent};
+pub use record::{JOURNAL_FORMAT, OpenedFanOut, ReachedLimit, Record, RecordedEvent};
 pub use retention::Retention;
 pub use summary::{RunQuery, RunSummary, StoredRun};
 pub use waiting::WaitingFor;

@@ -38,7 +38,7 @@ mod rows;
 mod shape;
 
 pub use crate::spec::{
-    InputKind, PreconditionSpec, StepPolicy, StepSpec, TableError, TableProblem, TableSpec,
+    InputKind, OnEnd, PreconditionSpec, StepPolicy, StepSpec, TableError, TableProblem, TableSpec,
 };
 pub use builder::{EventDef, InputDef, OutputDef, PreconditionDef, StepDef, TableBuilder};
 pub use difference::TableDifference;
@@ -111,6 +111,8 @@ pub struct DependencyTable {
     pub(crate) topics: Vec<TopicRow>,
     /// The outputs that open branches, by step and output.
     pub(crate) fan_outs: Vec<FanOutRow>,
+    /// The clean-up steps, in declaration order (S31).
+    pub(crate) clean_up: Vec<StepIndex>,
     /// The number of conditions, which is the number of bits in the masks.
     pub(crate) conditions: usize,
     /// The events by Rust type; empty in a table built at run time.
@@ -164,6 +166,8 @@ pub struct StepRow {
     pub(crate) outputs: Vec<OutputRow>,
     pub(crate) precondition: Option<PreconditionRow>,
     pub(crate) policy: StepPolicy,
+    /// The ends at which it runs, of a clean-up step (S31).
+    pub(crate) on_end: Option<OnEnd>,
     /// The internal event of the step's failure, if a step catches it (S29).
     pub(crate) failed: Option<EventIndex>,
     /// The conditions that must hold for the step to be ready (S13).
@@ -408,6 +412,17 @@ impl StepRow {
     /// The event that enters the log when the step fails. `None`: no step catches that.
     pub fn failure(&self) -> Option<EventIndex> {
         self.failed
+    }
+
+    /// Whether the step runs at an end, and at no other time (S31).
+    #[inline]
+    pub(crate) fn cleans_up(&self) -> bool {
+        self.on_end.is_some()
+    }
+
+    /// The ends of a run at which the step runs, of a clean-up step; `None` for any other step.
+    pub fn on_end(&self) -> Option<OnEnd> {
+        self.on_end
     }
 
     /// The name of the step's precondition; `None` without one.

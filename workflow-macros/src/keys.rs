@@ -193,6 +193,34 @@ pub(crate) fn names(key: &Ident, example: &str, input: ParseStream) -> Result<Ve
     Ok(names.into_iter().collect())
 }
 
+/// Reads a string, or strings in brackets, with at least one. `example` is one of them.
+pub(crate) fn texts(key: &Ident, example: &str, input: ParseStream) -> Result<Vec<LitStr>> {
+    let forms = format!("`{key} = {example}`, or several in brackets");
+    if !input.peek(Token![=]) {
+        return Err(Error::new(key.span(), format!("`{key}` takes its value behind `=`: write {forms}")));
+    }
+    assign(key, example, input)?;
+    if input.peek(LitStr) {
+        return Ok(vec![input.parse()?]);
+    }
+    let message = format!("`{key}` takes a text: write {forms}");
+    if !input.peek(syn::token::Bracket) {
+        return Err(wrong_value(input, message));
+    }
+    let listed;
+    let bracket = syn::bracketed!(listed in input);
+    let texts = Punctuated::<LitStr, Token![,]>::parse_terminated(&listed);
+    let texts = texts.map_err(|error| {
+        // Consumes the rest of the brackets, which would be reported as well.
+        let _ = listed.parse::<TokenStream>();
+        Error::new(error.span(), &message)
+    })?;
+    if texts.is_empty() {
+        return Err(Error::new(bracket.span.join(), message));
+    }
+    Ok(texts.into_iter().collect())
+}
+
 /// Reads a type.
 pub(crate) fn ty(key: &Ident, example: &str, input: ParseStream) -> Result<Type> {
     assign(key, example, input)?;

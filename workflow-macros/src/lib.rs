@@ -161,6 +161,8 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `at_most_once` | an attempt that may have begun in an earlier process, timed out or panicked is not made again: the execution fails with class `in_doubt`, which no policy retries; errors that the step returns are retried as usual |
 /// | `on_error = "continue"` | records a failure and lets the run continue; default: `"fail"` |
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; default: those of every step that takes none |
+/// | `on_end` | makes it a clean-up step: it runs at every end of a run but `Completed`, once, if the log has what it requires, and emits nothing |
+/// | `on_end = "failed"` | the same at this end only: `"failed"`, `"stalled"`, `"cancelled"` or `"timed_out"`; several in brackets, `["failed", "cancelled"]` |
 /// | `spawn` | runs every execution as a task of its own |
 /// | `reruns` | declares that the step should run again for later arrivals |
 /// | `loops` | allows the step to emit an event that it takes, and to be part of a loop that only other steps end |

@@ -216,13 +216,20 @@ struct Journal {
     end: Position,
     begins: Option<(String, std::time::SystemTime)>,
     status: RunStatus,
+    /// Whether clean-up has begun and the run has not ended.
+    cleans_up: bool,
 }
 
 impl Journal {
     /// Reads the whole journal, and reports problems of its records.
     fn read(view: &View, run: &str, report: &mut Report) -> Result<Self, redb::Error> {
-        let mut journal =
-            Self { run: run.into(), end: Position(0), begins: None, status: RunStatus::Running };
+        let mut journal = Self {
+            run: run.into(),
+            end: Position(0),
+            begins: None,
+            status: RunStatus::Running,
+            cleans_up: false,
+        };
         let visited = recent::visit(view, run, Position(0), |position, record| {
             journal.add(position, record, report);
             Ok::<_, Infallible>(ControlFlow::Continue(()))
@@ -237,13 +244,16 @@ impl Journal {
             report.add(Problem::Gap { run: self.run.clone(), expected: self.end, found: position });
         }
         self.end = position.after(1);
-        self.status = RunStatus::Running;
+        self.status = if self.cleans_up { RunStatus::CleaningUp } else { RunStatus::Running };
         match from_slice::<Record>(bytes) {
             Ok(Record::RunStarted { workflow, at, .. }) if position == Position(0) => {
                 self.begins = Some((workflow.to_string(), at));
             }
-            Ok(Record::RunEnded { status, .. }) => self.status = status,
+            Ok(Record::RunEnded { status, .. }) => (self.cleans_up, self.status) = (false, status),
             Ok(Record::RunWaiting { .. }) => self.status = RunStatus::Waiting,
+            Ok(Record::CleanUpStarted { .. }) => {
+                (self.cleans_up, self.status) = (true, RunStatus::CleaningUp);
+            }
             Ok(_) => {}
             Err(error) => {
                 let (run, detail) = (self.run.clone(), error.to_string());

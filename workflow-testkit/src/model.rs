@@ -12,6 +12,7 @@
 //! | `failures` | which steps take whose failures |
 //! | `log` | sequence numbers, batches, the stop event, refusals |
 //! | `ends`, `arrivals` | waiting and stalling: whether anything that can come makes a step run |
+//! | `clean_up` | clean-up steps between the end and its report |
 //! | `timers` | timers, and requests that expire |
 //! | `branches` | branches: opening, settling, gathering, failing |
 //! | `gathers` | which fan-outs a gather takes |
@@ -80,6 +81,7 @@ use workflow_core::scheduler::{End, Fact, Verdict};
 
 mod arrivals;
 mod branches;
+mod clean_up;
 mod ends;
 mod events;
 mod failures;
@@ -99,6 +101,7 @@ pub use plan::{FanOutPlace, Plan, PlannedEvent, PlannedInput, PlannedOutput, Pla
 pub use reader::Reader;
 
 use branches::{Group, Scope};
+use clean_up::CleanUp;
 use events::Events;
 use timers::Timer;
 use work::{Execution, Question};
@@ -147,6 +150,7 @@ pub struct Model {
     /// Whether a branch opened in the place of one that only waits (S50).
     opened_beside_waiting: bool,
     end: Option<End>,
+    clean_up: Option<CleanUp>,
 }
 
 /// Whether the run stalls.
@@ -201,6 +205,7 @@ impl Model {
             is_degraded: false,
             opened_beside_waiting: false,
             end: None,
+            clean_up: None,
             plan,
         }
     }
@@ -221,7 +226,8 @@ impl Model {
     /// Panics on an unknown kind of fact, or an unknown event type.
     pub fn apply(&mut self, fact: &Fact) {
         while self.advance() {}
-        self.waits = false;
+        // A run that has not ended ignores what concerns its clean-up.
+        self.waits &= matches!(fact, Fact::CleanUpStarted | Fact::CleanUpStopped);
         match fact {
             Fact::EventReceived { event } => self.receive(event.get()),
             Fact::ReplyReceived { request } => self.receive_reply(request.0),
@@ -232,6 +238,8 @@ impl Model {
             Fact::AppendFailed => self.finish(End::AppendFailed),
             Fact::CancelRequested => self.finish(End::Cancelled),
             Fact::TimeRanOut => self.finish(End::TimedOut),
+            Fact::CleanUpStarted => self.start_clean_up(),
+            Fact::CleanUpStopped => self.stop_clean_up(),
             unknown => panic!("a fact that the model does not know: {unknown:?}"),
         }
     }
@@ -252,10 +260,13 @@ impl Model {
 
     /// Performs one consequence of the facts so far; returns `false` if there is none.
     fn advance(&mut self) -> bool {
-        !self.is_closed() && (self.evaluate_next() || self.settle_next() || self.rest())
+        if self.is_closed() {
+            return self.clean_up_next();
+        }
+        self.evaluate_next() || self.settle_next() || self.rest()
     }
 
-    /// The end of the run, if it has ended.
+    /// The end of the run, if it has ended. Clean-up steps may run all the same.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
     }

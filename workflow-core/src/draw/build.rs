@@ -41,7 +41,9 @@ impl DependencyTable {
             max_executions: step.policy.max_executions,
             concurrency: step.policy.concurrency,
             at_most_once: step.policy.at_most_once,
-            branch: self.box_of(step),
+            on_end: step.on_end,
+            // Clean-up runs for the whole run.
+            branch: self.box_of(step).filter(|_| step.on_end.is_none()),
             forecast: Some(self.forecast(StepIndex::at(index))),
             ..blank_node(&format!("s{index}"), NodeKind::Step)
         }
@@ -99,7 +101,7 @@ impl DependencyTable {
         let mut edges = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
-                self.edges_into(&format!("s{index}"), input, &mut edges);
+                self.edges_into(&format!("s{index}"), input, step.on_end.is_some(), &mut edges);
             }
             for output in &step.outputs {
                 self.edges_out(&format!("s{index}"), output, &mut edges);
@@ -115,12 +117,13 @@ impl DependencyTable {
             many: false,
             fan_out: false,
             timed: false,
+            cleans_up: false,
         }));
         edges
     }
 
     /// Adds an edge from every source of the input.
-    fn edges_into(&self, to: &str, input: &InputRow, edges: &mut Vec<Edge>) {
+    fn edges_into(&self, to: &str, input: &InputRow, cleans_up: bool, edges: &mut Vec<Edge>) {
         let events = input.gathered.map_or_else(|| input.events.clone(), |gathered| vec![gathered]);
         for event in events {
             let row = self.event(event);
@@ -135,6 +138,7 @@ impl DependencyTable {
                     fan_out: output.is_some_and(|output| output.fan_out.is_some())
                         && input.gathered.is_none(),
                     timed: output.is_some_and(|output| output.timed),
+                    cleans_up,
                 });
             };
             let roles = row.roles;
@@ -178,10 +182,14 @@ impl DependencyTable {
         let gathered = || {
             self.steps.iter().flat_map(|step| &step.inputs).any(|input| input.gathered == Some(output.event))
         };
+        let cleaned_up = || {
+            let steps = self.clean_up.iter().map(|step| self.step(*step));
+            steps.flat_map(|step| &step.inputs).any(|input| input.events.contains(&output.event))
+        };
         let to = match row.roles {
             roles if roles.is_stop() => "stop",
             roles if roles.is_request() => "outside",
-            _ if row.takers.is_empty() && !gathered() => "unread",
+            _ if row.takers.is_empty() && !gathered() && !cleaned_up() => "unread",
             _ => return,
         };
         edges.push(Edge {
@@ -193,6 +201,7 @@ impl DependencyTable {
             many: output.many,
             fan_out: output.fan_out.is_some(),
             timed: output.timed,
+            cleans_up: false,
         });
     }
 }
@@ -213,6 +222,7 @@ fn blank_node(id: &str, kind: NodeKind) -> Node {
         max_executions: None,
         concurrency: None,
         at_most_once: false,
+        on_end: None,
         branch: None,
         forecast: None,
         ran: None,

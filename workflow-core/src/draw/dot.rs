@@ -49,6 +49,7 @@ fn statement(node: &Node) -> String {
         NodeKind::Start | NodeKind::Stop => ", shape=oval",
         NodeKind::Outside => ", shape=parallelogram",
         NodeKind::Unread => ", shape=circle",
+        NodeKind::Step if node.on_end.is_some() => ", peripheries=2",
         NodeKind::Step if node.precondition.is_some() => ", shape=hexagon",
         NodeKind::Step => "",
     };
@@ -65,7 +66,7 @@ fn arrow(edge: &Edge) -> String {
     let style = match edge.kind {
         EdgeKind::Gather => ", style=bold",
         EdgeKind::Failure => ", style=dotted, color=\"#cc0000\"",
-        _ if edge.optional => ", style=dashed",
+        _ if edge.optional || edge.cleans_up => ", style=dashed",
         _ => "",
     };
     format!("{} -> {} [label={}{style}];", quoted(&edge.from), quoted(&edge.to), quoted(&edge.label()))

@@ -47,6 +47,7 @@ fn shape(node: &Node) -> String {
         NodeKind::Start | NodeKind::Stop => format!("{id}([\"{label}\"])"),
         NodeKind::Outside => format!("{id}[/\"{label}\"/]"),
         NodeKind::Unread => format!("{id}((\"{label}\"))"),
+        NodeKind::Step if node.on_end.is_some() => format!("{id}[[\"{label}\"]]"),
         NodeKind::Step if node.precondition.is_some() => format!("{id}{{{{\"{label}\"}}}}"),
         NodeKind::Step => format!("{id}[\"{label}\"]"),
     }
@@ -62,7 +63,7 @@ fn arrow(edge: &Edge) -> String {
     let line = match edge.kind {
         EdgeKind::Gather => "==>",
         EdgeKind::Failure => "--x",
-        _ if edge.optional => "-.->",
+        _ if edge.optional || edge.cleans_up => "-.->",
         _ => "-->",
     };
     format!("{from} {line}|\"{}\"| {to}", escaped(&edge.label()))

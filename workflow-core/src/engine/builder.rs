@@ -413,6 +413,27 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets how long the clean-up steps of a run may take together. Default: 60 seconds.
+    ///
+    /// A run cleans up once its children have, and once it has the permits that its steps need. The time counts from its
+    /// first clean-up step, by the engine's clock, and includes the delays of retries. What
+    /// runs after this time is dropped, and the steps behind it do not run; the run's report says so. A process that
+    /// resumes a run in its clean-up counts anew. Cancelling many runs, as
+    /// [`cancel_all`](crate::Engine::cancel_all) does, may take this time for each group of runs that
+    /// [`max_concurrent_runs`](Self::max_concurrent_runs) admits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::Engine;
+    ///
+    /// let engine = Engine::builder().cleanup_within(Duration::from_secs(300)).build()?;
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
+    pub fn cleanup_within(mut self, time: Duration) -> Self {
+        self.settings.clean_up = time;
+        self
+    }
+
     /// Sets how many displayed items a run keeps for viewers. 0 counts as 1. Default: 1,024.
     pub fn display_capacity(mut self, items: usize) -> Self {
         self.settings.display_capacity = items.max(1);

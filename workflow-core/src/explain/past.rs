@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::source::{Moment, Source};
-use super::{Cited, CitedInput, Explanation, Reason, StepExplanation, WhyNot, WhyRan};
+use super::{Cited, CitedInput, Explanation, Reason, StepExplanation, WhyNoCleanUp, WhyNot, WhyRan};
 use crate::id::{ExecutionId, RunStatus, ScopeId};
 use crate::report::{BoundInput, ExecutionTrace, RunReport};
 use crate::scheduler::{Decision, Scheduler, Verdict};
@@ -20,7 +20,13 @@ impl Explanation {
         for (moment, decision) in scheduler.decisions().enumerate() {
             source.explain(moment, &decision, &mut steps[decision.step.get()]);
         }
-        let missing = source.missing_by_step(|step| steps[step.get()].ran.is_empty());
+        for step in &source.table().clean_up {
+            source.explain_clean_up(*step, &mut steps[step.get()]);
+        }
+        let lacks = |step: &StepExplanation| {
+            step.ran.is_empty() && matches!(step.clean_up, None | Some(WhyNoCleanUp::Missing))
+        };
+        let missing = source.missing_by_step(|step| lacks(&steps[step.get()]));
         for (step, missing) in steps.iter_mut().zip(missing) {
             step.missing = missing;
         }
@@ -46,6 +52,7 @@ fn no_reasons(row: &StepRow) -> StepExplanation {
         ran: Vec::new(),
         did_not_run: Vec::new(),
         missing: Vec::new(),
+        clean_up: None,
     }
 }
 
@@ -91,7 +98,7 @@ impl Source<'_> {
         }
     }
 
-    fn why_ran(&self, trace: &ExecutionTrace, scope: ScopeId, trigger: Cited) -> WhyRan {
+    pub(super) fn why_ran(&self, trace: &ExecutionTrace, scope: ScopeId, trigger: Cited) -> WhyRan {
         let inputs = trace.inputs.iter().map(|input| match input {
             BoundInput::Nothing => CitedInput::Nothing,
             BoundInput::One(seq) => CitedInput::One(self.cite(*seq)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{Arrival, Cited, FailedStep, Unconsumed};
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::report::{ExecutionOutcome, ExecutionTrace, RunReport, WaitsFor};
-use crate::scheduler::{Scheduler, Verdict};
+use crate::scheduler::{End, Scheduler, Verdict};
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
 
@@ -280,7 +280,7 @@ impl<'a> Source<'a> {
     /// The failed steps, whether the run continued or not.
     pub(super) fn failed(&self) -> Vec<FailedStep> {
         let steps = self.table().steps.iter().zip(&self.steps);
-        let failed = steps.filter_map(|(row, facts)| {
+        let failed = steps.filter(|(row, _)| !row.cleans_up()).filter_map(|(row, facts)| {
             Some(FailedStep {
                 step: Arc::clone(&row.name),
                 executions: facts.executions,
@@ -294,7 +294,10 @@ impl<'a> Source<'a> {
 
     /// The types that can arrive from outside; none for a run that ended in another way than by stalling.
     pub(super) fn can_arrive(&self) -> Vec<Arrival> {
-        if self.report.status.is_ended() && self.report.status != RunStatus::Stalled {
+        let is_open = matches!(self.report.status, RunStatus::Running | RunStatus::Waiting);
+        let has_stalled =
+            self.report.status == RunStatus::Stalled || self.scheduler.end() == Some(&End::Stalled);
+        if !is_open && !has_stalled {
             return Vec::new();
         }
         let name = |event| Arc::clone(&self.table().event(event).name);
@@ -305,6 +308,12 @@ impl<'a> Source<'a> {
         let replies =
             requests.into_iter().map(|event| Arrival { kind: InputKind::Reply, event: name(event) });
         external.chain(replies).collect()
+    }
+
+    /// Whether a clean-up step takes the event.
+    fn is_cleaned_up(&self, event: EventIndex) -> bool {
+        let steps = self.table().clean_up.iter().map(|step| self.table().step(*step));
+        steps.flat_map(|step| &step.inputs).any(|input| input.events.contains(&event))
     }
 
     /// The events in the log that no step takes: neither directly nor by a gather, nor the reply to a
@@ -318,7 +327,7 @@ impl<'a> Source<'a> {
                 true => InputKind::Reply,
                 false => InputKind::One,
             };
-            let is_taken = !row.takers.is_empty() || row.carried;
+            let is_taken = !row.takers.is_empty() || row.carried || self.is_cleaned_up(*event);
             let is_internal = row.gathers.is_some() || row.roles.is_stop();
             let unconsumed = Unconsumed { kind, last: self.cite(*seq) };
             (kind == InputKind::Reply || !(is_taken || is_internal)).then_some(unconsumed)

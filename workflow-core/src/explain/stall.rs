@@ -91,7 +91,8 @@ impl Explanation {
 
     /// The steps that did not run, breadth first from the stop events to the steps that they waited for.
     fn idle_in_order(&self) -> Vec<&StepExplanation> {
-        let mut left: Vec<&StepExplanation> = self.steps.iter().filter(|step| step.ran.is_empty()).collect();
+        let mut left: Vec<&StepExplanation> =
+            self.steps.iter().filter(|step| step.ran.is_empty() && step.clean_up.is_none()).collect();
         let mut ordered = Vec::with_capacity(left.len());
         take_producers(&self.missing_stops, &mut left, &mut ordered);
         let mut next = 0;

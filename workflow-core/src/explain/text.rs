@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{
     Arrival, Cited, CitedInput, Explanation, FailedStep, IdleStep, MissingInput, MissingProducer,
-    PreconditionRefusals, Reason, Rejected, StallReport, StepExplanation, Unconsumed, WhyNot, WhyNotProduced,
-    WhyRan,
+    PreconditionRefusals, Reason, Rejected, StallReport, StepExplanation, Unconsumed, WhyNoCleanUp, WhyNot,
+    WhyNotProduced, WhyRan,
 };
 use crate::id::ScopeId;
 use crate::retry::tried;
@@ -167,6 +167,10 @@ impl fmt::Display for Explanation {
 
 impl fmt::Display for StepExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(why) = &self.clean_up {
+            write!(f, "`{}` {}: {why}", self.step, clean_up_text(why))?;
+            return fmt_missing(f, &self.missing);
+        }
         match self.ran.len() as u64 {
             0 if self.is_due() => write!(f, "`{}` has not run yet", self.step)?,
             0 => write!(f, "`{}` did not run", self.step)?,
@@ -175,6 +179,14 @@ impl fmt::Display for StepExplanation {
         fmt_rows(f, &self.ran)?;
         fmt_rows(f, &self.did_not_run)?;
         fmt_missing(f, &self.missing)
+    }
+}
+
+fn clean_up_text(why: &WhyNoCleanUp) -> &'static str {
+    match why {
+        WhyNoCleanUp::NotEnded => "runs at the end only",
+        WhyNoCleanUp::NotYet | WhyNoCleanUp::Asking { .. } => "has not run yet at this end",
+        _ => "did not run at this end",
     }
 }
 

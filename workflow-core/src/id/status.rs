@@ -15,6 +15,11 @@ pub enum RunStatus {
     ///
     /// Nothing happens before one of them arrives, and at least one would make a step run.
     Waiting,
+    /// The run ends without having completed, and its clean-up steps run. Its log takes no more events.
+    ///
+    /// Its final status follows, at the latest once the time for clean-up is over
+    /// ([`EngineBuilder::cleanup_within`](crate::EngineBuilder::cleanup_within)).
+    CleaningUp,
     /// A stop event is in the log.
     Completed,
     /// A failure ended the run.
@@ -34,9 +39,9 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// Whether the run has ended: its log takes no more events.
+    /// Whether the run has ended. One that [cleans up](Self::CleaningUp) has not.
     pub const fn is_ended(self) -> bool {
-        !matches!(self, Self::Running | Self::Waiting)
+        !matches!(self, Self::Running | Self::Waiting | Self::CleaningUp)
     }
 }
 
@@ -45,6 +50,7 @@ impl fmt::Display for RunStatus {
         f.write_str(match self {
             Self::Running => "running",
             Self::Waiting => "waiting",
+            Self::CleaningUp => "cleaning up",
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Stalled => "stalled",

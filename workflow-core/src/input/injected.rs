@@ -14,6 +14,7 @@ use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::error::StepError;
 use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, ThreadId};
+use crate::report::Ending;
 use crate::spec::InputSpec;
 
 /// The identity of an execution: run, workflow, step, execution and attempt.
@@ -43,6 +44,7 @@ pub struct RunInfo {
     binding: String,
     parent: Option<ParentRun>,
     may_have_begun: bool,
+    ending: Option<Arc<Ending>>,
 }
 
 impl RunInfo {
@@ -59,6 +61,7 @@ impl RunInfo {
             binding: binding_text(&frame.slots),
             parent: context.run.parent().cloned(),
             may_have_begun: frame.may_have_begun(),
+            ending: context.run.ending().cloned(),
         }
     }
 
@@ -133,6 +136,52 @@ impl RunInfo {
     /// The parent run, and the execution that started this run. `None`: this run is no child.
     pub fn parent(&self) -> Option<&ParentRun> {
         self.parent.as_ref()
+    }
+
+    /// Why the run ends, for a clean-up step; `None` for any other step.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Trip;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Booked;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Paid;
+    /// struct Agency { told: Mutex<Vec<String>> }
+    ///
+    /// #[workflow]
+    /// impl Agency {
+    ///     #[step]
+    ///     async fn book(&self, _trip: &Trip) -> Booked { Booked }
+    ///
+    ///     #[step]
+    ///     async fn pay(&self, _booked: &Booked) -> Result<Paid, StepError> { Err(StepError::rejected("no money")) }
+    ///
+    ///     #[step(on_end)]
+    ///     async fn unbook(&self, _booked: &Booked, info: &RunInfo) {
+    ///         let ending = info.ending().expect("a clean-up step runs at an end");
+    ///         self.told.lock().unwrap().push(ending.failed()[0].error.clone());
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use workflow_core::RunError;
+    /// # #[derive(Clone)]
+    /// # struct Shared(Arc<Agency>);
+    /// let engine = Engine::builder().workflow(Agency { told: Mutex::default() }).build()?;
+    /// let run = engine.start::<Agency>(Trip).await?;
+    /// assert!(matches!(run.outcome().await, Err(RunError::StepFailed { .. })));
+    /// assert_eq!(run.report().await?.executions("unbook"), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_deref()
     }
 
     /// A text that identifies this execution in calls to other services.

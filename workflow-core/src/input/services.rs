@@ -9,6 +9,7 @@ use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
+use crate::report::Ending;
 
 /// The run of a call: its names, and the injectables that it hands out.
 pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
@@ -21,6 +22,9 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
 
     /// The name of a step, by its place in the table.
     fn step_name(&self, step: usize) -> &Arc<str>;
+
+    /// Why the run ends, once its clean-up has begun.
+    fn ending(&self) -> Option<&Arc<Ending>>;
 
     fn parent(&self) -> Option<&ParentRun>;
 

@@ -23,6 +23,8 @@ pub(super) struct Alarms {
     limit: Option<Duration>,
     /// The alarm for the end of the active time; `None` while the run waits.
     limit_alarm: Option<Arc<DropSignal>>,
+    /// The time for clean-up, until its first step begins.
+    pub(super) clean_up: Option<Duration>,
     /// The idle timeout until the run is unloaded, while it waits.
     pub(super) idle: Option<BoxFuture<'static, ()>>,
 }
@@ -31,6 +33,11 @@ impl Alarms {
     /// The alarms of a run with this limit on its active time.
     pub(super) fn of(limit: Option<Duration>) -> Self {
         Self { limit, ..Self::default() }
+    }
+
+    /// Forgets the alarms, because the run has ended and their sleeps are dropped.
+    pub(super) fn forget(&mut self) {
+        *self = Self::of(self.limit);
     }
 
     /// The limit on the active time; zero without one.
@@ -106,6 +113,10 @@ impl Alarms {
 impl Driver {
     /// Starts to count active time, until the run waits.
     pub(super) fn count_time(&mut self) {
+        // A run that has ended has no more time to count, and clean-up has a time of its own.
+        if self.committer.state.end().is_some() {
+            return;
+        }
         let Committer { shared, state, clock, .. } = &mut self.committer;
         self.alarms.count(&mut state.active, clock, |end| {
             self.executor.wait(Due::Timeout, shared.common.clock.sleep_until(end))

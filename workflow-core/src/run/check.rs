@@ -18,7 +18,7 @@ use super::host::Host;
 use super::state::{Contradiction, Replay, RunState};
 use crate::id::Seq;
 use crate::json::Difference;
-use crate::scheduler::{End, SchedulerLimits};
+use crate::scheduler::{CleanUp, End, SchedulerLimits};
 use crate::store::{Position, Record};
 
 /// The most snapshots that are compared again at the end.
@@ -127,7 +127,13 @@ impl ReplayCheck {
     pub(super) fn compare(&mut self, live: &RunState) {
         let is_due = match live.end() {
             None => self.records.len() >= self.compare_at,
+            // The journal has the limit that was reached only once the run ends, and how a clean-up was stopped never.
+            // Nor does it have the trigger of a precondition that failed.
+            Some(End::LogFull | End::TooManyExecutions | End::PreconditionFailed(_)) => false,
+            Some(_) if live.scheduler.clean_up().is_some_and(CleanUp::was_stopped) => false,
             Some(End::Completed(_) | End::Failed(_) | End::Stalled) => true,
+            // The journal has any other end since the clean-up began.
+            Some(_) if live.scheduler.cleans_up() => true,
             // Any other end follows only from a later record: `RunEnded`.
             Some(_) => false,
         };

@@ -148,6 +148,8 @@ impl Committer {
             // the one alone.
             if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
                 journal.queue_end(records, RunStatus::Completed);
+            } else if matches!(records.first(), Some(Record::CleanUpStarted { .. })) {
+                journal.queue_clean_up(records);
             } else if !records.is_empty() {
                 journal.queue(records);
             }

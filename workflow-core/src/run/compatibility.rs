@@ -129,7 +129,8 @@ impl<'a> JournalFacts<'a> {
             TableDifference::StepRemoved { step }
             | TableDifference::InputAdded { step, .. }
             | TableDifference::InputRemoved { step, .. }
-            | TableDifference::InputChanged { step, .. } => is_touched(step),
+            | TableDifference::InputChanged { step, .. }
+            | TableDifference::OnEndChanged { step, .. } => is_touched(step),
             TableDifference::OutputAdded { step, .. } => self.succeeded.contains(&**step),
             TableDifference::OutputRemoved { step, output } => has_emitted(step, &output.event),
             TableDifference::OutputChanged { step, was, is } => {
@@ -171,8 +172,19 @@ fn survived(records: &[Record]) -> HashSet<&str> {
         _ => None,
     });
     let caught: HashSet<ExecutionId> = caught.collect();
+    // S31: what failed in a clean-up changed nothing, and what failed right before it was not survived.
+    let mut cleans_up = false;
+    let outside = records.iter().filter(|record| {
+        match record {
+            Record::CleanUpStarted { .. } => cleans_up = true,
+            Record::RunEnded { .. } => cleans_up = false,
+            _ => {}
+        }
+        !cleans_up
+    });
+    let records: Vec<&Record> = outside.collect();
     let is_more = |record: &Record| !matches!(record, Record::RunResumed { .. } | Record::RunEnded { .. });
-    let end = records.iter().rposition(is_more).unwrap_or_default();
+    let end = records.iter().rposition(|record| is_more(record)).unwrap_or_default();
     let failed = records[..end].iter().filter_map(|record| match record {
         Record::ExecutionFailed { execution, step, .. } if !caught.contains(execution) => Some(&**step),
         _ => None,

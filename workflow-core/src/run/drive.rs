@@ -111,7 +111,15 @@ impl Run {
     /// A run of these parts, with nothing in flight.
     pub(super) fn of(host: Arc<Host>, admission: Admission, committer: Committer) -> Box<Self> {
         let (executor, alarms) = (Executor::default(), Alarms::of(committer.shared.timeout));
-        let driver = Driver { host, executor, admission, alarms, committer, cancel_reason: None };
+        let driver = Driver {
+            host,
+            executor,
+            admission,
+            alarms,
+            committer,
+            ending_children: None,
+            cancel_reason: None,
+        };
         Box::new(Self { driver, phase: Phase::Driven })
     }
 
@@ -144,6 +152,10 @@ impl Run {
         let registered = registered;
         loop {
             match std::future::poll_fn(|cx| self.poll_run(cx)).await {
+                Paused::Ended if self.is_to_clean_up() => {
+                    self.begin_clean_up();
+                    continue;
+                }
                 Paused::Ended => break,
                 Paused::Idle => {}
                 Paused::Suspendable => {
@@ -155,7 +167,8 @@ impl Run {
                 }
             }
             // The lock keeps others from loading or looking up the run while it is unloaded.
-            let Some(held) = Box::pin(self.acquire_lock(registered.hold())).await else { break };
+            // If the run has ended meanwhile, the next poll says so.
+            let Some(held) = Box::pin(self.acquire_lock(registered.hold())).await else { continue };
             if self.closes() {
                 let shared = Arc::clone(&self.driver.committer.shared);
                 registered.release(self.unload(), shared);
@@ -296,6 +309,7 @@ impl<'a> Slice<'a> {
         if self.driver.poll_rewind(cx).is_pending() {
             return Progress::Blocked;
         }
+        self.driver.poll_children(cx);
         self.read_child_store_failure();
         self.read_parent_cancel(cx);
         // One command and one poll of the executor come before anything begins, so that executions that
@@ -332,9 +346,9 @@ impl<'a> Slice<'a> {
         Progress::More
     }
 
-    /// Whether the state has ended.
+    /// Whether the state has ended, and no clean-up step runs.
     fn has_ended(&self) -> bool {
-        self.driver.committer.state.end().is_some()
+        self.driver.committer.state.begins_nothing()
     }
 
     /// Handles one cancel, due timer, completion or command, in this order. Returns whether there was one. A
@@ -362,7 +376,7 @@ impl<'a> Slice<'a> {
     /// input, and the store is not too far behind.
     fn accepts_input(&self) -> bool {
         let Committer { state, journal, .. } = &self.driver.committer;
-        state.end().is_none()
+        !state.begins_nothing()
             && state.scheduler.is_settled()
             && !journal.as_deref().is_some_and(Journal::is_full)
     }
@@ -427,6 +441,10 @@ impl<'a> Slice<'a> {
     fn take_timer(&mut self) -> bool {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         let state = &mut **state;
+        // Nothing enters the log while the run cleans up.
+        if state.end().is_some() {
+            return false;
+        }
         let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
         if !self.driver.alarms.has_come(due, clock.wall()) {
             let sleep = || self.driver.executor.wait(Due::Timer(due), shared.common.clock.sleep_until(due));
@@ -444,7 +462,8 @@ impl<'a> Slice<'a> {
     fn read_parent_cancel(&mut self, cx: &mut Context<'_>) {
         let Some(link) = self.driver.committer.shared.parent_link() else { return };
         // A parent signals the detach before the cancel.
-        if !self.has_ended() && link.drop_signal.is_set(cx) && !self.driver.committer.is_detaching() {
+        let is_open = self.driver.committer.state.end().is_none();
+        if is_open && link.drop_signal.is_set(cx) && !self.driver.committer.is_detaching() {
             let reason = link.cancel_reason();
             self.driver.cancel(reason);
         }
@@ -455,7 +474,7 @@ impl<'a> Slice<'a> {
     fn read_child_store_failure(&mut self) {
         let Committer { journal, shared, state, .. } = &mut self.driver.committer;
         let (Some(journal), Some(why)) = (journal, shared.signals.child_store_failure()) else { return };
-        if state.end().is_none() && journal.fail_if_idle(why) {
+        if !state.begins_nothing() && journal.fail_if_idle(why) {
             self.driver.stop_after_journal_failure(None);
         }
     }

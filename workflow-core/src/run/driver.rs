@@ -19,6 +19,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use futures_util::future::BoxFuture;
+
 use super::admission::{Admission, Admit, TurnStage};
 use super::alarms::Alarms;
 use super::commit::{CommitReply, Committer};
@@ -46,6 +48,8 @@ pub(super) struct Driver {
     pub(super) admission: Admission,
     pub(super) alarms: Alarms,
     pub(super) committer: Committer,
+    /// The ends of the children that clean-up waits for.
+    pub(super) ending_children: Option<BoxFuture<'static, ()>>,
     /// `None` until a cancel request ends the run.
     pub(super) cancel_reason: Option<Arc<str>>,
 }
@@ -108,7 +112,7 @@ impl Driver {
     /// bound is deferred, and the next effect has its turn. An effect that may not begin for any other reason
     /// is put back, and stops all others behind it.
     pub(super) fn begin_next(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
-        if self.committer.state.end().is_some() {
+        if self.committer.state.begins_nothing() {
             return false;
         }
         while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
@@ -154,6 +158,7 @@ impl Driver {
 
     /// Begins an admitted effect.
     fn begin(&mut self, begins: EffectKind, left: &mut usize, cx: &mut Context<'_>) {
+        self.bound_clean_up();
         match begins {
             EffectKind::Execution(start) => self.run_chain(start, AttemptKind::First, left, cx),
             EffectKind::Attempt(execution) => {
@@ -175,7 +180,7 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.begins_nothing() {
+        if self.committer.begins_nothing() || self.ending_children.is_some() {
             return false;
         }
         if self.admission.is_admitted() {
@@ -227,6 +232,9 @@ impl Driver {
             }
             Completion::Due(Due::Turn(execution)) => self.has_turn(execution),
             Completion::Due(Due::Timer(at)) => self.alarms.rings(at),
+            Completion::Due(Due::CleanUp) => {
+                let _ = self.commit(Batch::Stopped(Stop::CleanUpOver), None);
+            }
             Completion::Due(Due::Timeout) => {
                 if self.alarms.time_is_over() {
                     let _ = self.commit(Batch::Stopped(Stop::TimedOut), None);
@@ -322,7 +330,10 @@ impl Driver {
         let Committer { shared, state, clock, .. } = &self.committer;
         View {
             run: shared,
-            status: state.end().map_or(shared.status(), RunStatus::from),
+            status: state
+                .end()
+                .filter(|_| state.scheduler.is_over())
+                .map_or(shared.status(), RunStatus::from),
             state,
             deferred: Some(Deferred::new(&self.committer, &self.admission)),
             began_at: clock.began_at,
@@ -334,6 +345,10 @@ impl Driver {
     pub(super) fn handle_command(&mut self, command: Command) {
         // A handle that no longer listens has no use for the answer.
         match command {
+            // The run has ended and cleans up: senders need not wait until that is over.
+            Command::Send { done, .. } if self.committer.state.scheduler.cleans_up() => {
+                let _ = done.send(Err(ended(&self.committer)));
+            }
             Command::Send { event, index, done } => {
                 self.commit_in_turn(Batch::Received { event, index }, Some(done));
             }
@@ -367,11 +382,17 @@ impl Driver {
     }
 }
 
+/// The refusal of a message to a run that has ended, or cleans up.
+fn ended(Committer { shared, state, .. }: &Committer) -> SendError {
+    let status = state.end().map_or(RunStatus::Failed, RunStatus::from);
+    SendError::Ended { run: shared.id.clone(), status }
+}
+
 /// The reply as an event for the log.
 fn reply(committer: &Committer, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
     let Committer { shared: run, state, clock, .. } = committer;
-    if let Some(end) = state.end() {
-        return Err(SendError::Ended { run: run.id.clone(), status: end.into() });
+    if state.end().is_some() {
+        return Err(ended(committer));
     }
     let is_open = state.scheduler.open_requests().any(|(seq, _)| seq == request);
     let asked = state.log.get(request).filter(|_| is_open);

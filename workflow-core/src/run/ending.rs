@@ -38,21 +38,28 @@ impl EndedRun<'_> {
                 let stop = self.state.log.get(*seq).map(|record| record.event.clone());
                 return stop.ok_or(RunError::Detached);
             }
-            End::Failed(executions) => self.failure(executions),
-            End::PreconditionFailed(candidate) => {
-                let failure = self.state.precondition_failure(*candidate);
-                failure.map_or(RunError::Detached, |(step, error)| self.precondition_error(*step, error))
-            }
             End::Stalled => RunError::Stalled(Box::new(stall())),
             End::Cancelled => RunError::Cancelled { reason: self.reason() },
             End::TimedOut => {
                 RunError::TimedOut { after: self.limit, of_engine: self.limit_of_engine == Some(self.limit) }
             }
+            failed => self.error_of(failed),
+        })
+    }
+
+    /// The error of a run that failed.
+    pub(super) fn error_of(&self, end: &End) -> RunError {
+        match end {
+            End::Failed(executions) => self.failure(executions),
+            End::PreconditionFailed(candidate) => {
+                let failure = self.state.precondition_failure(*candidate);
+                failure.map_or(RunError::Detached, |(step, error)| self.precondition_error(*step, error))
+            }
             End::LogFull => self.log_full(),
             End::TooManyExecutions => self.ran_away(),
             // Only a detached run gets here: a failed journal has its own error (`Committer::journal_error`).
-            End::AppendFailed => RunError::Detached,
-        })
+            _ => RunError::Detached,
+        }
     }
 
     /// The outcome of an end that the state does not lead to, from the journal's last record. `asked` is the
@@ -77,7 +84,7 @@ impl EndedRun<'_> {
         }
     }
 
-    fn reason(&self) -> Arc<str> {
+    pub(super) fn reason(&self) -> Arc<str> {
         self.cancelled.map_or_else(|| "cancelled".into(), Arc::clone)
     }
 
@@ -128,7 +135,7 @@ impl EndedRun<'_> {
         }
     }
 
-    fn name_of(&self, step: StepIndex) -> Arc<str> {
+    pub(super) fn name_of(&self, step: StepIndex) -> Arc<str> {
         Arc::clone(&self.state.table().step(step).name)
     }
 }

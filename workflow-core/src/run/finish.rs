@@ -48,6 +48,8 @@ impl Run {
         // Most runs have neither, so the task has no room for this future.
         if shared.children.get().is_some() || shared.may_have_earlier_children() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
+            // Children that clean up may need it.
+            self.driver.admission.give_up_permit();
             Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
         }
         if has_journal {
@@ -113,13 +115,18 @@ impl Run {
             None if self.phase == Phase::Detached => RunStatus::Cancelled,
             None => RunStatus::from(end),
         };
-        let outcome = unwritten.map_or_else(|| self.ending().outcome(end, || self.stall()), Err);
+        let outcome = match unwritten {
+            Some(error) => Err(error),
+            // It may have ended and cleaned up when it was detached.
+            None if self.phase == Phase::Detached => Err(RunError::Detached),
+            None => self.ended_run().outcome(end, || self.stall()),
+        };
         self.set_result(status, outcome);
     }
 
     /// Sets the result of a run that an earlier process ended, from the last record of its journal.
     pub(super) fn finish_as(&mut self, status: RunStatus, error: Option<&str>, asked: Option<&str>) {
-        let ending = self.ending();
+        let ending = self.ended_run();
         let outcome = match ending.state.end().filter(|end| RunStatus::from(*end) == status) {
             Some(End::Cancelled) => Err(RunError::Cancelled { reason: error.unwrap_or("cancelled").into() }),
             Some(end) => ending.outcome(end, || self.stall()),
@@ -132,12 +139,12 @@ impl Run {
     async fn close_journal(&mut self) {
         self.driver.record_children();
         std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
-        let why = self.ending().why();
+        let why = self.ended_run().why();
         self.driver.committer.queue_end(why);
         std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
     }
 
-    fn ending(&self) -> EndedRun<'_> {
+    pub(super) fn ended_run(&self) -> EndedRun<'_> {
         let Committer { shared, state, .. } = &self.driver.committer;
         EndedRun {
             state,

@@ -98,7 +98,7 @@ impl<W: Workflow> RunHandle<W> {
     ///
     /// A run waits for a timer, or for an event or a reply from outside.
     pub async fn settled(&self) -> RunStatus {
-        self.shared.wait_for(|status| status != RunStatus::Running).await
+        self.shared.wait_for(|status| status == RunStatus::Waiting || status.is_ended()).await
     }
 
     /// Subscribes to the run's display, from the oldest item that the run still has.
@@ -243,7 +243,9 @@ impl<W: Workflow> RunHandle<W> {
 
     /// Cancels the run, and returns once it has ended.
     ///
-    /// The run drops its executions, and nothing enters its log any more.
+    /// The run drops its executions, and nothing enters its log any more. Its clean-up steps, if it has any, run before it
+    /// ends. A cancel of a run that cleans up already changes nothing: it waits for the end, and returns
+    /// [`SendError::Ended`].
     ///
     /// ```
     /// use workflow_core::prelude::*;

@@ -94,6 +94,8 @@ pub(super) enum Due {
     Timer(SystemTime),
     /// The end of the run's active time.
     Timeout,
+    /// The end of the time for clean-up.
+    CleanUp,
 }
 
 /// A future that has completed.
@@ -111,12 +113,14 @@ pub(super) enum Completion {
 
 impl Due {
     /// The completion if the engine's clock panics, as a clock without timers does. A retry fails its
-    /// execution. A timer or a timeout belongs to the run, so the panic ends the run's task.
+    /// execution. A timer, a timeout and the time for clean-up belong to the run, so the panic ends the run's task.
     fn on_clock_panic(self, panic: Box<dyn Any + Send>) -> Completion {
         match self {
             Self::Retry(id) | Self::Turn(id) => Completion::Execution(id, Err(panicked(panic))),
             // Only the message is passed on: code above here would not drop a payload safely.
-            Self::Timer(_) | Self::Timeout => resume_unwind(Box::new(panic_of(panic).to_string())),
+            Self::Timer(_) | Self::Timeout | Self::CleanUp => {
+                resume_unwind(Box::new(panic_of(panic).to_string()))
+            }
         }
     }
 }

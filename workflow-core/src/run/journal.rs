@@ -119,6 +119,11 @@ impl Journal {
     ) -> Option<Self> {
         let Some(Record::RunStarted { workflow, at, .. }) = records.first() else { return None };
         let run = RunSummary::running(Arc::clone(workflow), *at);
+        let is_of_end =
+            |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunEnded { .. });
+        let last = records.iter().rev().find(is_of_end);
+        let cleans_up = matches!(last, Some(Record::CleanUpStarted { .. }));
+        let run = if cleans_up { run.cleaning_up() } else { run };
         // The last table in the journal is the one of the last process, which may differ from that of the
         // first.
         let (end, now) = (Position::default().after(records.len()), table.recorded());
@@ -223,6 +228,11 @@ impl Journal {
     pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, status: RunStatus) {
         self.queue_as(records, Some(self.run.clone().ended(status)));
         self.queue.close();
+    }
+
+    /// Queues the batch with which the run's clean-up begins.
+    pub(super) fn queue_clean_up(&mut self, records: impl IntoIterator<Item = Record>) {
+        self.queue_as(records, Some(self.run.clone().cleaning_up()));
     }
 
     /// Queues the record that the run waits, with a summary for listings.

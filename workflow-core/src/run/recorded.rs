@@ -157,11 +157,14 @@ impl Run {
         let Committer { state, clock, .. } = &mut self.driver.committer;
         let ended = match last {
             Some(Record::RunEnded { status, .. }) => Some(*status),
-            _ => state.end().map(RunStatus::from),
+            _ => state.end().filter(|_| state.scheduler.is_over()).map(RunStatus::from),
         };
         let Some(status) = ended else {
-            let waits = state.scheduler.waits();
-            let status = if waits { RunStatus::Waiting } else { RunStatus::Running };
+            let status = match state.end() {
+                Some(_) => RunStatus::CleaningUp,
+                None if state.scheduler.waits() => RunStatus::Waiting,
+                None => RunStatus::Running,
+            };
             return View { status, deferred: Some(Deferred::default()), ..self.driver.view() }.report();
         };
         for execution in state.trace.running() {

@@ -10,6 +10,7 @@
 //! Failed                        ExecutionFailed, and EventLogged if a step catches the failure
 //! ChildStarted                  ChildStarted
 //! Answered with an error        none: the run's end has the error
+//! CleanUpStarted                CleanUpStarted
 //! Stopped                       none: `RunEnded` follows when the run has stopped
 //! any that completes the run    these, and RunEnded
 //! ```
@@ -24,7 +25,7 @@ use std::time::SystemTime;
 use smallvec::SmallVec;
 
 use super::clock::RunClock;
-use super::state::{Applied, Batch, DueEvent, RunState};
+use super::state::{Applied, Batch, CleanUpStart, DueEvent, RunState};
 use crate::event::Gathered;
 use crate::id::{RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
@@ -93,8 +94,13 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
         Batch::Received { .. } | Batch::Replied { .. } | Batch::Fired { .. } | Batch::Stopped(_) => None,
         Batch::Answered { candidate, step, answer } => {
             let Candidate { scope, trigger, .. } = *state.scheduler.asked(*candidate)?;
-            let answer = *answer.as_ref().ok()?;
-            Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, at })
+            let error = answer.as_ref().err().map(ToString::to_string);
+            // The failure of a precondition ends the run, except in its clean-up.
+            if error.is_some() && !state.scheduler.cleans_up() {
+                return None;
+            }
+            let answer = *answer.as_ref().unwrap_or(&false);
+            Some(Record::PreconditionAnswered { step: name(*step), scope, trigger, answer, error, at })
         }
         Batch::Succeeded { execution, returned } => {
             let (step, scope, trigger) = identity_of(*execution, state)?;
@@ -142,6 +148,11 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
                 not_retried: *not_retried,
                 at,
             })
+        }
+        Batch::CleanUpStarted(start) => {
+            let CleanUpStart { status, error, step, limit, ref steps, first } = (**start).clone();
+            let steps = steps.iter().map(|step| name(*step)).collect();
+            Some(Record::CleanUpStarted { status, error, step, limit, steps, first, at })
         }
         Batch::ChildStarted { child, at } => {
             let (_, scope, trigger) = identity_of(child.execution, state)?;

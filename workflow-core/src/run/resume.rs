@@ -33,6 +33,9 @@ impl Run {
     ) {
         self.driver.committer.telemetry.meter.runs();
         Box::pin(self.claim(derived)).await;
+        if self.driver.committer.state.scheduler.cleans_up() {
+            self.clean_up();
+        }
         self.driver.count_time();
         self.drive_to_end(registered, false).await;
     }
@@ -93,14 +96,20 @@ impl Run {
             .map_err(|Contradiction { position, what }| Incompatibility::Journal { position, what })?;
         let Replayed { state, retries, derived } = replay.finish();
         *committer.state = state;
-        committer.state.limit(limits);
+        // One that has ended keeps the limit at which it did.
+        if committer.state.end().is_none() {
+            committer.state.limit(limits);
+        }
         committer.check_replay(host, records);
         // The new clock still stands at the run's beginning.
         committer.clock.catch_up();
         for (child, at) in &committer.state.children {
             committer.shared.child_registry().recall(child.clone(), *at);
         }
-        if committer.state.end().is_some() {
+        self.driver.cancel_reason = super::clean_up::recorded_reason(records);
+        self.note_ending();
+        let Driver { committer, .. } = &mut self.driver;
+        if committer.state.begins_nothing() {
             return Ok(Derived(derived));
         }
         committer.state.effects.remove_attempts_of(retries.iter().map(|(execution, _)| *execution));

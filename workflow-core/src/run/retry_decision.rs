@@ -40,7 +40,7 @@ impl RetryDecision<'_> {
         let seed = seed(self.run.as_str(), execution, trace.attempt(execution));
         let retry_in = policy.decide(class, failed, elapsed, seed)?;
         // Nothing begins in a run that has ended (S28).
-        if self.state.end().is_some() { Err(NotRetried::RunEnding) } else { Ok(retry_in) }
+        if self.state.begins_nothing() { Err(NotRetried::RunEnding) } else { Ok(retry_in) }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
 use crate::input::{CallContext, RunServices, StartedChildren};
+use crate::report::Ending;
 
 impl RunServices for RunShared {
     fn id(&self) -> &RunId {
@@ -26,6 +27,10 @@ impl RunServices for RunShared {
 
     fn step_name(&self, step: usize) -> &Arc<str> {
         &self.table.steps[step].name
+    }
+
+    fn ending(&self) -> Option<&Arc<Ending>> {
+        self.signals.ending()
     }
 
     fn parent(&self) -> Option<&ParentRun> {

@@ -12,6 +12,7 @@ use futures_util::task::AtomicWaker;
 use super::child_store_failure::failure_of;
 use super::{Command, Mailbox};
 use crate::outcome::RunError;
+use crate::report::Ending;
 use crate::store::StoreError;
 
 /// The mailbox of a run and the signals beside it.
@@ -26,8 +27,17 @@ pub(crate) struct Signals {
     detach: AtomicBool,
     /// Whether nothing that the run executes is under way, while the engine winds down.
     rests: AtomicBool,
-    /// Written once: the store failure of the first child whose store failed.
-    child_store_failure: OnceLock<Box<StoreError>>,
+    /// What few runs have. Created with the first of it.
+    rare: OnceLock<Box<RareSignals>>,
+}
+
+/// The signals that few runs have. Each is written once.
+#[derive(Default)]
+struct RareSignals {
+    /// The store failure of the first child whose store failed.
+    child_store_failure: OnceLock<StoreError>,
+    /// Why the run ends, once its clean-up has begun.
+    ending: OnceLock<Arc<Ending>>,
 }
 
 impl Signals {
@@ -40,7 +50,7 @@ impl Signals {
             cancel_is_unread: AtomicBool::new(false),
             detach: AtomicBool::new(false),
             rests: AtomicBool::new(false),
-            child_store_failure: OnceLock::new(),
+            rare: OnceLock::new(),
         }
     }
 
@@ -111,14 +121,24 @@ impl Signals {
     pub(super) fn child_ended(&self, error: &RunError) -> bool {
         let Some(failure) = failure_of(error) else { return false };
         // The store of another child may have failed before.
-        let _ = self.child_store_failure.set(Box::new(failure));
+        let _ = self.rare.get_or_init(Box::default).child_store_failure.set(failure);
         self.waker.wake();
         true
     }
 
     /// The store failure of the first child whose store failed.
     pub(super) fn child_store_failure(&self) -> Option<&StoreError> {
-        self.child_store_failure.get().map(|error| &**error)
+        self.rare.get()?.child_store_failure.get()
+    }
+
+    /// Tells executions why the run ends. Only the first call has an effect.
+    pub(super) fn set_ending(&self, ending: Ending) {
+        let _ = self.rare.get_or_init(Box::default).ending.set(Arc::new(ending));
+    }
+
+    /// Why the run ends, once its clean-up has begun.
+    pub(super) fn ending(&self) -> Option<&Arc<Ending>> {
+        self.rare.get()?.ending.get()
     }
 }
 

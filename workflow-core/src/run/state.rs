@@ -69,7 +69,7 @@ mod timers;
 mod trace;
 
 pub(super) use active::ActiveTime;
-pub(super) use batch::{Applied, Batch, Returned, ReturnedBatch, Stop};
+pub(super) use batch::{Applied, Batch, CleanUpStart, Returned, ReturnedBatch, Stop};
 pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use lives::Earlier;
 pub(super) use log::{BranchRecord, Log, bound_input};
@@ -203,7 +203,7 @@ impl RunState {
             Batch::Answered { candidate, step, answer } => self.answer(candidate, step, answer),
             // The execution was dropped, or the run has ended: nothing is left to try again.
             Batch::Retried { execution, .. }
-                if !self.scheduler.is_running(execution) || self.end().is_some() =>
+                if !self.scheduler.is_running(execution) || self.begins_nothing() =>
             {
                 Applied::Refused
             }
@@ -215,7 +215,7 @@ impl RunState {
                 self.note(1)
             }
             Batch::AttemptBegan { execution }
-                if !self.scheduler.is_running(execution) || self.end().is_some() =>
+                if !self.scheduler.is_running(execution) || self.begins_nothing() =>
             {
                 Applied::Refused
             }
@@ -232,14 +232,38 @@ impl RunState {
                 self.children.push((child, at));
                 self.note(1)
             }
+            Batch::CleanUpStarted(start) => self.clean_up(&start),
+            // A clean-up ends early, or never begins.
+            Batch::Stopped(Stop::JournalFailed | Stop::CleanUpOver) if self.scheduler.stop_clean_up() => {
+                self.note(0)
+            }
             // The first end counts (S28).
             Batch::Stopped(_) if self.end().is_some() => Applied::Refused,
             Batch::Stopped(stop) => {
-                self.scheduler.apply(stop.into());
+                self.scheduler.end_by(stop.into());
                 // `RunEnded` follows once the run has stopped, and is counted then.
                 self.note(0)
             }
         }
+    }
+
+    /// Begins the clean-up, and drops what still runs.
+    fn clean_up(&mut self, start: &CleanUpStart) -> Applied {
+        if !self.scheduler.begin_clean_up(Some((&start.steps, start.first))) {
+            return Applied::Refused;
+        }
+        self.effects = Effects::default();
+        self.trace.renumber_from(start.first);
+        for execution in self.trace.running() {
+            self.trace.dropped(execution, self.now);
+        }
+        self.note(1)
+    }
+
+    /// Whether no execution and no precondition begins any more: the run has ended, and does not clean up.
+    #[inline]
+    pub(super) fn begins_nothing(&self) -> bool {
+        self.end().is_some() && !self.scheduler.cleans_up()
     }
 
     /// Whether the child's execution exists and belongs to the step that the child names.
@@ -348,7 +372,7 @@ impl RunState {
             return Applied::Refused;
         }
         // A failure after the end is in the report and in no journal.
-        if self.end().is_some() {
+        if self.begins_nothing() {
             self.trace.failed(execution, self.now, &error, not_retried);
             return Applied::Refused;
         }
@@ -358,7 +382,9 @@ impl RunState {
         }
         self.trace.failed(execution, self.now, &error, not_retried);
         let row = self.table().step(step);
-        let (is_caught, is_stored) = (row.failed.is_some(), !row.policy.continue_on_error);
+        // The failure of a clean-up step changes no outcome.
+        let (is_caught, is_stored) =
+            (row.failed.is_some(), !row.policy.continue_on_error && !row.cleans_up());
         // A caught failure is an event (S29).
         let failure = is_caught.then(|| {
             let (step, attempts) = (Arc::clone(&row.name), self.trace.attempts_made(execution));
@@ -387,16 +413,16 @@ impl RunState {
         step: StepIndex,
         answer: Result<bool, StepError>,
     ) -> Applied {
-        if self.scheduler.asked(candidate).is_none() || self.end().is_some() {
+        if self.scheduler.asked(candidate).is_none() || self.begins_nothing() {
             return Applied::Refused;
         }
         let (answer, records) = match answer {
             Ok(true) => (Answer::Yes, 1),
             Ok(false) => (Answer::No, 1),
-            // The journal has this error in the record of the run's end.
+            // The journal has this error in the record of the run's end, or of the answer if the run cleans up.
             Err(error) => {
                 self.failures.insert_precondition(candidate, step, error);
-                (Answer::Failed, 0)
+                (Answer::Failed, usize::from(self.scheduler.cleans_up()))
             }
         };
         self.scheduler.answered(candidate, answer);
@@ -449,7 +475,7 @@ impl RunState {
     /// Takes the oldest effect that is still wanted, if the store has the journal up to its position.
     /// Discards unwanted effects on the way. `written` is `None` without a store.
     pub(super) fn next_effect(&mut self, written: Option<Position>) -> Option<EffectKind> {
-        if self.end().is_some() { None } else { self.effects.next(written, &self.scheduler) }
+        if self.begins_nothing() { None } else { self.effects.next(written, &self.scheduler) }
     }
 
     /// Whether effects are queued, whether or not the store has what they follow from.

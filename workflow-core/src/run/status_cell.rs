@@ -17,9 +17,10 @@ pub(crate) struct StatusCell {
     changed: Notify,
 }
 
-const ALL: [RunStatus; 7] = [
+const ALL: [RunStatus; 8] = [
     RunStatus::Running,
     RunStatus::Waiting,
+    RunStatus::CleaningUp,
     RunStatus::Completed,
     RunStatus::Failed,
     RunStatus::Stalled,

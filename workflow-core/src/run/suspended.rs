@@ -52,13 +52,15 @@ impl Run {
     pub(super) fn can_suspend(&self) -> bool {
         // Every field is named, so that a new one cannot be forgotten here.
         let Self { driver, phase } = self;
-        let Driver { host: _, executor, admission, alarms, committer, cancel_reason } = driver;
+        let Driver { host: _, executor, admission, alarms, committer, ending_children, cancel_reason } =
+            driver;
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
         // Few events: the log is moved at each suspension.
         let is_short = state.scheduler.last_seq().0 <= SHORT;
         let is_quiet =
             executor.is_empty() && pending.is_empty() && alarms.are_none() && admission.allows_suspension();
-        let is_plain = journal.is_none() && cancel_reason.is_none() && *phase == Phase::Driven;
+        let is_ending = ending_children.is_some() || cancel_reason.is_some();
+        let is_plain = journal.is_none() && !is_ending && *phase == Phase::Driven;
         // No parent and no children, whose ends the run would have to handle.
         let is_alone = shared.parent_link().is_none() && shared.children.get().is_none();
         // Spans would be lost, and unread signals need the run.

@@ -91,6 +91,7 @@ impl View<'_> {
             timers: self.timers(),
             branches: self.branches(),
             violations: self.violations(),
+            clean_up: self.clean_up(),
             children,
             metadata: self.run.metadata().clone(),
         }

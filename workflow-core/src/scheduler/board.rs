@@ -34,10 +34,11 @@ use smallvec::SmallVec;
 use super::actions::{Actions, QueuedAction};
 use super::awaited::{Awaited, OpenRequest};
 use super::bind::{Binder, key_of};
+use super::clean_up::CleanUp;
 use super::progress::Progress;
 use super::scope::{Scope, Scopes};
 use super::{
-    Action, Binding, Bound, End, Entry, EvaluationKey, Executions, Inputs, QueuedExecution, SchedulerLimits,
+    Binding, Bound, End, Entry, EvaluationKey, Executions, Inputs, QueuedExecution, SchedulerLimits,
     TimerEntry, Verdict,
 };
 use crate::id::{ScopeId, Seq};
@@ -59,6 +60,8 @@ pub(crate) struct Board {
     pub(crate) awaited: Awaited,
     /// The actions that the run has not taken yet, in order.
     pub(super) actions: Actions,
+    /// The clean-up, once the run has ended and clean-up steps are to run (S31).
+    pub(super) clean_up: Option<Box<CleanUp>>,
     /// The events of the log that are not evaluated yet, in order (S11). Each counts in its scope.
     unevaluated: VecDeque<Entry>,
 }
@@ -80,8 +83,8 @@ impl Board {
         executions: Executions,
         awaited: Awaited,
     ) -> Self {
-        let (actions, unevaluated) = (Actions::default(), VecDeque::new());
-        Self { table, progress, scopes, executions, awaited, actions, unevaluated }
+        let (actions, clean_up, unevaluated) = (Actions::default(), None, VecDeque::new());
+        Self { table, progress, scopes, executions, awaited, actions, clean_up, unevaluated }
     }
 
     /// Whether all actions are taken, no event waits for its evaluation and no branch waits to be settled.
@@ -173,7 +176,9 @@ impl Board {
     fn count_surplus(&mut self, entry: Entry) {
         for topic in &self.table.event(entry.event).topics {
             for (step, count) in &self.table.topic(*topic).fixed {
-                if self.scopes.visible(entry.scope, *topic) > *count {
+                // S31: a clean-up step waits for nothing, so nothing is too much for it.
+                let is_fed = !self.table.step(*step).cleans_up();
+                if is_fed && self.scopes.visible(entry.scope, *topic) > *count {
                     self.executions.add_surplus(*step);
                 }
             }
@@ -330,8 +335,10 @@ impl Board {
     /// Ends the run and reports it, unless the run has ended before. The first end counts (S28).
     pub(super) fn finish(&mut self, end: End) {
         if !self.progress.has_ended() {
+            self.plan_clean_up(&end);
             self.close(end.clone());
-            self.actions.say(Action::Finish { end });
+            let ending = self.ending(end);
+            self.actions.say(ending);
         }
     }
 

@@ -41,6 +41,8 @@ pub(super) enum VerdictSlot {
     At(usize),
     /// With the sweep, in a branch below the scope of the trigger.
     Below { sweep: u32 },
+    /// In the clean-up of the run.
+    CleanUp,
 }
 
 impl Candidate {
@@ -113,6 +115,13 @@ impl Candidates {
         self.asked -= dropped.len();
         self.forget_answered();
         dropped
+    }
+
+    /// Removes all candidates. Their numbers are not given again.
+    pub(super) fn clear(&mut self) {
+        self.first = self.next();
+        self.open.clear();
+        self.asked = 0;
     }
 
     /// The open candidates, by number.

@@ -136,6 +136,8 @@ impl Scheduler {
     pub(crate) fn answered(&mut self, candidate: CandidateId, answer: Answer) {
         if self.accept() {
             self.evaluation.answer(candidate, answer, &mut self.board);
+        } else {
+            self.answer_clean_up(candidate, answer);
         }
     }
 
@@ -157,7 +159,9 @@ impl Scheduler {
         // run.
         let Some((_, scope)) = board.executions.end(id) else { return CommitOutcome::Nothing };
         if !accepts {
-            return CommitOutcome::Refused;
+            // S31: clean-up emits nothing. Any other result comes too late.
+            let ends = self.end_clean_up_of(id) && emissions.is_empty();
+            return if ends { CommitOutcome::Logged(LoggedBatch::Nothing) } else { CommitOutcome::Refused };
         }
         // The execution's count in its scope passes to the batch.
         let entered = match emissions {
@@ -185,6 +189,7 @@ impl Scheduler {
         let Self { board, evaluation, groups } = self;
         let (step, scope) = board.executions.end(id)?;
         if !accepts {
+            self.end_clean_up_of(id);
             return None;
         }
         let row = board.table.step(step);

@@ -48,7 +48,7 @@ use super::sweep::{Sweeps, Until};
 use super::{
     Answer, CandidateId, Decision, DirectStart, End, Entry, EvaluationKey, Inputs, LoggedBatch, Verdict,
 };
-use crate::id::{ScopeId, Seq};
+use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
 
 /// The state of the evaluation: its cursor, the open questions, and every verdict so far.
@@ -132,12 +132,31 @@ impl Evaluation {
         }
     }
 
+    /// Drops all questions, because the run has ended. They stay without an answer.
+    pub(super) fn drop_questions(&mut self) {
+        let asked: Vec<_> =
+            self.candidates.iter().filter_map(|(_, candidate)| candidate.asked_below()).collect();
+        for (sweep, at) in asked {
+            self.sweeps.conclude(sweep, at, Verdict::Asking);
+        }
+        self.candidates.clear();
+    }
+
     /// Removes the evaluations of events from this position on, which the store refused. The run has ended or ends
     /// next, so no candidate uses its place in the decisions any more.
     pub(super) fn retract(&mut self, from: Seq) {
         // First: the sweeps count the decisions that leave.
         self.sweeps.retract(from, &self.decisions);
         self.decisions.retain(|decision| decision.trigger < from);
+    }
+
+    /// Notes that the executions from this one on do not exist: the live run had reached its limit.
+    pub(super) fn retract_executions(&mut self, from: ExecutionId) {
+        for decision in &mut self.decisions {
+            if matches!(decision.verdict, Verdict::Executed(execution) if execution >= from) {
+                decision.verdict = Verdict::RunLimitReached;
+            }
+        }
     }
 
     /// Every open question of a sweep: the sweep, the step and the branch.
@@ -378,6 +397,8 @@ impl Evaluation {
         match place {
             VerdictSlot::At(at) => self.decisions[at].verdict = verdict,
             VerdictSlot::Below { sweep } => self.sweeps.conclude(sweep, at, verdict),
+            // The clean-up itself has it.
+            VerdictSlot::CleanUp => {}
         }
     }
 }

@@ -30,6 +30,9 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::paged::Paged;
 use crate::table::{DependencyTable, StepIndex};
 
+/// The most executions that a journal may have beyond those that its replay leads to.
+const MOST_MISSING: usize = 1 << 16;
+
 /// The executions of a run. Execution n is at n - 1.
 #[derive(Debug, Default)]
 pub(crate) struct Executions {
@@ -430,6 +433,42 @@ impl Executions {
             self.waiting -= 1;
         }
         waiting.take_if(|waiting| waiting.is_empty());
+    }
+
+    /// Ends all executions that run or wait.
+    pub(super) fn drop_all(&mut self) {
+        for place in 0..self.entries.len() {
+            match self.entries.get_mut(place) {
+                Some(entry) if entry.state != ExecutionState::Unknown => entry.state = ExecutionState::Ended,
+                _ => {}
+            }
+        }
+        for totals in &mut self.totals {
+            (totals.running, totals.waiting) = (0, None);
+        }
+        (self.running, self.waiting) = (0, 0);
+        self.running_in_branches.clear();
+    }
+
+    /// The number of the next execution behind all others.
+    pub(super) fn next(&self) -> ExecutionId {
+        ExecutionId(self.entries.len() as u64 + 1)
+    }
+
+    /// Lets the next execution have this number: removes those from it on, which the journal never had.
+    pub(super) fn renumber_from(&mut self, first: ExecutionId) {
+        let Some(place) = place_of(first) else { return };
+        for at in place..self.entries.len() {
+            if let Some(surplus) = self.entries.get(at).filter(|it| it.state != ExecutionState::Unknown) {
+                self.totals[surplus.step.get()].executions -= 1;
+            }
+        }
+        self.entries.truncate(place);
+        // A damaged journal names no number that so many records could not lead to.
+        while self.entries.len() < place && place - self.entries.len() <= MOST_MISSING {
+            self.entries.push(Execution::unknown());
+        }
+        self.recalled = None;
     }
 
     /// Whether none runs or waits and no number of a journal is reserved.

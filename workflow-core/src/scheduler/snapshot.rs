@@ -43,6 +43,9 @@ impl Scheduler {
         for decision in self.decisions() {
             let _ = writeln!(text, "{decision:?}");
         }
+        if let Some(clean_up) = &self.board.clean_up {
+            let _ = writeln!(text, "{clean_up:?}");
+        }
         let (last, waits) = (progress.last_seq(), progress.waits);
         let (degraded, end) = (progress.degraded, progress.end());
         let _ = writeln!(text, "last {last}, waits {waits}, degraded {degraded}, end {end:?}");

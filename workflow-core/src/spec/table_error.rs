@@ -233,6 +233,36 @@ pub enum TableProblem {
         /// The event.
         event: String,
     },
+    /// A clean-up step takes failures or catches steps.
+    #[error("{}", messages::clean_up_catches(.step))]
+    CleanUpCatches {
+        /// The clean-up step.
+        step: String,
+    },
+    /// A step catches a clean-up step by name.
+    #[error("{}", messages::catches_clean_up(.step, .caught))]
+    CatchesCleanUp {
+        /// The step.
+        step: String,
+        /// The clean-up step.
+        caught: String,
+    },
+    /// A clean-up step emits an event.
+    #[error("{}", messages::clean_up_emits(.step, .event))]
+    CleanUpEmits {
+        /// The clean-up step.
+        step: String,
+        /// The event.
+        event: String,
+    },
+    /// A clean-up step requires an event that only branches have.
+    #[error("{}", messages::clean_up_in_branch(.step, &names(.events)))]
+    CleanUpInBranch {
+        /// The clean-up step.
+        step: String,
+        /// The event types, any of which would do.
+        events: Vec<String>,
+    },
     /// A step emits the failure event, which only the library emits.
     #[error("{}", messages::failure_emitted(.step, .event))]
     FailureEmitted {
@@ -413,6 +443,16 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::CatchesWithoutInput { step } => Self::CatchesWithoutInput { step: own(step) },
             Mistake::NothingToCatch { step, event } => {
                 Self::NothingToCatch { step: own(step), event: own(event) }
+            }
+            Mistake::CleanUpCatches { step } => Self::CleanUpCatches { step: own(step) },
+            Mistake::CatchesCleanUp { step, caught } => {
+                Self::CatchesCleanUp { step: own(step), caught: own(caught) }
+            }
+            Mistake::CleanUpEmits { step, event } => {
+                Self::CleanUpEmits { step: own(step), event: own(event) }
+            }
+            Mistake::CleanUpInBranch { step, events } => {
+                Self::CleanUpInBranch { step: own(step), events: events.to_vec() }
             }
             Mistake::FailureEmitted { step, event } => {
                 Self::FailureEmitted { step: own(step), event: own(event) }

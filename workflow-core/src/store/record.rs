@@ -133,6 +133,9 @@ pub enum Record {
         trigger: Seq,
         /// The answer.
         answer: bool,
+        /// The error of a precondition that failed, of a clean-up step. Such an error changes no outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
         /// When.
         at: SystemTime,
     },
@@ -254,6 +257,27 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// The run ends without having completed, and its clean-up begins: executions in flight were dropped. The run's
+    /// children end before its first clean-up step begins. The records of the clean-up steps follow, and then [`RunEnded`](Self::RunEnded).
+    CleanUpStarted {
+        /// The status that the run will end with.
+        status: RunStatus,
+        /// The reason, of a run that was cancelled or whose precondition failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// The step whose precondition failed, if that ended the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Arc<str>>,
+        /// The limit that ended the run, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<ReachedLimit>,
+        /// The clean-up steps whose required inputs the log has, in the order in which they run.
+        steps: Vec<Arc<str>>,
+        /// The number of the first clean-up execution; those before it are not part of the clean-up.
+        first: ExecutionId,
+        /// When.
+        at: SystemTime,
+    },
     /// The run ended: the last record of a complete journal. Executions in flight were dropped without a record.
     RunEnded {
         /// The run's final status.
@@ -325,9 +349,21 @@ impl Record {
             | Self::RunResumed { at, .. }
             | Self::RunWaiting { at, .. }
             | Self::RunKept { at }
+            | Self::CleanUpStarted { at, .. }
             | Self::RunEnded { at, .. } => *at,
         }
     }
+}
+
+/// A limit of the engine that ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReachedLimit {
+    /// The most events of a run: this many.
+    Events(u64),
+    /// The most executions of a run: this many.
+    Executions(u64),
 }
 
 /// A fan-out that an execution opened.

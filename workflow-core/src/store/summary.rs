@@ -47,6 +47,11 @@ impl RunSummary {
         Self { status: RunStatus::Running, waits_for: None, ..self }
     }
 
+    /// The same run, cleaning up.
+    pub fn cleaning_up(self) -> Self {
+        Self { status: RunStatus::CleaningUp, waits_for: None, ..self }
+    }
+
     /// The same run, ended.
     pub fn ended(self, status: RunStatus) -> Self {
         Self { status, waits_for: None, ..self }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::DependencyTable;
 use super::graph::Strictness;
 use crate::event::Roles;
-use crate::spec::{InputKind, StepPolicy, TableError};
+use crate::spec::{InputKind, OnEnd, StepPolicy, TableError};
 
 mod from_shape;
 mod resolve;
@@ -200,6 +200,7 @@ pub struct StepDef {
     precondition: Option<PreconditionDef>,
     policy: StepPolicy,
     catches: Option<Vec<Arc<str>>>,
+    on_end: Option<OnEnd>,
 }
 
 impl StepDef {
@@ -213,6 +214,7 @@ impl StepDef {
             precondition: None,
             policy: StepPolicy::DEFAULT,
             catches: None,
+            on_end: None,
         }
     }
 
@@ -242,6 +244,30 @@ impl StepDef {
     /// steps that take none.
     pub fn catches<N: Into<Arc<str>>>(self, steps: impl IntoIterator<Item = N>) -> Self {
         Self { catches: Some(steps.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// Makes this a clean-up step: it runs at these ends of a run, and at no other time.
+    ///
+    /// A clean-up step emits nothing, catches nothing and is not caught. Its inputs belong to the run itself, not to
+    /// branches.
+    ///
+    /// ```
+    /// use workflow_core::signature::Roles;
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OnEnd, OutputDef, StepDef};
+    ///
+    /// let table = DependencyTable::builder("trip")
+    ///     .event(EventDef::new("Trip", Roles::NONE.start()))
+    ///     .event(EventDef::new("Booked", Roles::NONE))
+    ///     .event(EventDef::new("Paid", Roles::NONE.stop()))
+    ///     .step(StepDef::new("book").input(InputDef::one("Trip")).output(OutputDef::event("Booked")))
+    ///     .step(StepDef::new("pay").input(InputDef::one("Booked")).output(OutputDef::event("Paid")))
+    ///     .step(StepDef::new("unbook").input(InputDef::one("Booked")).on_end(OnEnd::ANY))
+    ///     .build()?;
+    /// assert_eq!(table.steps()[2].on_end(), Some(OnEnd::ANY));
+    /// # Ok::<(), workflow_core::table::TableError>(())
+    /// ```
+    pub fn on_end(self, ends: OnEnd) -> Self {
+        Self { on_end: Some(ends), ..self }
     }
 
     /// Sets the policy. Default: [`StepPolicy::DEFAULT`].

@@ -74,7 +74,9 @@ impl Compiler {
         let events: Vec<EventRow> = draft.events.iter().map(event_row).collect();
         let typed = draft.events.iter().enumerate();
         let by_type = typed.filter_map(|(i, event)| Some((event.rust?.0, EventIndex::at(i)))).collect();
+        let of_clean_up = (0..draft.steps.len()).filter(|step| draft.steps[*step].on_end.is_some());
         let table = DependencyTable {
+            clean_up: of_clean_up.map(StepIndex::at).collect(),
             name: Arc::clone(&draft.name),
             description: Arc::clone(&draft.description),
             events,
@@ -133,10 +135,12 @@ impl Compiler {
             outputs: step.outputs.iter().map(|output| self.output(index, &step.name, output)).collect(),
             precondition: step.precondition.as_ref().map(|row| precondition_row(step, row)),
             policy: step.policy,
+            on_end: step.on_end,
             failed: None,
             required: Mask::default(),
-            joins_gather: joins_gather(step),
-            may_repeat: step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
+            joins_gather: joins_gather(step) && step.on_end.is_none(),
+            may_repeat: step.on_end.is_none()
+                && step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
         };
         self.check_step(step);
         self.table.steps.push(row);
@@ -189,7 +193,10 @@ impl Compiler {
             return;
         }
         let topic = self.topic(self.table.step(step).inputs[input].events.clone());
-        self.note_takers(step, topic);
+        // S11: events do not trigger clean-up.
+        if self.table.step(step).on_end.is_none() {
+            self.note_takers(step, topic);
+        }
         self.note_kind(step, topic, kind);
         // An optional input has a topic, since it triggers its step, but no condition.
         let condition = (!optional).then(|| self.condition(topic, kind));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{InputShape, OutputShape};
 use crate::event::Roles;
+use crate::spec::OnEnd;
 
 mod find;
 
@@ -167,6 +168,16 @@ pub enum TableDifference {
         /// Whether it is `at_most_once` now.
         is: bool,
     },
+    /// A clean-up step runs at other ends, or a step is a clean-up step now, or not any more. Compatible between clean-up
+    /// steps; otherwise incompatible with a run in which the step ran or its precondition was evaluated.
+    OnEndChanged {
+        /// The name of the step.
+        step: Arc<str>,
+        /// The former ends; `None` if it was no clean-up step.
+        was: Option<OnEnd>,
+        /// The new ends; `None` if it is no clean-up step.
+        is: Option<OnEnd>,
+    },
     /// An event type is new. Compatible.
     EventAdded {
         /// The wire name of the event.
@@ -217,6 +228,7 @@ impl TableDifference {
             }
             Self::RolesChanged { was, is, .. } => keeps_meaning(*was, *is),
             Self::VersionChanged { was, is, .. } => was <= is,
+            Self::OnEndChanged { was, is, .. } => was.is_some() == is.is_some(),
             Self::StepRemoved { .. }
             | Self::InputRemoved { .. }
             | Self::InputChanged { .. }
@@ -291,6 +303,13 @@ impl fmt::Display for TableDifference {
                 write!(f, "step `{step}` is `at_most_once` now, and was not")
             }
             Self::AtMostOnceChanged { step, .. } => write!(f, "step `{step}` is not `at_most_once` any more"),
+            Self::OnEndChanged { step, was: Some(was), is: Some(is) } => {
+                write!(f, "step `{step}` cleans up at {is} now, and did at {was}")
+            }
+            Self::OnEndChanged { step, is: Some(_), .. } => {
+                write!(f, "step `{step}` is clean-up now, and was not")
+            }
+            Self::OnEndChanged { step, .. } => write!(f, "step `{step}` is no clean-up now, and was"),
             Self::EventAdded { event } => write!(f, "event `{event}` is new"),
             Self::EventRemoved { event } => write!(f, "event `{event}` is gone"),
             Self::RolesChanged { event, was, is } => {

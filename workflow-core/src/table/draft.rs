@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::config::ConfigType;
 use crate::event::{Decode, EventType, Roles, Upgrade};
 use crate::spec::{
-    InputKind, InputSpec, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableProblem, TableSpec,
+    InputKind, InputSpec, OnEnd, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableProblem, TableSpec,
 };
 
 /// A table whose steps refer to events by place.
@@ -84,6 +84,8 @@ pub(super) struct StepDraft {
     pub(super) policy: StepPolicy,
     /// The places of the steps whose failures it catches; empty for the default rule.
     pub(super) catches: Vec<usize>,
+    /// The ends at which the step runs, of a clean-up step.
+    pub(super) on_end: Option<OnEnd>,
 }
 
 /// An input of a step or a precondition.
@@ -182,6 +184,7 @@ impl TableDraft {
             precondition: spec.precondition.map(|precondition| self.precondition(&precondition)),
             policy: spec.policy,
             catches: spec.catches.to_vec(),
+            on_end: spec.on_end,
         }
     }
 

@@ -19,13 +19,15 @@ impl TableDraft {
     /// The steps whose failures this step catches: those it names, else every step that takes no failures.
     fn caught_by(&self, place: usize) -> Vec<usize> {
         let step = &self.steps[place];
-        if !self.takes_failures(step) {
+        if !self.takes_failures(step) || step.on_end.is_some() {
             return Vec::new();
         }
         if !step.catches.is_empty() {
             return step.catches.clone();
         }
-        (0..self.steps.len()).filter(|other| !self.takes_failures(&self.steps[*other])).collect()
+        // S31: the failure of a clean-up step is no event.
+        let is_caught = |other: &StepDraft| other.on_end.is_none() && !self.takes_failures(other);
+        (0..self.steps.len()).filter(|other| is_caught(&self.steps[*other])).collect()
     }
 }
 

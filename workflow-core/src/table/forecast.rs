@@ -67,6 +67,10 @@ impl DependencyTable {
     /// # Panics
     /// If the table has no such step.
     pub fn forecast(&self, step: StepIndex) -> Forecast {
+        // S31: clean-up runs at most once, and no run that completes needs it.
+        if self.step(step).cleans_up() {
+            return Forecast { least: 0, greatest: Some(1), per: None };
+        }
         let mut counts = Counts::of(self);
         let branches = counts.branches_running(step);
         match (counts.runs(None, step), &branches[..]) {

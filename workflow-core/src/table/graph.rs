@@ -91,6 +91,7 @@ fn fill_step<'n>(graph: &mut RuleGraph<'_, 'n>, draft: &'n StepDraft, events: &[
     let step = GraphStep {
         limit: draft.policy.max_executions,
         loops: draft.policy.loops,
+        cleans_up: draft.on_end.is_some(),
         unclear: draft.inputs.iter().any(|input| input.is_unclear(events)),
         catches: &draft.catches,
         ..GraphStep::new(&draft.name)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Roles;
-use crate::spec::InputKind;
+use crate::spec::{InputKind, OnEnd};
 
 mod fingerprint;
 mod of;
@@ -100,6 +100,9 @@ pub struct StepShape {
     /// Whether an attempt that may have begun is not made again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_most_once: bool,
+    /// The ends of a run at which the step runs, of a clean-up step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_end: Option<OnEnd>,
 }
 
 /// A parameter of a [`StepShape`] that takes events.

@@ -10,6 +10,7 @@ mod shapes;
 
 /// Runs of every shape survive a crash at every append.
 mod crashes {
+    mod clean_up;
     mod enough;
     mod every_shape;
     mod failing;
@@ -23,6 +24,7 @@ mod crashes {
 mod resumed {
     mod at_most_once;
     mod attach;
+    mod clean_up;
     mod bounds;
     mod deep;
     pub(crate) mod found;

@@ -25,6 +25,7 @@ mod outputs {
 
 /// Tables before any run: mistakes, forecasts, drawings.
 mod tables {
+    mod clean_up;
     mod draw;
     mod forecasts;
     mod graph_checks;
@@ -50,6 +51,8 @@ mod scopes {
 /// How runs end: completed, failed, stalled, cancelled, or out of time.
 mod ends {
     mod cancel;
+    mod clean_up;
+    mod clean_up_in_detail;
     mod ending;
     mod endings_in_detail;
     mod stalls;

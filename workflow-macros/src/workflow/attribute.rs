@@ -18,11 +18,19 @@ const KEYS: &[&str] = &[
     "at_most_once",
     "on_error",
     "catches",
+    "on_end",
     "spawn",
     "reruns",
     "loops",
     "name",
 ];
+
+/// The keys that mean nothing for a step that runs once, at the end.
+const UNFIT_FOR_CLEAN_UP: &[&str] = &["max_executions", "concurrency", "on_error", "reruns", "loops"];
+
+/// The ends that `on_end` knows, with their constants.
+const ENDS: [(&str, &str); 4] =
+    [("failed", "FAILED"), ("stalled", "STALLED"), ("cancelled", "CANCELLED"), ("timed_out", "TIMED_OUT")];
 
 /// The values of the attribute.
 #[derive(Default)]
@@ -39,6 +47,10 @@ pub(crate) struct StepAttribute {
     /// The method that compacts the input of the step.
     pub(crate) compact: Option<Ident>,
     pub(crate) catches: Option<Catches>,
+    /// The constants of the ends at which a clean-up step runs.
+    pub(crate) on_end: Option<Vec<Ident>>,
+    /// The keys that say how often the step runs and what its failure means, for their places.
+    pub(crate) repetition: Vec<Ident>,
     /// The method calls that turn the default policy into that of the step.
     pub(crate) policy: Vec<TokenStream>,
 }
@@ -60,6 +72,9 @@ pub(crate) fn parse(attribute: &Attribute, mistakes: &mut Mistakes) -> StepAttri
 
 impl StepAttribute {
     fn set(&mut self, key: &Ident, input: ParseStream) -> Result<()> {
+        if UNFIT_FOR_CLEAN_UP.contains(&key.to_string().as_str()) {
+            self.repetition.push(key.clone());
+        }
         match key.to_string().as_str() {
             "name" => self.name = Some(keys::name(key, "\"respond\"", input)?),
             "precondition" => {
@@ -78,6 +93,7 @@ impl StepAttribute {
             "retry" => self.retry = Some(keys::expression(key, "RetryPolicy::none()", input)?),
             "compact" => self.compact = Some(keys::method(key, "shorten", input)?),
             "on_error" => self.set_on_error(key, input)?,
+            "on_end" => self.on_end = Some(ends(key, input)?),
             "catches" => {
                 let names = keys::names(key, "retrieve", input)?;
                 self.catches = Some(Catches { key: key.clone(), names });
@@ -107,6 +123,29 @@ impl StepAttribute {
         let method = Ident::new(method, Span::call_site());
         self.policy.push(quote!(.#method(#argument)));
     }
+}
+
+/// Reads the ends of `on_end`: none for all, a text, or texts in brackets.
+fn ends(key: &Ident, input: ParseStream) -> Result<Vec<Ident>> {
+    if input.is_empty() || input.peek(syn::Token![,]) {
+        return Ok(vec![Ident::new("ANY", key.span())]);
+    }
+    let texts = keys::texts(key, "\"failed\"", input)?;
+    texts.iter().map(end).collect()
+}
+
+fn end(text: &LitStr) -> Result<Ident> {
+    let value = text.value();
+    if let Some((_, constant)) = ENDS.iter().find(|(name, _)| *name == value) {
+        return Ok(Ident::new(constant, text.span()));
+    }
+    let message = if value == "completed" {
+        "no clean-up runs when a run has completed: let a step emit the stop event after it".to_owned()
+    } else {
+        let names: Vec<String> = ENDS.iter().map(|(name, _)| format!("`\"{name}\"`")).collect();
+        format!("unknown end `{value}`: write one of {}, or `on_end` alone for all", names.join(", "))
+    };
+    Err(Error::new(text.span(), message))
 }
 
 fn path(key: &Ident, input: ParseStream) -> Result<Path> {

@@ -55,8 +55,12 @@ fn check(definition: &Definition, place: SpanRange, rule: &str, indexes: &[usize
 /// be too large to check. The library selects them by type. The calls never run.
 pub(crate) fn warnings(definition: &Definition) -> Option<TokenStream> {
     let krate = definition.krate();
-    let meant =
-        |attribute: &StepAttribute| attribute.reruns || attribute.precondition.is_some() || attribute.unclear;
+    let meant = |attribute: &StepAttribute| {
+        attribute.reruns
+            || attribute.precondition.is_some()
+            || attribute.on_end.is_some()
+            || attribute.unclear
+    };
     let watched = |step: &&Step| step.method.function.clear.inputs && !meant(&step.attribute);
     let watched = definition.steps.iter().filter(watched).flat_map(|step| &step.method.function.parameters);
     let calls: Vec<_> = watched.map(|ty| warning(definition, ty)).chain(size(definition)).collect();

@@ -54,10 +54,15 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     let policy = (!policy.is_empty()).then(|| quote!(.policy(#krate::StepPolicy::DEFAULT #(#policy)*)));
     let caught = definition.caught_by(step);
     let catches = (!caught.is_empty()).then(|| quote!(.catches(&[#(#caught),*])));
+    let on_end = step
+        .attribute
+        .on_end
+        .as_ref()
+        .map(|ends| quote!(.on_end(#krate::OnEnd::NONE #(.and(#krate::OnEnd::#ends))*)));
     let retry = step.attribute.retry.as_ref().map(retry);
     let compacts = definition.compaction(step).map(|_| quote!(.compacts()));
     quote! {
-        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #retry #compacts
+        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #on_end #retry #compacts
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
         validate_precondition_path(definition, step, mistakes);
         validate_catches(definition, step, mistakes);
         validate_compact(definition, step, mistakes);
+        validate_on_end(step, mistakes);
     }
     for precondition in &definition.preconditions {
         validate_precondition(precondition.function.signature, mistakes);
@@ -96,6 +97,19 @@ fn validate_compact(definition: &Definition, step: &Step, mistakes: &mut Mistake
             "`{name}` is given what the step `{step}` is given, which takes no `{ty_text}`: take it there too, as the same type"
         );
         mistakes.at(ty, message);
+    }
+}
+
+/// Refuses keys that mean nothing for a step that runs once, at the end.
+fn validate_on_end(step: &Step, mistakes: &mut Mistakes) {
+    if step.attribute.on_end.is_none() {
+        return;
+    }
+    for key in &step.attribute.repetition {
+        let message = format!(
+            "`{key}` has no meaning beside `on_end`: clean-up runs at most once, at the end; leave it out"
+        );
+        mistakes.at(key, message);
     }
 }
 

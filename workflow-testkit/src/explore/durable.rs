@@ -30,6 +30,7 @@ fn words_of(records: &[Record]) -> String {
         Record::FanOutGathered { seq, fan_out, .. } => Some(format!("{seq}, the gathered {fan_out}")),
         Record::RunWaiting { .. } => Some("that the run waits".to_owned()),
         Record::RunDetached { .. } => Some("that the run is detached".to_owned()),
+        Record::CleanUpStarted { .. } => Some("that clean-up begins".to_owned()),
         Record::RunEnded { .. } => Some("the end of the run".to_owned()),
         Record::AttemptBegan { step, .. } => Some(format!("that an attempt of {step} begins")),
         Record::RetryScheduled { step, .. } => Some(format!("a retry of {step}")),

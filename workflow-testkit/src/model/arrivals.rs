@@ -52,6 +52,7 @@ impl Model {
 
     fn runs(&self, coming: &BTreeSet<Arrival>, arrival: Arrival, scope: u32) -> bool {
         let steps = (0..self.taken.len())
+            .filter(|step| self.plan.steps[*step].on_end.is_none())
             .filter(|step| self.taken[*step].iter().any(|events| events.contains(arrival.event)));
         steps.into_iter().any(|step| {
             !self.limit_is_reached(step, scope)

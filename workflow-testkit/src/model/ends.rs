@@ -32,17 +32,10 @@ impl Model {
         }
         self.todo.clear();
         self.trigger = None;
+        let ending = self.plan_clean_up(&end);
         self.unread.clear();
-        self.out.retain(|line| {
-            matches!(
-                line,
-                Line::RefusesCommit { .. }
-                    | Line::RefusesReceived
-                    | Line::Appends { .. }
-                    | Line::Gathers { .. }
-            )
-        });
-        self.out.push_back(Line::Ends(end.clone()));
+        self.out.retain(Line::survives_the_end);
+        self.out.push_back(ending);
         self.end = Some(end);
     }
 }

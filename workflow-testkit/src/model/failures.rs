@@ -12,13 +12,14 @@ pub(super) fn caught(plan: &Plan) -> Vec<usize> {
 /// The steps whose failures this step takes: those it names, or all that take none.
 fn caught_by(plan: &Plan, step: usize) -> Vec<usize> {
     let planned = &plan.steps[step];
-    if !takes_failures(plan, step) {
+    if !takes_failures(plan, step) || planned.on_end.is_some() {
         return Vec::new();
     }
     if !planned.catches.is_empty() {
         return planned.catches.clone();
     }
-    (0..plan.steps.len()).filter(|other| !takes_failures(plan, *other)).collect()
+    let is_caught = |other: &usize| plan.steps[*other].on_end.is_none() && !takes_failures(plan, *other);
+    (0..plan.steps.len()).filter(is_caught).collect()
 }
 
 fn takes_failures(plan: &Plan, step: usize) -> bool {

@@ -60,6 +60,13 @@ pub enum Line {
     RefusesReceived,
     /// The run waits for an arrival from outside.
     Waits,
+    /// The run ends, and these clean-up steps are to run before.
+    CleansUp {
+        /// How it ends.
+        end: End,
+        /// The steps, in order.
+        steps: Vec<usize>,
+    },
     /// The run ends.
     Ends(End),
 }
@@ -132,6 +139,18 @@ pub struct BranchLine {
 }
 
 impl Line {
+    /// Whether the line is reported although the run has ended meanwhile.
+    pub(super) fn survives_the_end(&self) -> bool {
+        matches!(
+            self,
+            Self::RefusesCommit { .. }
+                | Self::RefusesReceived
+                | Self::Appends { .. }
+                | Self::Gathers { .. }
+                | Self::CleansUp { .. }
+        )
+    }
+
     /// Formats the line for people, with the names of its table.
     ///
     /// # Panics
@@ -155,6 +174,10 @@ impl Line {
             Self::RefusesCommit { execution } => format!("refuse the commit of x{execution}"),
             Self::RefusesReceived => "refuse what was sent".to_owned(),
             Self::Waits => "wait".to_owned(),
+            Self::CleansUp { end, steps } => {
+                let names: Vec<&str> = steps.iter().map(|step| table.steps()[*step].name()).collect();
+                format!("clean up with {}: {}", names.join(", "), end_text(end))
+            }
             Self::Ends(end) => end_text(end),
         }
     }

@@ -1,6 +1,8 @@
 //! A plain description of a workflow. The table under test and the model are both made from it, so neither depends on
 //! the other.
 
+use workflow_core::table::OnEnd;
+
 use super::{failures, gathers};
 
 /// A workflow: its event types and its steps, by number.
@@ -90,6 +92,8 @@ pub struct PlannedStep {
     pub continue_on_error: bool,
     /// The steps whose failures it catches; empty for all steps that take none.
     pub catches: Vec<usize>,
+    /// For a clean-up step: the ends at which it runs.
+    pub on_end: Option<OnEnd>,
 }
 
 /// One parameter; by default one required event.

@@ -53,6 +53,9 @@ impl Reader {
             Action::RefuseCommit { execution } => Line::RefusesCommit { execution: execution.0 },
             Action::RefuseReceived => Line::RefusesReceived,
             Action::Wait => Line::Waits,
+            Action::CleanUp { end, steps } => {
+                Line::CleansUp { end: end.clone(), steps: steps.iter().map(|step| step.get()).collect() }
+            }
             Action::Finish { end } => Line::Ends(end.clone()),
             unknown => panic!("an action that the transcript does not know: {unknown:?}"),
         }

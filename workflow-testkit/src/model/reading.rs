@@ -30,7 +30,11 @@ impl Model {
         self.trigger = Some(seq);
         let logged = self.logged(seq);
         self.count_surplus(logged.scope, logged.event);
-        let takes = |step: &usize| self.taken[*step].iter().any(|events| events.contains(logged.event));
+        // S31: events do not trigger clean-up.
+        let takes = |step: &usize| {
+            self.plan.steps[*step].on_end.is_none()
+                && self.taken[*step].iter().any(|events| events.contains(logged.event))
+        };
         let steps: Vec<usize> = (0..self.taken.len()).filter(takes).collect();
         let scopes = self.open_below(logged.scope);
         self.todo =
@@ -40,6 +44,9 @@ impl Model {
     /// S17: counts later events as surplus for each fixed list that is full in the event's scope.
     fn count_surplus(&mut self, scope: u32, event: usize) {
         for step in 0..self.taken.len() {
+            if self.plan.steps[step].on_end.is_some() {
+                continue;
+            }
             for slot in 0..self.taken[step].len() {
                 if let Take::Fixed(count) = self.plan.steps[step].inputs[slot].take
                     && self.taken[step][slot].contains(event)

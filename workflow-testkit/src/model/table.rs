@@ -80,6 +80,9 @@ impl Plan {
         if !step.catches.is_empty() {
             def = def.catches(step.catches.iter().map(|caught| format!("s{caught}")));
         }
+        if let Some(ends) = step.on_end {
+            def = def.on_end(ends);
+        }
         for input in &step.inputs {
             def = def.input(self.input_def(input));
         }

@@ -74,6 +74,9 @@ impl Plan {
             let caught: Vec<String> = step.catches.iter().map(|caught| format!("s{caught}")).collect();
             let _ = write!(text, "; catches {}", caught.join(" and "));
         }
+        if let Some(ends) = step.on_end {
+            let _ = write!(text, "; cleans up at {ends}");
+        }
         if step.continue_on_error {
             text.push_str("; goes on after errors");
         }

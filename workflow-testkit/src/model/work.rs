@@ -75,7 +75,7 @@ impl Model {
     /// S18. An answer after the end, or while the run is stopping, comes too late.
     pub(super) fn answer(&mut self, question: u64, answer: Answer) {
         if self.is_closed() {
-            return;
+            return self.answer_clean_up(question, answer);
         }
         let Some(call) = self.take_question(question) else { return };
         match answer {
@@ -152,7 +152,14 @@ impl Model {
     pub(super) fn succeed(&mut self, execution: u64, emissions: &[Emission]) {
         let Some(call) = self.take_execution(execution) else { return };
         if self.is_closed() {
-            self.out.push_back(Line::RefusesCommit { execution });
+            // S31: clean-up emits nothing.
+            let cause = Cause::Execution(ExecutionId(execution));
+            let line = if self.end_clean_up_of(execution) {
+                Line::Appends { cause, entries: Vec::new(), timers: Vec::new() }
+            } else {
+                Line::RefusesCommit { execution }
+            };
+            self.out.push_back(line);
             return;
         }
         self.commit(execution, call.scope, emissions);
@@ -160,7 +167,11 @@ impl Model {
     }
 
     pub(super) fn fail(&mut self, execution: u64) {
-        let Some(call) = self.take_execution(execution).filter(|_| !self.is_closed()) else { return };
+        let Some(call) = self.take_execution(execution) else { return };
+        if self.is_closed() {
+            self.end_clean_up_of(execution);
+            return;
+        }
         // S29: a caught failure becomes an event in the scope where it happened, without any other effect.
         if let Some(event) = self.failed[call.step] {
             self.is_degraded = true;

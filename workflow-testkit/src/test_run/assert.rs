@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use workflow_core::report::Quality;
+use workflow_core::report::{CleanUpResult, Quality};
 use workflow_core::{ControlEvent, DisplayEvent, RunStatus, Workflow};
 
 use super::TestRun;
@@ -51,6 +51,56 @@ impl<W: Workflow> TestRun<W> {
         let last = of(before).iter().map(|call| call.ended.unwrap_or(u64::MAX)).max();
         let first = of(after).iter().map(|call| call.began).min();
         assert!(last < first, "`{after}` began before `{before}` had ended\n{}", self.evidence());
+    }
+
+    /// Asserts that exactly these clean-up steps were executed at the end of the run, in this order.
+    ///
+    /// Whether they succeeded is in the [report](Self::report) and the [transcript](Self::transcript).
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Trip;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Flight;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Hotel;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Paid;
+    /// # struct Agency;
+    /// #[workflow]
+    /// impl Agency {
+    ///     #[step]
+    ///     async fn book_flight(&self, _trip: &Trip) -> Flight { Flight }
+    ///     #[step]
+    ///     async fn book_hotel(&self, _flight: &Flight) -> Hotel { Hotel }
+    ///     #[step]
+    ///     async fn pay(&self, _hotel: &Hotel) -> Result<Paid, StepError> { Err(StepError::rejected("no money")) }
+    ///
+    ///     #[step(on_end)]
+    ///     async fn unbook_flight(&self, _flight: &Flight) {}
+    ///     #[step(on_end)]
+    ///     async fn unbook_hotel(&self, _hotel: &Hotel) {}
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let run = Scenario::new(Agency).start(Trip).await;
+    /// run.assert_cleaned_up(&["unbook_hotel", "unbook_flight"]);
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if others were executed, or in another order.
+    #[track_caller]
+    pub fn assert_cleaned_up(&self, expected: &[&str]) {
+        let steps = self.report().clean_up.iter().flat_map(|clean_up| &clean_up.steps);
+        let executed = steps.filter(|step| matches!(step.result, CleanUpResult::Executed(_)));
+        let executed: Vec<&str> = executed.map(|step| &*step.step).collect();
+        assert_eq!(executed, expected, "clean-up\n{}", self.evidence());
     }
 
     /// Asserts the number of events of type `E` that steps emitted.

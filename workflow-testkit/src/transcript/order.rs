@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use workflow_core::ExecutionId;
 use workflow_core::observe::Observed;
-use workflow_core::report::RunReport;
+use workflow_core::report::{CleanUpReport, CleanUpResult, Ending, RunReport};
 
 use super::event::Events;
 use super::execution::{Executions, begun, ended, showing};
@@ -13,10 +13,12 @@ use super::shown;
 /// Writes the observations of a run until its end.
 pub(super) fn write(text: &mut String, report: &RunReport, observed: &[Observed]) -> fmt::Result {
     let (events, executions) = (Events::of(report, observed), Executions::of(report, observed));
-    let mut lines = Lines { text, events, executions, below: None, waits: false };
+    let clean_up = report.clean_up.as_ref();
+    let mut lines = Lines { text, events, executions, below: None, clean_up, waits: false };
     for stretch in observed.chunk_by(shown::is_one_text) {
         if let [Observed::RunEnded { .. }] = stretch {
-            return lines.begin();
+            lines.begin()?;
+            return lines.not_cleaned_up();
         }
         lines.write(stretch)?;
     }
@@ -29,6 +31,7 @@ struct Lines<'a> {
     executions: Executions<'a>,
     /// The execution of the last line; its displayed items and children follow below.
     below: Option<ExecutionId>,
+    clean_up: Option<&'a CleanUpReport>,
     /// Whether the run waits; written once anything follows.
     waits: bool,
 }
@@ -54,6 +57,10 @@ impl Lines<'_> {
                 let answer = answer.map_or("failed", |answer| if answer { "yes" } else { "no" });
                 writeln!(self.text, "asked `{precondition}` for {step} by {trigger}: {answer}")
             }
+            Observed::CleanUpStarted { .. } => {
+                self.begin()?;
+                self.cleaning_up()
+            }
             Observed::RunWaiting => {
                 self.begin()?;
                 self.waits = true;
@@ -67,6 +74,26 @@ impl Lines<'_> {
     fn begin(&mut self) -> fmt::Result {
         self.below = None;
         if std::mem::take(&mut self.waits) { self.text.write_str("waits\n") } else { Ok(()) }
+    }
+
+    /// Writes that clean-up begins, and why.
+    fn cleaning_up(&mut self) -> fmt::Result {
+        match self.clean_up {
+            // The last line has the error of a run that failed.
+            Some(CleanUpReport { ending: Ending::Failed { .. }, .. }) | None => {
+                writeln!(self.text, "cleans up")
+            }
+            Some(CleanUpReport { ending, .. }) => writeln!(self.text, "cleans up, {ending}"),
+        }
+    }
+
+    /// Writes the clean-up steps that did not run.
+    fn not_cleaned_up(&mut self) -> fmt::Result {
+        let steps = self.clean_up.iter().flat_map(|clean_up| &clean_up.steps);
+        for step in steps.filter(|step| step.result == CleanUpResult::NotReached) {
+            writeln!(self.text, "{}: no time left", step.step)?;
+        }
+        Ok(())
     }
 
     fn execution(&mut self, what: &Observed) -> fmt::Result {

@@ -197,6 +197,11 @@ impl ChildRegistry {
         told.collect()
     }
 
+    /// Lets children join again, after all had ended: those of clean-up steps.
+    pub(crate) fn reopen(&self) {
+        self.lock().closed = false;
+    }
+
     /// The open children that an execution waits for.
     pub(crate) fn awaited_by(&self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
         let state = self.lock();
@@ -288,9 +293,13 @@ impl ChildRegistry {
         awaited.any(|member| match member.ended {
             Some(RunStatus::Failed | RunStatus::Stalled | RunStatus::TimedOut) => true,
             None
-            | Some(RunStatus::Running | RunStatus::Waiting | RunStatus::Completed | RunStatus::Cancelled) => {
-                false
-            }
+            | Some(
+                RunStatus::Running
+                | RunStatus::Waiting
+                | RunStatus::CleaningUp
+                | RunStatus::Completed
+                | RunStatus::Cancelled,
+            ) => false,
         })
     }
 

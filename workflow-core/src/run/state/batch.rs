@@ -15,14 +15,16 @@
 //! Example: a client sends `Begin`, and the driver applies `Received`. `fetch` returns `Page`, and the driver
 //! applies `Succeeded` with `Returned::Event`.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::DueEvent;
 use crate::error::StepError;
 use crate::event::AnyEvent;
-use crate::id::{ChildRun, ExecutionId, Seq, TimerId};
+use crate::id::{ChildRun, ExecutionId, RunStatus, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
-use crate::scheduler::{CandidateId, Emission, Fact, LoggedBatch};
+use crate::scheduler::{CandidateId, Emission, End, LoggedBatch};
+use crate::store::ReachedLimit;
 use crate::table::{EventIndex, StepIndex};
 
 /// One change of a run's state, which the state takes or refuses as a whole.
@@ -46,7 +48,9 @@ pub(in crate::run) enum Batch {
     Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
     /// An execution started a child, at this time. Live, `at` is the time of the start; the batch may come later.
     ChildStarted { child: ChildRun, at: SystemTime },
-    /// The run ends before it has nothing left to do.
+    /// The run has ended, and its clean-up begins (S31).
+    CleanUpStarted(Box<CleanUpStart>),
+    /// The run ends before it has nothing left to do, or its clean-up does.
     Stopped(Stop),
 }
 
@@ -136,6 +140,24 @@ impl Returned {
     }
 }
 
+/// The facts with which a clean-up begins. The state needs the steps and the first execution; the others are for the
+/// journal.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct CleanUpStart {
+    /// The status that the run will end with.
+    pub(in crate::run) status: RunStatus,
+    /// The step whose precondition failed, if that ended the run.
+    pub(in crate::run) step: Option<Arc<str>>,
+    /// The error of that precondition, or the reason of the cancel.
+    pub(in crate::run) error: Option<String>,
+    /// The limit that ended the run, if one did.
+    pub(in crate::run) limit: Option<ReachedLimit>,
+    /// The steps, in the order in which they run.
+    pub(in crate::run) steps: Vec<StepIndex>,
+    /// The number of the first clean-up execution.
+    pub(in crate::run) first: ExecutionId,
+}
+
 /// Why a run ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Stop {
@@ -145,14 +167,20 @@ pub(in crate::run) enum Stop {
     TimedOut,
     /// The journal takes nothing more: the store failed, or the run is detached.
     JournalFailed,
+    /// The run reached a limit, as its journal says. Live, the scheduler finds that itself.
+    AtLimit(ReachedLimit),
+    /// The time for clean-up is over, or the journal has the end of the run.
+    CleanUpOver,
 }
 
-impl From<Stop> for Fact {
+impl From<Stop> for End {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Cancelled => Self::CancelRequested,
-            Stop::TimedOut => Self::TimeRanOut,
-            Stop::JournalFailed => Self::AppendFailed,
+            Stop::Cancelled => Self::Cancelled,
+            Stop::TimedOut => Self::TimedOut,
+            Stop::AtLimit(ReachedLimit::Events(_)) => Self::LogFull,
+            Stop::AtLimit(ReachedLimit::Executions(_)) => Self::TooManyExecutions,
+            Stop::JournalFailed | Stop::CleanUpOver => Self::AppendFailed,
         }
     }
 }
@@ -171,8 +199,6 @@ pub(in crate::run) enum Applied {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::event::Gathered;
 

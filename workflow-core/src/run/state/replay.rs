@@ -33,14 +33,14 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Applied, Batch, Effect, EffectKind, RunState, Stop};
+use super::{Applied, Batch, CleanUpStart, Effect, EffectKind, RunState, Stop};
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
 use crate::scheduler::{CandidateId, Cause, EvaluationKey, TimerEntry};
-use crate::store::{Position, Record, RecordedEvent};
+use crate::store::{Position, ReachedLimit, Record, RecordedEvent};
 use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, TableShape};
 
 mod committed;
@@ -190,8 +190,10 @@ impl Replay {
             Record::FanOutGathered { seq, scope, fan_out, .. } => {
                 self.check_derived(*seq, *scope, fan_out)?;
             }
-            Record::PreconditionAnswered { step, scope, trigger, answer, at } => {
-                self.answered((self.step(step)?, *scope, *trigger), *answer, *at)?;
+            Record::PreconditionAnswered { step, scope, trigger, answer, error, at } => {
+                let answer =
+                    error.as_ref().map_or(Ok(*answer), |error| Err(StepError::permanent(error.clone())));
+                self.answered((self.step(step)?, *scope, *trigger), answer, *at)?;
             }
             Record::ExecutionSucceeded { execution, step, scope, trigger, fan_outs, at } => {
                 // Checked before the batch is applied, since the message names step, scope and trigger.
@@ -231,6 +233,10 @@ impl Replay {
             }
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
+            }
+            Record::CleanUpStarted { status, error, step, limit, steps, first, at } => {
+                self.end((*status, *limit), step.as_deref().zip(error.as_deref()), *at)?;
+                self.clean_up_started(*status, steps, *first, *at)?;
             }
             Record::RunEnded { status, error, step, at } => {
                 self.ended(*status, step.as_deref().zip(error.as_deref()), *at)?;
@@ -424,7 +430,12 @@ impl Replay {
     }
 
     /// `PreconditionAnswered`: an error has no such record, as it ends the run.
-    fn answered(&mut self, question: EvaluationKey, answer: bool, at: SystemTime) -> ReplayResult {
+    fn answered(
+        &mut self,
+        question: EvaluationKey,
+        answer: Result<bool, StepError>,
+        at: SystemTime,
+    ) -> ReplayResult {
         self.complete();
         // An evaluation asks at most once, so the key names one question.
         let Some(candidate) = self.questions.remove(&question) else {
@@ -432,16 +443,41 @@ impl Replay {
             return Err(format!("the precondition of `{name}` answered, and would not be asked now"));
         };
         let (step, ..) = question;
-        self.apply(Batch::Answered { candidate, step, answer: Ok(answer) }, at).map(|_| ())
+        self.apply(Batch::Answered { candidate, step, answer }, at).map(|_| ())
     }
 
     /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
     fn ended(&mut self, status: RunStatus, failed: Option<(&str, &str)>, at: SystemTime) -> ReplayResult {
         self.complete();
         self.ended = Some(status);
-        // A batch with a stop event, a failure or a stall has ended the state already.
+        self.end((status, None), failed, at)?;
+        // The clean-up was stopped, or the journal is older than the clean-up steps of the table.
+        if self.state.end().is_some() && !self.state.scheduler.is_over() {
+            self.apply(Batch::Stopped(Stop::CleanUpOver), at)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the state as the journal says, unless a batch with a stop event, a failure or a stall has ended it already.
+    fn end(
+        &mut self,
+        (status, limit): (RunStatus, Option<ReachedLimit>),
+        failed: Option<(&str, &str)>,
+        at: SystemTime,
+    ) -> ReplayResult {
+        self.complete();
         if self.state.end().is_some() {
             return Ok(());
+        }
+        if let Some(limit) = limit {
+            self.forget_derived();
+            let mut limits = self.state.limits();
+            match limit {
+                ReachedLimit::Events(events) => limits.events = events,
+                ReachedLimit::Executions(executions) => limits.executions = executions,
+            }
+            self.state.limit(limits);
+            return self.apply(Batch::Stopped(Stop::AtLimit(limit)), at).map(|_| ());
         }
         if let Some((step, error)) = failed {
             let step = self.step(step)?;
@@ -453,6 +489,37 @@ impl Replay {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes out the entries that the live run did not log any more, because its log was full.
+    fn forget_derived(&mut self) {
+        if let Some(from) = self.derived.pop_front() {
+            self.derived.clear();
+            self.state.retract(Some(from), std::iter::empty());
+        }
+    }
+
+    /// `CleanUpStarted`: the clean-up begins with the steps of the journal, in their order. Steps that the table has
+    /// lost since do not run.
+    fn clean_up_started(
+        &mut self,
+        status: RunStatus,
+        steps: &[Arc<str>],
+        first: ExecutionId,
+        at: SystemTime,
+    ) -> ReplayResult {
+        if self.state.end().map(RunStatus::from) != Some(status) {
+            return Err(format!("the run was {status}, and would not be now"));
+        }
+        self.complete();
+        // What was to begin before the end does not begin any more, and clean-up may take its numbers.
+        self.effects.clear();
+        self.questions.clear();
+        self.retries.clear();
+        let steps = steps.iter().filter_map(|step| self.host.table.step_named(step)).collect();
+        let (step, error, limit) = (None, None, None);
+        let start = CleanUpStart { status, step, error, limit, steps, first };
+        self.apply(Batch::CleanUpStarted(Box::new(start)), at).map(|_| ())
     }
 
     /// Checks that the next record is the oldest entry that the state has logged by itself.
@@ -498,15 +565,17 @@ fn numbers(
     table: &DependencyTable,
     records: &[Record],
 ) -> impl Iterator<Item = (EvaluationKey, ExecutionId)> {
-    records.iter().filter_map(|record| match record {
+    // S31: clean-up executions have the numbers behind all others.
+    let step_named = |step: &str| table.step_named(step).filter(|step| !table.step(*step).cleans_up());
+    records.iter().filter_map(move |record| match record {
         Record::ExecutionSucceeded { execution, step, scope, trigger, .. }
         | Record::ExecutionFailed { execution, step, scope, trigger, .. }
         | Record::RetryScheduled { execution, step, scope, trigger, .. }
         | Record::AttemptBegan { execution, step, scope, trigger, .. } => {
-            Some(((table.step_named(step)?, *scope, *trigger), *execution))
+            Some(((step_named(step)?, *scope, *trigger), *execution))
         }
         Record::ChildStarted { child, scope, trigger, .. } => {
-            Some(((table.step_named(&child.step)?, *scope, *trigger), child.execution))
+            Some(((step_named(&child.step)?, *scope, *trigger), child.execution))
         }
         _ => None,
     })

@@ -31,6 +31,11 @@ impl RunState {
             let _ = writeln!(text, "branch {branch:?}");
         }
         for (execution, entry) in self.trace.numbered() {
+            // A run that cleans up has dropped these, or refused them. No journal says which, nor when.
+            if matches!(entry.state, TraceState::Dropped | TraceState::Refused) {
+                let _ = writeln!(text, "trace {execution} #{} dropped", entry.order);
+                continue;
+            }
             let _ = write!(text, "trace {execution} #{} {:?}", entry.order, entry.state);
             // The end of a running execution is the time of its begin, which is no fact of the journal.
             if entry.state != TraceState::Running {

@@ -353,6 +353,15 @@ impl Trace {
         }
     }
 
+    /// Removes the executions from this one on, which no journal has.
+    pub(super) fn renumber_from(&mut self, first: ExecutionId) {
+        let Some(place) = place_of(first) else { return };
+        if place < self.entries.len() {
+            self.entries.truncate(place);
+            self.scheduled = self.entries.iter().map(|entry| entry.order).max().unwrap_or(0);
+        }
+    }
+
     /// Takes from a later trace of the same run what no journal has: the start times of executions, and which
     /// attempts have begun.
     pub(super) fn inherit(&mut self, later: &Self) {

@@ -36,7 +36,8 @@ impl<'n> RuleGraph<'_, 'n> {
         let mut step = 0;
         while step < self.steps.len() && self.fan_outs.len() > 0 {
             // The scopes are final here, since `match_gathers` has grown them.
-            if !self.runs_somewhere(step) && self.could_run(step, Disjoint::Branches) {
+            let cleans_up = self.steps.get(step).cleans_up;
+            if !cleans_up && !self.runs_somewhere(step) && self.could_run(step, Disjoint::Branches) {
                 self.steps.row(step).disjoint = Some(Disjoint::Branches);
                 self.has_disjoint = true;
             }

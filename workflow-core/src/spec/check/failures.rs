@@ -76,7 +76,8 @@ impl<'n> RuleGraph<'_, 'n> {
     /// that catches none.
     const fn catches(&self, by: usize, step: usize) -> bool {
         let row = self.steps.get(by);
-        if !row.takes_failures {
+        // S31: clean-up neither catches nor is caught.
+        if !row.takes_failures || row.cleans_up || self.steps.get(step).cleans_up {
             return false;
         }
         if row.catches.is_empty() {
@@ -124,10 +125,30 @@ impl<'n> RuleGraph<'_, 'n> {
     /// where the names are looked up.
     pub(super) const fn mistake_of_catches(&self, step: usize) -> Option<Mistake<'n>> {
         let row = self.steps.get(step);
+        if let Some(caught) = self.clean_up_caught_by(step) {
+            return Some(Mistake::CatchesCleanUp { step: row.name, caught });
+        }
+        if row.cleans_up && !row.catches.is_empty() && !row.takes_failures {
+            return Some(Mistake::CleanUpCatches { step: row.name });
+        }
         if row.catches.is_empty() || row.takes_failures || row.unclear || self.gathers_failures(step) {
             return None;
         }
         Some(Mistake::CatchesWithoutInput { step: row.name })
+    }
+
+    /// The first clean-up step that the step names in `catches`.
+    pub(super) const fn clean_up_caught_by(&self, step: usize) -> Option<&'n str> {
+        let catches = self.steps.get(step).catches;
+        let mut at = 0;
+        while at < catches.len() {
+            let caught = self.steps.get(catches[at]);
+            if caught.cleans_up {
+                return Some(caught.name);
+            }
+            at += 1;
+        }
+        None
     }
 
     /// Whether the step gathers failures, which has a message of its own.

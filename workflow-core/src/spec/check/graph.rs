@@ -122,6 +122,8 @@ pub(crate) struct Step<'n> {
     pub(crate) most: u64,
     /// Whether `#[step(loops)]` says that it may take what it emits.
     pub(crate) loops: bool,
+    /// Whether it is a clean-up step: no event triggers it, and its inputs are those of the root.
+    pub(crate) cleans_up: bool,
     /// The steps whose failures the step catches by name; empty for all others.
     pub(crate) catches: &'n [usize],
     /// Derived: whether a parameter takes failures.
@@ -155,6 +157,7 @@ impl<'n> Step<'n> {
             limit: None,
             most: 0,
             loops: false,
+            cleans_up: false,
             catches: &[],
             takes_failures: false,
             failed: None,
@@ -459,7 +462,10 @@ impl<'n> RuleGraph<'_, 'n> {
         // The new row becomes the head of both lists.
         let (next, other) = (self.events.get(event).taken, self.inputs.get(input).linked);
         let place = self.members.push(Member { event, step, input, next, other });
-        self.events.row(event).taken = Some(place);
+        // Nothing follows from an event by way of a clean-up step, so no walk finds one.
+        if !self.steps.get(step).cleans_up {
+            self.events.row(event).taken = Some(place);
+        }
         self.inputs.row(input).linked = Some(place);
     }
 

@@ -50,6 +50,39 @@ pub(crate) const fn failure_emitted(step: &str, event: &str) -> Text {
         .and(", which only the library does, when a step fails: return an error, or an event of your own")
 }
 
+/// A clean-up step takes failures.
+pub(crate) const fn clean_up_catches(step: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" runs at the end, so it can catch no failure: take a `&RunInfo`, whose `ending()` says which ")
+        .and("steps failed")
+}
+
+/// A step catches a clean-up step by name.
+pub(crate) const fn catches_clean_up(step: &str, caught: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" cannot catch ")
+        .name(caught)
+        .and(", which runs at the end: leave it out of `catches`, and handle its errors in the step itself")
+}
+
+/// A clean-up step emits an event.
+pub(crate) const fn clean_up_emits(step: &str, event: &str) -> Text {
+    Text::of("step ")
+        .name(step)
+        .and(" runs at the end, when nothing enters the log any more, so it cannot emit ")
+        .name(event)
+        .and(": return nothing, or leave out `on_end`")
+}
+
+/// A clean-up step requires events of branches.
+pub(crate) const fn clean_up_in_branch(step: &str, events: &Names<'_>) -> Text {
+    let text = Text::of("step ").name(step).and(" runs once for the whole run, which has no ");
+    listed(&text, events, " or ")
+        .and(": only branches have it; gather the branches, or let a step emit an event after the gather")
+}
+
 /// A step gathers failures.
 pub(crate) const fn failures_gathered(step: &str, event: &str) -> Text {
     Text::of("step ")

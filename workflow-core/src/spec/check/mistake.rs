@@ -23,6 +23,14 @@ pub(crate) enum Mistake<'n> {
     CatchesWithoutInput { step: &'n str },
     /// A parameter takes failures, and there is no step whose failure it could take.
     NothingToCatch { step: &'n str, event: &'n str },
+    /// A clean-up step takes failures or has `catches`.
+    CleanUpCatches { step: &'n str },
+    /// A step names a clean-up step in `catches`.
+    CatchesCleanUp { step: &'n str, caught: &'n str },
+    /// A clean-up step emits an event.
+    CleanUpEmits { step: &'n str, event: &'n str },
+    /// A clean-up step requires events that only branches have.
+    CleanUpInBranch { step: &'n str, events: Names<'n> },
     /// A step emits the failure event, which only the library may emit.
     FailureEmitted { step: &'n str, event: &'n str },
     /// A gather names the failure event, which branches keep to themselves.
@@ -84,6 +92,9 @@ impl Mistake<'_> {
                 | Self::GatherFitsNothing { .. }
                 | Self::AmbiguousGather { .. }
                 | Self::FanOutNeverEnds { .. }
+                | Self::CleanUpCatches { .. }
+                | Self::CatchesCleanUp { .. }
+                | Self::CleanUpEmits { .. }
         )
     }
 
@@ -93,6 +104,10 @@ impl Mistake<'_> {
             Self::StopTaken { step, event } => messages::stop_taken(step, event),
             Self::CatchesWithoutInput { step } => messages::catches_without_input(step),
             Self::NothingToCatch { step, event } => messages::nothing_to_catch(step, event),
+            Self::CleanUpCatches { step } => messages::clean_up_catches(step),
+            Self::CatchesCleanUp { step, caught } => messages::catches_clean_up(step, caught),
+            Self::CleanUpEmits { step, event } => messages::clean_up_emits(step, event),
+            Self::CleanUpInBranch { step, events } => messages::clean_up_in_branch(step, events),
             Self::FailureEmitted { step, event } => messages::failure_emitted(step, event),
             Self::FailuresGathered { step, event } => messages::failures_gathered(step, event),
             Self::EmptyFixedList { step } => messages::empty_fixed_list(step),

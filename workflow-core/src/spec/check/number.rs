@@ -156,6 +156,7 @@ impl Numbers {
         let step = Step {
             limit: policy.max_executions,
             loops: policy.loops,
+            cleans_up: spec.on_end.is_some(),
             catches: spec.catches,
             unclear: has_unclear(spec.inputs),
             ..Step::new(spec.name)

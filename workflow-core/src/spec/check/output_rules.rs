@@ -54,6 +54,11 @@ impl<'n> RuleGraph<'_, 'n> {
     pub(super) const fn mistake_of_emitter(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
         let (mut member, mut mistake) = (row.members.start, None);
+        let emits = matches!(row.kind, InputKind::Emitter) && member < row.members.end;
+        if emits && self.steps.get(step).cleans_up {
+            let event = self.name(self.members.get(member).event);
+            return Some(Mistake::CleanUpEmits { step: self.steps.get(step).name, event });
+        }
         while member < row.members.end && matches!(row.kind, InputKind::Emitter) && mistake.is_none() {
             mistake = self.mistake_of_emission(step, self.members.get(member).event);
             member += 1;

@@ -80,7 +80,7 @@ impl RuleGraph<'_, '_> {
     const fn judge(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
-            let &Step { inputs, unclear, .. } = self.steps.get(step);
+            let &Step { inputs, unclear, cleans_up, .. } = self.steps.get(step);
             let (mut input, mut takes) = (inputs.start, false);
             while input < inputs.end {
                 if self.inputs.get(input).kind.takes_events() {
@@ -90,7 +90,8 @@ impl RuleGraph<'_, '_> {
                 input += 1;
             }
             // `is_ready` before any event has arrived: all that the step requires has a message.
-            if !takes || unclear || self.is_ready(step) {
+            // A clean-up step runs at the end, whatever the search finds.
+            if !takes || unclear || cleans_up || self.is_ready(step) {
                 self.reach(step);
             }
             step += 1;
@@ -125,7 +126,7 @@ impl RuleGraph<'_, '_> {
                 return Some(Fault::Stop(event));
             }
             let is_failure = self.events.get(event).roles.is_failure();
-            if is_gather && is_failure {
+            if is_failure && (is_gather || self.steps.get(step).cleans_up) {
                 return Some(Fault::Failure(event));
             }
             // A step that emits a failure event is reported at its output.

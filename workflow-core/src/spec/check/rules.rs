@@ -130,11 +130,19 @@ impl<'n> RuleGraph<'_, 'n> {
         let Step { name: step_name, inputs, .. } = self.steps.get(step);
         let (step_name, input) = (*step_name, inputs.start + input);
         match self.inputs.get(input).fault {
-            None => self.mistake_of_emitter(step, input),
+            None => match self.mistake_of_emitter(step, input) {
+                None => self.clean_up_in_branch(step, input),
+                mistake => mistake,
+            },
             Some(Fault::Empty) => Some(Mistake::EmptyFixedList { step: step_name }),
             Some(Fault::Stop(event)) => Some(Mistake::StopTaken { step: step_name, event: self.name(event) }),
             Some(Fault::Own(event)) => {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
+            }
+            // That it catches a clean-up step has been said.
+            Some(Fault::Failure(_)) if self.clean_up_caught_by(step).is_some() => None,
+            Some(Fault::Failure(_)) if self.steps.get(step).cleans_up => {
+                Some(Mistake::CleanUpCatches { step: step_name })
             }
             Some(Fault::Failure(event)) => Some(self.failure_taken(step_name, input, event)),
             Some(Fault::Ambiguous) => self.ambiguous(step_name, input),
@@ -270,12 +278,25 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
+    /// The mistake of a required input of clean-up that only branches have: clean-up runs in the root.
+    const fn clean_up_in_branch(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
+        let (&Step { name: step_name, cleans_up, .. }, row) = (self.steps.get(step), self.inputs.get(input));
+        let has_branches = cleans_up && self.fan_outs.len() > 0 && row.linked.is_some();
+        if !has_branches || !self.is_required(input) || self.is_among(input, 0, &self.own) {
+            return None;
+        }
+        Some(Mistake::CleanUpInBranch { step: step_name, events: self.names_of(row) })
+    }
+
     /// The mistake of a step's outputs.
     pub(super) const fn mistake_of_output(&self, step: usize) -> Option<Mistake<'n>> {
         let Step { name, outputs, .. } = self.steps.get(step);
         let mut output = outputs.start;
         while output < outputs.end {
             let row = self.outputs.get(output);
+            if self.steps.get(step).cleans_up && row.returned {
+                return Some(Mistake::CleanUpEmits { step: name, event: self.name(row.event) });
+            }
             if let (true, Some(mistake)) = (row.returned, self.mistake_of_emission(step, row.event)) {
                 return Some(mistake);
             }

@@ -53,6 +53,7 @@ impl Resolver<'_> {
             }),
             policy: step.policy,
             catches: self.catches(step),
+            on_end: step.on_end,
         }
     }
 

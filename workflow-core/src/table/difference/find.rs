@@ -137,6 +137,10 @@ fn limits(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference
     if was.at_most_once != is.at_most_once {
         differences.push(TableDifference::AtMostOnceChanged { step: step(), is: is.at_most_once });
     }
+    if was.on_end != is.on_end {
+        let (was, is) = (was.on_end, is.on_end);
+        differences.push(TableDifference::OnEndChanged { step: step(), was, is });
+    }
 }
 
 /// The result of matching two lists.

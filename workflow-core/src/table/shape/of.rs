@@ -60,6 +60,7 @@ impl DependencyTable {
             concurrency: step.policy.concurrency,
             continue_on_error: step.policy.continue_on_error,
             at_most_once: step.policy.at_most_once,
+            on_end: step.on_end,
         }
     }
 

@@ -289,6 +289,52 @@ async fn a_run_that_was_cancelled() {
     Golden { before, ..golden }.check(3).await;
 }
 
+/// Cleans up in three steps, one of which fails, and one of which is not wanted.
+struct Cleans;
+
+#[workflow]
+impl Cleans {
+    #[step]
+    async fn book(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, note: &Note) -> Done {
+        Done(item.0 + note.0)
+    }
+
+    #[step(on_end, precondition = knows)]
+    async fn wonder(&self, _begin: &Begin) {}
+
+    #[precondition]
+    fn knows(_begin: &Begin) -> Result<bool, StepError> {
+        Err(StepError::permanent("nobody knows"))
+    }
+
+    #[step(on_end = ["cancelled", "failed"])]
+    async fn unbook(&self, _item: &Item) {}
+
+    #[step(on_end)]
+    async fn fail(&self, _item: &Item) -> Result<(), StepError> {
+        Err(StepError::permanent("stuck"))
+    }
+}
+
+// S31, S39
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cleaned_up() {
+    let golden = Golden::<Cleans>::new("cleaned_up", |engine| engine.workflow(Cleans));
+    let before = |run: RunHandle<Cleans>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            run.settled().await;
+            run.cancel("not needed any more").await.unwrap();
+            ends(&run).await;
+        })
+    };
+    Golden { before, ..golden }.check(3).await;
+}
+
 /// Its precondition fails.
 struct Wonders;
 

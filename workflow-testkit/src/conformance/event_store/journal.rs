@@ -70,7 +70,11 @@ impl Journal {
     /// Appends any records with a summary.
     pub(super) async fn put_records(&self, at: u64, records: Vec<Record>, status: RunStatus) {
         let run = self.summary(at + records.len() as u64);
-        let run = if status.is_ended() { run.ended(status) } else { run };
+        let run = match status {
+            RunStatus::CleaningUp => run.cleaning_up(),
+            ended if ended.is_ended() => run.ended(ended),
+            _ => run,
+        };
         let put = self.store.append(&self.run, Position(at), Write { records, run }).await;
         put.unwrap_or_else(|error| self.reported("append", &error));
     }

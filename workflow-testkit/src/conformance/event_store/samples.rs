@@ -10,7 +10,7 @@ use workflow_core::prelude::*;
 use workflow_core::report::{NotRetried, TimerId};
 use workflow_core::scheduler::Cause;
 use workflow_core::signature::Roles;
-use workflow_core::store::{JOURNAL_FORMAT, Record, RecordedEvent, WaitingFor};
+use workflow_core::store::{JOURNAL_FORMAT, ReachedLimit, Record, RecordedEvent, WaitingFor};
 use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
 use workflow_core::{AnyEvent, ErrorClass, ExecutionId, RunStatus, ScopeId, Seq, ThreadId};
 
@@ -122,11 +122,12 @@ pub(super) fn every_kind() -> Vec<Record> {
         fan_outs,
         at,
     });
-    records.extend([true, false].map(|answer| Record::PreconditionAnswered {
+    records.extend([None, Some("no \"list\"".to_owned())].map(|error| Record::PreconditionAnswered {
         step: Arc::clone(&step),
         scope,
         trigger,
-        answer,
+        answer: error.is_none(),
+        error,
         at,
     }));
     records.extend(CLASSES.into_iter().zip(NOT_RETRIED.into_iter().cycle()).map(|(class, not_retried)| {
@@ -162,6 +163,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         step: Some("asks".into()),
         at,
     }));
+    records.extend(clean_ups(at));
     records.extend([None, Some(table())].map(|table| Record::RunResumed {
         format: JOURNAL_FORMAT,
         table,
@@ -175,6 +177,21 @@ pub(super) fn every_kind() -> Vec<Record> {
         at: SystemTime::UNIX_EPOCH,
     });
     records
+}
+
+/// The begin of clean-up, at each limit and at none.
+fn clean_ups(at: SystemTime) -> [Record; 3] {
+    [None, Some(ReachedLimit::Events(2)), Some(ReachedLimit::Executions(3))].map(|limit| {
+        Record::CleanUpStarted {
+            status: if limit.is_some() { RunStatus::Failed } else { RunStatus::Cancelled },
+            error: limit.is_none().then(|| "line 1\nline 2".to_owned()),
+            step: None,
+            limit,
+            steps: vec!["unbook".into(), "\"ä\"".into()],
+            first: ExecutionId(u64::MAX),
+            at,
+        }
+    })
 }
 
 fn started(metadata: BTreeMap<String, String>) -> Record {
@@ -227,8 +244,9 @@ const NOT_RETRIED: [NotRetried; 5] = [
 ];
 
 /// Every status that a journal can record.
-pub(super) const STATUSES: [RunStatus; 6] = [
+pub(super) const STATUSES: [RunStatus; 7] = [
     RunStatus::Running,
+    RunStatus::CleaningUp,
     RunStatus::Completed,
     RunStatus::Failed,
     RunStatus::Stalled,

@@ -14,6 +14,13 @@ impl Play<'_> {
     /// The fact that a move stands for, or one that is possible.
     pub(super) fn fact(&self, kind: u8, pick: u8, more: u16) -> Fact {
         let pick = usize::from(pick);
+        // Most runs that ended clean up, if they can.
+        if self.model.is_to_clean_up() && !kind.is_multiple_of(4) || kind == 255 {
+            return if pick % 16 == 3 { Fact::CleanUpStopped } else { Fact::CleanUpStarted };
+        }
+        if self.model.cleans_up() && kind % 16 == 5 {
+            return Fact::CleanUpStopped;
+        }
         let wanted = match kind % 26 {
             0..=6 => None,
             7..=12 => self.failed(pick, more),

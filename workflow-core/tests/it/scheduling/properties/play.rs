@@ -82,7 +82,8 @@ impl Play<'_> {
         self.drain(usize::MAX)?;
         let mut after_end = 0;
         for [kind, a, b, c] in &self.tape.moves {
-            after_end += u32::from(self.model.end().is_some());
+            let is_over = !self.model.is_to_clean_up() && !self.model.cleans_up();
+            after_end += u32::from(self.model.end().is_some() && is_over);
             let is_long = self.reader.log().len() > MOST_EVENTS || self.history.len() > MOST_MOMENTS;
             if is_long || after_end > 3 {
                 break;
@@ -157,6 +158,7 @@ impl Play<'_> {
                     self.tell(self.succeeded(running, u16::from(*manner) * 7));
                 }
             }
+            Line::CleansUp { .. } if manner & 8 != 0 => self.tell(Fact::CleanUpStarted),
             Line::Drops { execution } => self.running.retain(|running| running.execution != *execution),
             _ => {}
         }

@@ -43,7 +43,7 @@ impl Play<'_> {
         for moment in &self.history {
             match moment {
                 Moment::Told(fact) => model.apply(fact),
-                Moment::Said(Line::Ends(_)) | Moment::Stalled => break,
+                Moment::Said(Line::Ends(_) | Line::CleansUp { .. }) | Moment::Stalled => break,
                 Moment::Said(_) | Moment::Quiet => drop(model.next_line()),
             }
         }

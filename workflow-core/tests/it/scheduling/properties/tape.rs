@@ -7,6 +7,7 @@ use proptest::array::{uniform4, uniform24};
 use proptest::collection::vec;
 use proptest::num::u8::ANY;
 use proptest::strategy::Strategy;
+use workflow_core::table::OnEnd;
 use workflow_testkit::model::{Plan, PlannedEvent, PlannedInput, PlannedOutput, PlannedStep, Take};
 
 /// The content of a random run: rows of the table, and the moves.
@@ -61,6 +62,7 @@ impl Tape {
         // Few runs reach a limit; those that do must not exceed it.
         let executions = if self.limit % 8 == 5 { 1 + usize::from(self.limit / 32) } else { 100_000 };
         let mut plan = Plan { events, steps, executions };
+        make_clean_up_fit(&mut plan);
         make_catches_fit(&mut plan);
         make_gathers_fit(&mut plan);
         plan
@@ -124,6 +126,8 @@ fn planned_step(row: &[u8], events: &[PlannedEvent], shape: Shape) -> PlannedSte
         inputs: (0..inputs).map(|_| planned_input(&mut bytes, events, shape)).collect(),
         // `make_catches_fit` corrects these once all steps exist.
         catches: (0..bytes.one_of(&[0, 1, 2])).map(|_| usize::from(bytes.next())).collect(),
+        // `make_clean_up_fit` corrects these once all steps exist.
+        on_end: ends(row[23]),
     }
 }
 
@@ -194,12 +198,40 @@ fn is_emitted(event: PlannedEvent) -> bool {
     event.replies_to.is_none() && event.expires.is_none() && !event.failure
 }
 
+/// The ends of every fifth step or so.
+fn ends(byte: u8) -> Option<OnEnd> {
+    const ONE: [OnEnd; 4] = [OnEnd::FAILED, OnEnd::STALLED, OnEnd::CANCELLED, OnEnd::TIMED_OUT];
+    match byte % 16 {
+        1 | 2 => Some(OnEnd::ANY),
+        3 => Some(ONE[usize::from(byte / 16) % 4].and(ONE[usize::from(byte / 64)])),
+        _ => None,
+    }
+}
+
+/// S31: clean-up emits and catches nothing, and nothing but clean-up makes no run.
+fn make_clean_up_fit(plan: &mut Plan) {
+    let events = &plan.events;
+    for (number, step) in plan.steps.iter_mut().enumerate() {
+        let takes = step.inputs.iter().flat_map(|input| &input.events).any(|event| events[*event].failure);
+        step.on_end = step.on_end.filter(|_| number > 0 && !takes);
+        if step.on_end.is_some() {
+            step.outputs.clear();
+            step.catches.clear();
+        }
+    }
+}
+
 /// Lets steps that take failures name others to catch, and no other step name any.
 fn make_catches_fit(plan: &mut Plan) {
     let (events, steps) = (&plan.events, plan.steps.len());
+    let cleans_up: Vec<bool> = plan.steps.iter().map(|step| step.on_end.is_some()).collect();
     for (number, step) in plan.steps.iter_mut().enumerate() {
         let takes = step.inputs.iter().flat_map(|input| &input.events).any(|event| events[*event].failure);
-        let caught = step.catches.iter().map(|caught| caught % steps).filter(|caught| *caught != number);
+        let caught = step
+            .catches
+            .iter()
+            .map(|caught| caught % steps)
+            .filter(|caught| *caught != number && !cleans_up[*caught]);
         let mut caught: Vec<usize> = caught.filter(|_| takes).collect();
         caught.dedup();
         step.catches = caught;
@@ -242,10 +274,12 @@ fn make_gathers_fit(plan: &mut Plan) {
     loop {
         while make_some_gather_fit(plan, &items) {}
         let is_gathered = |item: usize| {
-            plan.steps.iter().flat_map(|step| &step.inputs).any(|input| {
-                let is_named = input.item.is_none_or(|named| named == item);
-                input.take == Take::Gather && input.events == [item] && is_named
-            })
+            plan.steps.iter().filter(|step| step.on_end.is_none()).flat_map(|step| &step.inputs).any(
+                |input| {
+                    let is_named = input.item.is_none_or(|named| named == item);
+                    input.take == Take::Gather && input.events == [item] && is_named
+                },
+            )
         };
         let Some(item) = items.iter().copied().find(|item| !is_gathered(*item)) else { break };
         let (take, events) = (Take::Gather, vec![item]);

@@ -1,0 +1,230 @@
+//! The clean-up of a run: what the run does between its end and its clean-up steps (S31).
+//!
+//! ```text
+//!  end ─▶ executions are dropped ─▶ CleanUpStarted ─▶ children end ─▶ clean-up steps ─▶ RunEnded
+//!         └───────── begin_clean_up ──────────────┘                    driven like any others
+//! ```
+//!
+//! The scheduler decides which steps run, in which order. The journal has the plan, so that a resume continues the
+//! clean-up, also with a table that has further clean-up steps by now.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use super::commit::Committer;
+use super::drive::Run;
+use super::driver::Driver;
+use super::ending::EndedRun;
+use super::executor::Executor;
+use super::in_flight::{Completion, Due};
+use super::state::{Batch, CleanUpStart, RunState, Stop};
+use super::view::View;
+use crate::id::{ExecutionId, RunStatus};
+use crate::observe::Observed;
+use crate::report::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
+use crate::scheduler::{CleanUp, CleanUpState, End};
+use crate::store::{ReachedLimit, Record};
+
+impl Run {
+    /// Whether the run has ended and its clean-up steps are to run.
+    pub(super) fn is_to_clean_up(&self) -> bool {
+        self.driver.committer.state.scheduler.is_to_clean_up()
+    }
+
+    /// Drops what runs, and journals that clean-up begins. Its steps are effects of that record, and begin once the
+    /// children have ended.
+    pub(super) fn begin_clean_up(&mut self) {
+        // A run that waited does not wait any more.
+        self.driver.committer.note_running();
+        self.drop_work();
+        self.driver.record_children();
+        if self.driver.committer.journal_error().is_some() {
+            let Committer { state, clock, .. } = &mut self.driver.committer;
+            let _ = state.apply(Batch::Stopped(Stop::JournalFailed), clock.now);
+            return;
+        }
+        let start = self.ended_run().clean_up_start();
+        let _ = self.driver.commit(Batch::CleanUpStarted(Box::new(start)), None);
+        self.clean_up();
+    }
+
+    /// Ends the children, tells executions why the run ends, and bounds the time of the clean-up. Also for a run that
+    /// was resumed in its clean-up, whose time counts anew.
+    pub(super) fn clean_up(&mut self) {
+        self.note_ending();
+        let Committer { shared, state, .. } = &self.driver.committer;
+        shared.status.set(RunStatus::CleaningUp);
+        if let Some(end) = state.end() {
+            shared.tell(|| Observed::CleanUpStarted { status: end.into() });
+        }
+        self.driver.end_children();
+        self.driver.alarms.clean_up = Some(self.driver.committer.shared.common.settings.clean_up);
+        if self.driver.ending_children.is_none() && self.driver.admission.is_admitted() {
+            self.driver.bound_clean_up();
+        }
+    }
+
+    /// Notes why the run ends, for its clean-up steps and its report.
+    pub(super) fn note_ending(&self) {
+        let Committer { shared, state, .. } = &self.driver.committer;
+        if state.scheduler.clean_up().is_some_and(CleanUp::has_begun)
+            && let Some(ending) = self.ended_run().ending()
+        {
+            shared.signals.set_ending(ending);
+        }
+    }
+
+    /// Drops whatever is in flight. Results that wait for their turn come too late: the run refuses and reports them
+    /// (S28).
+    fn drop_work(&mut self) {
+        let Committer { telemetry, state, .. } = &mut self.driver.committer;
+        telemetry.compare(state);
+        while let Some(completion) = self.driver.executor.next_completed() {
+            // An error that comes too late is no failure of the run.
+            if matches!(completion, Completion::Execution(_, Ok(_))) {
+                let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+                self.driver.complete(completion, &mut 0, &mut cx);
+            }
+        }
+        // Sealed before executions are dropped, so that their display stands.
+        self.driver.committer.shared.shown.seal();
+        let running = self.driver.committer.state.trace.running();
+        if !running.is_empty() {
+            self.driver.drop_executions(running);
+        }
+        self.driver.stop_counting_time();
+        self.driver.executor.clear();
+        self.driver.executor = Executor::default();
+        self.driver.alarms.forget();
+        self.driver.committer.shared.shown.unseal();
+    }
+}
+
+impl Driver {
+    /// Ends the children of executions that were dropped, which clean up before their parent does. A run that has
+    /// children gives up its permit meanwhile, since theirs may depend on it.
+    fn end_children(&mut self) {
+        let Committer { shared, state, .. } = &self.committer;
+        // A clean-up step that has started a child began when the others had ended.
+        let is_over = state.scheduler.clean_up().is_some_and(|clean_up| {
+            let executed = clean_up.steps().iter().filter_map(|step| match step.state {
+                CleanUpState::Executed(execution) => Some(execution),
+                _ => None,
+            });
+            let first = executed.min();
+            state.children.iter().any(|(child, _)| Some(child.execution) >= first && first.is_some())
+        });
+        let has_children = shared.children.get().is_some() || shared.may_have_earlier_children();
+        if is_over || !has_children {
+            return;
+        }
+        let (run, cancelled) = (Arc::clone(shared), matches!(state.end(), Some(End::Cancelled)));
+        self.admission.give_up_permit();
+        self.ending_children = Some(Box::pin(async move {
+            super::child_records::end_before(&run, cancelled, false).await;
+            if let Some(registry) = run.children.get() {
+                registry.reopen();
+            }
+        }));
+    }
+
+    /// Polls the ends of the children that clean-up waits for.
+    #[inline]
+    pub(super) fn poll_children(&mut self, cx: &mut Context<'_>) {
+        if let Some(children) = &mut self.ending_children
+            && children.as_mut().poll(cx).is_ready()
+        {
+            self.ending_children = None;
+        }
+    }
+
+    /// Bounds the time of the clean-up from here on, unless it is bounded already.
+    pub(super) fn bound_clean_up(&mut self) {
+        if let Some(within) = self.alarms.clean_up.take() {
+            let clock = self.committer.shared.common.clock.clone();
+            let _ = self.executor.wait(Due::CleanUp, clock.sleep(within));
+        }
+    }
+}
+
+impl EndedRun<'_> {
+    /// Why the run ends, for its clean-up steps; `None` for an end without clean-up.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        Some(match self.state.end()? {
+            End::Completed(_) | End::AppendFailed => return None,
+            End::Stalled => Ending::Stalled,
+            End::Cancelled => Ending::Cancelled { reason: self.reason() },
+            End::TimedOut => Ending::TimedOut { after: self.limit },
+            end => {
+                let error = self.error_of(end).to_string().into();
+                let failed: &[ExecutionId] = if let End::Failed(failed) = end { failed } else { &[] };
+                let executions = failed.iter().filter_map(|execution| self.failed(*execution)).collect();
+                Ending::Failed { error, executions }
+            }
+        })
+    }
+
+    fn failed(&self, execution: ExecutionId) -> Option<FailedExecution> {
+        let (step, error) = (self.state.step_of(execution)?, self.state.failure_of(execution)?);
+        let (step, class) = (self.name_of(step), error.class());
+        Some(FailedExecution { step, execution, class, error: error.to_string() })
+    }
+
+    /// The facts with which the clean-up begins, for the journal.
+    fn clean_up_start(&self) -> CleanUpStart {
+        let scheduler = &self.state.scheduler;
+        let (step, error) = self.why();
+        let limits = self.state.limits();
+        let limit = match scheduler.end() {
+            Some(End::LogFull) => Some(ReachedLimit::Events(limits.events)),
+            Some(End::TooManyExecutions) => Some(ReachedLimit::Executions(limits.executions)),
+            _ => None,
+        };
+        let planned = scheduler.clean_up().map_or(&[][..], |clean_up| clean_up.steps());
+        CleanUpStart {
+            status: scheduler.end().map_or(RunStatus::Failed, RunStatus::from),
+            step,
+            error,
+            limit,
+            steps: planned.iter().map(|planned| planned.step).collect(),
+            first: scheduler.next_execution(),
+        }
+    }
+}
+
+impl View<'_> {
+    /// The clean-up for the report; `None` before it has begun.
+    pub(super) fn clean_up(&self) -> Option<CleanUpReport> {
+        let clean_up = self.state.scheduler.clean_up().filter(|clean_up| clean_up.has_begun())?;
+        let steps = clean_up.steps().iter().map(|planned| CleanUpStep {
+            step: Arc::clone(&self.state.table().step(planned.step).name),
+            result: result(self.state, planned.state),
+        });
+        let ending = self.run.signals.ending()?;
+        Some(CleanUpReport { ending: Ending::clone(ending), steps: steps.collect() })
+    }
+}
+
+fn result(state: &RunState, step: CleanUpState) -> CleanUpResult {
+    match step {
+        CleanUpState::Planned => CleanUpResult::NotReached,
+        CleanUpState::Asking(_) => CleanUpResult::Asked,
+        CleanUpState::Refused => CleanUpResult::Refused,
+        CleanUpState::PreconditionFailed(candidate) => {
+            let failure = state.precondition_failure(candidate);
+            let error = failure.map_or_else(String::new, |(_, error)| error.to_string());
+            CleanUpResult::PreconditionFailed { error }
+        }
+        CleanUpState::Executed(execution) => CleanUpResult::Executed(execution),
+    }
+}
+
+/// The reason of the cancel whose clean-up an earlier process has begun.
+pub(super) fn recorded_reason(records: &[Record]) -> Option<Arc<str>> {
+    records.iter().rev().find_map(|record| match record {
+        Record::CleanUpStarted { status: RunStatus::Cancelled, error, .. } => {
+            Some(error.as_deref().unwrap_or("cancelled").into())
+        }
+        _ => None,
+    })
+}

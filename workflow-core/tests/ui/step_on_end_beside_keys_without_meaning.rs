@@ -1,0 +1,32 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Trip;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Booked;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Paid;
+
+struct Agency;
+
+#[workflow]
+impl Agency {
+    #[step]
+    async fn book(&self, _trip: &Trip) -> Booked {
+        Booked
+    }
+
+    #[step]
+    async fn pay(&self, _booked: &Booked) -> Paid {
+        Paid
+    }
+
+    #[step(on_end, max_executions = 1, on_error = "continue", loops)]
+    async fn unbook(&self, _booked: &Booked) {}
+}
+
+fn main() {}

@@ -1,0 +1,41 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Trip;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Booked;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Paid;
+
+struct Agency;
+
+#[workflow]
+impl Agency {
+    #[step]
+    async fn book(&self, _trip: &Trip) -> Booked {
+        Booked
+    }
+
+    #[step]
+    async fn pay(&self, _booked: &Booked) -> Paid {
+        Paid
+    }
+
+    #[step(on_end = "failing")]
+    async fn unbook(&self, _booked: &Booked) {}
+
+    #[step(on_end = ["cancelled", "completed"])]
+    async fn tell(&self, _booked: &Booked) {}
+
+    #[step(on_end = [])]
+    async fn log(&self, _booked: &Booked) {}
+
+    #[step(on_end(failed))]
+    async fn note(&self, _booked: &Booked) {}
+}
+
+fn main() {}
