@@ -19,30 +19,16 @@ pub(super) struct Alarms {
     timer: Option<(SystemTime, Arc<DropSignal>)>,
     /// The latest time for which an alarm rang. That time has come, even if the clock was set back.
     rang: Option<SystemTime>,
-    /// The most time that the run may be active; `None` without a timeout.
-    limit: Option<Duration>,
     /// The alarm for the end of the active time; `None` while the run waits.
     limit_alarm: Option<Arc<DropSignal>>,
-    /// The time for clean-up, until its first step begins.
-    pub(super) clean_up: Option<Duration>,
     /// The idle timeout until the run is unloaded, while it waits.
     pub(super) idle: Option<BoxFuture<'static, ()>>,
 }
 
 impl Alarms {
-    /// The alarms of a run with this limit on its active time.
-    pub(super) fn of(limit: Option<Duration>) -> Self {
-        Self { limit, ..Self::default() }
-    }
-
     /// Forgets the alarms, because the run has ended and their sleeps are dropped.
     pub(super) fn forget(&mut self) {
-        *self = Self::of(self.limit);
-    }
-
-    /// The limit on the active time; zero without one.
-    pub(super) fn limit(&self) -> Duration {
-        self.limit.unwrap_or_default()
+        *self = Self::default();
     }
 
     /// Notes that the alarm for this time rang.
@@ -75,14 +61,17 @@ impl Alarms {
         self.timer.replace((due, wait())).map(|(_, alarm)| alarm)
     }
 
-    /// Starts to count active time. `wait` creates the alarm for its end.
+    /// Starts to count active time, up to this limit. `wait` creates the alarm for its end.
     fn count(
         &mut self,
+        limit: Duration,
         active: &mut ActiveTime,
         clock: &RunClock,
         wait: impl FnOnce(SystemTime) -> Arc<DropSignal>,
     ) {
-        let Some(limit) = self.limit.filter(|_| self.limit_alarm.is_none()) else { return };
+        if self.limit_alarm.is_some() {
+            return;
+        }
         active.resume(clock.now);
         // The alarm is by the engine's clock, and the active time by the run's.
         let Some(end) = active.runs_out(limit) else { return };
@@ -93,7 +82,6 @@ impl Alarms {
 
     /// Stops counting active time. Returns the alarm, for the caller to drop.
     fn rest(&mut self, active: &mut ActiveTime, now: Duration) -> Option<Arc<DropSignal>> {
-        self.limit?;
         active.pause(now);
         self.limit_alarm.take()
     }
@@ -104,9 +92,9 @@ impl Alarms {
         self.limit_alarm.take().is_some()
     }
 
-    /// Whether the run has no alarm and will set none.
+    /// Whether the run has no alarm. One with a timeout sets another one.
     pub(super) fn are_none(&self) -> bool {
-        self.timer.is_none() && self.rang.is_none() && self.limit.is_none() && self.idle.is_none()
+        self.timer.is_none() && self.rang.is_none() && self.limit_alarm.is_none() && self.idle.is_none()
     }
 }
 
@@ -118,16 +106,19 @@ impl Driver {
             return;
         }
         let Committer { shared, state, clock, .. } = &mut self.committer;
-        self.alarms.count(&mut state.active, clock, |end| {
+        let Some(limit) = shared.timeout else { return };
+        self.alarms.count(limit, &mut state.active, clock, |end| {
             self.executor.wait(Due::Timeout, shared.common.clock.sleep_until(end))
         });
     }
 
     /// Stops counting active time: the run waits, or other runs have the permits.
     pub(super) fn stop_counting_time(&mut self) {
-        let Committer { state, clock, .. } = &mut self.committer;
-        let alarm = self.alarms.rest(&mut state.active, clock.now);
-        self.executor.drop_wait(alarm);
+        let Committer { shared, state, clock, .. } = &mut self.committer;
+        if shared.timeout.is_some() {
+            let alarm = self.alarms.rest(&mut state.active, clock.now);
+            self.executor.drop_wait(alarm);
+        }
     }
 }
 
@@ -183,27 +174,15 @@ mod tests {
     fn the_time_counts_from_when_it_is_said_until_the_run_waits() {
         let seconds = Duration::from_secs;
         let mut clock = RunClock::start(EngineClock::default());
-        let (mut active, mut alarms) = (ActiveTime::default(), Alarms::of(Some(seconds(9))));
-        alarms.count(&mut active, &clock, |_| Arc::default());
-        alarms.count(&mut active, &clock, |_| panic!("it counts already"));
+        let (limit, mut active, mut alarms) = (seconds(9), ActiveTime::default(), Alarms::default());
+        alarms.count(limit, &mut active, &clock, |_| Arc::default());
+        assert!(!alarms.are_none());
+        alarms.count(limit, &mut active, &clock, |_| panic!("it counts already"));
         assert!(alarms.rest(&mut active, seconds(4)).is_some(), "it is to be dropped");
         assert!(!alarms.time_is_over(), "the run waits");
         clock.now = seconds(20);
-        alarms.count(&mut active, &clock, |_| Arc::default());
-        assert_eq!(active.runs_out(seconds(9)), Some(seconds(25)));
+        alarms.count(limit, &mut active, &clock, |_| Arc::default());
+        assert_eq!(active.runs_out(limit), Some(seconds(25)));
         assert!(alarms.time_is_over() && !alarms.time_is_over());
-
-        let mut unbounded = Alarms::default();
-        unbounded.count(&mut active, &clock, |_| panic!("nothing bounds it"));
-        assert!(unbounded.rest(&mut active, seconds(30)).is_none());
-    }
-
-    #[test]
-    fn a_run_with_a_bound_for_its_time_has_one_to_come() {
-        assert!(Alarms::of(None).are_none());
-        assert_eq!(Alarms::of(None).limit(), Duration::ZERO);
-        let bounded = Alarms::of(Some(Duration::from_secs(9)));
-        assert!(!bounded.are_none());
-        assert_eq!(bounded.limit(), Duration::from_secs(9));
     }
 }

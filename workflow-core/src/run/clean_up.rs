@@ -11,6 +11,8 @@
 use std::sync::Arc;
 use std::task::Context;
 
+use futures_util::future::BoxFuture;
+
 use super::commit::Committer;
 use super::drive::Run;
 use super::driver::Driver;
@@ -24,6 +26,15 @@ use crate::observe::Observed;
 use crate::report::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
 use crate::scheduler::{CleanUp, CleanUpState, End};
 use crate::store::{ReachedLimit, Record};
+
+/// What the driver knows of a clean-up.
+#[derive(Default)]
+pub(super) struct CleaningUp {
+    /// The ends of the children that the clean-up steps wait for.
+    children: Option<BoxFuture<'static, ()>>,
+    /// Whether its time counts.
+    is_bounded: bool,
+}
 
 impl Run {
     /// Whether the run has ended and its clean-up steps are to run.
@@ -57,9 +68,9 @@ impl Run {
         if let Some(end) = state.end() {
             shared.tell(|| Observed::CleanUpStarted { status: end.into() });
         }
-        self.driver.end_children();
-        self.driver.alarms.clean_up = Some(self.driver.committer.shared.common.settings.clean_up);
-        if self.driver.ending_children.is_none() && self.driver.admission.is_admitted() {
+        let children = self.driver.end_children();
+        self.driver.clean_up = Some(Box::new(CleaningUp { children, is_bounded: false }));
+        if !self.driver.ends_children() && self.driver.admission.is_admitted() {
             self.driver.bound_clean_up();
         }
     }
@@ -102,8 +113,8 @@ impl Run {
 
 impl Driver {
     /// Ends the children of executions that were dropped, which clean up before their parent does. A run that has
-    /// children gives up its permit meanwhile, since theirs may depend on it.
-    fn end_children(&mut self) {
+    /// children gives up its permit meanwhile, since theirs may depend on it. Returns their ends, if it has any.
+    fn end_children(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Committer { shared, state, .. } = &self.committer;
         // A clean-up step that has started a child began when the others had ended.
         let is_over = state.scheduler.clean_up().is_some_and(|clean_up| {
@@ -116,33 +127,43 @@ impl Driver {
         });
         let has_children = shared.children.get().is_some() || shared.may_have_earlier_children();
         if is_over || !has_children {
-            return;
+            return None;
         }
         let (run, cancelled) = (Arc::clone(shared), matches!(state.end(), Some(End::Cancelled)));
         self.admission.give_up_permit();
-        self.ending_children = Some(Box::pin(async move {
+        Some(Box::pin(async move {
             super::child_records::end_before(&run, cancelled, false).await;
             if let Some(registry) = run.children.get() {
                 registry.reopen();
             }
-        }));
+        }))
+    }
+
+    /// Whether the clean-up steps wait for the ends of children.
+    #[inline]
+    pub(super) fn ends_children(&self) -> bool {
+        self.clean_up.as_ref().is_some_and(|clean_up| clean_up.children.is_some())
     }
 
     /// Polls the ends of the children that clean-up waits for.
     #[inline]
     pub(super) fn poll_children(&mut self, cx: &mut Context<'_>) {
-        if let Some(children) = &mut self.ending_children
+        if let Some(clean_up) = &mut self.clean_up
+            && let Some(children) = &mut clean_up.children
             && children.as_mut().poll(cx).is_ready()
         {
-            self.ending_children = None;
+            clean_up.children = None;
         }
     }
 
     /// Bounds the time of the clean-up from here on, unless it is bounded already.
+    #[inline]
     pub(super) fn bound_clean_up(&mut self) {
-        if let Some(within) = self.alarms.clean_up.take() {
-            let clock = self.committer.shared.common.clock.clone();
-            let _ = self.executor.wait(Due::CleanUp, clock.sleep(within));
+        if let Some(clean_up) = &mut self.clean_up
+            && !std::mem::replace(&mut clean_up.is_bounded, true)
+        {
+            let common = &self.committer.shared.common;
+            let _ = self.executor.wait(Due::CleanUp, common.clock.sleep(common.settings.clean_up));
         }
     }
 }

@@ -19,10 +19,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use futures_util::future::BoxFuture;
-
 use super::admission::{Admission, Admit, TurnStage};
 use super::alarms::Alarms;
+use super::clean_up::CleaningUp;
 use super::commit::{CommitReply, Committer};
 use super::drive::WORK;
 use super::execute::AttemptKind;
@@ -48,8 +47,8 @@ pub(super) struct Driver {
     pub(super) admission: Admission,
     pub(super) alarms: Alarms,
     pub(super) committer: Committer,
-    /// The ends of the children that clean-up waits for.
-    pub(super) ending_children: Option<BoxFuture<'static, ()>>,
+    /// What the clean-up of the run waits for; `None` before.
+    pub(super) clean_up: Option<Box<CleaningUp>>,
     /// `None` until a cancel request ends the run.
     pub(super) cancel_reason: Option<Arc<str>>,
 }
@@ -180,7 +179,7 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.begins_nothing() || self.ending_children.is_some() {
+        if self.committer.begins_nothing() || self.ends_children() {
             return false;
         }
         if self.admission.is_admitted() {

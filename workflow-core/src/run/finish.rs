@@ -149,7 +149,7 @@ impl Run {
         EndedRun {
             state,
             cancelled: self.driver.cancel_reason.as_ref(),
-            limit: self.driver.alarms.limit(),
+            limit: shared.timeout.unwrap_or_default(),
             limit_of_engine: shared.common.settings.timeout,
         }
     }

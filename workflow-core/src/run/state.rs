@@ -464,6 +464,7 @@ impl RunState {
     }
 
     /// Queues an effect. It begins once the store has the journal up to the present end.
+    #[inline]
     pub(super) fn queue_effect(&mut self, begins: EffectKind) {
         // An execution that waits for its turn by the present table may have run by an earlier one.
         let has_run = matches!(&begins, EffectKind::Execution(start)

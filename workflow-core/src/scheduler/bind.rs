@@ -107,6 +107,11 @@ impl Binder<'_> {
     /// All events of the topic that the scope sees: of each scope of the chain the whole prefix so far (S16,
     /// S45).
     fn list(&self, topic: TopicIndex) -> Bound {
+        // The root sees its own events alone.
+        if self.scope == ScopeId::ROOT {
+            let count = self.scopes.root().count_of(topic);
+            return if count > 0 { Bound::List(Prefixes::one(self.scope, count)) } else { Bound::Nothing };
+        }
         let counts = self.scopes.chain(self.scope).map(|(id, scope)| (id, scope.count_of(topic)));
         some_list(counts.filter(|(_, count)| *count > 0).collect())
     }

@@ -79,6 +79,7 @@ impl Candidates {
         self.first + self.open.len() as u64
     }
 
+    #[inline]
     pub(super) fn add(&mut self, candidate: Candidate) -> CandidateId {
         let id = CandidateId(self.next());
         self.open.push_back(Some(candidate));
@@ -91,6 +92,7 @@ impl Candidates {
     }
 
     /// Removes a candidate; `None` if it is answered or dropped. Amortised O(1).
+    #[inline]
     pub(super) fn remove(&mut self, id: CandidateId) -> Option<Candidate> {
         let place = self.place(id)?;
         let candidate = if place == 0 {

@@ -42,7 +42,7 @@ use super::actions::QueuedAction;
 use super::board::Board;
 use super::counts::Counts;
 use super::evaluate::Evaluation;
-use super::scope::{Scope, Scopes};
+use super::scope::{ClosedBranch, Scope, Scopes};
 use super::{End, Entry};
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
@@ -250,9 +250,9 @@ impl Groups {
         let Some((id, is_idle)) = board.scopes.next_to_settle() else { return self.open_next(board) };
         // A branch that got new work after it was queued is not idle, and is queued again when that work
         // ends.
-        if is_idle && let Some(scope) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
+        if is_idle && let Some(branch) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
             board.actions.push(QueuedAction::Free(id));
-            self.settle(scope, evaluation, board);
+            self.settle(branch, evaluation, board);
         }
         true
     }
@@ -267,11 +267,10 @@ impl Groups {
 
     /// Hands the results of a closed branch to its group, opens further branches, and gathers the group if
     /// this was the last. If enough branches have settled, drops the others instead of opening any.
-    fn settle(&mut self, scope: Scope, evaluation: &mut Evaluation, board: &mut Board) {
-        let Some((id, place)) = scope.branch else { return };
+    fn settle(&mut self, closed: ClosedBranch, evaluation: &mut Evaluation, board: &mut Board) {
+        let ClosedBranch { branch: (id, place), carried, failures, .. } = closed;
         let Some(group) = self.open.get_mut(&id) else { return };
-        let carried = carried_by(scope.carried, group.fan_out, board);
-        group.settle(place, carried, scope.failures);
+        group.settle(place, carried_by(carried, group.fan_out, board), failures);
         if group.is_enough() {
             self.drop_others(id, evaluation, board);
             self.gather_if_settled(id, evaluation, board);
@@ -362,13 +361,13 @@ impl Groups {
         group.branches.iter().flat_map(of_branch).collect()
     }
 
-    /// Drops the open branches of a fan-out with all work in and below them (S49). Returns the state of each.
+    /// Drops the open branches of a fan-out with all work in and below them (S49). Returns what each leaves behind.
     fn drop_branches(
         &mut self,
         id: GroupId,
         evaluation: &mut Evaluation,
         board: &mut Board,
-    ) -> Vec<(u32, Scope)> {
+    ) -> Vec<ClosedBranch> {
         // First, since a closed scope does not know the branches below it any more.
         let dropped = self.take_below(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
@@ -377,10 +376,7 @@ impl Groups {
         // Inner branches first: each is closed before the branch that contains it.
         for scope in dropped.iter().rev() {
             let closed = evaluation.sweeps.close_branch(*scope, &mut board.scopes);
-            branches.extend(closed.and_then(|closed| {
-                let (group, place) = closed.branch?;
-                (group == id).then_some((place, closed))
-            }));
+            branches.extend(closed.filter(|closed| closed.branch.0 == id));
         }
         board.drop_in(&dropped, &scopes);
         branches
@@ -390,9 +386,8 @@ impl Groups {
     fn drop_others(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let dropped = self.drop_branches(id, evaluation, board);
         let Some(group) = self.open.get_mut(&id) else { return };
-        for (place, scope) in dropped {
-            let carried = carried_by(scope.carried, group.fan_out, board);
-            group.drop(place, carried, scope.failures);
+        for ClosedBranch { branch: (_, place), carried, failures, .. } in dropped {
+            group.drop(place, carried_by(carried, group.fan_out, board), failures);
         }
         group.drop_unopened();
     }

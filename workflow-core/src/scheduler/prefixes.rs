@@ -37,6 +37,12 @@ enum Repr {
 }
 
 impl Prefixes {
+    /// The first `count` events of one scope. `count` must be above 0.
+    #[inline]
+    pub(super) fn one(scope: ScopeId, count: u32) -> Self {
+        Self(Repr::One(scope, count))
+    }
+
     /// The scopes with their numbers of events. For a `List` the innermost scope is first, for a `FixedList` the scope
     /// of the first event.
     pub fn iter(&self) -> impl Iterator<Item = (ScopeId, u32)> + '_ {
@@ -57,7 +63,7 @@ impl FromIterator<(ScopeId, u32)> for Prefixes {
     fn from_iter<I: IntoIterator<Item = (ScopeId, u32)>>(prefixes: I) -> Self {
         let mut prefixes = prefixes.into_iter();
         match (prefixes.next(), prefixes.next()) {
-            (Some((scope, count)), None) => Self(Repr::One(scope, count)),
+            (Some((scope, count)), None) => Self::one(scope, count),
             (first, second) => {
                 let first = first.into_iter().chain(second);
                 Self(Repr::Others(Box::new(first.chain(prefixes).collect())))

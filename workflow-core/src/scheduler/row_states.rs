@@ -91,6 +91,11 @@ impl<T: OfRow, const FEW: usize> RowStates<T, FEW> {
         self.0.into_vec().into()
     }
 
+    /// Drops all states.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     pub(super) fn get(&self, row: usize) -> Option<&T> {
         self.0.get(self.place(row).ok()?)
     }

@@ -132,6 +132,19 @@ struct Beside {
     after: Option<ScopeId>,
 }
 
+/// What a closed branch leaves behind.
+#[derive(Debug)]
+pub(super) struct ClosedBranch {
+    /// The scope that opened it.
+    pub(super) parent: ScopeId,
+    /// Its fan-out, and its place in it.
+    pub(super) branch: (GroupId, u32),
+    /// Its own events that some gather of the table may take, in order.
+    pub(super) carried: SmallVec<[(EventIndex, Seq); 1]>,
+    /// Its failed executions that no step caught.
+    pub(super) failures: Vec<ExecutionId>,
+}
+
 /// How a branch stands among its siblings when it opens.
 #[derive(Default)]
 struct Linked {
@@ -146,6 +159,37 @@ struct Linked {
 impl Scope {
     fn root(table: &DependencyTable) -> Self {
         Self { topics: RowStates::all(table.topics.len()), ..Self::default() }
+    }
+
+    /// Takes the results of a branch and makes its entry that of a scope in which nothing has happened. In place, since
+    /// a scope is large and branches come by the thousand.
+    fn clear(&mut self) -> (SmallVec<[(EventIndex, Seq); 1]>, Vec<ExecutionId>) {
+        // All fields are named, so that a new one cannot be forgotten here.
+        let Self {
+            parent,
+            branch,
+            satisfied,
+            topics,
+            steps,
+            children,
+            beside,
+            pending,
+            waits,
+            bounded,
+            carried,
+            failures,
+            opened,
+            swept,
+        } = self;
+        (*parent, *branch, *beside) = (None, None, Beside::default());
+        (*pending, *waits, *bounded, *opened, *swept) = (0, 0, false, 0, 0);
+        satisfied.clear();
+        topics.clear();
+        steps.clear();
+        if !children.is_empty() {
+            children.clear();
+        }
+        (std::mem::take(carried), std::mem::take(failures))
     }
 
     /// The state of the scope in words, for snapshots.
@@ -319,8 +363,19 @@ impl Scopes {
         let beside = Beside { before, after: None };
         let opened = self.sweeps;
         let (parent, branch) = (Some(parent), Some(branch));
-        let scope = Scope { parent, branch, beside, bounded, opened, ..Scope::default() };
-        let place = self.insert(scope);
+        // Entries are reused, so memory follows the number of branches that are open together.
+        let reused = self.free.pop();
+        let place = if let Some((place, cleared)) =
+            reused.and_then(|place| Some((place, self.branches.get_mut(place as usize)?)))
+        {
+            (cleared.parent, cleared.branch, cleared.beside) = (parent, branch, beside);
+            (cleared.bounded, cleared.opened) = (bounded, opened);
+            place
+        } else {
+            let place = u32::try_from(self.branches.len()).expect("a run has fewer than 4 billion branches");
+            self.branches.push(Scope { parent, branch, beside, bounded, opened, ..Scope::default() });
+            place
+        };
         let at = index_of(id);
         if self.places.len() <= at {
             self.places.resize(at + 1, CLOSED);
@@ -328,47 +383,36 @@ impl Scopes {
         self.places[at] = place;
     }
 
-    /// Stores a branch, in a free entry if there is one. Returns its index.
-    /// Entries are reused, so memory follows the number of branches that are open together.
-    fn insert(&mut self, scope: Scope) -> u32 {
-        let reused = self.free.pop();
-        if let Some((place, closed)) = reused.and_then(|at| Some((at, self.branches.get_mut(at as usize)?))) {
-            *closed = scope;
-            return place;
-        }
-        let place = u32::try_from(self.branches.len()).expect("a run has fewer than 4 billion branches");
-        self.branches.push(scope);
-        place
-    }
-
-    /// Closes a branch and returns its state; `None` if it is not open. Its open branches must be closed
+    /// Closes a branch and returns what it leaves behind; `None` if it is not open. Its open branches must be closed
     /// already.
-    pub(super) fn close(&mut self, id: ScopeId) -> Option<Scope> {
+    pub(super) fn close(&mut self, id: ScopeId) -> Option<ClosedBranch> {
         let place = self.place(id)?;
-        let scope = std::mem::take(self.branches.get_mut(place)?);
+        let scope = self.branches.get_mut(place)?;
+        let (parent, branch) = scope.parent.zip(scope.branch)?;
+        let (beside, waits) = (std::mem::take(&mut scope.beside), scope.bounded.then(|| scope.only_waits()));
+        let (carried, failures) = scope.clear();
         // From here on the number leads nowhere: late results for the branch find no scope.
         let at = std::mem::replace(&mut self.places[index_of(id)], CLOSED);
         self.free.push(at);
-        self.unlink(&scope);
+        if let Some(waits) = waits {
+            self.leave_busy(parent, branch.0, waits);
+        }
+        self.unlink(parent, branch.0, &beside);
         // No branch is open: a run that had very many gives their memory back.
         if self.free.len() == self.branches.len() && self.free.len() > KEPT {
             (self.branches, self.free) = (Paged::default(), Vec::new());
         }
-        Some(scope)
+        Some(ClosedBranch { parent, branch, carried, failures })
     }
 
     /// Removes a branch from the list of its siblings.
-    fn unlink(&mut self, scope: &Scope) {
-        let Beside { before, after } = scope.beside;
+    fn unlink(&mut self, parent: ScopeId, group: GroupId, beside: &Beside) {
+        let Beside { before, after } = *beside;
         if let Some(before) = before.and_then(|before| self.get_mut(before)) {
             before.beside.after = after;
         }
         if let Some(after) = after.and_then(|after| self.get_mut(after)) {
             after.beside.before = before;
-        }
-        let Some((parent, (group, _))) = scope.parent.zip(scope.branch) else { return };
-        if scope.bounded {
-            self.leave_busy(parent, group, scope);
         }
         let Some(parent) = self.get_mut(parent) else { return };
         // The parent knows the ends of the list only, and a closed end moves to its neighbour.
@@ -384,6 +428,11 @@ impl Scopes {
     fn place(&self, id: ScopeId) -> Option<usize> {
         let place = *self.places.get(index_of(id))?;
         (place != CLOSED).then_some(place as usize)
+    }
+
+    /// The root, which is open as long as the run.
+    pub(super) fn root(&self) -> &Scope {
+        &self.root
     }
 
     /// The scope, if it is the root or an open branch. O(1).
@@ -611,7 +660,7 @@ mod tests {
         if let Some(scope) = scopes.get_mut(ScopeId(1)) {
             (scope.pending, scope.failures) = (3, vec![ExecutionId(1)]);
         }
-        assert!(scopes.close(ScopeId(1)).is_some_and(|scope| scope.pending == 3));
+        assert!(scopes.close(ScopeId(1)).is_some_and(|closed| closed.failures == [ExecutionId(1)]));
         scopes.open(ScopeId(2), ScopeId::ROOT, (GroupId::of(2), 0), false);
         assert_eq!((scopes.branches.len(), scopes.free.len()), (1, 0));
         assert!(scopes.get(ScopeId(1)).is_none());

@@ -27,7 +27,7 @@
 
 use super::board::Board;
 use super::joins::{self, Joins, Latest};
-use super::scope::{Scope, Scopes};
+use super::scope::{ClosedBranch, Scopes};
 use super::{Decision, Entry, Verdict};
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
@@ -118,13 +118,12 @@ impl Sweeps {
     }
 
     /// Closes a branch and adds it to the history if it was swept.
-    pub(super) fn close_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<Scope> {
+    pub(super) fn close_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<ClosedBranch> {
         // Asked before closing, which removes the scope from the tree.
         let during = scopes.swept(id);
-        let scope = scopes.close(id)?;
-        let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
-        self.close(id, swept);
-        Some(scope)
+        let branch = scopes.close(id)?;
+        self.close(id, during.map(|during| Closed { scope: id, parent: branch.parent, during }));
+        Some(branch)
     }
 
     /// Moves the joins of a closed branch to the history, if a sweep happened while it was open.

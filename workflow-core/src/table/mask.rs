@@ -15,6 +15,10 @@ impl Mask {
         self.0[word] |= 1 << (bit % 64);
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     pub(crate) fn has(&self, bit: usize) -> bool {
         self.0.get(bit / 64).is_some_and(|word| word & (1 << (bit % 64)) != 0)
     }

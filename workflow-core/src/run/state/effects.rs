@@ -94,6 +94,7 @@ impl Effects {
     }
 
     /// Adds an effect behind all others.
+    #[inline]
     pub(super) fn push_back(&mut self, effect: Effect) {
         if self.is_empty() {
             self.first = Some(effect);

@@ -267,11 +267,14 @@ impl Log {
     /// The prefix of a list input: one segment for each scope. The list merges the segments by position, so their
     /// order does not matter.
     fn prefix(&self, prefixes: &Prefixes, topic: Option<TopicIndex>) -> Prefix {
-        let list = |scope: ScopeId| topic.and_then(|topic| self.list(scope, topic));
-        let segments = prefixes
-            .iter()
-            .filter_map(|(scope, len)| Some((std::sync::Arc::clone(list(scope)?.log()), len as usize)));
-        Prefix { segments: segments.collect() }
+        let mut prefix = Prefix::default();
+        // A loop rather than `collect`, which does more for the one segment that most lists have.
+        for (scope, len) in prefixes.iter() {
+            if let Some(list) = topic.and_then(|topic| self.list(scope, topic)) {
+                prefix.segments.push((std::sync::Arc::clone(list.log()), len as usize));
+            }
+        }
+        prefix
     }
 
     /// Removes the entries from this sequence number on. The lists keep them: the run has ended, and no step

@@ -90,12 +90,12 @@ impl Scopes {
     }
 
     /// Removes a closed branch from the count of its fan-out. The caller unlinks it next.
-    pub(super) fn leave_busy(&mut self, parent: ScopeId, group: GroupId, closed: &Scope) {
+    pub(super) fn leave_busy(&mut self, parent: ScopeId, group: GroupId, closed_waits: bool) {
         let Some(siblings) = self.get_mut(parent).and_then(|scope| scope.children.get_mut(&group)) else {
             return;
         };
         let waited = siblings.only_wait();
-        siblings.busy -= u32::from(!closed.only_waits());
+        siblings.busy -= u32::from(!closed_waits);
         // The last one takes the fan-out with it.
         let is_last = siblings.first == siblings.last;
         let waits = siblings.only_wait() && !is_last;
