@@ -199,7 +199,7 @@ pub enum StartError {
     /// A run of this id is running, or the engine's store has its journal. For a child run, the journal is of another
     /// parent's child, of no child, or of a child begun by the other of [`Children::run`](crate::Children::run) and
     /// [`Children::start`](crate::Children::start).
-    #[error("run `{run}` exists already: choose another id, or leave it out")]
+    #[error("run `{run}` exists already: attach to it, choose another id, or leave the id out")]
     DuplicateRun {
         /// The id.
         run: RunId,
