@@ -237,6 +237,8 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
     }
 
     /// The item that opened the branch, if its type is `I`.
+    ///
+    /// Always `Some` for the type of the fan-out's items, which a `Branch` does not have in its own type.
     pub fn item<I: ControlEvent>(&self) -> Option<&'a I> {
         self.branch.item.downcast_ref()
     }
