@@ -23,7 +23,7 @@ use std::time::Duration;
 use clap::Parser;
 use futures::StreamExt as _;
 use workflow_core::prelude::*;
-use workflow_core::{DisplayStream, ResumeError, RunHandle, RunOptions, RunStatus};
+use workflow_core::{DisplayStream, RunHandle, RunOptions, RunStatus, StartError, StartEvent};
 use workflow_redb::RedbStore;
 
 use agency::{Agency, Progress};
@@ -85,11 +85,7 @@ async fn release_1(trips: &[v1::Trip], agency: &Arc<Agency>, folder: &Path) -> R
     let engine = Engine::builder().workflow(v1::Trips { agency: Arc::clone(agency) });
     let engine = engine.store(RedbStore::open(folder.join("trips.redb"))?).build()?;
     for trip in trips {
-        let id = RunOptions::new().id(trip.traveller.as_str());
-        let run = match found::<v1::Trips>(&engine, &trip.traveller).await? {
-            Some(run) => run,
-            None => engine.start_with::<v1::Trips>(trip.clone(), id).await?,
-        };
+        let run = start_or_attach::<v1::Trips>(&engine, &trip.traveller, trip.clone()).await?;
         println!("{}: {}", run.id(), settled(&run, &mut run.display()).await);
     }
     engine.shut_down(Duration::from_secs(5)).await;
@@ -102,11 +98,8 @@ async fn release_2(trips: &[v1::Trip], agency: &Arc<Agency>, folder: &Path) -> R
     let engine = engine.store(RedbStore::open(folder.join("trips.redb"))?).build()?;
     for trip in trips {
         let v1::Trip { traveller, flight, hotel, car } = trip.clone();
-        let id = RunOptions::new().id(traveller.as_str());
-        let run = match found::<v2::Trips>(&engine, &traveller).await? {
-            Some(run) => run,
-            None => engine.start_with::<v2::Trips>(v2::Trip { traveller, flight, hotel, car }, id).await?,
-        };
+        let start = v2::Trip { traveller, flight, hotel, car };
+        let run = start_or_attach::<v2::Trips>(&engine, &trip.traveller, start).await?;
         let mut shown = run.display();
         if settled(&run, &mut shown).await == RunStatus::Waiting && !confirm(&run).await? {
             println!("{}: waits for an answer", run.id());
@@ -122,11 +115,15 @@ async fn release_2(trips: &[v1::Trip], agency: &Arc<Agency>, folder: &Path) -> R
     Ok(())
 }
 
-/// The traveller's run, if there is one: it is resumed, or has ended.
-async fn found<W: Workflow>(engine: &Engine, id: &str) -> Result<Option<RunHandle<W>>, ResumeError> {
-    match engine.attach::<W>(id).await {
-        Err(ResumeError::UnknownRun { .. }) => Ok(None),
-        found => found.map(Some),
+/// One run per traveller: it is resumed if it exists, whether it is open or has ended.
+async fn start_or_attach<W: Workflow>(
+    engine: &Engine,
+    traveller: &str,
+    trip: impl StartEvent,
+) -> Result<RunHandle<W>, Box<dyn Error>> {
+    match engine.start_with::<W>(trip, RunOptions::new().id(traveller)).await {
+        Err(StartError::DuplicateRun { run }) => Ok(engine.attach::<W>(run).await?),
+        started => Ok(started?),
     }
 }
 
