@@ -173,7 +173,9 @@ fn work(folder: &Path, is_last: bool) {
 async fn keeps_runs_ending(folder: &Path, is_last: bool) {
     let store = RedbStore::open(folder.join("runs.redb")).unwrap();
     let ledger = Ledger::of(folder);
-    let engine = Engine::builder().workflow(Trip(ledger.clone())).store(store.clone()).build().unwrap();
+    // However often the process is killed under a step, that is not how the run is to end.
+    let engine = Engine::builder().workflow(Trip(ledger.clone())).max_interrupted_attempts(u32::MAX);
+    let engine = engine.store(store.clone()).build().unwrap();
     let before = all_runs(&store).await;
     let resumed = engine.resume_open_runs().await.unwrap();
     assert!(resumed.refused.is_empty(), "{:?}", resumed.refused);
