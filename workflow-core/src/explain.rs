@@ -79,7 +79,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
-use crate::report::{ExecutionOutcome, PendingTimer, WaitsFor};
+use crate::report::{ExecutionOutcome, PendingTimer, RedriveReport, WaitsFor};
 use crate::retry::FailedAttempt;
 use crate::spec::InputKind;
 
@@ -127,6 +127,9 @@ pub struct Explanation {
     pub timers: Vec<PendingTimer>,
     /// The types that can still arrive from outside, or could when the run stalled. One row per type.
     pub can_arrive: Vec<Arrival>,
+    /// How often the run continued after it had ended, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redrives: Vec<RedriveReport>,
 }
 
 /// A step that failed at least once.

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 mod links;
+mod redriver;
 mod status;
 mod time_ordered;
 
 pub use links::{ChildRun, ParentRun};
+pub use redriver::Redriver;
 pub use status::RunStatus;
 
 /// The id of one run, unique in an engine: any text, or a time-ordered UUID by default.

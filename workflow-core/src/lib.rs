@@ -127,7 +127,9 @@ pub use context::{RunContext, ThreadContext};
 pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, TextPiece, Thought};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
-pub use engine::{Engine, EngineBuilder, Resumed, Running, Starting, WhenFull, WorkflowExt};
+pub use engine::{
+    Engine, EngineBuilder, Redriven, Resumed, RunResult, RunResults, Running, Starting, WhenFull, WorkflowExt,
+};
 pub use error::{ErrorClass, StepError};
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, Expiring, ExternalEvent, Request, StartEvent, StopEvent,
@@ -135,17 +137,17 @@ pub use event::{
 pub use failure::StepFailed;
 pub use id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
 pub use input::{Branch, Emitter, EventSet, Expired, FixedList, Gather, List, Reply, RunInfo, StepInput};
-pub use outcome::{BuildError, ResumeError, RunError, SendError, StartError};
+pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
 pub use output::{FanOut, FanOutPolicy, StepOutput, Timer};
 pub use retry::{Retries, RetryPolicy};
-pub use run::{CancelGuard, Children, RecordedRun, RunHandle, RunOptions};
+pub use run::{CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions};
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 
 /// Details of errors, for code that matches on them, and the errors of single parts, such as [`ConfigError`](errors::ConfigError).
 ///
 /// Errors of runs and engines are at the root: [`RunError`], [`StartError`], [`SendError`], [`ResumeError`],
-/// [`BuildError`] and [`StepError`]. The error of a store is [`StoreError`](store::StoreError).
+/// [`RedriveError`], [`BuildError`] and [`StepError`]. The error of a store is [`StoreError`](store::StoreError).
 pub mod errors {
     pub use crate::blocking::BlockingError;
     pub use crate::cancel::Cancelled;

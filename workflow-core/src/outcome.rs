@@ -21,10 +21,12 @@ use crate::store::StoreError;
 mod debug;
 mod incompatible;
 mod recorded;
+mod redrive;
 mod runaway;
 
 pub use incompatible::Incompatibility;
 pub use recorded::RecordedRunError;
+pub use redrive::RedriveError;
 
 /// The problems of an engine that cannot be built: all of them, not just the first.
 #[derive(Debug, Clone)]

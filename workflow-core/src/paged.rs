@@ -41,12 +41,14 @@ impl<T, const IN_PLACE: usize> Paged<T, IN_PLACE> {
     }
 
     /// Appends a value. Amortised O(1).
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "every event and every execution passes here")]
     pub(crate) fn push(&mut self, value: T) {
         if self.last.len() < self.room { self.last.push(value) } else { self.push_further(value) }
     }
 
     /// Appends where `last` has no room: in `front` or on a new page.
+    #[inline(never)]
     fn push_further(&mut self, value: T) {
         let Err(full) = self.front.try_push(value) else { return };
         if self.room > 0 {

@@ -72,7 +72,7 @@ mod timeline;
 mod timers;
 mod waiting;
 
-pub use crate::id::{ChildRun, ParentRun, TimerId};
+pub use crate::id::{ChildRun, ParentRun, Redriver, TimerId};
 pub use crate::retry::{FailedAttempt, NotRetried};
 pub use ending::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
 pub use request::{OpenRequest, RequestId};
@@ -127,6 +127,40 @@ pub struct RunReport {
     /// The child runs, in the order in which they started.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ChildReport>,
+    /// How often the run continued after it had ended, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redrives: Vec<RedriveReport>,
+}
+
+/// A [redrive](crate::Engine::redrive): the run continued although it had ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RedriveReport {
+    /// How the run had ended.
+    pub status: RunStatus,
+    /// Who redrove it.
+    pub by: Redriver,
+    /// When, measured from the first event in the log.
+    pub at: Duration,
+}
+
+impl fmt::Display for RedriveReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, by, at } = self;
+        write!(f, "the run had {status}, and {by} redrove it after {at:?}", status = HadEnded(*status))
+    }
+}
+
+/// An end as the rest of a sentence: the run had ….
+struct HadEnded(RunStatus);
+
+impl fmt::Display for HadEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            RunStatus::Cancelled => f.write_str("been cancelled"),
+            other => other.fmt(f),
+        }
+    }
 }
 
 /// A child run, in the report of its parent.
@@ -189,7 +223,7 @@ pub struct ExecutionTrace {
     /// How long it took by the engine's clock, with every attempt and the delays between them.
     pub took: Duration,
     /// The failed attempts that another attempt followed, or was to follow, in order. The last attempt is the
-    /// outcome.
+    /// outcome. Also those before a [redrive](crate::Engine::redrive), which made the attempt after them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<FailedAttempt>,
     /// When the next attempt is due, measured from the first event in the log.
@@ -517,6 +551,7 @@ impl fmt::Display for RunReport {
             }
             writeln!(f)?;
         }
+        self.redrives.iter().try_for_each(|redrive| writeln!(f, "{redrive}"))?;
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;
         self.fmt_failures(f)?;

@@ -55,6 +55,7 @@ mod options;
 mod pending;
 mod permits;
 mod recorded;
+mod redriven;
 mod records;
 mod unload;
 mod resume;
@@ -81,6 +82,7 @@ pub use children::Children;
 pub use handle::RunHandle;
 pub use options::RunOptions;
 pub use recorded::RecordedRun;
+pub use redriven::Redrive;
 
 pub(crate) use check::ReplayFailures;
 pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned};

@@ -62,6 +62,7 @@ mod joins;
 mod prefixes;
 mod progress;
 mod recorded_numbers;
+mod redrive;
 #[cfg(test)]
 mod fixtures;
 mod scope;
@@ -138,6 +139,9 @@ pub enum Fact {
     CleanUpStarted,
     /// The time for clean-up is over: what runs is dropped, and the rest does not run.
     CleanUpStopped,
+    /// The run continues although it had ended. Its open executions and preconditions begin anew, with those
+    /// that failed. Ignored if the run completed, reached one of its limits, or could not be stored.
+    Redriven,
 }
 
 /// Something that the run has to do: the output of [`Scheduler::next_action`].
@@ -305,7 +309,7 @@ pub enum Cause {
     Failure(ExecutionId),
 }
 
-/// How a run ended.
+/// How a run ended, which only [`Fact::Redriven`] changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
@@ -396,6 +400,13 @@ impl Scheduler {
         Self { board, evaluation: Evaluation::default(), groups: Groups::default() }
     }
 
+    /// Whether to store what only a redrive of this state needs: the questions that were answered with no.
+    #[inline]
+    pub(crate) fn store_refused(&mut self, stores: bool) {
+        self.board.progress.stores_refused = stores;
+        self.evaluation.forget_all_refused();
+    }
+
     /// Applies one fact, after completing everything that follows from the facts before.
     ///
     /// The scheduler ignores facts about executions and candidates that are unknown or over. After the run
@@ -432,6 +443,10 @@ impl Scheduler {
             }
             Fact::CleanUpStopped => {
                 self.stop_clean_up();
+                return;
+            }
+            Fact::Redriven => {
+                let _ = self.redrive();
                 return;
             }
         };

@@ -75,7 +75,7 @@
 //! # Maintenance
 //! [`retain`](workflow_core::store::EventStore::retain) removes ended runs, [`RedbStore::compact`] shrinks the file,
 //! [`RedbStore::snapshot`] copies a store in use, and [`StoreFile::check`] verifies a file. The command `workflow-redb`
-//! shows the contents of a file, without the program that wrote it, and never changes the file:
+//! shows the contents of a file, without the program that wrote it. Only `redrive` changes the file:
 //!
 //! ```text
 //! workflow-redb runs.redb list
@@ -84,6 +84,7 @@
 //! workflow-redb runs.redb graph order-17 > order-17.mmd
 //! workflow-redb runs.redb export order-17 > order-17.jsonl
 //! workflow-redb runs.redb check
+//! workflow-redb runs.redb redrive order-17
 //! ```
 
 // Fixtures that unit tests share with the others name the crate.

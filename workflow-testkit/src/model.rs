@@ -16,6 +16,7 @@
 //! | `timers` | timers, and requests that expire |
 //! | `branches` | branches: opening, settling, gathering, failing |
 //! | `gathers` | which fan-outs a gather takes |
+//! | `redrive` | what begins anew in a run that continues after its end |
 //!
 //! # How to use it
 //! To understand a rule, begin with [`Model::next_line`] in the source. To test a scheduler, or a front end that makes
@@ -91,6 +92,7 @@ mod log;
 mod plan;
 mod reader;
 mod reading;
+mod redrive;
 mod table;
 mod text;
 mod timers;
@@ -240,6 +242,7 @@ impl Model {
             Fact::TimeRanOut => self.finish(End::TimedOut),
             Fact::CleanUpStarted => self.start_clean_up(),
             Fact::CleanUpStopped => self.stop_clean_up(),
+            Fact::Redriven => self.redrive(),
             unknown => panic!("a fact that the model does not know: {unknown:?}"),
         }
     }

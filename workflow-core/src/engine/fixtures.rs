@@ -126,7 +126,11 @@ impl Written {
     }
 
     pub(super) fn end(&self, run: &str) {
-        let (at, status) = (SystemTime::UNIX_EPOCH, RunStatus::Cancelled);
+        self.end_with(run, RunStatus::Cancelled);
+    }
+
+    pub(super) fn end_with(&self, run: &str, status: RunStatus) {
+        let at = SystemTime::UNIX_EPOCH;
         let records = vec![Record::RunEnded { status, error: None, step: None, at }];
         self.append(run, OPEN, Write { records, run: RunSummary::running("Greeter", at).ended(status) });
     }

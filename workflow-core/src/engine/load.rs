@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::Inner;
-use super::first_record::Beginning;
+use super::first_record::{Beginning, is_of};
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use super::registration::Registered;
 use super::registry::Unloaded;
@@ -83,8 +83,18 @@ impl Inner {
         id: &RunId,
         asked: &'static str,
     ) -> Result<Loaded, ResumeError> {
+        self.find_as(id, Some(asked), None).await
+    }
+
+    /// The same, of any workflow if `asked` is `None`. A run that is loaded is cancelled at once, if there is a reason.
+    pub(super) async fn find_as(
+        self: &Arc<Self>,
+        id: &RunId,
+        asked: Option<&'static str>,
+        cancelled: Option<&Arc<str>>,
+    ) -> Result<Loaded, ResumeError> {
         if self.runs.driven(id).is_some() {
-            return self.load(id, Some(asked), None).await;
+            return self.load_as(id, asked, None, cancelled).await;
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
         let mut ends = SeenEnds::default();
@@ -96,7 +106,7 @@ impl Inner {
                 }
                 Availability::Free(end) => end,
             };
-            match self.load(id, Some(asked), end).await? {
+            match self.load_as(id, asked, end, cancelled).await? {
                 Loaded::Moved(read) => ends.note(end.unwrap_or(read), read),
                 loaded => return Ok(loaded),
             }
@@ -112,12 +122,18 @@ impl Inner {
         asked: Option<&'static str>,
         end: Option<Position>,
     ) -> Result<Loaded, ResumeError> {
-        let fits = |workflow: &Arc<str>| match asked {
-            Some(asked) if *asked != **workflow => {
-                Err(ResumeError::WrongWorkflow { run: id.clone(), workflow: Arc::clone(workflow), asked })
-            }
-            _ => Ok(()),
-        };
+        self.load_as(id, asked, end, None).await
+    }
+
+    /// The same. A run that is loaded is cancelled before it does anything, if there is a reason.
+    async fn load_as(
+        self: &Arc<Self>,
+        id: &RunId,
+        asked: Option<&'static str>,
+        end: Option<Position>,
+        cancelled: Option<&Arc<str>>,
+    ) -> Result<Loaded, ResumeError> {
+        let fits = |workflow: &Arc<str>| is_of(id, workflow, asked);
         let _run_lock = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         // A driven run needs no look at the store: its task holds the run's only writer.
         if let Some(run) = self.runs.driven(id) {
@@ -149,7 +165,7 @@ impl Inner {
             }
             unloaded = None;
         }
-        let how = ResumeAs { cancelled: None, unloaded: unloaded.as_ref() };
+        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref() };
         self.resume(id, &records, how)
     }
 
@@ -219,7 +235,12 @@ impl Inner {
     }
 
     /// A run before its journal is applied. A run that is only looked back at has no journal and no limits.
-    fn made(&self, shared: &Arc<RunShared>, host: &Arc<Host>, records: Option<&[Record]>) -> Box<Run> {
+    pub(super) fn made(
+        &self,
+        shared: &Arc<RunShared>,
+        host: &Arc<Host>,
+        records: Option<&[Record]>,
+    ) -> Box<Run> {
         let journal = records.and_then(|records| {
             let store = Arc::clone(self.journals.store().ok()?);
             Journal::resume(store, records, &host.table)
@@ -231,7 +252,7 @@ impl Inner {
     }
 
     /// The shared part of a run that is loaded from the store.
-    fn restored(
+    pub(super) fn restored(
         &self,
         id: &RunId,
         host: &Host,

@@ -11,7 +11,7 @@ use super::owner::Availability;
 use super::registry::{Reserved, RunRegistry};
 use super::{Engine, Inner};
 use crate::context::ContextScope;
-use crate::id::{RunId, ThreadId};
+use crate::id::{RunId, RunStatus, ThreadId};
 use crate::store::{EventStore, Position, Record, Retention, RunQuery, StoreError, StoredRun};
 
 /// Removes runs from the store of journals and from the store of contexts.
@@ -26,6 +26,16 @@ struct Removed<'a> {
     id: Reserved<'a>,
     /// The thread that was created for this run only.
     thread: Option<ThreadId>,
+}
+
+/// What a run that has values in its context has left to clear.
+enum Left {
+    /// The run is open, or not in this store.
+    Nothing,
+    /// It has ended, and can continue (S39): the values stay until it completes or is removed.
+    Redrivable,
+    /// It has ended for good.
+    Contexts,
 }
 
 /// Parent and private thread of a run, from its first record.
@@ -99,9 +109,22 @@ impl<'a> Removal<'a> {
     async fn retain(&self, kept: &Retention) -> Result<u64, StoreError> {
         let store = self.store()?;
         // Contexts first: once a journal is removed, no engine knows whose its contexts are.
-        self.clear_leftover_contexts().await?;
+        let redrivable = self.clear_leftover_contexts().await?;
         let removed = store.retain(kept).await?;
+        for (run, thread) in redrivable {
+            self.clear_if_gone(&run, thread).await?;
+        }
         Ok(removed + self.remove_leftover_children().await?)
+    }
+
+    /// Clears the contexts of a run that could have been redriven, if the store has removed the run.
+    async fn clear_if_gone(&self, run: &RunId, thread: Option<ThreadId>) -> Result<(), StoreError> {
+        let _run_lock = self.runs.lock(run).await?;
+        let Some(_reserved) = self.runs.reserve(run) else { return Ok(()) };
+        if self.journals.listed(run).await?.is_none() {
+            self.contexts.clear(run, thread).await?;
+        }
+        Ok(())
     }
 
     fn store(&self) -> Result<&'a dyn EventStore, StoreError> {
@@ -192,43 +215,62 @@ impl<'a> Removal<'a> {
     }
 
     /// Clears the contexts of runs that the store lists as ended and this engine does not drive: a killed process left
-    /// them.
+    /// them. Returns the runs whose contexts stay because the runs can be redriven, with their private threads.
     ///
     /// Contexts of runs that the store does not list stay, since an engine without journals or with another store may
     /// use them. Contexts of open runs stay too. A run uses its context only once the store has its beginning, so a run
     /// that is starting is listed as open.
     ///
     /// O(runs with contexts) calls of the stores.
-    pub(super) async fn clear_leftover_contexts(&self) -> Result<(), StoreError> {
-        let mut after = None;
+    pub(super) async fn clear_leftover_contexts(&self) -> Result<Vec<(RunId, Option<ThreadId>)>, StoreError> {
+        let (mut after, mut redrivable) = (None, Vec::new());
         loop {
             let page = self.contexts.page(after.as_ref()).await?;
             for scope in &page {
                 // A thread's scope is removed only with a run whose own scope names it.
-                if let ContextScope::Run(run) = scope {
-                    self.clear_if_left(run).await?;
+                if let ContextScope::Run(run) = scope
+                    && self.clear_if_left(run).await?
+                {
+                    redrivable.push((run.clone(), self.contexts.private_thread(run).await?));
                 }
             }
             match page.last() {
                 Some(last) => after = Some(last.clone()),
-                None => return Ok(()),
+                None => return Ok(redrivable),
             }
         }
     }
 
-    /// Clears the contexts of one run, if the store lists it as ended and this engine has no such run.
-    async fn clear_if_left(&self, run: &RunId) -> Result<(), StoreError> {
-        if self.runs.has(run) || !self.journals.is_listed_as_ended(run).await? {
-            return Ok(());
+    /// Clears the contexts of one run, if the store lists it as ended and this engine has no such run. Leaves those of
+    /// a run that can be redriven, and returns whether it is one.
+    async fn clear_if_left(&self, run: &RunId) -> Result<bool, StoreError> {
+        match self.left(run).await? {
+            Left::Nothing => return Ok(false),
+            Left::Redrivable => return Ok(true),
+            Left::Contexts => {}
         }
         let _run_lock = self.runs.lock(run).await?;
-        let Some(_reserved) = self.runs.reserve(run) else { return Ok(()) };
+        let Some(_reserved) = self.runs.reserve(run) else { return Ok(false) };
         // The id was free until the reservation, so another run may have begun under it.
-        if !self.journals.is_listed_as_ended(run).await? {
-            return Ok(());
+        let stored = self.journals.listed(run).await?;
+        if stored.is_none_or(|stored| !stored.run.status.is_ended()) {
+            return Ok(false);
         }
         let thread = self.contexts.private_thread(run).await?;
-        self.contexts.clear(run, thread).await
+        self.contexts.clear(run, thread).await.map(|()| false)
+    }
+
+    /// What a run left that has values in its context.
+    async fn left(&self, run: &RunId) -> Result<Left, StoreError> {
+        let stored = if self.runs.has(run) { None } else { self.journals.listed(run).await? };
+        Ok(match stored.map(|stored| stored.run.status) {
+            Some(RunStatus::Completed) => Left::Contexts,
+            Some(status) if status.is_ended() => {
+                let is_child = first_record_of(self.store()?, run).await?.parent.is_some();
+                if is_child { Left::Contexts } else { Left::Redrivable }
+            }
+            _ => Left::Nothing,
+        })
     }
 }
 
@@ -347,13 +389,25 @@ mod tests {
     }
 
     #[test]
-    fn contexts_are_cleared_of_runs_alone_that_the_store_lists_as_ended() {
+    fn contexts_are_cleared_of_runs_alone_that_the_store_lists_as_completed() {
         let parts = Parts::new();
-        parts.written.end("a");
+        parts.written.end_with("a", RunStatus::Completed);
         let scope = ContextScope::Run("unlisted".into());
         now(parts.store.set(&scope, "seen", Some(ContextValue::new(1)))).unwrap();
-        now(parts.removal().clear_leftover_contexts()).unwrap();
+        assert_eq!(now(parts.removal().clear_leftover_contexts()).unwrap(), []);
         assert_eq!(parts.scopes(), ["run b", "run unlisted", "thread of b"]);
+    }
+
+    // S39
+    #[test]
+    fn contexts_of_a_run_that_can_be_redriven_stay_until_the_run_is_removed() {
+        let parts = Parts::new();
+        parts.written.end("a");
+        let redrivable = now(parts.removal().clear_leftover_contexts()).unwrap();
+        assert_eq!(redrivable.iter().map(|(run, _)| run.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(parts.scopes(), ["run a", "run b", "thread of a", "thread of b"]);
+        assert!(now(parts.removal().remove_run(&"a".into())).unwrap());
+        assert_eq!(parts.scopes(), ["run b", "thread of b"]);
     }
 
     #[test]

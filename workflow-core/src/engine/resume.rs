@@ -51,7 +51,8 @@ impl Engine {
     /// [`RunError::Conflict`](crate::RunError::Conflict).
     ///
     /// The call also clears contexts that a killed process left of ended runs, if the store of contexts [lists its
-    /// scopes](crate::store::ContextStore::scopes). Contexts of threads that outlive their runs stay.
+    /// scopes](crate::store::ContextStore::scopes). Contexts of threads that outlive their runs stay, and so do those
+    /// of runs that can be [redriven](Self::redrive).
     ///
     /// O(records of open runs) time, and O(runs with contexts) calls of the stores.
     ///

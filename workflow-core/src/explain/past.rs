@@ -42,6 +42,7 @@ impl Explanation {
             dropped: source.dropped(),
             timers: report.timers.clone(),
             can_arrive: source.can_arrive(),
+            redrives: report.redrives.clone(),
         }
     }
 }

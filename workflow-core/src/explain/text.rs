@@ -156,6 +156,7 @@ impl fmt::Display for Unconsumed {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
+        self.redrives.iter().try_for_each(|redrive| write!(f, "\n- {redrive}"))?;
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
         fmt_missing_stops(f, ended, &self.missing_stops)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;

@@ -13,7 +13,7 @@ const LINES: usize = 200;
 
 /// A run over time, for people. Made by [`RunReport::timeline`].
 ///
-/// It prints a line per execution, at most 200.
+/// It prints a line per execution, at most 200, and a line per redrive.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeline<'a> {
     report: &'a RunReport,
@@ -63,8 +63,9 @@ impl fmt::Display for Timeline<'_> {
             writeln!(f)?;
         }
         match trace.len().saturating_sub(LINES) {
-            0 => Ok(()),
-            more => writeln!(f, "… and {more} more executions"),
+            0 => {}
+            more => writeln!(f, "… and {more} more executions")?,
         }
+        self.report.redrives.iter().try_for_each(|redrive| writeln!(f, "{redrive}"))
     }
 }

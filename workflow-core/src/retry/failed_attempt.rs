@@ -54,11 +54,19 @@ pub struct FailedAttempt {
     pub class: ErrorClass,
     /// The error's text.
     pub error: String,
-    /// The delay between it and the next attempt.
+    /// The delay between it and the next attempt. Zero if the next attempt began with a
+    /// [redrive](crate::Engine::redrive).
     pub retry_in: Duration,
     /// Whether the next attempt begins with the step's compaction: the input was too large, or an earlier compaction
     /// failed.
     pub compacts: bool,
+}
+
+impl FailedAttempt {
+    /// The failure for which the run ended, if the execution begins anew with a redrive.
+    pub(crate) fn before_redrive(class: ErrorClass, error: String) -> Self {
+        Self { class, error, retry_in: Duration::ZERO, compacts: false }
+    }
 }
 
 impl fmt::Display for FailedAttempt {

@@ -26,7 +26,7 @@ pub(super) fn before_attempt(
     is_retry: bool,
     most_interrupted: u32,
 ) -> BeforeAttempt {
-    if at_most_once && earlier.may_have_begun {
+    if at_most_once && earlier.may_have_begun && !earlier.insisted {
         return BeforeAttempt::Fails(InDoubt::begun());
     }
     if earlier.interruptions >= most_interrupted {

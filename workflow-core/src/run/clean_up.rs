@@ -27,13 +27,15 @@ use crate::report::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExe
 use crate::scheduler::{CleanUp, CleanUpState, End};
 use crate::store::{ReachedLimit, Record};
 
-/// What the driver knows of a clean-up.
+/// What the driver knows of the end of its run.
 #[derive(Default)]
-pub(super) struct CleaningUp {
+pub(super) struct AtEnd {
+    /// The reason of the cancel request that ended the run, if one did.
+    pub(super) cancel_reason: Option<Arc<str>>,
     /// The ends of the children that the clean-up steps wait for.
     children: Option<BoxFuture<'static, ()>>,
-    /// Whether its time counts.
-    is_bounded: bool,
+    /// Whether the run cleans up, and the time for that does not count yet.
+    is_unbounded: bool,
 }
 
 impl Run {
@@ -69,7 +71,8 @@ impl Run {
             shared.tell(|| Observed::CleanUpStarted { status: end.into() });
         }
         let children = self.driver.end_children();
-        self.driver.clean_up = Some(Box::new(CleaningUp { children, is_bounded: false }));
+        let at_end = self.driver.at_end.get_or_insert_default();
+        (at_end.children, at_end.is_unbounded) = (children, true);
         if !self.driver.ends_children() && self.driver.admission.is_admitted() {
             self.driver.bound_clean_up();
         }
@@ -142,25 +145,25 @@ impl Driver {
     /// Whether the clean-up steps wait for the ends of children.
     #[inline]
     pub(super) fn ends_children(&self) -> bool {
-        self.clean_up.as_ref().is_some_and(|clean_up| clean_up.children.is_some())
+        self.at_end.as_ref().is_some_and(|at_end| at_end.children.is_some())
     }
 
     /// Polls the ends of the children that clean-up waits for.
     #[inline]
     pub(super) fn poll_children(&mut self, cx: &mut Context<'_>) {
-        if let Some(clean_up) = &mut self.clean_up
-            && let Some(children) = &mut clean_up.children
+        if let Some(at_end) = &mut self.at_end
+            && let Some(children) = &mut at_end.children
             && children.as_mut().poll(cx).is_ready()
         {
-            clean_up.children = None;
+            at_end.children = None;
         }
     }
 
     /// Bounds the time of the clean-up from here on, unless it is bounded already.
     #[inline]
     pub(super) fn bound_clean_up(&mut self) {
-        if let Some(clean_up) = &mut self.clean_up
-            && !std::mem::replace(&mut clean_up.is_bounded, true)
+        if let Some(at_end) = &mut self.at_end
+            && std::mem::take(&mut at_end.is_unbounded)
         {
             let common = &self.committer.shared.common;
             let _ = self.executor.wait(Due::CleanUp, common.clock.sleep(common.settings.clean_up));
@@ -242,10 +245,12 @@ fn result(state: &RunState, step: CleanUpState) -> CleanUpResult {
 
 /// The reason of the cancel whose clean-up an earlier process has begun.
 pub(super) fn recorded_reason(records: &[Record]) -> Option<Arc<str>> {
-    records.iter().rev().find_map(|record| match record {
+    let of_end =
+        |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunRedriven { .. });
+    match records.iter().rev().find(of_end)? {
         Record::CleanUpStarted { status: RunStatus::Cancelled, error, .. } => {
             Some(error.as_deref().unwrap_or("cancelled").into())
         }
         _ => None,
-    })
+    }
 }

@@ -183,7 +183,10 @@ fn survived(records: &[Record]) -> HashSet<&str> {
         !cleans_up
     });
     let records: Vec<&Record> = outside.collect();
-    let is_more = |record: &Record| !matches!(record, Record::RunResumed { .. } | Record::RunEnded { .. });
+    // A run that ended with the failure and is redriven has not survived it: a changed table may catch it.
+    let is_more = |record: &Record| {
+        !matches!(record, Record::RunResumed { .. } | Record::RunEnded { .. } | Record::RunRedriven { .. })
+    };
     let end = records.iter().rposition(|record| is_more(record)).unwrap_or_default();
     let failed = records[..end].iter().filter_map(|record| match record {
         Record::ExecutionFailed { execution, step, .. } if !caught.contains(execution) => Some(&**step),

@@ -111,8 +111,7 @@ impl Run {
     /// A run of these parts, with nothing in flight.
     pub(super) fn of(host: Arc<Host>, admission: Admission, committer: Committer) -> Box<Self> {
         let (executor, alarms) = (Executor::default(), Alarms::default());
-        let driver =
-            Driver { host, executor, admission, alarms, committer, clean_up: None, cancel_reason: None };
+        let driver = Driver { host, executor, admission, alarms, committer, at_end: None };
         Box::new(Self { driver, phase: Phase::Driven })
     }
 

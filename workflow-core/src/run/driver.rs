@@ -21,7 +21,7 @@ use std::time::SystemTime;
 
 use super::admission::{Admission, Admit, TurnStage};
 use super::alarms::Alarms;
-use super::clean_up::CleaningUp;
+use super::clean_up::AtEnd;
 use super::commit::{CommitReply, Committer};
 use super::drive::WORK;
 use super::execute::AttemptKind;
@@ -47,10 +47,8 @@ pub(super) struct Driver {
     pub(super) admission: Admission,
     pub(super) alarms: Alarms,
     pub(super) committer: Committer,
-    /// What the clean-up of the run waits for; `None` before.
-    pub(super) clean_up: Option<Box<CleaningUp>>,
-    /// `None` until a cancel request ends the run.
-    pub(super) cancel_reason: Option<Arc<str>>,
+    /// `None` until a cancel request ends the run, or the run cleans up.
+    pub(super) at_end: Option<Box<AtEnd>>,
 }
 
 impl Driver {
@@ -248,7 +246,7 @@ impl Driver {
             return false;
         }
         let _ = self.commit(Batch::Stopped(Stop::Cancelled), None);
-        self.cancel_reason = Some(reason);
+        self.at_end.get_or_insert_default().cancel_reason = Some(reason);
         true
     }
 
@@ -368,6 +366,10 @@ impl Driver {
                 if self.cancel(reason) {
                     let _ = done.send(());
                 }
+            }
+            Command::RetryNow { done } => {
+                let ended = self.end_delays();
+                self.committer.answer_when_written(done, ended, |done| Command::RetryNow { done });
             }
             Command::Explain { done } => {
                 let explanation = self.view().explain();

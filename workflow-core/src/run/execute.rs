@@ -327,6 +327,22 @@ impl Driver {
         self.commit_in_turn(Batch::Failed { execution, error, not_retried }, None);
     }
 
+    /// Ends the delays before next attempts. Returns how many there were. The journal has that they ended, so a later
+    /// process does not wait for them either.
+    pub(super) fn end_delays(&mut self) -> usize {
+        let Committer { state, clock, .. } = &self.committer;
+        let delayed = if state.begins_nothing() { Vec::new() } else { state.trace.delayed(clock.now) };
+        if delayed.is_empty() {
+            return 0;
+        }
+        let _ = self.commit(Batch::DelaysEnded, None);
+        for execution in &delayed {
+            self.executor.drop_execution(*execution);
+            self.attempt_after(Duration::ZERO, *execution);
+        }
+        delayed.len()
+    }
+
     /// Begins the next attempt of an execution after this time. Dropping the execution drops the wait.
     pub(super) fn attempt_after(&mut self, retry_in: Duration, execution: ExecutionId) {
         match until_next(&self.committer.shared, execution, retry_in) {

@@ -55,9 +55,10 @@ impl Run {
         if has_journal {
             Box::pin(self.close_journal()).await;
         }
+        let can_be_redriven = self.can_be_redriven();
         self.finish();
         let shared = &self.driver.committer.shared;
-        if shared.contexts.are_used() && !self.is_resumable() {
+        if shared.contexts.are_used() && !self.is_resumable() && !can_be_redriven {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.give_up_permit();
@@ -66,6 +67,13 @@ impl Run {
     /// Whether another process may resume the run. Its children and contexts then stay as they are.
     fn is_resumable(&self) -> bool {
         self.phase == Phase::Detached || self.driver.committer.journal_error().is_some()
+    }
+
+    /// Whether the run may continue after this end (S39). Its contexts then stay until it completes or is removed.
+    fn can_be_redriven(&self) -> bool {
+        let Committer { shared, state, journal, .. } = &self.driver.committer;
+        let is_complete = matches!(state.end(), Some(End::Completed(_)));
+        journal.is_some() && shared.parent().is_none() && !is_complete
     }
 
     /// Signals the detach to children of a run that another process resumes. Children receive the detach
@@ -148,7 +156,7 @@ impl Run {
         let Committer { shared, state, .. } = &self.driver.committer;
         EndedRun {
             state,
-            cancelled: self.driver.cancel_reason.as_ref(),
+            cancelled: self.driver.at_end.as_ref().and_then(|at_end| at_end.cancel_reason.as_ref()),
             limit: shared.timeout.unwrap_or_default(),
             limit_of_engine: shared.common.settings.timeout,
         }

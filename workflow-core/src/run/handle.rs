@@ -30,6 +30,7 @@ pub(crate) enum Command {
     Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
     Reply { request: Seq, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
     Timers { done: oneshot::Sender<Vec<PendingTimer>> },
+    RetryNow { done: oneshot::Sender<usize> },
     Requests { done: oneshot::Sender<Vec<OpenRequest>> },
     Explain { done: oneshot::Sender<Explanation> },
     Report { done: oneshot::Sender<RunReport> },
@@ -226,6 +227,49 @@ impl<W: Workflow> RunHandle<W> {
     /// run waits unloaded in its store, and the store cannot read it now.
     pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
         Ok(self.ask(|done| Command::Timers { done }).await?)
+    }
+
+    /// Begins the next attempts of failed executions now, without the rest of their delays.
+    ///
+    /// Returns how many waited for a delay. Attempts keep their numbers, and later failures have the delays of their
+    /// policy again. The journal has the call, so an attempt does not wait again after a restart.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Order;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Paid;
+    /// struct Orders;
+    ///
+    /// #[workflow]
+    /// impl Orders {
+    ///     #[step]
+    ///     async fn pay(&self, _order: &Order, info: &RunInfo) -> Result<Paid, StepError> {
+    ///         // The second attempt follows after ten seconds.
+    ///         if info.attempt() == 1 { Err(StepError::transient("no route to the bank")) } else { Ok(Paid) }
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Orders).build()?;
+    /// let run = engine.start::<Orders>(Order).await?;
+    /// while run.retry_now().await? == 0 {
+    ///     tokio::task::yield_now().await;
+    /// }
+    /// assert_eq!(run.outcome().await?, Paid);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run has ended. [`SendError::NotLoaded`] if the run waits unloaded in its store,
+    /// and the store cannot read it now.
+    pub async fn retry_now(&self) -> Result<usize, SendError> {
+        Ok(self.ask(|done| Command::RetryNow { done }).await?)
     }
 
     /// Explains why each step ran or did not. Works at any time, also after the end.

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::commit::Committer;
 use super::drive::{Run, RunLimits};
+use super::redriven::Redrive;
 use super::state_box::StateBox;
 use super::view::View;
 use super::waiting::Deferred;
@@ -16,11 +17,11 @@ use super::{EngineParts, Host, RunExtras, RunShared};
 use crate::clock::{Clock, EngineClock};
 use crate::draw::Graph;
 use crate::explain::Explanation;
-use crate::id::{RunId, RunStatus};
+use crate::id::{Redriver, RunId, RunStatus};
 use crate::observe::Observers;
-use crate::outcome::RecordedRunError;
+use crate::outcome::{RecordedRunError, RedriveError};
 use crate::report::RunReport;
-use crate::store::{JOURNAL_FORMAT, Position, Record};
+use crate::store::{JOURNAL_FORMAT, Position, Record, Write};
 use crate::table::DependencyTable;
 
 /// A run from its records: what it did, why, and its status, without the program that wrote them.
@@ -112,6 +113,38 @@ impl RecordedRun {
         let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
         Ok(Self { state: replayed.driver.committer.state.take(), report })
+    }
+
+    /// The write that makes a run continue after its end, for tools of a store that no engine drives runs of.
+    ///
+    /// The store takes it with [`EventStore::append`](crate::store::EventStore::append) at the end of these records,
+    /// which are all of the run's. The run is open again then, and the next engine that
+    /// [resumes](crate::Engine::resume_open_runs) the runs of the store continues it as
+    /// [`Engine::redrive`](crate::Engine::redrive) would. That engine checks whether its workflow fits; this checks the
+    /// records alone.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use workflow_core::{RecordedRun, Redrive, RedriveError};
+    ///
+    /// let error = RecordedRun::redrive(&"nobody".into(), &[], &Redrive::new(), SystemTime::now()).unwrap_err();
+    /// assert!(matches!(error, RedriveError::Resume(_)));
+    /// ```
+    ///
+    /// # Errors
+    /// A [`RedriveError`] with the reason: the run has not ended, for example, or its workflow has no step of a name that
+    /// is to be made again. [`RedriveError::Recorded`] if the records contradict each other.
+    pub fn redrive(
+        run: &RunId,
+        records: &[Record],
+        redrive: &Redrive,
+        at: SystemTime,
+    ) -> Result<Write, RedriveError> {
+        let write = redrive.write(run, records, Redriver::CommandLine, at)?;
+        let records: Vec<Record> = records.iter().chain(&write.records).cloned().collect();
+        let recorded = Self::of(run, &records)?;
+        redrive.check(recorded.state.table())?;
+        Ok(write)
     }
 
     /// The status of the run at the end of its records.

@@ -12,6 +12,8 @@
 //! Answered with an error        none: the run's end has the error
 //! CleanUpStarted                CleanUpStarted
 //! Stopped                       none: `RunEnded` follows when the run has stopped
+//! DelaysEnded                   DelaysEnded
+//! Redriven                      RunRedriven
 //! any that completes the run    these, and RunEnded
 //! ```
 //!
@@ -25,7 +27,7 @@ use std::time::SystemTime;
 use smallvec::SmallVec;
 
 use super::clock::RunClock;
-use super::state::{Applied, Batch, CleanUpStart, DueEvent, RunState};
+use super::state::{Applied, Batch, CleanUpStart, DueEvent, Reopening, RunState};
 use crate::event::Gathered;
 use crate::id::{RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
@@ -92,6 +94,11 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
     let name = |step: StepIndex| Arc::clone(&state.table().step(step).name);
     match batch {
         Batch::Received { .. } | Batch::Replied { .. } | Batch::Fired { .. } | Batch::Stopped(_) => None,
+        Batch::DelaysEnded => Some(Record::DelaysEnded { at }),
+        Batch::Redriven(Reopening { by, again }) => {
+            let again = again.iter().map(|step| name(*step)).collect();
+            Some(Record::RunRedriven { by: by.clone(), again, at })
+        }
         Batch::Answered { candidate, step, answer } => {
             let Candidate { scope, trigger, .. } = *state.scheduler.asked(*candidate)?;
             let error = answer.as_ref().err().map(ToString::to_string);

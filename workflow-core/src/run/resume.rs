@@ -106,7 +106,9 @@ impl Run {
         for (child, at) in &committer.state.children {
             committer.shared.child_registry().recall(child.clone(), *at);
         }
-        self.driver.cancel_reason = super::clean_up::recorded_reason(records);
+        if let Some(reason) = super::clean_up::recorded_reason(records) {
+            self.driver.at_end.get_or_insert_default().cancel_reason = Some(reason);
+        }
         self.note_ending();
         let Driver { committer, .. } = &mut self.driver;
         if committer.state.begins_nothing() {

@@ -34,7 +34,7 @@ impl RetryDecision<'_> {
             return Err(NotRetried::Clock);
         }
         // Each class has its own count of retries.
-        let earlier = trace.attempts(execution).iter().filter(|attempt| attempt.class == class);
+        let earlier = trace.counted_attempts(execution).iter().filter(|attempt| attempt.class == class);
         let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
         let elapsed = trace.elapsed(execution, self.now);
         let seed = seed(self.run.as_str(), execution, trace.attempt(execution));

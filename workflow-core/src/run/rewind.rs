@@ -248,8 +248,9 @@ impl Rewind<'_> {
         let mut from = first.as_ref().map_or(self.unwritten.from, |first| first.end);
         for PendingBatch { end, what } in pending {
             match what {
-                // The entry follows by itself again, if it still does.
-                PendingKind::Derived(_) => {}
+                // An entry follows by itself again, if it still does. The question behind the end of delays ends them
+                // again, with the waits that the rewind has set.
+                PendingKind::Derived(_) | PendingKind::Batch { batch: Batch::DelaysEnded, .. } => {}
                 PendingKind::Question(asked) => {
                     if let Some(command) = asked(false) {
                         self.driver.handle_command(command);

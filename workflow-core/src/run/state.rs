@@ -44,10 +44,11 @@ use rustc_hash::FxHashMap;
 use crate::error::StepError;
 use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
-use crate::id::{ChildRun, ExecutionId, Seq};
+use crate::id::{ChildRun, ExecutionId, RunStatus, Seq};
+use crate::report::RedriveReport;
 use crate::retry::NotRetried;
 use crate::scheduler::{
-    Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, ExecutionStart, GroupSummary,
+    Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, Execution, ExecutionStart, GroupSummary,
     LoggedBatch, QueuedAction, Scheduler, SchedulerLimits,
 };
 use crate::store::Position;
@@ -69,7 +70,7 @@ mod timers;
 mod trace;
 
 pub(super) use active::ActiveTime;
-pub(super) use batch::{Applied, Batch, CleanUpStart, Returned, ReturnedBatch, Stop};
+pub(super) use batch::{Applied, Batch, CleanUpStart, Reopening, Returned, ReturnedBatch, Stop};
 pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use lives::Earlier;
 pub(super) use log::{BranchRecord, Log, bound_input};
@@ -118,7 +119,9 @@ impl RunState {
     /// The state before the first event.
     #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
-        Self::of(Scheduler::with_limits(Arc::clone(table), limits))
+        let mut scheduler = Scheduler::with_limits(Arc::clone(table), limits);
+        scheduler.store_refused(false);
+        Self::of(scheduler)
     }
 
     #[inline]
@@ -177,7 +180,7 @@ impl RunState {
         }
         // The record of a child has the time of the child's start, not the time of a batch. A child's start
         // gives a waiting run nothing to do, so the run stays inactive.
-        if !matches!(batch, Batch::ChildStarted { .. }) {
+        if !matches!(batch, Batch::ChildStarted { .. } | Batch::Redriven(_)) {
             self.now = self.now.max(at);
             self.active.resume(self.now);
         }
@@ -244,11 +247,19 @@ impl RunState {
                 // `RunEnded` follows once the run has stopped, and is counted then.
                 self.note(0)
             }
+            Batch::DelaysEnded if self.begins_nothing() => Applied::Refused,
+            Batch::DelaysEnded => {
+                self.trace.end_delays(self.now);
+                self.note(1)
+            }
+            // Handled above: it begins active time anew.
+            Batch::Redriven(redriven) => self.redrive(redriven, at),
         }
     }
 
     /// Begins the clean-up, and drops what still runs.
     fn clean_up(&mut self, start: &CleanUpStart) -> Applied {
+        let begun = self.may_have_begun_until(self.now);
         if !self.scheduler.begin_clean_up(Some((&start.steps, start.first))) {
             return Applied::Refused;
         }
@@ -257,6 +268,7 @@ impl RunState {
         for execution in self.trace.running() {
             self.trace.dropped(execution, self.now);
         }
+        self.lives.drop_begun(&begun);
         self.note(1)
     }
 
@@ -264,6 +276,31 @@ impl RunState {
     #[inline]
     pub(super) fn begins_nothing(&self) -> bool {
         self.end().is_some() && !self.scheduler.cleans_up()
+    }
+
+    /// The run continues after its end (S39). The scheduler queues everything that is open, to begin anew. Active time
+    /// starts at zero; the timers keep their due times.
+    fn redrive(&mut self, Reopening { by, again }: Reopening, at: Duration) -> Applied {
+        let status = self.end().map_or(RunStatus::Failed, RunStatus::from);
+        let begun = self.may_have_begun_until(self.now);
+        self.lives.drop_begun(&begun);
+        if !self.scheduler.redrive() {
+            return Applied::Refused;
+        }
+        self.now = self.now.max(at);
+        self.active = ActiveTime::default();
+        self.active.resume(self.now);
+        let executions = self.scheduler.executions();
+        let is_open = |id| executions.get(id).is_some_and(Execution::is_open);
+        self.lives.redrive(
+            self.trace.numbered().map(|(id, _)| id).filter(|id| is_open(*id)),
+            |id| self.trace.class_of_failure(id),
+            |id| executions.get(id).is_some_and(|execution| again.contains(&execution.step)),
+        );
+        self.trace.redrive(self.now, is_open);
+        self.lives.note_redrive(RedriveReport { status, by, at: self.now });
+        self.failures.begin_anew(is_open);
+        self.note(1)
     }
 
     /// Whether the child's execution exists and belongs to the step that the child names.
@@ -438,8 +475,9 @@ impl RunState {
         while let Some(queued) = self.scheduler.next_within(work) {
             match queued {
                 QueuedAction::Start(start) => {
-                    self.trace.schedule(start.execution, self.now);
-                    self.queue_effect(EffectKind::Execution(start));
+                    let is_first = self.trace.schedule(start.execution, self.now);
+                    let begins = EffectKind::Execution(start);
+                    self.queue_effect(if is_first { begins } else { begins.again() });
                 }
                 QueuedAction::Ask(candidate) => self.queue_effect(EffectKind::Precondition(candidate)),
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),

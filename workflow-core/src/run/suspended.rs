@@ -52,15 +52,14 @@ impl Run {
     pub(super) fn can_suspend(&self) -> bool {
         // Every field is named, so that a new one cannot be forgotten here.
         let Self { driver, phase } = self;
-        let Driver { host: _, executor, admission, alarms, committer, clean_up, cancel_reason } = driver;
+        let Driver { host: _, executor, admission, alarms, committer, at_end } = driver;
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
         // Few events: the log is moved at each suspension.
         let is_short = state.scheduler.last_seq().0 <= SHORT;
         let has_alarms = !alarms.are_none() || shared.timeout.is_some();
         let is_quiet =
             executor.is_empty() && pending.is_empty() && !has_alarms && admission.allows_suspension();
-        let is_ending = clean_up.is_some() || cancel_reason.is_some();
-        let is_plain = journal.is_none() && !is_ending && *phase == Phase::Driven;
+        let is_plain = journal.is_none() && at_end.is_none() && *phase == Phase::Driven;
         // No parent and no children, whose ends the run would have to handle.
         let is_alone = shared.parent_link().is_none() && shared.children.get().is_none();
         // Spans would be lost, and unread signals need the run.

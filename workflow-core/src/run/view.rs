@@ -13,8 +13,8 @@ use crate::event::Gathered;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
 use crate::report::{
-    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PendingTimer, Quality, RunReport, StepReport,
-    Violation,
+    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PendingTimer, Quality, RedriveReport, RunReport,
+    StepReport, Violation,
 };
 use crate::scheduler::{Bound, Cause, Execution};
 use crate::table::StepIndex;
@@ -94,7 +94,14 @@ impl View<'_> {
             clean_up: self.clean_up(),
             children,
             metadata: self.run.metadata().clone(),
+            redrives: self.redrives(),
         }
+    }
+
+    fn redrives(&self) -> Vec<RedriveReport> {
+        let began = self.state.log.began();
+        let redrives = self.state.lives.redrives().iter().cloned();
+        redrives.map(|redrive| RedriveReport { at: redrive.at.saturating_sub(began), ..redrive }).collect()
     }
 
     fn quality(&self) -> Quality {

@@ -8,7 +8,7 @@
 //!  Ask at 4, expires    requests {4, timer 1}   timers {1, request 4}   one count in the scope
 //!    reply to 4   ─▶ close: both removed        the count passes to the reply
 //!    timer 1      ─▶ fire:  both removed        the count passes to the expiry
-//!    branch drops ─▶ drop_in: both removed      the count is gone with the branch
+//!    branch drops ─▶ take_in: both removed      the count is gone with the branch
 //! ```
 //!
 //! Example: `ask` commits a request that expires. The reply arrives first, and the timer is removed with the
@@ -65,6 +65,13 @@ pub(super) struct OpenRequest {
     /// The timer that closes the request; `None` if it does not expire. Set right after the request opens, by the same
     /// batch.
     timer: Option<TimerId>,
+}
+
+/// The requests and timers of some scopes.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    requests: Vec<(Seq, Box<OpenRequest>)>,
+    timers: Vec<TimerEntry>,
 }
 
 /// The requests of a suspended run, which has no timers.
@@ -161,20 +168,45 @@ impl Awaited {
         Some(entry)
     }
 
-    /// Drops the requests and timers of these scopes. O(log of all) for each, after the first time.
-    pub(super) fn drop_in(&mut self, scopes: &[ScopeId]) {
+    /// The scopes of the open requests and of the timers that close none, once for each.
+    pub(super) fn open_scopes(&self) -> impl Iterator<Item = ScopeId> {
+        let timers = self.timers.values().filter(|timer| timer.request.is_none());
+        self.requests.values().map(|open| open.scope).chain(timers.map(|timer| timer.scope))
+    }
+
+    /// Removes and returns the requests and timers of these scopes. O(log of all) for each, after the first time.
+    pub(super) fn take_in(&mut self, scopes: &[ScopeId]) -> Taken {
+        let mut taken = Taken::default();
         if !self.requests.is_empty() {
             let all = self.requests.iter().map(|(seq, open)| (open.scope, seq.0));
-            for request in self.requests_in.take(scopes, all) {
-                self.close(Seq(request));
+            for request in self.requests_in.take(scopes, all).into_iter().map(Seq) {
+                let Some(open) = self.take(request) else { continue };
+                taken.timers.extend(open.timer.and_then(|timer| self.timers.remove(&timer)));
+                taken.requests.push((request, open));
             }
         }
         if !self.timers.is_empty() {
             let all = self.timers.values().filter(|timer| timer.request.is_none());
             let all = all.map(|timer| (timer.scope, timer.timer.0));
-            for timer in self.timers_in.take(scopes, all) {
-                self.timers.remove(&TimerId(timer));
+            let timers = self.timers_in.take(scopes, all).into_iter().map(TimerId);
+            taken.timers.extend(timers.filter_map(|timer| self.timers.remove(&timer)));
+        }
+        taken
+    }
+
+    /// Puts back what [`take_in`](Self::take_in) removed, as far as its scopes are open again.
+    pub(super) fn put_back(&mut self, taken: Taken, is_open: impl Fn(ScopeId) -> bool) {
+        let Taken { requests, timers } = taken;
+        for (seq, open) in requests.into_iter().filter(|(_, open)| is_open(open.scope)) {
+            self.replies.add((open.scope, open.reply));
+            self.requests_in.add(open.scope, seq.0);
+            self.requests.insert(seq, open);
+        }
+        for timer in timers.into_iter().filter(|timer| is_open(timer.scope)) {
+            if timer.request.is_none() {
+                self.timers_in.add(timer.scope, timer.timer.0);
             }
+            self.timers.insert(timer.timer, timer);
         }
     }
 
@@ -228,11 +260,13 @@ mod tests {
     fn a_dropped_scope_takes_its_requests_and_timers_and_no_others() {
         let mut awaited = with_request();
         assert!(awaited.set_timer(timer(1, None)));
-        awaited.drop_in(&[ScopeId(1)]);
+        let taken = awaited.take_in(&[ScopeId(1)]);
         assert_eq!((awaited.requests().len(), awaited.timers().len()), (0, 1));
         awaited.open(Seq(4), OpenRequest::new(ScopeId(2), EventIndex(0), EventIndex(1)));
         assert!(awaited.set_timer(timer(2, Some(Seq(4)))));
-        awaited.drop_in(&[ScopeId(1), ScopeId(2)]);
+        awaited.take_in(&[ScopeId(1), ScopeId(2)]);
         assert_eq!((awaited.requests().len(), awaited.timers().len()), (0, 1));
+        awaited.put_back(taken, |_| true);
+        assert!(awaited.close(Seq(2)).is_some());
     }
 }

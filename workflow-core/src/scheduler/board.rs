@@ -32,7 +32,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::actions::{Actions, QueuedAction};
-use super::awaited::{Awaited, OpenRequest};
+use super::awaited::{Awaited, OpenRequest, Taken};
 use super::bind::{Binder, key_of};
 use super::clean_up::CleanUp;
 use super::progress::Progress;
@@ -302,20 +302,21 @@ impl Board {
         }
     }
 
-    /// Drops the work in these scopes, which are closed already: `dropped` and `scopes` have the same scopes.
+    /// Drops the work in these scopes, which are closed already, and returns their requests and timers. `dropped` and
+    /// `scopes` have the same scopes. The run frees them, unless a redrive may open them again.
     /// The evaluation has dropped its questions before. No count is removed, since the counts are gone with the
     /// scopes.
-    pub(super) fn drop_in(&mut self, dropped: &[ScopeId], scopes: &HashSet<ScopeId>) {
+    pub(super) fn drop_in(&mut self, dropped: &[ScopeId], scopes: &HashSet<ScopeId>, frees: bool) -> Taken {
         self.unevaluated.retain(|entry| !scopes.contains(&entry.scope));
         // `Free` comes before `Drop`: the run frees lists at once, and futures that still run have their own
         // prefixes.
-        for scope in dropped {
+        for scope in dropped.iter().filter(|_| frees) {
             self.actions.push(QueuedAction::Free(*scope));
         }
-        self.awaited.drop_in(dropped);
+        let awaited = self.awaited.take_in(dropped);
         let executions = self.executions.drop_in(dropped);
         if executions.is_empty() {
-            return;
+            return awaited;
         }
         // An execution whose start was not taken yet is dropped silently: the run does not know it.
         let unstarted = self.actions.take_starts_in(scopes);
@@ -324,6 +325,7 @@ impl Board {
                 self.actions.push(QueuedAction::Drop(execution));
             }
         }
+        awaited
     }
 
     /// Reports that the run waits: only an arrival or a timer continues it.
@@ -474,7 +476,7 @@ mod tests {
         let item = entry_in(&mut board, branch, "Item");
         board.queue_evaluation(item);
         assert!(board.scopes.close(branch).is_some() && !board.is_open(branch));
-        board.drop_in(&[branch], &HashSet::from([branch]));
+        let _ = board.drop_in(&[branch], &HashSet::from([branch]), true);
         assert_eq!(drained(&mut board), ["Free(ScopeId(1))", "Drop(ExecutionId(1))"]);
         assert!(board.is_quiet() && board.executions.are_idle());
     }

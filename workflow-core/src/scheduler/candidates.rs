@@ -74,6 +74,11 @@ impl Candidates {
         self.asked == 0
     }
 
+    /// The number of the oldest candidate that is open, or of the next one.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
     /// The number of the next candidate.
     pub(super) fn next(&self) -> u64 {
         self.first + self.open.len() as u64
@@ -107,23 +112,26 @@ impl Candidates {
         Some(candidate)
     }
 
-    /// Removes and returns the candidates of these scopes.
-    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<Candidate> {
+    /// Removes and returns the candidates of these scopes, with their numbers.
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>) -> Vec<(CandidateId, Candidate)> {
         if self.asked == 0 {
             return Vec::new();
         }
         let is_in_scopes = |candidate: &mut Candidate| scopes.contains(&candidate.scope);
-        let dropped: Vec<_> = self.open.iter_mut().filter_map(|place| place.take_if(is_in_scopes)).collect();
+        let numbered = (self.first..).map(CandidateId).zip(&mut self.open);
+        let dropped = numbered.filter_map(|(id, place)| Some((id, place.take_if(is_in_scopes)?)));
+        let dropped: Vec<_> = dropped.collect();
         self.asked -= dropped.len();
         self.forget_answered();
         dropped
     }
 
-    /// Removes all candidates. Their numbers are not given again.
-    pub(super) fn clear(&mut self) {
-        self.first = self.next();
-        self.open.clear();
-        self.asked = 0;
+    /// Removes and returns all candidates. Their numbers are not given again.
+    pub(super) fn take_all(&mut self) -> Vec<(CandidateId, Candidate)> {
+        let numbers = (self.first..).map(CandidateId);
+        (self.first, self.asked) = (self.next(), 0);
+        let open = std::mem::take(&mut self.open);
+        numbers.zip(open).filter_map(|(id, candidate)| Some((id, candidate?))).collect()
     }
 
     /// The open candidates, by number.
@@ -176,7 +184,8 @@ mod tests {
     fn candidates_of_dropped_scopes_are_dropped() {
         let mut candidates = Candidates::default();
         let ids: Vec<_> = (0..3).map(|scope| candidates.add(candidate(scope))).collect();
-        candidates.drop_in(&HashSet::from([ScopeId(0), ScopeId(2)]));
+        let dropped = candidates.drop_in(&HashSet::from([ScopeId(0), ScopeId(2)]));
+        assert!(dropped.iter().map(|(id, _)| *id).eq([ids[0], ids[2]]));
         assert_eq!(candidates.iter().map(|(id, _)| id).collect::<Vec<_>>(), [ids[1]]);
         assert_eq!(candidates.next(), 3);
         assert!(candidates.remove(ids[0]).is_none());

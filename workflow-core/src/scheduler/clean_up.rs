@@ -247,7 +247,7 @@ impl Scheduler {
     /// further clean-up steps by now, and without the limit of the live run the replay may have created more
     /// executions.
     pub(crate) fn begin_clean_up(&mut self, recorded: Option<(&[StepIndex], ExecutionId)>) -> bool {
-        let Self { board, evaluation, .. } = self;
+        let Self { board, evaluation, groups } = self;
         if recorded.is_some() && board.progress.has_ended() {
             // The table may have lost its clean-up steps since.
             board.clean_up.get_or_insert_with(|| Box::new(CleanUp::EMPTY));
@@ -267,8 +267,7 @@ impl Scheduler {
                 clean_up.steps = steps;
             }
         }
-        board.executions.drop_all();
-        evaluation.drop_questions();
+        groups.keep(board.executions.drop_all(), evaluation.drop_questions());
         if let Some(clean_up) = &mut board.clean_up {
             (clean_up.phase, clean_up.began) = (Phase::Began, true);
         }
@@ -280,8 +279,12 @@ impl Scheduler {
         if self.is_over() || self.end().is_none() {
             return false;
         }
-        self.board.executions.drop_all();
-        self.evaluation.drop_questions();
+        let is_to_begin = self.is_to_clean_up();
+        let dropped = (self.board.executions.drop_all(), self.evaluation.drop_questions());
+        // What a clean-up that has begun drops is its own.
+        if is_to_begin {
+            self.groups.keep(dropped.0, dropped.1);
+        }
         self.board.actions.close();
         self.board.finish_clean_up();
         true

@@ -37,7 +37,9 @@
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
 use std::collections::HashSet;
+use std::collections::hash_map::Entry as MapEntry;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::actions::{Actions, QueuedAction};
@@ -63,6 +65,22 @@ pub(super) struct Evaluation {
     pub(super) decisions: SmallVec<[Decision; 4]>,
     /// The evaluations in branches below the scopes of their events.
     pub(super) sweeps: Sweeps,
+    /// The questions that a redrive asks again (S39). `None` if there never was one. A suspended run forgets them: a
+    /// redrive begins with a replay.
+    refused: Option<Box<Refused>>,
+}
+
+/// Questions with their numbers.
+pub(super) type Questions = Vec<(CandidateId, Candidate)>;
+
+/// Questions that were answered, and not with yes.
+#[derive(Debug, Default)]
+struct Refused {
+    /// The latest answered question of a step in a scope, with the question itself if the answer was no. Absent where
+    /// the answer was yes, and no earlier question is open.
+    latest: FxHashMap<(ScopeId, StepIndex), (CandidateId, Option<Candidate>)>,
+    /// The question whose failure ended the run.
+    failed: Option<(CandidateId, Candidate)>,
 }
 
 /// The event being evaluated, and how much of it is done.
@@ -115,13 +133,13 @@ impl Evaluation {
         self.candidates.iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
     }
 
-    /// Drops the questions of these scopes, also those whose action was not taken yet.
+    /// Drops and returns the questions of these scopes, also those whose action was not taken yet.
     /// The caller closes the scopes afterwards.
-    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>, actions: &mut Actions) {
+    pub(super) fn drop_in(&mut self, scopes: &HashSet<ScopeId>, actions: &mut Actions) -> Questions {
         let dropped = self.candidates.drop_in(scopes);
         // These questions end without an answer: the history records `Asking`, which is derived from the open
         // candidates until now.
-        for (sweep, at) in dropped.iter().filter_map(Candidate::asked_below) {
+        for (sweep, at) in dropped.iter().filter_map(|(_, candidate)| candidate.asked_below()) {
             self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
         if !dropped.is_empty() {
@@ -130,16 +148,71 @@ impl Evaluation {
             // the entry.
             actions.push(QueuedAction::QuestionsDropped);
         }
+        dropped
     }
 
-    /// Drops all questions, because the run has ended. They stay without an answer.
-    pub(super) fn drop_questions(&mut self) {
+    /// No redrive follows.
+    #[inline]
+    pub(super) fn forget_all_refused(&mut self) {
+        self.refused = None;
+    }
+
+    /// A branch has closed for good: nothing asks its questions again.
+    pub(super) fn forget_refused(&mut self, scope: ScopeId) {
+        if let Some(refused) = &mut self.refused {
+            refused.latest.retain(|(of, _), _| *of != scope);
+        }
+    }
+
+    /// Asks the open questions again, and then, by their numbers, those of reopened branches and those whose answer
+    /// was no or a failure (S39).
+    pub(super) fn ask_again(&mut self, mut reopened: Questions, board: &mut Board) {
+        for (id, _) in self.candidates.iter() {
+            board.actions.push(QueuedAction::Ask(id));
+        }
+        let mut refused = self.refused.take();
+        reopened.extend(refused.as_deref_mut().and_then(|refused| refused.failed.take()));
+        // A later question of the step that is open, or failed, stands for it.
+        let mut open = self.candidates.iter().map(|(id, it)| (it.scope, it.step, id)).collect::<Vec<_>>();
+        open.extend(reopened.iter().map(|(id, it)| (it.scope, it.step, *id)));
+        open.sort_unstable();
+        let is_latest = |id: CandidateId, it: &Candidate| {
+            let next = open.partition_point(|open| *open <= (it.scope, it.step, id));
+            open.get(next).is_none_or(|(scope, step, _)| (*scope, *step) != (it.scope, it.step))
+        };
+        if let Some(refused) = refused.as_deref_mut() {
+            let latest = refused.latest.values_mut().filter_map(|(id, it)| Some((*id, it.take()?)));
+            reopened.extend(latest.filter(|(id, it)| is_latest(*id, it)));
+        }
+        self.refused = refused;
+        reopened.retain(|(_, candidate)| board.is_open(candidate.scope));
+        reopened.sort_unstable_by_key(|(id, _)| *id);
+        for (_, candidate) in reopened {
+            match candidate.place {
+                VerdictSlot::At(place) => self.decisions[place].verdict = Verdict::Asking,
+                VerdictSlot::Below { sweep } => {
+                    self.sweeps.ask_again(sweep, (candidate.step, candidate.scope));
+                }
+                VerdictSlot::CleanUp => continue,
+            }
+            board.actions.push(QueuedAction::Ask(self.candidates.add(candidate)));
+        }
+    }
+
+    /// The scopes of the open questions, once for each.
+    pub(super) fn asked_scopes(&self) -> impl Iterator<Item = ScopeId> {
+        self.candidates.iter().map(|(_, candidate)| candidate.scope)
+    }
+
+    /// Drops and returns all questions, because the run has ended. They stay without an answer, unless a redrive asks
+    /// them again.
+    pub(super) fn drop_questions(&mut self) -> Questions {
         let asked: Vec<_> =
             self.candidates.iter().filter_map(|(_, candidate)| candidate.asked_below()).collect();
         for (sweep, at) in asked {
             self.sweeps.conclude(sweep, at, Verdict::Asking);
         }
-        self.candidates.clear();
+        self.candidates.take_all()
     }
 
     /// Removes the evaluations of events from this position on, which the store refused. The run has ended or ends
@@ -352,21 +425,44 @@ impl Evaluation {
     pub(super) fn answer(&mut self, id: CandidateId, answer: Answer, board: &mut Board) {
         let Some(candidate) = self.candidates.remove(id) else { return };
         let (scope, at) = (candidate.scope, (candidate.step, candidate.scope));
+        let stores = board.progress.stores_refused;
+        if stores && answer == Answer::Yes && (self.refused.is_some() || id.0 > self.candidates.first()) {
+            self.note_answer(id, (scope, candidate.step), None);
+        }
         match answer {
             // Between the question and the answer, another trigger may have executed this combination.
             Answer::Yes => match board.obstacle(candidate.step, scope, &candidate.binding) {
                 Some(verdict) => self.conclude(candidate.place, at, verdict),
                 None => self.create(candidate, board),
             },
-            Answer::No => self.conclude(candidate.place, at, Verdict::Refused),
+            Answer::No => {
+                self.conclude(candidate.place, at, Verdict::Refused);
+                if stores {
+                    self.note_answer(id, (scope, candidate.step), Some(candidate));
+                }
+            }
             Answer::Failed => {
                 self.conclude(candidate.place, at, Verdict::PreconditionFailed);
+                self.refused.get_or_insert_default().failed = Some((id, candidate));
                 board.finish(End::PreconditionFailed(id));
             }
         }
         // The question's count leaves last: an execution has added its own by now, so the branch does not
         // settle between.
         board.scopes.remove_pending(scope);
+    }
+
+    /// Notes the answer to a question for a redrive, unless a later question of the step in this scope was answered
+    /// before. The answer yes is noted only if an earlier question may still be answered.
+    fn note_answer(&mut self, id: CandidateId, at: (ScopeId, StepIndex), candidate: Option<Candidate>) {
+        let is_noted = candidate.is_some() || id.0 > self.candidates.first();
+        match self.refused.get_or_insert_default().latest.entry(at) {
+            MapEntry::Occupied(latest) if latest.get().0 > id => {}
+            MapEntry::Occupied(mut latest) if is_noted => *latest.get_mut() = (id, candidate),
+            MapEntry::Occupied(latest) => drop(latest.remove()),
+            MapEntry::Vacant(none) if is_noted => drop(none.insert((id, candidate))),
+            MapEntry::Vacant(_) => {}
+        }
     }
 
     /// Executes the combination of the candidate.

@@ -19,7 +19,7 @@
 
 #![expect(clippy::inline_always, reason = "this is the hot path: inlined parts pass values in registers")]
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use smallvec::SmallVec;
 
@@ -67,7 +67,7 @@ pub(crate) struct Execution {
     pub(crate) inputs: Inputs,
     /// The place in `running_in_branches`; meaningful only while the execution runs in a branch.
     place: u32,
-    /// Set by `create`, `run` and `end`; an ended execution stays ended.
+    /// Set by `create`, `run` and `end`; an ended execution stays ended, unless it begins anew.
     state: ExecutionState,
 }
 
@@ -136,6 +136,11 @@ impl Execution {
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.state == ExecutionState::Running
+    }
+
+    /// Whether it has not ended. Also true of one that was dropped before it started.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, ExecutionState::Waiting | ExecutionState::Running)
     }
 
     /// The execution and its state in words, for snapshots.
@@ -243,7 +248,7 @@ impl Executions {
     }
 
     /// Creates and numbers an execution. The execution waits until [`admit`](Self::admit) lets it run.
-    #[inline]
+    #[inline(always)]
     pub(super) fn create(&mut self, evaluated: EvaluationKey, inputs: Inputs) -> ExecutionStart {
         let (step, scope, trigger) = evaluated;
         let state = ExecutionState::Waiting;
@@ -421,6 +426,43 @@ impl Executions {
         dropped
     }
 
+    /// The running and waiting executions of these scopes.
+    pub(super) fn open_in(&self, scopes: &HashSet<ScopeId>) -> Vec<ExecutionId> {
+        let waiting = self.totals.iter().flat_map(StepTotals::waiting);
+        let open = self.running_in_branches.iter().copied().chain(waiting);
+        open.filter(|id| self.get(*id).is_some_and(|it| scopes.contains(&it.scope))).collect()
+    }
+
+    /// The scopes of the running and waiting executions, once for each.
+    pub(super) fn open_scopes(&self) -> impl Iterator<Item = ScopeId> {
+        let running = self.numbered().filter(|(_, execution)| execution.is_running());
+        let waiting = self.totals.iter().flat_map(StepTotals::waiting).filter_map(|id| self.get(id));
+        running.map(|(_, execution)| execution).chain(waiting).map(|execution| execution.scope)
+    }
+
+    /// Returns the running executions, and these that had ended, to the queues of their steps, where they wait in
+    /// the order of their numbers (S39).
+    pub(super) fn begin_anew(&mut self, ended: impl Iterator<Item = ExecutionId>) {
+        let mut open: Vec<ExecutionId> = ended.filter(|id| self.get(*id).is_some()).collect();
+        open.extend(self.numbered().filter(|(_, execution)| execution.is_running()).map(|(id, _)| id));
+        open.extend(self.totals.iter().flat_map(StepTotals::waiting));
+        open.sort_unstable();
+        open.dedup();
+        self.running_in_branches.clear();
+        // Put in order again by the next drop.
+        self.in_branches = ByScope::default();
+        (self.running, self.waiting) = (0, open.len());
+        for totals in &mut self.totals {
+            (totals.running, totals.waiting) = (0, None);
+        }
+        for id in open {
+            let Some(entry) = self.get_mut(id) else { continue };
+            entry.state = ExecutionState::Waiting;
+            let step = entry.step;
+            self.totals[step.get()].waiting.get_or_insert_default().push_back(id);
+        }
+    }
+
     /// Removes an execution from the queue of its step.
     /// Its entry stays `Waiting`, and no queue has it, so nothing starts it.
     fn drop_waiting(&mut self, id: ExecutionId) {
@@ -435,8 +477,10 @@ impl Executions {
         waiting.take_if(|waiting| waiting.is_empty());
     }
 
-    /// Ends all executions that run or wait.
-    pub(super) fn drop_all(&mut self) {
+    /// Ends all executions that run or wait, and returns them.
+    pub(super) fn drop_all(&mut self) -> Vec<ExecutionId> {
+        let running = self.numbered().filter(|(_, execution)| execution.is_running()).map(|(id, _)| id);
+        let open = running.chain(self.totals.iter().flat_map(StepTotals::waiting)).collect();
         for place in 0..self.entries.len() {
             match self.entries.get_mut(place) {
                 Some(entry) if entry.state != ExecutionState::Unknown => entry.state = ExecutionState::Ended,
@@ -448,6 +492,7 @@ impl Executions {
         }
         (self.running, self.waiting) = (0, 0);
         self.running_in_branches.clear();
+        open
     }
 
     /// The number of the next execution behind all others.
@@ -557,6 +602,22 @@ mod tests {
         assert_eq!(executions.waiting(), 0);
         assert!(executions.end(ExecutionId(5)).is_some());
         assert!(executions.are_idle());
+    }
+
+    // S39
+    #[test]
+    fn executions_begin_anew_in_the_order_of_their_numbers_and_within_the_concurrency() {
+        let table = table();
+        let mut executions = Executions::new(2);
+        for step in [0, 0, 1] {
+            let _ = create(&mut executions, &table, step, 0);
+        }
+        assert!(executions.end(ExecutionId(1)).is_some());
+        assert_eq!(executions.next_waiting(&table).map(|start| start.execution), Some(ExecutionId(2)));
+        executions.begin_anew([ExecutionId(1), ExecutionId(9)].into_iter());
+        let begun = std::iter::from_fn(|| executions.next_waiting(&table)).map(|start| start.execution.0);
+        assert_eq!(begun.collect::<Vec<_>>(), [1, 3]);
+        assert_eq!((executions.waiting(), executions.open_scopes().count()), (1, 3));
     }
 
     #[test]

@@ -41,7 +41,8 @@ use smallvec::SmallVec;
 use super::actions::QueuedAction;
 use super::board::Board;
 use super::counts::Counts;
-use super::evaluate::Evaluation;
+use super::evaluate::{Evaluation, Questions};
+use super::redrive::Kept;
 use super::scope::{ClosedBranch, Scope, Scopes};
 use super::{End, Entry};
 use crate::id::{ExecutionId, ScopeId, Seq};
@@ -67,6 +68,17 @@ pub(super) struct Groups {
     openers: Counts<(ScopeId, FanOutIndex)>,
     /// The number of the next fan-out.
     next: u32,
+    /// The work that a redrive begins anew (S39). `None` before the first failure that can end the run.
+    pub(super) kept: Option<Box<Kept>>,
+}
+
+/// What becomes of a failure that no step catches, by the policies of the fan-outs around its scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// The run ends: at once, or when the branches of a fan-out that waits for all of them have settled.
+    Fatal,
+    /// A fan-out that continues has the failure, and its gather gets it.
+    Handled,
 }
 
 /// A fan-out of a batch, whose items have their positions.
@@ -158,6 +170,15 @@ impl Groups {
         self.open.values()
     }
 
+    /// Keeps what the clean-up of the run drops, for a redrive.
+    pub(super) fn keep(&mut self, executions: Vec<ExecutionId>, questions: Questions) {
+        if !executions.is_empty() || !questions.is_empty() {
+            let kept = self.kept.get_or_insert_default();
+            kept.executions.extend(executions);
+            kept.questions.extend(questions);
+        }
+    }
+
     fn add(&mut self, opening: &Opening) -> GroupId {
         let Opening { fan_out, opener, items, terms } = *opening;
         let id = GroupId(self.next);
@@ -192,9 +213,9 @@ impl Groups {
     }
 
     /// Removes the fan-outs below the open branches of a fan-out. Returns these branches and those below them, in
-    /// order. O(branches of the fan-out, and what is below them).
-    fn take_below(&mut self, id: GroupId, scopes: &Scopes) -> Vec<ScopeId> {
-        let Some(group) = self.open.get(&id) else { return Vec::new() };
+    /// order, and the removed fan-outs. O(branches of the fan-out, and what is below them).
+    fn take_below(&mut self, id: GroupId, scopes: &Scopes) -> (Vec<ScopeId>, Vec<(GroupId, Group)>) {
+        let Some(group) = self.open.get(&id) else { return Default::default() };
         let mut below = Vec::new();
         for branch in group.branches.iter().map(|branch| branch.scope) {
             // A settled branch is closed, and so are all below it.
@@ -206,16 +227,57 @@ impl Groups {
         // A branch has a higher number than the scope that opened it, so this is also the order from outer to
         // inner.
         below.sort_unstable();
-        for inner in below.iter().filter_map(|scope| scopes.get(*scope)).flat_map(Scope::fan_outs) {
-            self.remove(inner);
-        }
-        below
+        let inner = below.iter().filter_map(|scope| scopes.get(*scope)).flat_map(Scope::fan_outs);
+        let removed = inner.filter_map(|inner| Some((inner, self.remove(inner)?)));
+        let removed = removed.collect();
+        (below, removed)
     }
 
-    fn remove(&mut self, id: GroupId) {
-        if let Some(group) = self.open.remove(&id) {
-            self.openers.remove((group.opener, group.fan_out));
+    fn remove(&mut self, id: GroupId) -> Option<Group> {
+        let group = self.open.remove(&id)?;
+        self.openers.remove((group.opener, group.fan_out));
+        Some(group)
+    }
+
+    /// Whether the branch belongs to a fan-out that is open.
+    pub(super) fn has(&self, id: GroupId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    /// Puts fan-outs back that a redrive opens again.
+    pub(super) fn put_back(&mut self, groups: Vec<(GroupId, Group)>) {
+        for (id, group) in groups {
+            self.openers.add((group.opener, group.fan_out));
+            self.open.insert(id, group);
         }
+    }
+
+    /// Counts the branches of all fan-outs anew: some may be open again, and failures forgotten.
+    pub(super) fn recount(&mut self, scopes: &mut Scopes) {
+        let gone = self.open.iter().filter(|(_, group)| scopes.get(group.opener).is_none());
+        for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.remove(id);
+        }
+        for (id, group) in &mut self.open {
+            group.recount(scopes);
+            if group.leaves_out() {
+                scopes.note_opens_more(group.opener, *id, group.has_unopened());
+            }
+        }
+    }
+
+    /// The scopes that opened a fan-out, once for each.
+    pub(super) fn open_scopes(&self) -> impl Iterator<Item = ScopeId> {
+        self.open.values().map(|group| group.opener)
+    }
+
+    /// What becomes of a failure in this scope.
+    fn fate(&self, scope: ScopeId, scopes: &Scopes) -> Fate {
+        let mut groups = scopes.chain(scope).filter_map(|(_, scope)| scope.branch).map(|(group, _)| group);
+        let handles = |group: GroupId| {
+            self.open.get(&group).is_none_or(|group| group.terms.policy == FanOutPolicy::ContinueOthers)
+        };
+        if groups.any(handles) { Fate::Handled } else { Fate::Fatal }
     }
 }
 
@@ -250,8 +312,22 @@ impl Groups {
         let Some((id, is_idle)) = board.scopes.next_to_settle() else { return self.open_next(board) };
         // A branch that got new work after it was queued is not idle, and is queued again when that work
         // ends.
-        if is_idle && let Some(branch) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
+        if !is_idle {
+            return true;
+        }
+        // The run will fail with the failures of this branch. A redrive opens the branch again, so it is not freed.
+        let fails = board.scopes.get(id).is_some_and(|scope| !scope.failures.is_empty());
+        if fails && self.fate(id, &board.scopes) == Fate::Fatal {
+            if let Some(kept) = evaluation.sweeps.keep_branch(id, &mut board.scopes) {
+                let left = ClosedBranch::of(&kept.scope);
+                self.kept.get_or_insert_default().scopes.insert(id, kept);
+                if let Some(left) = left {
+                    self.settle(left, evaluation, board);
+                }
+            }
+        } else if let Some(branch) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
             board.actions.push(QueuedAction::Free(id));
+            evaluation.forget_refused(id);
             self.settle(branch, evaluation, board);
         }
         true
@@ -287,17 +363,27 @@ impl Groups {
     /// fails the opener's scope under `WaitAll` (S49).
     pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let Some(group) = self.take_settled(id) else { return };
-        let (is_enough, Group { fan_out, opener, terms, branches, .. }) = (group.is_enough(), group);
-        if terms.policy == FanOutPolicy::WaitAll && !is_enough {
-            let failures = branches.iter().flat_map(|branch| branch.failures.iter().copied());
+        let (is_enough, opener) = (group.is_enough(), group.opener);
+        if group.terms.policy == FanOutPolicy::WaitAll && !is_enough {
+            let failures = group.branches.iter().flat_map(|branch| branch.failures.iter().copied());
             let failures: Vec<ExecutionId> = failures.collect();
             if !failures.is_empty() {
+                if self.fate(opener, &board.scopes) != Fate::Handled {
+                    self.kept.get_or_insert_default().groups.push((id, group));
+                }
                 self.fail(opener, failures, evaluation, board);
                 board.scopes.remove_pending(opener);
                 board.start_waiting();
                 return;
             }
         }
+        // With enough other branches, the failures that were borne are handled now.
+        if group.tally.is_some()
+            && let Some(kept) = &mut self.kept
+        {
+            kept.discard(id, board);
+        }
+        let Group { fan_out, branches, .. } = group;
         // The gather is evaluated like any event. Its position is taken here and its value made by the run,
         // which has the events of the branches.
         let event = board.table.fan_out(fan_out).gathered;
@@ -319,6 +405,10 @@ impl Groups {
         evaluation: &mut Evaluation,
         board: &mut Board,
     ) {
+        let fate = self.fate(id, &board.scopes);
+        if fate != Fate::Handled {
+            self.kept.get_or_insert_default().executions.extend(failures.iter().copied());
+        }
         // A loop rather than recursion, since branches can nest deeply: a failure climbs from scope to scope.
         let mut openers = Vec::new();
         while let Some(scope) = board.scopes.get_mut(id) {
@@ -334,8 +424,11 @@ impl Groups {
                     failures = self.failures_of(group, failures, &board.scopes);
                     // The opener's count for this group is removed only after the climb, so that no opener is
                     // queued to settle while the failure climbs past it.
-                    self.drop_branches(group, evaluation, board);
-                    self.remove(group);
+                    self.drop_branches(group, fate, evaluation, board);
+                    let removed = self.remove(group).filter(|_| fate == Fate::Fatal);
+                    if let Some(removed) = removed {
+                        self.kept.get_or_insert_default().groups.push((group, removed));
+                    }
                     openers.push(opener);
                     id = opener;
                     continue;
@@ -361,30 +454,45 @@ impl Groups {
         group.branches.iter().flat_map(of_branch).collect()
     }
 
-    /// Drops the open branches of a fan-out with all work in and below them (S49). Returns what each leaves behind.
+    /// Drops the open branches of a fan-out with all work in and below them (S49). Returns the state of each, unless
+    /// the failure ends the run, now or later: then a redrive begins the work anew, and it is kept.
     fn drop_branches(
         &mut self,
         id: GroupId,
+        fate: Fate,
         evaluation: &mut Evaluation,
         board: &mut Board,
     ) -> Vec<ClosedBranch> {
         // First, since a closed scope does not know the branches below it any more.
-        let dropped = self.take_below(id, &board.scopes);
+        let (dropped, groups) = self.take_below(id, &board.scopes);
         let scopes: HashSet<ScopeId> = dropped.iter().copied().collect();
-        evaluation.drop_in(&scopes, &mut board.actions);
+        let questions = evaluation.drop_in(&scopes, &mut board.actions);
         let mut branches = Vec::new();
         // Inner branches first: each is closed before the branch that contains it.
+        if fate == Fate::Fatal {
+            let kept = self.kept.get_or_insert_default();
+            for scope in dropped.iter().rev() {
+                let closed = evaluation.sweeps.keep_branch(*scope, &mut board.scopes);
+                kept.scopes.extend(closed.map(|closed| (*scope, closed)));
+            }
+            kept.groups.extend(groups);
+            kept.questions.extend(questions);
+            kept.executions.extend(board.executions.open_in(&scopes));
+            kept.awaited.push(board.drop_in(&dropped, &scopes, false));
+            return branches;
+        }
         for scope in dropped.iter().rev() {
             let closed = evaluation.sweeps.close_branch(*scope, &mut board.scopes);
+            evaluation.forget_refused(*scope);
             branches.extend(closed.filter(|closed| closed.branch.0 == id));
         }
-        board.drop_in(&dropped, &scopes);
+        let _ = board.drop_in(&dropped, &scopes, true);
         branches
     }
 
     /// Drops the branches that are not settled, now that enough others are, and notes them as dropped (S50).
     fn drop_others(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
-        let dropped = self.drop_branches(id, evaluation, board);
+        let dropped = self.drop_branches(id, Fate::Handled, evaluation, board);
         let Some(group) = self.open.get_mut(&id) else { return };
         for ClosedBranch { branch: (_, place), carried, failures, .. } in dropped {
             group.drop(place, carried_by(carried, group.fan_out, board), failures);
@@ -436,6 +544,20 @@ impl Group {
     /// Whether enough branches have settled without a failure, so that the others are dropped.
     fn is_enough(&self) -> bool {
         self.tally.is_some_and(Tally::is_reached)
+    }
+
+    /// Counts the branches anew, some of which may be open again.
+    fn recount(&mut self, scopes: &Scopes) {
+        let state = |branch: &BranchSummary| (scopes.get(branch.scope), branch.failures.is_empty());
+        self.open = self.branches.iter().filter(|branch| state(branch).0.is_some()).count();
+        let (mut succeeded, mut left) = (0, self.unopened.left as usize);
+        for branch in &self.branches {
+            match state(branch) {
+                (Some(open), _) => left += usize::from(open.failures.is_empty()),
+                (None, is_sound) => succeeded += usize::from(is_sound),
+            }
+        }
+        self.tally = self.tally.map(|tally| tally.recounted(succeeded, left));
     }
 
     /// The policy for a failure: failures are only gathered as long as enough branches can still settle without

@@ -48,8 +48,11 @@ pub(super) struct Join {
     pub(super) latest: SmallVec<[Latest; 1]>,
 }
 
+/// A step that joined in a branch: the number of sweeps before, and the latest verdicts that stay.
+pub(super) type Joined = (StepIndex, u32, SmallVec<[Latest; 1]>);
+
 /// A verdict, and the latest sweep that had it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Latest {
     /// The type of the outer event: verdicts of other types are remembered apart.
     pub(super) event: EventIndex,
@@ -120,6 +123,27 @@ impl Joins {
     /// The join of a step that is ready in the branch; `None` otherwise.
     pub(super) fn join_mut(&mut self, step: StepIndex, scope: ScopeId) -> Option<&mut Join> {
         self.0.get_mut(&step)?.ready.get_mut(&scope)
+    }
+
+    /// The steps that joined in the branch. O(steps that join).
+    pub(super) fn of(&self, scope: ScopeId) -> Vec<Joined> {
+        let joined = self.0.iter().filter_map(|(step, branches)| {
+            let unready = branches.unready.get(&scope).map(|since| (*since, SmallVec::new()));
+            let ready = || branches.ready.get(&scope).map(|join| (join.since, join.latest.clone()));
+            let (since, latest) = unready.or_else(ready)?;
+            Some((*step, since, latest))
+        });
+        joined.collect()
+    }
+
+    /// Adds a branch that is open again.
+    pub(super) fn put_back(&mut self, scope: ScopeId, (step, since, latest): Joined, is_ready: bool) {
+        let Branches { ready, unready } = self.0.entry(step).or_default();
+        if is_ready {
+            ready.insert(scope, Join { since, latest });
+        } else {
+            unready.insert(scope, since);
+        }
     }
 
     /// Removes a closed branch. Returns its steps, each with the number of sweeps before it joined. O(steps

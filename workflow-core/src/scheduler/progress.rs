@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  start ─▶ runs ◀── accept ──▶ waits          `waits` is set by the scheduler at quiescence
-//!             └───── finish ────▶ ended        for good; the first end counts (S28)
+//!             └───── finish ────▶ ended        until `reopen`; the first end counts (S28)
 //! ```
 //!
 //! Example: the run waits at position 7. `accept` ends the wait, and the event gets 8. After `finish`,
@@ -11,7 +11,7 @@
 use super::{End, SchedulerLimits};
 use crate::id::Seq;
 
-/// The progress of a run. Once `end` is set, it never changes.
+/// The progress of a run. Once `end` is set, only `reopen` changes it.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// The limits of the run. They may change between replay and live execution.
@@ -22,6 +22,9 @@ pub(crate) struct Progress {
     pub(super) waits: bool,
     /// Set once a failure was handled (S34).
     pub(super) degraded: bool,
+    /// Whether questions that were answered with no are stored for a redrive (S39). A live run does not need them, since
+    /// a redrive begins with a replay.
+    pub(super) stores_refused: bool,
     /// How the run ended; `None` while it is open.
     end: Option<End>,
 }
@@ -30,12 +33,12 @@ impl Progress {
     /// Creates the state of a run with an empty log.
     #[inline]
     pub(super) fn new(limits: SchedulerLimits) -> Self {
-        Self { limits, last_seq: 0, waits: false, degraded: false, end: None }
+        Self { limits, last_seq: 0, waits: false, degraded: false, stores_refused: true, end: None }
     }
 
     /// Creates the state of a run that waits behind this position.
     pub(super) fn waiting(limits: SchedulerLimits, last: Seq, degraded: bool) -> Self {
-        Self { last_seq: last.0, waits: true, degraded, ..Self::new(limits) }
+        Self { last_seq: last.0, waits: true, degraded, stores_refused: false, ..Self::new(limits) }
     }
 
     /// Takes the next position; `None` if the log is full.
@@ -77,6 +80,19 @@ impl Progress {
     pub(super) fn finish(&mut self, end: End) {
         self.end.get_or_insert(end);
     }
+
+    /// Reopens a run that ended before it was complete. Returns false for any other end: a run that completed is
+    /// over, and one that reached a limit has lost events (a replay, which has no limits, never gets there).
+    pub(super) fn reopen(&mut self) -> bool {
+        let reopens = match &self.end {
+            None => true,
+            Some(end) => end.can_reopen(),
+        };
+        if reopens {
+            (self.end, self.waits) = (None, false);
+        }
+        reopens
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +116,16 @@ mod tests {
         progress.finish(End::Stalled);
         assert!(!progress.accept() && !progress.waits);
         assert_eq!(progress.last_seq(), Seq(7));
+    }
+
+    // S39
+    #[test]
+    fn a_run_reopens_unless_it_is_complete() {
+        let mut progress = Progress::new(SchedulerLimits::default());
+        progress.finish(End::Cancelled);
+        assert!(progress.reopen() && !progress.has_ended());
+        progress.finish(End::Completed(Seq(1)));
+        assert!(!progress.reopen() && progress.has_ended());
     }
 
     #[test]

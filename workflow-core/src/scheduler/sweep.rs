@@ -26,8 +26,8 @@
 //! and [`Join::latest`](super::joins::Join) now says 3.
 
 use super::board::Board;
-use super::joins::{self, Joins, Latest};
-use super::scope::{ClosedBranch, Scopes};
+use super::joins::{self, Joined, Joins, Latest};
+use super::scope::{ClosedBranch, Scope, Scopes};
 use super::{Decision, Entry, Verdict};
 use crate::id::{ScopeId, Seq};
 use crate::table::{EventIndex, StepIndex};
@@ -94,6 +94,15 @@ pub(super) struct Closed {
     pub(super) during: [u32; 2],
 }
 
+/// A closed branch that may open again.
+#[derive(Debug)]
+pub(super) struct KeptBranch {
+    /// Its state when it closed. No branch below it was open.
+    pub(super) scope: Scope,
+    /// The steps that joined in it.
+    joins: Vec<Joined>,
+}
+
 /// The place of a sweep in progress: the branch, and the number of steps already evaluated there.
 pub(super) type Until = (ScopeId, usize);
 
@@ -124,6 +133,43 @@ impl Sweeps {
         let branch = scopes.close(id)?;
         self.close(id, during.map(|during| Closed { scope: id, parent: branch.parent, during }));
         Some(branch)
+    }
+
+    /// Closes a branch that a redrive may open again. Returns all of its state.
+    pub(super) fn keep_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<KeptBranch> {
+        let joins = self.history().map(|history| history.joins.of(id)).unwrap_or_default();
+        let during = scopes.swept(id);
+        let scope = scopes.keep(id)?;
+        let swept = during.zip(scope.parent).map(|(during, parent)| Closed { scope: id, parent, during });
+        self.close(id, swept);
+        Some(KeptBranch { scope, joins })
+    }
+
+    /// Opens a branch again. It took part in no sweep since it closed.
+    pub(super) fn reopen_branch(&mut self, id: ScopeId, kept: KeptBranch, board: &mut Board) {
+        let KeptBranch { scope, joins } = kept;
+        let sweeps = self.count();
+        let closed = self.0.as_mut().and_then(|history| {
+            let is_it = |closed: &mut Closed| closed.scope == id && closed.during[1] == sweeps;
+            history.closed.extract_if(.., is_it).next()
+        });
+        // A branch that missed no sweep continues as if it had never closed.
+        let opened = closed.map_or(sweeps, |closed| closed.during[0]);
+        board.scopes.reopen(id, scope, opened);
+        // Readiness is a matter of what the scope sees; no trigger has a part in it.
+        let trigger = Entry { seq: Seq(0), scope: id, event: EventIndex::at(0) };
+        for joined in joins {
+            let is_ready = board.binder(trigger, id).is_ready(joined.0);
+            self.history_mut().joins.put_back(id, joined, is_ready);
+        }
+    }
+
+    /// The question of a sweep is open again: forgets the verdict that it had for this sweep alone.
+    pub(super) fn ask_again(&mut self, sweep: u32, (step, scope): (StepIndex, ScopeId)) {
+        if let Some(history) = &mut self.0 {
+            let is_it = |change: &Change| (change.sweep, change.step, change.scope) == (sweep, step, scope);
+            history.changes.retain(|change| change.stays || !is_it(change));
+        }
     }
 
     /// Moves the joins of a closed branch to the history, if a sweep happened while it was open.

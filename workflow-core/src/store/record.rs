@@ -10,13 +10,14 @@
 //! 4 RunWaiting          for an event from outside
 //! 5 RunResumed          another process took the run up (fences the first one off)
 //! …
-//! n RunEnded            completed
+//! n RunEnded            completed, or another end, which a later RunRedriven removes
 //! ```
 //!
 //! Names of records and fields are part of the format: stored journals have them for ever. New kinds of record and
 //! optional fields may be added.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ErrorClass;
-use crate::id::{ChildRun, ExecutionId, ParentRun, RunStatus, ScopeId, Seq, ThreadId, TimerId};
+use crate::id::{ChildRun, ExecutionId, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId};
 use crate::output::FanOutPolicy;
 use crate::retry::NotRetried;
 use crate::scheduler::Cause;
@@ -179,6 +180,11 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// A caller ended the delays before next attempts: those that were not due begin now.
+    DelaysEnded {
+        /// When.
+        at: SystemTime,
+    },
     /// An execution failed for good, and left nothing in the log. If a step catches the failure, its event follows,
     /// caused by the [`Failure`](crate::scheduler::Cause::Failure).
     ExecutionFailed {
@@ -278,7 +284,8 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// The run ended: the last record of a complete journal. Executions in flight were dropped without a record.
+    /// The run ended: the last record of a complete journal, unless the run was redriven. Executions in flight were
+    /// dropped without a record.
     RunEnded {
         /// The run's final status.
         status: RunStatus,
@@ -288,6 +295,18 @@ pub enum Record {
         /// The step whose precondition failed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<Arc<str>>,
+        /// When.
+        at: SystemTime,
+    },
+    /// The run continues although it had ended: [`RunEnded`](Self::RunEnded) is before this record. What was open at the
+    /// end is open again, and the executions whose failures ended the run begin anew.
+    RunRedriven {
+        /// Who redrove it.
+        by: Redriver,
+        /// The steps whose executions are made again although they are in doubt
+        /// ([`Redrive::again`](crate::Redrive::again)).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        again: Vec<Arc<str>>,
         /// When.
         at: SystemTime,
     },
@@ -349,8 +368,10 @@ impl Record {
             | Self::RunResumed { at, .. }
             | Self::RunWaiting { at, .. }
             | Self::RunKept { at }
+            | Self::DelaysEnded { at }
             | Self::CleanUpStarted { at, .. }
-            | Self::RunEnded { at, .. } => *at,
+            | Self::RunEnded { at, .. }
+            | Self::RunRedriven { at, .. } => *at,
         }
     }
 }
@@ -364,6 +385,16 @@ pub enum ReachedLimit {
     Events(u64),
     /// The most executions of a run: this many.
     Executions(u64),
+}
+
+impl fmt::Display for ReachedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, of) = match self {
+            Self::Events(count) => (count, "event"),
+            Self::Executions(count) => (count, "execution"),
+        };
+        write!(f, "{count} {of}{}", if *count == 1 { "" } else { "s" })
+    }
 }
 
 /// A fan-out that an execution opened.

@@ -95,6 +95,7 @@ pub struct StoredRun {
 pub struct RunQuery {
     workflow: Option<Arc<str>>,
     open: bool,
+    statuses: Vec<RunStatus>,
     after: Option<RunId>,
     at_most: Option<usize>,
 }
@@ -118,6 +119,20 @@ impl RunQuery {
         Self { open: true, ..self }
     }
 
+    /// Only runs with this status. Several calls admit runs with any of theirs.
+    ///
+    /// ```
+    /// use workflow_core::RunStatus;
+    /// use workflow_core::store::RunQuery;
+    ///
+    /// let query = RunQuery::new().status(RunStatus::Failed).status(RunStatus::TimedOut);
+    /// assert_eq!(query.statuses(), [RunStatus::Failed, RunStatus::TimedOut]);
+    /// ```
+    pub fn status(mut self, status: RunStatus) -> Self {
+        self.statuses.push(status);
+        self
+    }
+
     /// Only runs with greater ids: the page after the one that ends with `run`.
     pub fn after(self, run: impl Into<RunId>) -> Self {
         Self { after: Some(run.into()), ..self }
@@ -138,6 +153,11 @@ impl RunQuery {
         self.open
     }
 
+    /// The statuses that the query admits; empty for all.
+    pub fn statuses(&self) -> &[RunStatus] {
+        &self.statuses
+    }
+
     /// The most runs of a page. Default: 1,000.
     pub fn page(&self) -> usize {
         self.at_most.unwrap_or(Self::PAGE)
@@ -152,6 +172,7 @@ impl RunQuery {
     pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
         // Ids are compared last: they may be long.
         !(self.open && run.status.is_ended())
+            && (self.statuses.is_empty() || self.statuses.contains(&run.status))
             && self.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
             && self.after.as_ref().is_none_or(|after| id > after)
     }

@@ -16,6 +16,7 @@ mod crashes {
     mod failing;
     mod families;
     mod fan_outs;
+    mod redriven;
     mod state;
     mod waits;
 }
@@ -31,6 +32,7 @@ mod resumed {
     mod idle;
     mod interrupted;
     mod lowered;
+    mod redriven;
     mod removed;
     mod shut_down;
     mod twins;

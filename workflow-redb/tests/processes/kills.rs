@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::ledger::latest_holder;
-use crate::worker::Worker;
+use crate::worker::{Kind, Worker};
 
 /// The time that a worker has the file before it is killed, in milliseconds.
 const WORK: std::ops::Range<u64> = 5..150;
@@ -19,18 +19,20 @@ pub(crate) struct Kills {
     folder: PathBuf,
     rng: Rng,
     until: Instant,
+    kind: Kind,
     /// One has the file, or is about to get it, and the other waits.
     workers: [Worker; 2],
 }
 
 impl Kills {
     /// Starts two workers.
-    pub(crate) fn new(folder: &Path, seed: u64, deadline: Duration) -> Self {
-        let workers = [Worker::new(folder), Worker::new(folder)];
+    pub(crate) fn new(folder: &Path, kind: Kind, seed: u64, deadline: Duration) -> Self {
+        let workers = [Worker::new(folder, kind), Worker::new(folder, kind)];
         Self {
             folder: folder.to_owned(),
             rng: Rng::with_seed(seed),
             until: Instant::now() + deadline,
+            kind,
             workers,
         }
     }
@@ -47,7 +49,7 @@ impl Kills {
             holder
         };
         self.workers.iter_mut().for_each(Worker::still_works);
-        let killed = std::mem::replace(&mut self.workers[victim], Worker::new(&self.folder));
+        let killed = std::mem::replace(&mut self.workers[victim], Worker::new(&self.folder, self.kind));
         killed.kill();
     }
 

@@ -11,13 +11,14 @@
 use std::time::Duration;
 
 use crate::kills::Kills;
-use crate::worker::{Role, Worker};
+use crate::worker::{Kind, Role, Worker};
 
 mod contexts;
 mod doubt;
 mod kills;
 mod ledger;
 mod load;
+mod redriven;
 mod verdict;
 mod worker;
 
@@ -37,13 +38,13 @@ fn runs_complete_once_however_often_their_processes_are_killed() {
     let seed = fastrand::u64(..);
     eprintln!("the moments of the kills are drawn from seed {seed}");
     let folder = tempfile::tempdir().unwrap();
-    let mut kills = Kills::new(folder.path(), seed, DEADLINE);
+    let mut kills = Kills::new(folder.path(), Kind::Mixed, seed, DEADLINE);
     let rounds = rounds();
     for _ in 0..rounds {
         kills.round();
     }
     drop(kills);
-    Worker::last(folder.path()).finishes(DEADLINE);
+    Worker::last(folder.path(), Kind::Mixed).finishes(DEADLINE);
     let found = verdict::judge(folder.path());
     eprintln!("{rounds} kills: {found}");
     // Otherwise the test proves nothing: no process was killed during work.
@@ -52,5 +53,31 @@ fn runs_complete_once_however_often_their_processes_are_killed() {
     assert!(
         found.left > 0,
         "no process was killed between the end of a run and the removal of its contexts: {found}"
+    );
+}
+
+/// The number of kills of processes with redriven runs: `REDRIVEN_KILLS=100` makes more than a test needs each time.
+fn redriven_rounds() -> u32 {
+    std::env::var("REDRIVEN_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
+}
+
+// S39
+#[test]
+fn redriven_runs_lose_and_repeat_nothing_however_often_their_processes_are_killed() {
+    let seed = fastrand::u64(..);
+    eprintln!("the moments of the kills are drawn from seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut kills = Kills::new(folder.path(), Kind::Redriven, seed, DEADLINE);
+    let rounds = redriven_rounds();
+    for _ in 0..rounds {
+        kills.round();
+    }
+    drop(kills);
+    Worker::last(folder.path(), Kind::Redriven).finishes(DEADLINE);
+    let found = redriven::judge(folder.path());
+    eprintln!("{rounds} kills: {found:?}");
+    assert!(
+        found.redrives > 0 && found.resumed > 0,
+        "no process was killed while redriven runs ran: {found:?}"
     );
 }

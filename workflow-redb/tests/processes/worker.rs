@@ -18,13 +18,16 @@ use workflow_core::store::{
 use workflow_core::{RunHandle, RunId, RunOptions, RunStatus, SendError};
 use workflow_redb::{OpenError, RedbStore};
 
-use crate::contexts;
 use crate::ledger::{Ledger, Line, hold};
 use crate::load::{Ask, Begin, Done, Double, Expected, Load, answer};
 use crate::verdict::{all_runs, records_of};
+use crate::{contexts, redriven};
 
 /// The folder that a worker works in.
 const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
+
+/// Set for a worker whose runs fail and are redriven.
+const REDRIVEN: &str = "WORKFLOW_REDB_WORKER_REDRIVES";
 
 /// Set for the worker that starts nothing new.
 const LAST: &str = "WORKFLOW_REDB_WORKER_IS_LAST";
@@ -47,16 +50,16 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// A worker that works until it is killed.
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self::start(folder, false)
+    pub(crate) fn new(folder: &Path, kind: Kind) -> Self {
+        Self::start(folder, kind, false)
     }
 
     /// A worker that ends when every run has.
-    pub(crate) fn last(folder: &Path) -> Self {
-        Self::start(folder, true)
+    pub(crate) fn last(folder: &Path, kind: Kind) -> Self {
+        Self::start(folder, kind, true)
     }
 
-    fn start(folder: &Path, is_last: bool) -> Self {
+    fn start(folder: &Path, kind: Kind, is_last: bool) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let said = folder.join(format!("worker-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         let out = File::create(&said).unwrap();
@@ -69,6 +72,9 @@ impl Worker {
         command.env(FOLDER, folder).stderr(out.try_clone().unwrap()).stdout(out);
         if is_last {
             command.env(LAST, "1");
+        }
+        if kind == Kind::Redriven {
+            command.env(REDRIVEN, "1");
         }
         // The worker ends when the pipe closes, so also when the test itself is killed.
         Self { process: command.stdin(Stdio::piped()).spawn().unwrap(), said }
@@ -127,16 +133,28 @@ impl Drop for Worker {
     }
 }
 
+/// The runs of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Runs of every shape, which complete.
+    Mixed,
+    /// Runs that fail, and are redriven until they complete.
+    Redriven,
+}
+
 /// The role of this process, if it is a worker.
 pub(crate) struct Role {
     folder: PathBuf,
+    kind: Kind,
     is_last: bool,
 }
 
 impl Role {
     pub(crate) fn given() -> Option<Self> {
         let folder = std::env::var_os(FOLDER)?.into();
-        Some(Self { folder, is_last: std::env::var_os(LAST).is_some() })
+        let redrives = std::env::var_os(REDRIVEN).is_some();
+        let kind = if redrives { Kind::Redriven } else { Kind::Mixed };
+        Some(Self { folder, kind, is_last: std::env::var_os(LAST).is_some() })
     }
 }
 
@@ -153,7 +171,10 @@ pub(crate) fn work(role: &Role) {
     // Done before this process counts as the holder: the time until its kill is for work.
     runtime.block_on(reads_every_journal(&store, &ledger));
     hold(&role.folder);
-    runtime.block_on(keeps_runs_going(store, ledger, role.is_last));
+    match role.kind {
+        Kind::Mixed => runtime.block_on(keeps_runs_going(store, ledger, role.is_last)),
+        Kind::Redriven => runtime.block_on(redriven::keeps_runs_going(store, ledger, role.is_last)),
+    }
 }
 
 /// One process holds the file, and all others are refused.
@@ -200,7 +221,7 @@ async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<Run
 }
 
 async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
-    let witnessed = Witnessed { store: store.clone(), ledger: ledger.clone() };
+    let witnessed = witnessed(&store, &ledger);
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger.clone()));
     // Each of these processes is killed: that is no fault of what it executes.
     let engine = engine.max_interrupted_attempts(u32::MAX);
@@ -270,6 +291,11 @@ async fn next_number(store: &RedbStore) -> u32 {
         next = number_of(&last.id) + 1;
         query = query.after(last.id.clone());
     }
+}
+
+/// The store, recording its answers.
+pub(crate) fn witnessed(store: &RedbStore, ledger: &Ledger) -> impl EventStore {
+    Witnessed { store: store.clone(), ledger: ledger.clone() }
 }
 
 /// A store that records its answers.

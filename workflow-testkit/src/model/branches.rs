@@ -15,6 +15,8 @@ pub(super) struct Scope {
     group: Option<usize>,
     state: ScopeState,
     failures: Vec<ExecutionId>,
+    /// The state to which a redrive returns it (S39).
+    pub(super) anew: Option<ScopeState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +43,22 @@ pub(super) struct Group {
     opening: Opening,
     /// Whether it is neither gathered, failed nor dropped.
     is_open: bool,
+    /// Whether a redrive opens it again (S39).
+    anew: bool,
+}
+
+/// What becomes of a failure, by the policies of the fan-outs around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The run ends: at once, or once the branches of a fan-out that waits for all have settled.
+    Fatal,
+    /// It is in a gather.
+    Handled,
 }
 
 impl Scope {
     pub(super) fn root() -> Self {
-        Self { parent: None, group: None, state: ScopeState::Open, failures: Vec::new() }
+        Self { parent: None, group: None, state: ScopeState::Open, failures: Vec::new(), anew: None }
     }
 }
 
@@ -90,7 +103,7 @@ impl Model {
         for _ in 0..items {
             let branch = u32::try_from(self.scopes.len()).expect("scopes are few");
             let (parent, state) = (Some(opener), ScopeState::Unopened);
-            self.scopes.push(Scope { parent, group: None, state, failures: Vec::new() });
+            self.scopes.push(Scope { parent, group: None, state, failures: Vec::new(), anew: None });
             branches.push((branch, self.number(branch, item)));
         }
         Opening { fan_out, opener, branches, terms }
@@ -105,7 +118,7 @@ impl Model {
         for (branch, _) in &opening.branches {
             self.scopes[*branch as usize].group = Some(group);
         }
-        self.groups.push(Group { opening, is_open: true });
+        self.groups.push(Group { opening, is_open: true, anew: false });
         self.open_branches(group);
     }
 
@@ -183,11 +196,16 @@ impl Model {
     /// S47: settles the first branch without remaining work in it and below; returns `false` if there is none.
     fn settle_first(&mut self) -> bool {
         let Some(branch) = self.settled() else { return false };
+        let fails = !self.scopes[branch as usize].failures.is_empty();
+        if fails && self.fate(branch) == Fate::Fatal {
+            self.scopes[branch as usize].anew = Some(ScopeState::Open);
+        } else {
+            self.out.push_back(Line::Frees { scope: branch });
+        }
         self.scopes[branch as usize].state = ScopeState::Settled;
-        self.out.push_back(Line::Frees { scope: branch });
         let group = self.scopes[branch as usize].group.expect("a branch belongs to a fan-out");
         if self.is_enough(group) {
-            self.drop_group(group);
+            self.drop_group(group, Fate::Handled);
             self.gather(group);
             self.start_waiting();
         } else {
@@ -253,6 +271,7 @@ impl Model {
         let failures = self.failures_of(group);
         if terms.policy == FanOutPolicy::WaitAll && !failures.is_empty() {
             self.groups[group].is_open = false;
+            self.groups[group].anew = self.fate(opener) != Fate::Handled;
             self.fail_in(opener, failures);
             self.start_waiting();
             return;
@@ -268,11 +287,29 @@ impl Model {
 
     fn gather(&mut self, group: usize) {
         self.groups[group].is_open = false;
+        self.forget_borne(group);
         let Opening { fan_out, opener, .. } = self.groups[group].opening;
         let branches: Vec<BranchLine> = self.branch_lines(group);
         let entry = self.number(opener, self.plan.gathered(fan_out));
         self.out.push_back(Line::Gathers { entry, fan_out, branches });
         self.arrive(entry.seq);
+    }
+
+    /// S39: the failures that a gathered fan-out bore are handled, so no redrive opens their branches again.
+    fn forget_borne(&mut self, group: usize) {
+        if self.groups[group].opening.terms.until.is_none() {
+            return;
+        }
+        let branches: Vec<u32> =
+            self.groups[group].opening.branches.iter().map(|(branch, _)| *branch).collect();
+        for scope in 0..self.scopes.len() {
+            let number = u32::try_from(scope).expect("scopes are few");
+            if self.chain(number).iter().any(|scope| branches.contains(scope))
+                && self.scopes[scope].anew.take() == Some(ScopeState::Open)
+            {
+                self.out.push_back(Line::Frees { scope: number });
+            }
+        }
     }
 
     /// The branches in fan-out order, with the events that the fan-out's gathers collect.
@@ -297,6 +334,22 @@ impl Model {
 
     /// S49: a failure in a scope ends the run at the root, and goes by the fan-out's policy in a branch.
     pub(super) fn fail_in(&mut self, scope: u32, failures: Vec<ExecutionId>) {
+        let fate = self.fate(scope);
+        if self.is_open(scope) && fate != Fate::Handled {
+            self.begin_anew_later(&failures);
+        }
+        self.climb(scope, failures, fate);
+    }
+
+    /// What becomes of a failure in this scope.
+    pub(super) fn fate(&self, scope: u32) -> Fate {
+        let groups = self.chain(scope).into_iter().filter_map(|scope| self.scopes[scope as usize].group);
+        let policies: Vec<FanOutPolicy> =
+            groups.map(|group| self.groups[group].opening.terms.policy).collect();
+        if policies.contains(&FanOutPolicy::ContinueOthers) { Fate::Handled } else { Fate::Fatal }
+    }
+
+    fn climb(&mut self, scope: u32, failures: Vec<ExecutionId>, fate: Fate) {
         if !self.is_open(scope) {
             return;
         }
@@ -313,8 +366,8 @@ impl Model {
         match terms.policy {
             FanOutPolicy::FailAll => {
                 let failures = self.failures_of(group);
-                self.drop_group(group);
-                self.fail_in(opener, failures);
+                self.drop_group(group, fate);
+                self.climb(opener, failures, fate);
             }
             FanOutPolicy::ContinueOthers => self.is_degraded = true,
             _ => {}
@@ -322,21 +375,53 @@ impl Model {
     }
 
     /// Drops a fan-out with everything in and below its branches.
-    fn drop_group(&mut self, group: usize) {
-        self.groups[group].is_open = false;
+    fn drop_group(&mut self, group: usize, fate: Fate) {
+        let is_kept = fate == Fate::Fatal;
+        (self.groups[group].is_open, self.groups[group].anew) = (false, is_kept);
         let branches = self.groups[group].opening.branches.iter().map(|(branch, _)| *branch);
         let open: Vec<u32> = branches.clone().filter(|branch| self.is_open(*branch)).collect();
         let mut dropped: Vec<u32> = open.iter().flat_map(|branch| self.open_below(*branch)).collect();
         dropped.sort_unstable();
         for branch in branches.collect::<Vec<u32>>().into_iter().chain(dropped.iter().copied()) {
-            if self.scopes[branch as usize].state != ScopeState::Settled {
-                self.scopes[branch as usize].state = ScopeState::Dropped;
+            let scope = &mut self.scopes[branch as usize];
+            if matches!(scope.state, ScopeState::Open | ScopeState::Unopened) {
+                scope.anew = is_kept.then_some(scope.state);
+                scope.state = ScopeState::Dropped;
             }
         }
-        for group in self.groups.iter_mut().filter(|group| dropped.contains(&group.opening.opener)) {
-            group.is_open = false;
+        let below = self.groups.iter_mut().filter(|group| dropped.contains(&group.opening.opener));
+        for group in below.filter(|group| group.is_open) {
+            (group.is_open, group.anew) = (false, is_kept);
         }
-        self.out.extend(dropped.iter().map(|branch| Line::Frees { scope: *branch }));
-        self.drop_work(&dropped);
+        if !is_kept {
+            self.out.extend(dropped.iter().map(|branch| Line::Frees { scope: *branch }));
+        }
+        self.drop_work(&dropped, is_kept);
+    }
+
+    /// Returns branches and fan-outs to what they were before the failures that ended the run (S39).
+    pub(super) fn reopen(&mut self) {
+        for group in &mut self.groups {
+            group.is_open |= std::mem::take(&mut group.anew);
+        }
+        // Outer branches have lower numbers. A branch of a fan-out that was gathered stays closed, with those below it.
+        for branch in 0..self.scopes.len() {
+            let Scope { parent, group, ref mut anew, .. } = self.scopes[branch];
+            let Some(state) = anew.take() else { continue };
+            let is_there = group.is_some_and(|group| self.groups[group].is_open);
+            if is_there && parent.is_some_and(|parent| self.is_open(parent)) {
+                self.scopes[branch].state = state;
+            }
+        }
+        for group in 0..self.groups.len() {
+            self.groups[group].is_open &= self.is_open(self.groups[group].opening.opener);
+        }
+    }
+
+    /// An execution that failed begins anew, so its branches have not failed by it.
+    pub(super) fn forget_failure(&mut self, scope: u32, execution: ExecutionId) {
+        for scope in self.chain(scope) {
+            self.scopes[scope as usize].failures.retain(|failed| *failed != execution);
+        }
     }
 }

@@ -98,6 +98,7 @@ impl Model {
     /// What ran is dropped, and the first step begins.
     pub(super) fn start_clean_up(&mut self) {
         if self.is_to_clean_up() {
+            self.begin_dropped_later();
             self.drop_everything();
             self.set_phase(Phase::Idle);
         }
@@ -107,6 +108,9 @@ impl Model {
     pub(super) fn stop_clean_up(&mut self) {
         let is_open = self.clean_up.as_ref().is_some_and(|clean_up| clean_up.phase != Phase::Over);
         if let Some(end) = self.end.clone().filter(|_| is_open) {
+            if self.is_to_clean_up() {
+                self.begin_dropped_later();
+            }
             self.drop_everything();
             self.out.retain(Line::survives_the_end);
             self.set_phase(Phase::Over);
@@ -123,7 +127,12 @@ impl Model {
             (Some(call), _) if self.plan.steps[call.step].has_precondition => {
                 let question = self.questions.len() as u64;
                 self.out.push_back(Line::Asks { question, call: call.clone() });
-                self.questions.push(Question { call, state: WorkState::Running });
+                self.questions.push(Question {
+                    call,
+                    state: WorkState::Running,
+                    is_refused: false,
+                    anew: false,
+                });
                 self.set_phase(Phase::Asks(question));
             }
             (Some(call), _) => self.execute_clean_up(call),
@@ -139,7 +148,7 @@ impl Model {
     fn execute_clean_up(&mut self, call: Call) {
         let execution = self.executions.len() as u64 + 1;
         self.out.push_back(Line::Starts { execution, call: call.clone() });
-        self.executions.push(Execution { call, state: WorkState::Running });
+        self.executions.push(Execution { call, state: WorkState::Running, anew: false });
         self.set_phase(Phase::Runs(execution));
     }
 
@@ -166,6 +175,16 @@ impl Model {
     fn set_phase(&mut self, phase: Phase) {
         if let Some(clean_up) = &mut self.clean_up {
             clean_up.phase = phase;
+        }
+    }
+
+    /// What the clean-up drops begins anew if the run is redriven.
+    fn begin_dropped_later(&mut self) {
+        for execution in &mut self.executions {
+            execution.anew |= matches!(execution.state, WorkState::Running | WorkState::Waiting);
+        }
+        for question in &mut self.questions {
+            question.anew |= question.state == WorkState::Running;
         }
     }
 

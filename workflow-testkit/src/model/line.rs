@@ -148,6 +148,7 @@ impl Line {
                 | Self::Appends { .. }
                 | Self::Gathers { .. }
                 | Self::CleansUp { .. }
+                | Self::Ends(_)
         )
     }
 

@@ -12,6 +12,10 @@ use super::{Model, Take};
 pub(super) struct Question {
     pub(super) call: Call,
     pub(super) state: WorkState,
+    /// Whether it was answered with no.
+    pub(super) is_refused: bool,
+    /// Whether it failed, or was open when its branch was dropped: a redrive asks it again.
+    pub(super) anew: bool,
 }
 
 /// An execution: running, waiting for its turn, or ended.
@@ -19,6 +23,8 @@ pub(super) struct Question {
 pub(super) struct Execution {
     pub(super) call: Call,
     pub(super) state: WorkState,
+    /// Whether it is over, and a redrive begins it anew.
+    pub(super) anew: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +67,7 @@ impl Model {
     pub(super) fn ask(&mut self, call: Call) {
         let question = self.questions.len() as u64;
         self.out.push_back(Line::Asks { question, call: call.clone() });
-        self.questions.push(Question { call, state: WorkState::Running });
+        self.questions.push(Question { call, state: WorkState::Running, is_refused: false, anew: false });
     }
 
     /// Ends a question, if it is open.
@@ -78,6 +84,9 @@ impl Model {
             return self.answer_clean_up(question, answer);
         }
         let Some(call) = self.take_question(question) else { return };
+        let place = usize::try_from(question).expect("questions are few");
+        self.questions[place].is_refused = answer == Answer::No;
+        self.questions[place].anew = answer == Answer::Failed;
         match answer {
             // Between evaluation and answer, another trigger may have used the combination.
             Answer::Yes => match self.used_up(&call) {
@@ -101,12 +110,12 @@ impl Model {
         }
         let execution = ExecutionId(self.executions.len() as u64 + 1);
         self.settle_evaluation(&call, Verdict::Executed(execution));
-        self.executions.push(Execution { call, state: WorkState::Waiting });
+        self.executions.push(Execution { call, state: WorkState::Waiting, anew: false });
         self.start_waiting();
     }
 
     /// Records the result of the evaluation of this call.
-    fn settle_evaluation(&mut self, call: &Call, verdict: Verdict) {
+    pub(super) fn settle_evaluation(&mut self, call: &Call, verdict: Verdict) {
         let place = (call.step, call.scope, call.trigger);
         let mut evaluations = self.evaluations.iter_mut();
         let of_call =
@@ -126,7 +135,7 @@ impl Model {
             running[execution.call.step] += 1;
         }
         for at in 0..self.executions.len() {
-            let Execution { call, state } = &self.executions[at];
+            let Execution { call, state, .. } = &self.executions[at];
             let most = self.plan.steps[call.step].concurrency;
             let has_room =
                 *state == WorkState::Waiting && most.is_none_or(|most| running[call.step] < most as usize);
@@ -185,10 +194,12 @@ impl Model {
     }
 
     /// Ends all work in these scopes. An execution that has not started never does.
-    pub(super) fn drop_work(&mut self, scopes: &[u32]) {
+    /// What `is_kept` says begins anew with a redrive.
+    pub(super) fn drop_work(&mut self, scopes: &[u32], is_kept: bool) {
         let unread: Vec<u64> = self.unread.drain(..).collect();
         self.unread = unread.into_iter().filter(|seq| !scopes.contains(&self.logged(*seq).scope)).collect();
         for question in self.questions.iter_mut().filter(|question| scopes.contains(&question.call.scope)) {
+            question.anew |= is_kept && question.state != WorkState::Over;
             question.state = WorkState::Over;
         }
         let mut unstarted = Vec::new();
@@ -207,6 +218,7 @@ impl Model {
             if execution.state == WorkState::Running && !unstarted.contains(&id) {
                 self.out.push_back(Line::Drops { execution: id });
             }
+            execution.anew |= is_kept && execution.state != WorkState::Over;
             execution.state = WorkState::Over;
         }
     }

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 use super::DueEvent;
 use crate::error::StepError;
 use crate::event::AnyEvent;
-use crate::id::{ChildRun, ExecutionId, RunStatus, Seq, TimerId};
+use crate::id::{ChildRun, ExecutionId, Redriver, RunStatus, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{CandidateId, Emission, End, LoggedBatch};
 use crate::store::ReachedLimit;
@@ -52,6 +52,10 @@ pub(in crate::run) enum Batch {
     CleanUpStarted(Box<CleanUpStart>),
     /// The run ends before it has nothing left to do, or its clean-up does.
     Stopped(Stop),
+    /// A caller ended the waits for next attempts.
+    DelaysEnded,
+    /// The run continues after its end (S39). Only a replay applies it: a redriven run is always loaded from its journal.
+    Redriven(Reopening),
 }
 
 impl Batch {
@@ -138,6 +142,15 @@ impl Returned {
             Self::Many(many) => &many.emissions,
         }
     }
+}
+
+/// How the run continues after its end.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct Reopening {
+    /// Who redrove it.
+    pub(in crate::run) by: Redriver,
+    /// The steps whose executions are made again although they are in doubt (S69).
+    pub(in crate::run) again: Vec<StepIndex>,
 }
 
 /// The facts with which a clean-up begins. The state needs the steps and the first execution; the others are for the

@@ -5,7 +5,8 @@
 //!                              └▶ the branch settles in a gather   `of` for its failure, then `forget`
 //! ```
 //!
-//! Invariant: an error is here exactly while no step has caught it and no gather has taken it. A journal has
+//! Invariant: an error is here exactly while no step has caught it, no gather has taken it, and its execution has not
+//! begun anew. A journal has
 //! only its class and text, so after a resume these stand for the error.
 //!
 //! Example: two branches fail under `continue_others`. Both errors are here until the gather enters the log.
@@ -55,6 +56,12 @@ impl Failures {
 
     pub(super) fn of_precondition(&self, candidate: CandidateId) -> Option<&(StepIndex, StepError)> {
         self.preconditions.get(&candidate)
+    }
+
+    /// Forgets the errors of executions that are open again, and those of preconditions.
+    pub(super) fn begin_anew(&mut self, is_open: impl Fn(ExecutionId) -> bool) {
+        self.executions.retain(|execution, _| !is_open(*execution));
+        self.preconditions.clear();
     }
 
     /// The errors of executions.

@@ -19,7 +19,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::RunState;
+use crate::error::ErrorClass;
 use crate::id::ExecutionId;
+use crate::report::RedriveReport;
 use crate::table::StepIndex;
 
 /// From this many interrupted attempts on, the next one begins only while no other such execution runs.
@@ -38,6 +40,8 @@ struct Known {
     concurrency: FxHashMap<StepIndex, Option<u32>>,
     /// Executions whose attempts the present life began and dropped, and which begin again. No journal has them.
     lost: FxHashSet<ExecutionId>,
+    /// How often the run continued after its end (S39), oldest first.
+    redrives: Vec<RedriveReport>,
 }
 
 /// What earlier lives did with an execution.
@@ -49,6 +53,8 @@ pub(in crate::run) struct Earlier {
     pub(in crate::run) may_have_begun: bool,
     /// Whether the present life has journaled that its current attempt begins.
     pub(in crate::run) began: bool,
+    /// Whether its current attempt is made although it may have begun before: the caller of a redrive named the step.
+    pub(in crate::run) insisted: bool,
 }
 
 impl Earlier {
@@ -61,8 +67,15 @@ impl Earlier {
     fn interrupt(&mut self) {
         if self.interruptions < ALONE_FROM || self.began {
             self.interruptions = self.interruptions.saturating_add(1);
-            self.may_have_begun = true;
+            self.drop_begun();
         }
+    }
+}
+
+impl Earlier {
+    /// The current attempt was dropped, and had begun.
+    fn drop_begun(&mut self) {
+        (self.may_have_begun, self.insisted) = (true, false);
     }
 }
 
@@ -97,7 +110,7 @@ impl Lives {
         let Some(known) = &mut self.0 else { return };
         known.lost.remove(&execution);
         if let Some(earlier) = known.attempts.get_mut(&execution) {
-            (earlier.may_have_begun, earlier.began) = (false, false);
+            (earlier.may_have_begun, earlier.began, earlier.insisted) = (false, false, false);
         }
     }
 
@@ -120,13 +133,56 @@ impl Lives {
         match known.dropped.take() {
             Some(dropped) => {
                 for execution in dropped {
-                    known.attempts.entry(execution).or_default().may_have_begun = true;
+                    known.attempts.entry(execution).or_default().drop_begun();
                 }
             }
             None => open.iter().for_each(|id| known.attempts.entry(*id).or_default().interrupt()),
         }
         known.attempts.values_mut().for_each(|earlier| earlier.began = false);
         known.lost.clear();
+    }
+
+    /// The run has ended, and with it the attempts of these executions, which may have begun.
+    pub(super) fn drop_begun(&mut self, begun: &[ExecutionId]) {
+        if !begun.is_empty() {
+            let known = self.0.get_or_insert_default();
+            for execution in begun {
+                known.attempts.entry(*execution).or_default().drop_begun();
+            }
+        }
+    }
+
+    /// The run continues after its end, with executions that begin anew: their interruptions count from the start.
+    /// Those that failed by an error of their step have not begun again; others may have. Nothing begins before the
+    /// next life, so this one interrupts nothing.
+    pub(super) fn redrive(
+        &mut self,
+        anew: impl Iterator<Item = ExecutionId>,
+        failure: impl Fn(ExecutionId) -> Option<ErrorClass>,
+        insists: impl Fn(ExecutionId) -> bool,
+    ) {
+        let known = self.0.get_or_insert_default();
+        for execution in anew {
+            let earlier = known.attempts.entry(execution).or_default();
+            let may_have_begun = match failure(execution) {
+                None => earlier.may_have_begun,
+                Some(class) => matches!(class, ErrorClass::InDoubt | ErrorClass::Interrupted),
+            };
+            let insisted = may_have_begun && insists(execution);
+            *earlier = Earlier { may_have_begun, insisted, ..Earlier::default() };
+        }
+        known.lost.clear();
+        known.dropped = Some(Vec::new());
+    }
+
+    /// Notes that the run continues after its end.
+    pub(super) fn note_redrive(&mut self, redrive: RedriveReport) {
+        self.0.get_or_insert_default().redrives.push(redrive);
+    }
+
+    /// How often the run continued after its end, oldest first.
+    pub(in crate::run) fn redrives(&self) -> &[RedriveReport] {
+        self.0.as_ref().map_or(&[], |known| &known.redrives)
     }
 
     /// One line for each execution, in order, for snapshots.
@@ -145,16 +201,22 @@ impl RunState {
     /// The present life ends, and the next one begins at this time: `RunResumed`. `unbegun` cannot have begun, since
     /// they follow from entries that the journal does not have.
     pub(super) fn begin_life(&mut self, at: std::time::Duration, unbegun: &FxHashSet<ExecutionId>) {
-        let mut open = self.begun_by_life();
-        // An attempt whose delay had not passed by now cannot have begun, unless the journal says so: the clocks of two
-        // processes may differ.
-        let delayed = |id: &ExecutionId| {
-            !self.lives.of(*id).began && self.trace.next_attempt(*id).is_some_and(|due| due > at)
-        };
-        open.retain(|id| !unbegun.contains(id) && !delayed(id));
+        let mut open = self.may_have_begun_until(at);
+        open.retain(|id| !unbegun.contains(id));
         self.lives.end(&open);
         self.active.restart(self.now, at);
         self.now = self.now.max(at);
+    }
+
+    /// The open executions whose attempts the present life may have begun by this time. One whose delay had not passed
+    /// cannot have begun, unless the journal says so: the clocks of two processes may differ.
+    pub(super) fn may_have_begun_until(&self, at: std::time::Duration) -> Vec<ExecutionId> {
+        let delayed = |id: &ExecutionId| {
+            !self.lives.of(*id).began && self.trace.next_attempt(*id).is_some_and(|due| due > at)
+        };
+        let mut open = self.begun_by_life();
+        open.retain(|id| !delayed(id));
+        open
     }
 
     /// The open executions that did not wait for the concurrency of their steps in the table of the present life. The

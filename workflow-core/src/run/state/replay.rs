@@ -33,10 +33,10 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Applied, Batch, CleanUpStart, Effect, EffectKind, RunState, Stop};
+use super::{Applied, Batch, CleanUpStart, Effect, EffectKind, Reopening, RunState, Stop};
 use crate::error::StepError;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
+use crate::id::{ExecutionId, Redriver, RunStatus, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
 use crate::scheduler::{CandidateId, Cause, EvaluationKey, TimerEntry};
@@ -69,7 +69,7 @@ pub(crate) struct Replay {
     /// Errors of a live run's executions, which replace the texts in the records. Empty on resume from a
     /// store.
     failures: FxHashMap<ExecutionId, StepError>,
-    /// The status in `RunEnded`, once that record was read: no record follows it.
+    /// The status in `RunEnded`, once that record was read: only `RunRedriven` follows it.
     ended: Option<RunStatus>,
 }
 
@@ -97,7 +97,8 @@ type ReplayResult<T = ()> = Result<T, String>;
 
 impl Replay {
     /// A replay of a run that began at this time, in its state before the first event.
-    pub(crate) fn new(host: Arc<Host>, state: RunState, began_at: SystemTime) -> Self {
+    pub(crate) fn new(host: Arc<Host>, mut state: RunState, began_at: SystemTime) -> Self {
+        state.scheduler.store_refused(true);
         Self {
             host,
             state,
@@ -144,6 +145,7 @@ impl Replay {
     /// The state at the end of the records, with the work that is left.
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
+        self.state.scheduler.store_refused(false);
         // During replay, positions of effects count only the records of batches. The journal has all of them,
         // so afterwards each effect may begin at once.
         let known = self.known();
@@ -169,8 +171,8 @@ impl Replay {
     /// Reads one record, with the records behind it that belong to its batch. Returns how many records these
     /// were.
     fn take_one(&mut self, record: &Record, behind: &[Record]) -> ReplayResult<usize> {
-        // Nothing follows `RunEnded`: a journal that continues is damaged.
-        if self.ended.is_some() {
+        // Only a redrive follows `RunEnded`: a journal that continues otherwise is damaged.
+        if self.ended.is_some() && !matches!(record, Record::RunRedriven { .. }) {
             return Err("the run had ended".into());
         }
         match record {
@@ -223,8 +225,9 @@ impl Replay {
             Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at } => {
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
                 // The live error, if there is one, has more than the text.
-                let known = self.failures.remove(execution);
-                let error = known.unwrap_or_else(|| StepError::new(*class, error.clone()));
+                let known = self.failures.get(execution);
+                let known = known.filter(|known| known.class() == *class && known.to_string() == *error);
+                let error = known.cloned().unwrap_or_else(|| StepError::new(*class, error.clone()));
                 self.failed(*execution, error, *not_retried, *at)?;
             }
             Record::AttemptBegan { execution, step, scope, trigger, at } => {
@@ -241,6 +244,13 @@ impl Replay {
             Record::RunEnded { status, error, step, at } => {
                 self.ended(*status, step.as_deref().zip(error.as_deref()), *at)?;
             }
+            Record::DelaysEnded { at } => {
+                for due in self.retries.values_mut() {
+                    *due = (*due).min(*at);
+                }
+                self.apply(Batch::DelaysEnded, *at)?;
+            }
+            Record::RunRedriven { by, again, at } => self.redriven(by.clone(), again, *at)?,
         }
         Ok(1)
     }
@@ -520,6 +530,27 @@ impl Replay {
         let (step, error, limit) = (None, None, None);
         let start = CleanUpStart { status, step, error, limit, steps, first };
         self.apply(Batch::CleanUpStarted(Box::new(start)), at).map(|_| ())
+    }
+
+    /// `RunRedriven`: the run continues after its end. The state queues everything that is open, to begin anew, so
+    /// what it queued before is void.
+    fn redriven(&mut self, by: Redriver, again: &[Arc<str>], at: SystemTime) -> ReplayResult {
+        self.complete();
+        if self.ended.take().is_none() {
+            return Err("the run was redriven, and had not ended".into());
+        }
+        self.effects.clear();
+        self.questions.clear();
+        self.retries.clear();
+        // Entries that the journal lacks may wait behind the end, of a run that ended at a limit which a replay does not
+        // have. The resume that follows journals them.
+        let again = again.iter().filter_map(|step| self.host.table.step_named(step)).collect();
+        let redriven = Batch::Redriven(Reopening { by, again });
+        if matches!(self.state.apply(redriven, self.since_began(at)), Applied::Refused) {
+            return Err("the run was redriven, and would have ended for good now".into());
+        }
+        self.complete();
+        Ok(())
     }
 
     /// Checks that the next record is the oldest entry that the state has logged by itself.

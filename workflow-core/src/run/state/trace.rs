@@ -13,7 +13,7 @@
 //!                    └─▶ refused       Refused      (it returned after the run's end)
 //! ```
 //!
-//! Invariants: an execution ends once, and a later end changes nothing. Orders are given in the order in which the
+//! Invariants: an execution ends once, and a later end changes nothing; `redrive` alone makes it run again. Orders are given in the order in which the
 //! scheduler starts executions, so a live run and its replay give the same ones. No journal has the start times, the
 //! begins of retries, and the events that the run refused after its end.
 //!
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use crate::error::StepError;
+use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, Seq};
 use crate::paged::Paged;
 use crate::report::ExecutionOutcome;
@@ -69,6 +69,10 @@ struct Attempts {
     failed: Vec<FailedAttempt>,
     /// When the next attempt is due; `None` once it has begun.
     next: Option<Duration>,
+    /// How many attempts the ends of the run dropped. They count for the number of an attempt only.
+    dropped: u32,
+    /// How many of `failed` are from before the latest redrive. Retry policies do not count them.
+    before_redrive: usize,
 }
 
 /// One execution. Each lives until the run is gone, so it is small. Times are from the beginning of the run's
@@ -85,7 +89,7 @@ pub(crate) struct TraceEntry {
     started: Nanos,
     /// Equal to `started` while the execution runs.
     ended: Nanos,
-    /// Changes once, from `Running`; `retract` alone sets it back.
+    /// Changes once, from `Running`; `retract` and `redrive` alone set it back.
     pub(crate) state: TraceState,
 }
 
@@ -169,16 +173,24 @@ impl Trace {
         Self { entries: entries.into_iter().collect(), scheduled, ..Self::default() }
     }
 
-    /// The scheduler has started this execution.
+    /// The scheduler has started this execution. Returns whether it did so for the first time, and not after a redrive.
     #[inline(always)]
-    pub(super) fn schedule(&mut self, execution: ExecutionId, now: Duration) {
-        let Some(place) = place_of(execution) else { return };
+    pub(super) fn schedule(&mut self, execution: ExecutionId, now: Duration) -> bool {
+        let Some(place) = place_of(execution) else { return true };
+        if place < self.entries.len()
+            && let Some(known) = self.entry_mut(execution)
+        {
+            // It keeps its place in the order.
+            (known.started, known.ended) = (now.into(), now.into());
+            return false;
+        }
         self.scheduled = self.scheduled.saturating_add(1);
         let (order, now) = (self.scheduled, Nanos::from(now));
         let entry = TraceEntry { order, started: now, ended: now, ..TraceEntry::unscheduled() };
         // Most executions are scheduled in the order of their numbers.
         if place == self.entries.len() {
-            return self.entries.push(entry);
+            self.entries.push(entry);
+            return true;
         }
         // The numbers between belong to executions that start later.
         while self.entries.len() < place {
@@ -187,6 +199,34 @@ impl Trace {
         match self.entries.get_mut(place) {
             Some(known) => *known = entry,
             None => self.entries.push(entry),
+        }
+        true
+    }
+
+    /// The run continues after its end. Executions that are `open` begin anew: they have not ended, and their next
+    /// attempt has a number that no attempt before can have had.
+    pub(super) fn redrive(&mut self, now: Duration, is_open: impl Fn(ExecutionId) -> bool) {
+        let begun: Vec<_> = self.numbered().map(|(id, _)| id).filter(|id| is_open(*id)).collect();
+        for execution in begun {
+            let attempts = self.attempts.entry(execution).or_default();
+            match self.failures.remove(&execution).map(|failure| failure.outcome) {
+                Some(ExecutionOutcome::Failed { class, error, .. }) => {
+                    attempts.failed.push(FailedAttempt::before_redrive(class, error));
+                }
+                _ => attempts.dropped = attempts.dropped.saturating_add(1),
+            }
+            (attempts.next, attempts.before_redrive) = (None, attempts.failed.len());
+            if let Some(entry) = self.entry_mut(execution) {
+                (entry.state, entry.started, entry.ended) = (TraceState::Running, now.into(), now.into());
+            }
+        }
+    }
+
+    /// The class of the error with which an execution failed; `None` if it did not.
+    pub(super) fn class_of_failure(&self, execution: ExecutionId) -> Option<ErrorClass> {
+        match &self.failures.get(&execution)?.outcome {
+            ExecutionOutcome::Failed { class, .. } => Some(*class),
+            _ => None,
         }
     }
 
@@ -240,9 +280,33 @@ impl Trace {
         self.attempts.get(&execution).map_or(&[], |attempts| &attempts.failed)
     }
 
+    /// Those of the [`attempts`](Self::attempts) that count for retry policies: a redrive begins to count anew.
+    pub(crate) fn counted_attempts(&self, execution: ExecutionId) -> &[FailedAttempt] {
+        let attempts = self.attempts.get(&execution);
+        attempts.map_or(&[], |attempts| attempts.failed.get(attempts.before_redrive..).unwrap_or_default())
+    }
+
     /// When the next attempt is due. Some while the execution waits for it, and after it ended in that wait.
     pub(crate) fn next_attempt(&self, execution: ExecutionId) -> Option<Duration> {
         self.attempts.get(&execution)?.next
+    }
+
+    /// The running executions whose next attempt is due later than now, by their numbers.
+    pub(crate) fn delayed(&self, now: Duration) -> Vec<ExecutionId> {
+        let is_delayed = |(id, attempts): (&ExecutionId, &Attempts)| {
+            let runs = self.entry(*id).is_some_and(|entry| entry.state == TraceState::Running);
+            (runs && attempts.next.is_some_and(|due| due > now)).then_some(*id)
+        };
+        let mut delayed: Vec<_> = self.attempts.iter().filter_map(is_delayed).collect();
+        delayed.sort_unstable();
+        delayed
+    }
+
+    /// A caller ended the delays: the next attempts are due now.
+    pub(super) fn end_delays(&mut self, now: Duration) {
+        for attempts in self.attempts.values_mut() {
+            attempts.next = attempts.next.map(|due| due.min(now));
+        }
     }
 
     /// How many attempts of a begun execution have begun. A retry counts once it starts.
@@ -252,7 +316,9 @@ impl Trace {
 
     /// The number of the current attempt from 1, or of the next one while the execution waits for it.
     pub(crate) fn attempt(&self, execution: ExecutionId) -> u32 {
-        u32::try_from(self.attempts(execution).len()).unwrap_or(u32::MAX).saturating_add(1)
+        let failed = u32::try_from(self.attempts(execution).len()).unwrap_or(u32::MAX);
+        let dropped = self.attempts.get(&execution).map_or(0, |attempts| attempts.dropped);
+        failed.saturating_add(dropped).saturating_add(1)
     }
 
     /// The time since the first attempt began.

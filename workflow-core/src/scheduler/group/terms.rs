@@ -42,6 +42,11 @@ impl Tally {
         Some(Self { wanted: terms.until?.get() as usize, succeeded: 0, left: items as usize })
     }
 
+    /// The same with other counts, after a redrive.
+    pub(super) fn recounted(self, succeeded: usize, left: usize) -> Self {
+        Self { succeeded, left, ..self }
+    }
+
     /// A branch in which nothing failed is settled.
     pub(super) fn succeed(&mut self) {
         self.left -= 1;

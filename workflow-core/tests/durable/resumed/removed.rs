@@ -211,6 +211,7 @@ async fn a_run_is_removed_with_its_children_and_all_contexts_and_its_id_is_as_ne
     let engine = engine(&store, &contexts, false);
     // Its id begins like that of a child.
     start::<Waits>(&engine, "r/other", 0).await.cancel("enough").await.unwrap();
+    let others = contexts.scopes().await;
     for _ in 0..3 {
         // The same children, which find nothing of the earlier ones.
         let run = start::<Nests>(&engine, "r", 3).await;
@@ -226,7 +227,7 @@ async fn a_run_is_removed_with_its_children_and_all_contexts_and_its_id_is_as_ne
             .unwrap();
         assert!(engine.remove_run(run.id()).await.unwrap());
         assert_eq!(stored(&store).await, ["r/other"]);
-        assert!(contexts.scopes().await.is_empty(), "{:?}", contexts.scopes().await);
+        assert_eq!(contexts.scopes().await, others);
         assert!(!engine.remove_run(run.id()).await.unwrap());
     }
 }
@@ -322,8 +323,13 @@ fn nothing_is_left_of_runs_that_have_ended_once_runs_are_resumed() {
         let other = self::engine(&store, &contexts, false);
         for engine in [&other, &engine] {
             engine.resume_open_runs().await.unwrap();
-            let thread = format!("thread {}", open.thread());
-            assert_eq!(contexts.scopes().await, ["run open", "run unknown", &*thread, "thread user-4"]);
+            // The run that failed can be redriven.
+            let fails = engine.attach::<Fails>("fails").await.unwrap();
+            let threads = [&open.thread(), &fails.thread()].map(|thread| format!("thread {thread}"));
+            let mut left = vec!["run fails", "run open", "run unknown", "thread user-4"];
+            left.extend(threads.iter().map(String::as_str));
+            left.sort_unstable();
+            assert_eq!(contexts.scopes().await, left);
         }
     });
 }
@@ -335,6 +341,11 @@ fn nothing_is_left_of_runs_that_have_ended_once_the_store_forgets_some() {
     next.block_on(async {
         let engine = engine(&store, &contexts, false);
         assert_eq!(engine.retain(&Retention::none().last(1)).await.unwrap(), 2);
+        // The run that failed is the latest, and can be redriven.
+        let fails = engine.attach::<Fails>("fails").await.unwrap();
+        let thread = format!("thread {}", fails.thread());
+        assert_eq!(contexts.scopes().await, ["run fails", &*thread, "thread user-4"]);
+        assert_eq!(engine.retain(&Retention::none()).await.unwrap(), 1);
         assert_eq!(contexts.scopes().await, ["thread user-4"]);
     });
 }

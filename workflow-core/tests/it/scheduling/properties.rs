@@ -18,17 +18,20 @@ use tape::{Shape, tapes};
 
 #[test]
 fn a_plain_run_goes_as_the_rules_say() {
-    // S11–S20, S28, S30
+    // S11–S20, S28, S30, S39
     let reached = check(Shape::Plain);
     reached.assert_at_least(100, &["a question", "waiting", "completed", "failed", "a failed precondition"]);
     reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
     reached.assert_at_least(100, &["a stall whatever can arrive", "too many executions", "a caught failure"]);
     reached.assert_at_least(100, &["a fired timer", "an expired request", "timed out"]);
+    // S39
+    reached.assert_at_least(100, &["redriven after a failure", "redriven after a failed precondition"]);
+    reached.assert_at_least(100, &["redriven after a stall", "redriven after a cancel", "not redriven"]);
 }
 
 #[test]
 fn a_run_with_fan_outs_goes_as_the_rules_say() {
-    // S44–S50
+    // S39, S44–S50
     let reached = check(Shape::FanOuts);
     reached
         .assert_at_least(100, &["a gather", "an empty gather", "a taken gather", "a gather with a failure"]);
@@ -36,6 +39,9 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["a gather with a dropped branch"]);
     reached.assert_at_least(100, &["a dropped execution", "branches below branches", "a checked forecast"]);
     reached.assert_at_least(100, &["too many executions", "a fired timer", "an expired request"]);
+    // S39
+    reached.assert_at_least(100, &["redriven after a failure", "a branch that opens again"]);
+    reached.assert_at_least(20, &["branches that open again"]);
 }
 
 fn check(shape: Shape) -> Reached {

@@ -1,7 +1,7 @@
-//! Shows the contents of a store's file, and never changes it. The other files of this folder have a command each.
+//! Shows the contents of a store's file. Only `redrive` changes it. The other files of this folder have a command each.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -14,11 +14,12 @@ mod explain;
 mod export;
 mod graph;
 mod list;
+mod redrive;
 mod show;
 mod table;
 mod time;
 
-/// Looks into a file of workflow-redb. The file is opened to be read, and never changed.
+/// Looks into a file of workflow-redb. Only `redrive` changes the file; all other commands open it to be read.
 ///
 /// Exit codes: 0 for success, 1 for a problem that was found, 2 for a command that is wrong.
 #[derive(Debug, Parser)]
@@ -51,6 +52,9 @@ enum Command {
     Export(export::Export),
     /// Verify the file: its checksums, and that everything in it agrees.
     Check,
+    /// Let a run continue that failed, was cancelled, timed out or stalled. The only command that writes: no process
+    /// may have the file open, and the next engine continues the run.
+    Redrive(redrive::Redrive),
 }
 
 /// An error that ends a command.
@@ -74,8 +78,7 @@ fn main() -> ExitCode {
     let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let mut to = io::BufWriter::new(stdout.lock());
     let mut output = Output { to: &mut to, json: arguments.json, colour };
-    let done = StoreFile::open(path).map_err(Problem::from);
-    let done = done.and_then(|file| run(&arguments.command, file, &mut output));
+    let done = run(&arguments.command, path, &mut output);
     let done = done.and_then(|is_sound| Ok(to.flush().map(|()| is_sound)?));
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -94,7 +97,11 @@ fn usage(kind: ErrorKind, text: &str) -> ! {
 }
 
 /// Runs the command. Returns `false` if a check found problems.
-fn run(command: &Command, file: StoreFile, output: &mut Output<'_>) -> Result<bool, Problem> {
+fn run(command: &Command, path: &Path, output: &mut Output<'_>) -> Result<bool, Problem> {
+    if let Command::Redrive(redrive) = command {
+        return redrive.run(path, output).map(|()| true);
+    }
+    let file = StoreFile::open(path)?;
     match command {
         Command::List(list) => list.run(&file, output).map(|()| true),
         Command::Show(show) => show.run(&file, output).map(|()| true),
@@ -102,6 +109,8 @@ fn run(command: &Command, file: StoreFile, output: &mut Output<'_>) -> Result<bo
         Command::Graph(graph) => graph.run(&file, output).map(|()| true),
         Command::Export(export) => export.run(&file, output).map(|()| true),
         Command::Check => check::run(file, output),
+        // Opened to be written, above.
+        Command::Redrive(_) => Ok(true),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The command line: its output, its exit codes, and that it never writes.
+//! The command line: its output, its exit codes, and that only `redrive` writes.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use workflow_core::RunStatus;
 use workflow_core::store::{EventStore as _, Position, Record, Write};
 
-use crate::fixtures::{Place, put, put_ended, summary};
+use crate::fixtures::{Place, last_batch, moment, put, put_ended, record, summary};
 
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -235,4 +235,52 @@ fn check_says_what_is_wrong_and_exits_with_1() {
     .assert_eq(&ran.out);
     let json: Value = serde_json::from_str(&with(&place, &["check", "--json"]).out).unwrap();
     assert_eq!(json["problems"][0]["problem"], "open_differs");
+}
+
+/// A store with a run that was cancelled before its step ran.
+fn cancelled() -> Place {
+    let place = Place::new();
+    let store = place.open();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        let ordered = serde_json::json!({ "event_logged": {
+            "seq": 1, "scope": 0, "cause": "outside", "event": { "type": "Order", "data": 1 }, "at": moment(),
+        }});
+        let records = vec![record(0), serde_json::from_value(ordered).unwrap()];
+        store.append(&"order-17".into(), Position(0), Write { records, run: summary() }).await.unwrap();
+        let ended = last_batch(RunStatus::Cancelled);
+        store.append(&"order-17".into(), Position(2), ended).await.unwrap();
+    });
+    drop(store);
+    place
+}
+
+// S39
+#[test]
+fn redrive_opens_a_run_again_that_ended_before_it_was_complete() {
+    let place = cancelled();
+    assert!(with(&place, &["list", "--open"]).out.lines().count() == 1, "nothing is open");
+    let ran = with(&place, &["redrive", "order-17"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains("order-17 is open again"), "{}", ran.out);
+    assert!(with(&place, &["list", "--open"]).out.contains("order-17"));
+    let shown = with(&place, &["show", "order-17"]).out;
+    assert!(shown.contains("run_redriven"), "{shown}");
+    assert!(shown.contains(r#"by="command_line""#), "{shown}");
+    assert_eq!(with(&place, &["check"]).code, 0);
+    let again = with(&place, &["redrive", "order-17"]);
+    assert_eq!((again.code, again.err.contains("only a run that has ended can be redriven")), (1, true));
+}
+
+// S39, S40
+#[test]
+fn redrive_refuses_what_completed_what_is_unknown_and_a_file_in_use() {
+    let place = place();
+    let completed = with(&place, &["redrive", "order-9\x1b[31m"]);
+    assert_eq!((completed.code, completed.err.contains("completed: nothing is left")), (1, true));
+    let unknown = with(&place, &["redrive", "nobody"]);
+    assert_eq!((unknown.code, unknown.err.contains("there is no run `nobody`")), (1, true));
+    let store = place.open();
+    let in_use = with(&place, &["redrive", "order-17"]);
+    assert_eq!(in_use.code, 1, "{}", in_use.err);
+    drop(store);
 }

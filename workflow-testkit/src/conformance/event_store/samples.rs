@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use workflow_core::prelude::*;
-use workflow_core::report::{NotRetried, TimerId};
+use workflow_core::report::{NotRetried, Redriver, TimerId};
 use workflow_core::scheduler::Cause;
 use workflow_core::signature::Roles;
-use workflow_core::store::{JOURNAL_FORMAT, ReachedLimit, Record, RecordedEvent, WaitingFor};
+use workflow_core::store::{EngineId, JOURNAL_FORMAT, ReachedLimit, Record, RecordedEvent, WaitingFor};
 use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
 use workflow_core::{AnyEvent, ErrorClass, ExecutionId, RunStatus, ScopeId, Seq, ThreadId};
 
@@ -154,7 +154,11 @@ pub(super) fn every_kind() -> Vec<Record> {
     records.extend(
         [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),
     );
-    records.push(Record::RunKept { at });
+    records.extend([Record::RunKept { at }, Record::DelaysEnded { at }]);
+    let redrivers = [Redriver::CommandLine, Redriver::Engine(EngineId::new("ä/\"1\""))];
+    records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), at }));
+    let again = vec!["pay".into(), "\u{1F600}\"".into()];
+    records.push(Record::RunRedriven { by: Redriver::CommandLine, again, at });
     records
         .extend([WaitingFor::default(), waits_for(at)].map(|waits_for| Record::RunWaiting { waits_for, at }));
     records.extend(STATUSES.map(|status| Record::RunEnded {

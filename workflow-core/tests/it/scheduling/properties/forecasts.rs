@@ -1,5 +1,7 @@
 //! No random run breaks the table's forecast, and no step runs that never can by the rules.
 
+use std::collections::BTreeSet;
+
 use workflow_core::scheduler::{End, Fact};
 use workflow_core::table::{Forecast, TableProblem};
 use workflow_testkit::model::Line;
@@ -16,7 +18,10 @@ impl Play<'_> {
         for step in 0..self.plan.steps.len() {
             let index = self.table.step_named(&format!("s{step}")).ok_or("the table lacks a step")?;
             let forecast = self.table.forecast(index);
-            let (runs, per) = (self.starts(step), self.arrivals(&forecast));
+            // A step of clean-up runs once per end, and a redriven run may end again.
+            let cleans_up = self.plan.steps[step].on_end.is_some();
+            let per = if cleans_up { self.clean_ups() } else { self.arrivals(&forecast) };
+            let runs = self.starts(step);
             let too_many = forecast.greatest.is_some_and(|greatest| runs > greatest * per);
             let too_few = self.completed_cleanly() && runs < forecast.least * per;
             if too_many || too_few {
@@ -53,8 +58,17 @@ impl Play<'_> {
     }
 
     fn starts(&self, step: usize) -> u64 {
-        self.lines().filter(|line| matches!(line, Line::Starts { call, .. } if call.step == step)).count()
-            as u64
+        // A redrive starts an execution again.
+        let started = self.lines().filter_map(|line| match line {
+            Line::Starts { execution, call } if call.step == step => Some(*execution),
+            _ => None,
+        });
+        started.collect::<BTreeSet<u64>>().len() as u64
+    }
+
+    /// How many ends had a clean-up.
+    fn clean_ups(&self) -> u64 {
+        self.lines().filter(|line| matches!(line, Line::CleansUp { .. })).count() as u64
     }
 
     /// The number of logged events of the forecast's `per` type; 1 if the forecast is per run.

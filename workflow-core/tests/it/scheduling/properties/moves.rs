@@ -21,6 +21,9 @@ impl Play<'_> {
         if self.model.cleans_up() && kind % 16 == 5 {
             return Fact::CleanUpStopped;
         }
+        if self.model.end().is_some() && kind.is_multiple_of(3) || (kind, pick % 64) == (23, 5) {
+            return Fact::Redriven;
+        }
         let wanted = match kind % 26 {
             0..=6 => None,
             7..=12 => self.failed(pick, more),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use workflow_core::scheduler::{Fact, Scheduler, SchedulerLimits, Verdict};
+use workflow_core::scheduler::{End, Fact, Scheduler, SchedulerLimits, Verdict};
 use workflow_core::table::DependencyTable;
 use workflow_testkit::model::{Evaluation, Line, Model, Plan, Reader};
 
@@ -30,6 +30,8 @@ pub(super) struct Play<'a> {
     pub(super) running: Vec<Running>,
     /// The number of executions that may still return the moment they start.
     inline: u32,
+    /// The ends after which the run was redriven.
+    redriven: Vec<&'static str>,
 }
 
 /// A started execution that has not returned.
@@ -65,15 +67,30 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
         open_questions: Vec::new(),
         running: Vec::new(),
         inline: 8,
+        redriven: Vec::new(),
     };
     run.play()?;
     let mut reached = Reached::of(run.lines(), run.model.depth());
     let is_taken = |evaluation: &Evaluation| matches!(evaluation.verdict, Verdict::GatherTaken(_));
+    for end in &run.redriven {
+        reached.note(end, true);
+    }
     reached.note("a taken gather", run.model.evaluations().iter().any(is_taken));
     reached.note("a branch beside one that waits", run.model.opened_beside_waiting());
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)
+}
+
+/// The situation in which a run is redriven.
+fn redriven_after(end: &End) -> &'static str {
+    match end {
+        End::Failed(_) => "redriven after a failure",
+        End::PreconditionFailed(_) => "redriven after a failed precondition",
+        End::Stalled => "redriven after a stall",
+        End::Cancelled | End::TimedOut => "redriven after a cancel",
+        _ => "not redriven",
+    }
 }
 
 impl Play<'_> {
@@ -83,15 +100,17 @@ impl Play<'_> {
         let mut after_end = 0;
         for [kind, a, b, c] in &self.tape.moves {
             let is_over = !self.model.is_to_clean_up() && !self.model.cleans_up();
-            after_end += u32::from(self.model.end().is_some() && is_over);
+            after_end = if self.model.end().is_some() && is_over { after_end + 1 } else { 0 };
             let is_long = self.reader.log().len() > MOST_EVENTS || self.history.len() > MOST_MOMENTS;
             if is_long || after_end > 3 {
                 break;
             }
             let fact = self.fact(*kind, *a, u16::from_le_bytes([*b, *c]));
+            let is_redrive = matches!(fact, Fact::Redriven);
             self.tell(fact);
-            // Occasionally the next fact arrives before every action was requested.
-            self.drain(if c % 8 == 7 { usize::from(c / 8 % 4) } else { usize::MAX })?;
+            // Occasionally the next fact arrives before every action was requested. A redrive is complete before the
+            // run continues.
+            self.drain(if c % 8 == 7 && !is_redrive { usize::from(c / 8 % 4) } else { usize::MAX })?;
         }
         self.drain(usize::MAX)?;
         self.compare_totals()?;
@@ -111,7 +130,18 @@ impl Play<'_> {
             _ => {}
         }
         let had_ended = self.model.end().is_some();
+        if matches!(fact, Fact::Redriven) {
+            self.redriven.extend(self.model.end().map(redriven_after));
+            let again = self.model.branches_that_open_again();
+            self.redriven.extend((again > 0).then_some("a branch that opens again"));
+            self.redriven.extend((again > 1).then_some("branches that open again"));
+        }
         self.model.apply(&fact);
+        // Both begin everything anew, and say so.
+        if matches!(fact, Fact::Redriven) && self.model.end().is_none() {
+            self.running.clear();
+            self.open_questions.clear();
+        }
         // Consequences of earlier facts come first; there may be none.
         if !had_ended && self.is_stalled() {
             self.history.push(Moment::Stalled);

@@ -18,7 +18,9 @@ impl Play<'_> {
 
     /// Plays a stalled run again with a model that never stalls, and then sends every possible event.
     pub(super) fn check_stall(&self) -> Result<(), String> {
-        if !self.is_stalled() {
+        // A model that never stalls takes what the rules refuse between a stall and its redrive.
+        let is_redrive = |moment: &Moment| matches!(moment, Moment::Told(Fact::Redriven));
+        if !self.is_stalled() || self.history.iter().any(is_redrive) {
             return Ok(());
         }
         let mut model = self.as_it_stalled();

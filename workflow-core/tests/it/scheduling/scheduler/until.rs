@@ -62,14 +62,15 @@ fn a_branch_that_fails_early_does_not_end_the_race() {
     for policy in [FanOutPolicy::FailAll, FanOutPolicy::ContinueOthers, FanOutPolicy::WaitAll] {
         let mut stage = race(3, until(1, policy));
         stage.fail(3);
-        assert_eq!(stage.said(), ["free scope 2"]);
+        // S39: the run may yet fail with it, and a redrive would open the branch again.
+        let is_kept = policy != FanOutPolicy::ContinueOthers;
+        assert_eq!(stage.said().len(), usize::from(!is_kept), "{policy:?}");
         assert!(stage.scheduler.is_degraded());
         stage.finish(4, &["Answer"]);
-        assert_eq!(
-            stage.said()[3],
-            "gather #6 split.Model.gathered: scope 1 of #2, dropped; scope 2 of #3, failed x3; scope 3 of #4, #5 Answer",
-            "{policy:?}"
-        );
+        let said = stage.said();
+        let gather = "gather #6 split.Model.gathered: scope 1 of #2, dropped; scope 2 of #3, failed x3; scope 3 of #4, #5 Answer";
+        assert!(said.iter().any(|line| line == gather), "{policy:?}: {said:?}");
+        assert_eq!(said.iter().filter(|line| *line == "free scope 2").count(), usize::from(is_kept));
     }
 }
 
@@ -78,7 +79,7 @@ fn once_too_few_branches_are_left_the_policy_decides_over_all_failures() {
     // S49, S50
     let mut stage = race(3, until(2, FanOutPolicy::FailAll));
     stage.fail(4);
-    assert_eq!(stage.said(), ["free scope 3"]);
+    assert!(stage.said().is_empty());
     stage.fail(2);
     assert_eq!(stage.said(), ["failed by x2 x4"]);
 
@@ -94,7 +95,7 @@ fn once_too_few_branches_are_left_the_policy_decides_over_all_failures() {
     let mut stage = race(3, until(2, FanOutPolicy::WaitAll));
     stage.fail(4);
     stage.fail(2);
-    assert_eq!(stage.said(), ["free scope 3", "free scope 1"]);
+    assert!(stage.said().is_empty());
     stage.finish(3, &["Answer"]);
     assert_eq!(stage.said(), ["failed by x2 x4"]);
 }
@@ -179,7 +180,7 @@ fn several_failures_of_one_branch_count_as_one() {
     stage.said();
     stage.fail(2);
     stage.fail(3);
-    assert_eq!(stage.said(), ["free scope 1"]);
+    assert!(stage.said().is_empty());
     stage.fail(5);
     assert_eq!(stage.said(), ["failed by x2 x3 x5"]);
 }
@@ -276,10 +277,14 @@ fn a_race_that_fails_in_a_branch_is_a_failure_of_that_branch() {
     stage.said();
     stage.fail(4);
     stage.fail(5);
-    assert_eq!(stage.said(), ["free scope 3", "free scope 4", "free scope 1"]);
+    assert!(stage.said().is_empty());
     stage.finish(3, &[]);
     let gather = "gather #6 split.Line.gathered: scope 1 of #2, failed x4, failed x5; scope 2 of #3";
-    assert_eq!(stage.said()[1], gather);
+    let said = stage.said();
+    assert!(said.iter().any(|line| line == gather), "{said:?}");
+    for scope in 1..=4 {
+        assert_eq!(said.iter().filter(|line| **line == format!("free scope {scope}")).count(), 1, "{said:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,112 @@
+//! Why a run was not redriven.
+
+use crate::error::chain;
+use crate::id::{ParentRun, RunId, RunStatus};
+use crate::outcome::{RecordedRunError, ResumeError};
+use crate::store::{ReachedLimit, StoreError};
+use crate::text::enumerated;
+
+/// Why a run was not redriven. Its journal is as it was.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// use workflow_core::RedriveError;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeting;
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, _greet: &Greet) -> Greeting { Greeting }
+/// # }
+/// use workflow_core::store::MemoryStore;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Greeter).store(MemoryStore::default()).build()?;
+/// let run = engine.start::<Greeter>(Greet).await?;
+/// run.outcome().await?;
+/// let error = engine.redrive::<Greeter>(run.id().clone()).await.unwrap_err();
+/// assert!(matches!(error, RedriveError::Completed { .. }));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedriveError {
+    /// The run has not ended.
+    #[error("run `{run}` is {status}: only a run that has ended can be redriven")]
+    NotEnded {
+        /// The run.
+        run: RunId,
+        /// Its status.
+        status: RunStatus,
+    },
+    /// The run completed.
+    #[error("run `{run}` completed: nothing is left to redrive")]
+    Completed {
+        /// The run.
+        run: RunId,
+    },
+    /// The run is a child of another run, and continues only with that: redrive the parent, whose execution then starts
+    /// a new child.
+    #[error("run `{run}` is a child of run `{}`: redrive that one", parent.run)]
+    Child {
+        /// The run.
+        run: RunId,
+        /// The parent, and its execution that started the child.
+        parent: ParentRun,
+    },
+    /// The clean-up of the run has begun: its log has as done what that undid. Use
+    /// [`Redrive::despite_clean_up`](crate::Redrive::despite_clean_up) to continue from that log all the same.
+    #[error(
+        "run `{run}` was cleaned up by {}: its log has as done what that undid, so it continues only if you insist \
+         (`Redrive::despite_clean_up`)",
+        named(steps)
+    )]
+    CleanedUp {
+        /// The run.
+        run: RunId,
+        /// The clean-up steps that were to run, in their order.
+        steps: Vec<String>,
+    },
+    /// The run ended at a limit and was cleaned up. What would have followed beyond the limit is in no journal, so the
+    /// run cannot continue: start another one.
+    #[error("run `{run}` ended at its limit of {limit} and was cleaned up: start another run")]
+    AtLimit {
+        /// The run.
+        run: RunId,
+        /// The limit.
+        limit: ReachedLimit,
+    },
+    /// The workflow has no step of the name that is to be made again.
+    #[error("`{workflow}` has no step `{step}` to make again; it has {}", named(steps))]
+    UnknownStep {
+        /// The workflow.
+        workflow: String,
+        /// The name.
+        step: String,
+        /// The steps that it has.
+        steps: Vec<String>,
+    },
+    /// The run is unknown, its workflow has changed incompatibly, or it cannot be resumed here for another reason.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    /// The records of the run contradict each other.
+    #[error(transparent)]
+    Recorded(#[from] RecordedRunError),
+    /// The store did not take the record of the redrive. After [`StoreError::Unavailable`] it may have it: then the run
+    /// is open again, and [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) continues it.
+    #[error("the redrive cannot be stored: {}", chain(.0))]
+    Store(#[source] StoreError),
+}
+
+/// The names as code, in a list.
+fn named(steps: &[String]) -> String {
+    let steps: Vec<String> = steps.iter().map(|step| format!("`{step}`")).collect();
+    enumerated(&steps, "and")
+}

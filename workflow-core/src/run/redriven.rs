@@ -1,0 +1,109 @@
+//! The write that reopens a run that has ended (S39), and the facts of the journal that forbid it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::id::{Redriver, RunId, RunStatus};
+use crate::outcome::{RedriveError, ResumeError};
+use crate::store::{Record, RunSummary, Write};
+use crate::table::DependencyTable;
+
+/// How a run is redriven: what its caller insists on.
+///
+/// ```
+/// use workflow_core::Redrive;
+///
+/// let redrive = Redrive::new().despite_clean_up().again("pay");
+/// assert_ne!(redrive, Redrive::new());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Redrive {
+    despite_clean_up: bool,
+    again: Vec<Arc<str>>,
+}
+
+impl Redrive {
+    /// Insists on nothing, as [`Engine::redrive`](crate::Engine::redrive) does.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Also redrives a run whose clean-up has begun. Its log has as done what the clean-up steps undid, and the run
+    /// continues from that log. If it ends again, its clean-up steps run again.
+    pub fn despite_clean_up(self) -> Self {
+        Self { despite_clean_up: true, ..self }
+    }
+
+    /// Makes the executions of this step again, also those that are in doubt: the step is `at_most_once`, and an attempt
+    /// may have begun whose end nobody knows. Find out first whether it had its effect. Other steps begin anew without
+    /// being named, and what has succeeded is not made again.
+    ///
+    /// If the process ends under the new attempt too, that is in doubt in its turn.
+    pub fn again(mut self, step: impl AsRef<str>) -> Self {
+        let step = Arc::from(step.as_ref());
+        if !self.again.contains(&step) {
+            self.again.push(step);
+        }
+        self
+    }
+
+    /// Checks that the workflow has the steps that are made again.
+    pub(crate) fn check(&self, table: &DependencyTable) -> Result<(), RedriveError> {
+        let Some(step) = self.again.iter().find(|step| table.step_named(step).is_none()) else {
+            return Ok(());
+        };
+        let steps = table.steps.iter().map(|step| step.name.to_string()).collect();
+        Err(RedriveError::UnknownStep { workflow: table.name.to_string(), step: step.to_string(), steps })
+    }
+
+    /// The write that reopens the run of this journal.
+    ///
+    /// # Errors
+    /// If the run is unknown, open, complete, or a child; if its clean-up began, unless the caller insists; or if it
+    /// ended at a limit and cleaned up.
+    pub(crate) fn write(
+        &self,
+        run: &RunId,
+        records: &[Record],
+        by: Redriver,
+        at: SystemTime,
+    ) -> Result<Write, RedriveError> {
+        let run = || run.clone();
+        let Some(Record::RunStarted { workflow, parent, at: began, .. }) = records.first() else {
+            return Err(ResumeError::UnknownRun { run: run() }.into());
+        };
+        // The clean-up of an end before the last redrive is past.
+        let of_end =
+            |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunRedriven { .. });
+        let clean_up = records.iter().rev().find(of_end).and_then(|record| match record {
+            Record::CleanUpStarted { limit, steps, .. } => Some((*limit, steps)),
+            _ => None,
+        });
+        match (records.last(), clean_up) {
+            (Some(Record::RunEnded { status: RunStatus::Completed, .. }), _) => {
+                return Err(RedriveError::Completed { run: run() });
+            }
+            (Some(Record::RunEnded { .. }), _) => {}
+            (_, Some(_)) => return Err(RedriveError::NotEnded { run: run(), status: RunStatus::CleaningUp }),
+            (Some(Record::RunWaiting { .. }), _) => {
+                return Err(RedriveError::NotEnded { run: run(), status: RunStatus::Waiting });
+            }
+            _ => return Err(RedriveError::NotEnded { run: run(), status: RunStatus::Running }),
+        }
+        if let Some(parent) = parent {
+            return Err(RedriveError::Child { run: run(), parent: parent.clone() });
+        }
+        match clean_up {
+            // What would have followed beyond the limit is in no journal.
+            Some((Some(limit), _)) => return Err(RedriveError::AtLimit { run: run(), limit }),
+            Some((None, steps)) if !self.despite_clean_up => {
+                let steps = steps.iter().map(ToString::to_string).collect();
+                return Err(RedriveError::CleanedUp { run: run(), steps });
+            }
+            _ => {}
+        }
+        let record = Record::RunRedriven { by, again: self.again.clone(), at };
+        Ok(Write { records: vec![record], run: RunSummary::running(Arc::clone(workflow), *began) })
+    }
+}

@@ -1,0 +1,69 @@
+//! `redrive`: makes a run continue that failed, was cancelled, timed out or stalled.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use clap::Args;
+use serde_json::json;
+use workflow_core::store::{EventStore as _, Position};
+use workflow_core::{RecordedRun, RunId};
+use workflow_redb::RedbStore;
+
+use crate::table::plain;
+use crate::{Output, Problem};
+
+/// How many records are read at once.
+const PAGE: usize = 8_192;
+
+#[derive(Debug, Args)]
+pub(crate) struct Redrive {
+    /// The run's id.
+    run: String,
+    /// Continue although the run was cleaned up: its log has as done what that undid.
+    #[arg(long)]
+    despite_clean_up: bool,
+    /// Make the executions of this step again that are in doubt: an `at_most_once` step whose attempt may have begun.
+    #[arg(long, value_name = "STEP")]
+    again: Vec<String>,
+}
+
+impl Redrive {
+    /// Opens the file to write to it, which fails while a process has it open.
+    pub(crate) fn run(&self, path: &Path, output: &mut Output<'_>) -> Result<(), Problem> {
+        let run = RunId::from(self.run.as_str());
+        // Opening a store creates a file, and this command must not.
+        drop(workflow_redb::StoreFile::open(path)?);
+        let store = RedbStore::open(path)?;
+        let mut how = workflow_core::Redrive::new();
+        if self.despite_clean_up {
+            how = how.despite_clean_up();
+        }
+        for step in &self.again {
+            how = how.again(step);
+        }
+        tokio::runtime::Builder::new_current_thread().build()?.block_on(redrive(&store, &run, &how))?;
+        if output.json {
+            serde_json::to_writer(&mut *output.to, &json!({ "redriven": run }))?;
+            writeln!(output.to)?;
+        } else {
+            let run = plain(run.as_str());
+            writeln!(output.to, "{run} is open again: the next engine that resumes open runs continues it")?;
+        }
+        Ok(())
+    }
+}
+
+async fn redrive(store: &RedbStore, run: &RunId, how: &workflow_core::Redrive) -> Result<(), Problem> {
+    let (mut records, mut end) = (Vec::new(), Position::default());
+    loop {
+        let page = store.read(run, end, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        end = end.after(page.len());
+        records.extend(page);
+    }
+    let write = RecordedRun::redrive(run, &records, how, SystemTime::now())?;
+    store.append(run, end, write).await?;
+    Ok(store.sync().await?)
+}
