@@ -4,6 +4,7 @@ pub use std::boxed::Box;
 pub use std::clone::Clone;
 pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{self, Err, Ok};
+pub use std::string::String;
 pub use std::sync::Arc;
 
 pub use crate::error::StepError;
@@ -19,8 +20,13 @@ pub use crate::spec::{
     InputSpec, OnEnd, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableSpec, check,
 };
 pub use crate::workflow::{
-    Check, Compacted, Compaction, Precondition, StepFuture, Verdict, Workflow, no_such_row,
+    Check, Compacted, Compaction, LimitKey, Precondition, StepFuture, Verdict, Workflow, no_such_row,
 };
+
+/// Leaves the next slot as it is.
+pub fn skip(slots: &mut crate::input::Slots<'_>) {
+    let _ = slots.next();
+}
 
 pub use crate::type_probe::{
     AsMember, AsOutput, Ask, Asked, Declared, Derived, Ending, Fill, Launch, Owned, Probe, UNKNOWN_INPUT,

@@ -83,6 +83,7 @@ mod error;
 mod json;
 mod cancel;
 mod blocking;
+mod limit;
 mod config;
 mod context;
 
@@ -137,6 +138,7 @@ pub use event::{
 pub use failure::StepFailed;
 pub use id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
 pub use input::{Branch, Emitter, EventSet, Expired, FixedList, Gather, List, Reply, RunInfo, StepInput};
+pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
 pub use output::{FanOut, FanOutPolicy, StepOutput, Timer};
 pub use retry::{Retries, RetryPolicy};

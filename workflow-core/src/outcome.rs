@@ -17,6 +17,7 @@ use crate::id::{EngineId, ExecutionId, RunId, RunStatus, Seq};
 use crate::report::WaitsFor;
 use crate::spec::TableError;
 use crate::store::StoreError;
+use crate::text::enumerated;
 
 mod debug;
 mod incompatible;
@@ -68,6 +69,21 @@ pub enum BuildProblem {
         /// The workflow.
         workflow: &'static str,
     },
+    /// A step has a named limit that is not set.
+    #[error(
+        "step `{step}` of workflow `{workflow}` has the limit `{limit}`, which is not set: set it with `.limit(\"{limit}\", …)`; {}",
+        set_limits(.known)
+    )]
+    UnknownLimit {
+        /// The workflow.
+        workflow: String,
+        /// The step.
+        step: String,
+        /// The name of the limit.
+        limit: String,
+        /// The names of the limits that are set, sorted.
+        known: Vec<String>,
+    },
     /// The engine has a lease, and no store for it.
     #[error("a lease is set, and there is no store to take it from: give one with `.store(…)`")]
     LeaseWithoutStore,
@@ -104,6 +120,16 @@ pub enum BuildProblem {
         /// The Rust types.
         types: [String; 2],
     },
+}
+
+/// The limits that are set, at the end of a sentence.
+fn set_limits(known: &[String]) -> String {
+    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+    match &known[..] {
+        [] => "no limit is set".to_owned(),
+        [only] => format!("{only} is set"),
+        all => format!("{} are set", enumerated(all, "and")),
+    }
 }
 
 impl fmt::Display for BuildError {

@@ -79,7 +79,7 @@ pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
 pub(crate) use waiting::HOLDERS;
-pub use waiting::{WaitingExecution, WaitsFor};
+pub use waiting::{LimitHolder, WaitingExecution, WaitsFor};
 
 /// The most executions with failed attempts that a printed report has.
 const TRIED: usize = 20;
@@ -472,7 +472,7 @@ impl RunReport {
     fn fmt_waiting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows: Vec<(&str, &WaitsFor, usize)> = Vec::new();
         for WaitingExecution { step, waits_for, .. } in &self.waiting {
-            match rows.iter_mut().find(|(of, why, _)| **of == **step && *why == waits_for) {
+            match rows.iter_mut().find(|(of, why, _)| **of == **step && why.is_alike(waits_for)) {
                 Some((.., count)) => *count += 1,
                 None => rows.push((step, waits_for, 1)),
             }

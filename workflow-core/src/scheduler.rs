@@ -400,11 +400,18 @@ impl Scheduler {
         Self { board, evaluation: Evaluation::default(), groups: Groups::default() }
     }
 
-    /// Whether to store what only a redrive of this state needs: the questions that were answered with no.
+    /// Whether to keep what only a redrive of this state needs. Forgets what is kept.
     #[inline]
-    pub(crate) fn store_refused(&mut self, stores: bool) {
-        self.board.progress.stores_refused = stores;
+    pub(crate) fn set_redrivable(&mut self, redrivable: bool) {
+        self.board.progress.redrivable = redrivable;
         self.evaluation.forget_all_refused();
+        self.groups.forget_kept(&mut self.board);
+    }
+
+    /// Whether everything is kept that a redrive of this state needs.
+    #[inline]
+    pub(crate) fn is_redrivable(&self) -> bool {
+        self.board.progress.redrivable
     }
 
     /// Applies one fact, after completing everything that follows from the facts before.

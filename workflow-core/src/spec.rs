@@ -84,6 +84,8 @@ pub struct StepSpec {
     pub(crate) compacts: bool,
     /// The ends of a run at which the step runs, of a clean-up step.
     pub(crate) on_end: Option<OnEnd>,
+    /// The named limit of the engine that the step's attempts take part in.
+    pub(crate) limit: Option<&'static str>,
 }
 
 impl StepSpec {
@@ -101,6 +103,7 @@ impl StepSpec {
             retry,
             compacts: false,
             on_end: None,
+            limit: None,
         }
     }
 
@@ -133,6 +136,11 @@ impl StepSpec {
     /// Declares a clean-up step: it runs at these ends of a run, and at no other time.
     pub const fn on_end(self, ends: OnEnd) -> Self {
         Self { on_end: Some(ends), ..self }
+    }
+
+    /// Names the engine's [limit](crate::Limit) of the step's attempts.
+    pub const fn limit(self, name: &'static str) -> Self {
+        Self { limit: Some(name), ..self }
     }
 
     /// Sets a retry policy for the step. The engine calls the function when it is built.

@@ -168,6 +168,8 @@ pub struct StepRow {
     pub(crate) policy: StepPolicy,
     /// The ends at which it runs, of a clean-up step (S31).
     pub(crate) on_end: Option<OnEnd>,
+    /// The engine's limit of the step's attempts (S70). Thin, since few steps have one.
+    pub(crate) limit: Option<Box<Arc<str>>>,
     /// The internal event of the step's failure, if a step catches it (S29).
     pub(crate) failed: Option<EventIndex>,
     /// The conditions that must hold for the step to be ready (S13).
@@ -423,6 +425,18 @@ impl StepRow {
     /// The ends of a run at which the step runs, of a clean-up step; `None` for any other step.
     pub fn on_end(&self) -> Option<OnEnd> {
         self.on_end
+    }
+
+    /// The name of the engine's [limit](crate::Limit) of the step's attempts; `None` without one.
+    pub fn limit(&self) -> Option<&str> {
+        self.limit.as_deref().map(|name| &**name)
+    }
+
+    /// The `concurrency` of the step, if the scheduler bounds it. The executions of a step with a named limit begin in
+    /// an order that no journal has (S70), so the run bounds those.
+    #[inline]
+    pub(crate) fn scheduled_concurrency(&self) -> Option<u32> {
+        self.policy.concurrency.filter(|_| self.limit.is_none())
     }
 
     /// The name of the step's precondition; `None` without one.

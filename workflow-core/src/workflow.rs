@@ -111,6 +111,12 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     #[doc(hidden)]
     fn check(this: &Arc<Self>, step: usize, call: &mut StepCall) -> Check;
 
+    /// Calls the limit key of this row's step, before an attempt waits for its limit.
+    #[doc(hidden)]
+    fn limit_key(_: &Arc<Self>, _: usize, _: &mut StepCall) -> Check<String> {
+        Check::Answered(Ok(String::new()))
+    }
+
     /// Calls the compaction of this row's step, before the step's next attempt.
     #[doc(hidden)]
     fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
@@ -142,21 +148,81 @@ impl<E: Into<StepError>> Compacted for Result<(), E> {
     }
 }
 
-/// A precondition's answer, or the future of it.
+/// The answer of a precondition or of a limit key, or the future of it.
 #[doc(hidden)]
-pub enum Check {
-    /// The answer of a synchronous precondition.
-    Answered(Result<bool, StepError>),
-    /// The future of an asynchronous precondition.
-    Pending(Pin<Box<dyn Future<Output = Result<bool, StepError>> + Send>>),
+pub enum Check<T = bool> {
+    /// The answer of a synchronous function.
+    Answered(Result<T, StepError>),
+    /// The future of an asynchronous function.
+    Pending(Pin<Box<dyn Future<Output = Result<T, StepError>> + Send>>),
 }
 
-impl std::fmt::Debug for Check {
+impl<T> std::fmt::Debug for Check<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Answered(_) => "Check::Answered",
             Self::Pending(_) => "Check::Pending",
         })
+    }
+}
+
+/// The result of a limit key: a text or a number, or `Result` of one.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be returned by a limit key",
+    label = "not a key",
+    note = "return `String`, `&str`, `Arc<str>`, `Cow<str>`, an integer, an id of the library, or `Result` of one of these"
+)]
+pub trait LimitKey {
+    /// The key as text, or the error.
+    fn limit_key(self) -> Result<String, StepError>;
+}
+
+/// A value that is a key as it is.
+#[doc(hidden)]
+pub trait KeyValue: Into<KeyText> {}
+
+/// A key as text.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct KeyText(String);
+
+macro_rules! keys {
+    ($($ty:ty),+ $(,)?) => {
+        $(
+            impl From<$ty> for KeyText {
+                fn from(key: $ty) -> Self {
+                    Self(key.to_string())
+                }
+            }
+
+            impl KeyValue for $ty {}
+        )+
+    };
+}
+
+keys! {
+    &str, &String, Arc<str>, Box<str>, std::borrow::Cow<'_, str>, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64,
+    i128, isize, crate::id::RunId, crate::id::ThreadId, &crate::id::RunId, &crate::id::ThreadId, &Arc<str>,
+}
+
+impl From<String> for KeyText {
+    fn from(key: String) -> Self {
+        Self(key)
+    }
+}
+
+impl KeyValue for String {}
+
+impl<T: KeyValue> LimitKey for T {
+    fn limit_key(self) -> Result<String, StepError> {
+        Ok(self.into().0)
+    }
+}
+
+impl<T: KeyValue, E: Into<StepError>> LimitKey for Result<T, E> {
+    fn limit_key(self) -> Result<String, StepError> {
+        self.map(|key| key.into().0).map_err(Into::into)
     }
 }
 

@@ -103,17 +103,7 @@ impl<'a> Function<'a> {
 
     /// Fills every parameter from `slots`. Needs `Unusable` in scope, as do the functions below.
     pub(crate) fn filled(&self, krate: &Krate, slots: &Ident) -> TokenStream {
-        let filled = self.parameters.iter().enumerate().map(|(index, ty)| {
-            let (place, parameter) = (SpanRange::of(ty), parameter(index, ty));
-            let fill = place.generic(quote!(#krate::Fill), ty, "fill");
-            let filled = place.call(fill, quote!(&mut #slots));
-            quote_spanned! {place.hidden()=>
-                let #parameter = match #filled {
-                    #krate::Ok(filled) => filled,
-                    #krate::Err(error) => return #krate::Err(error),
-                };
-            }
-        });
+        let filled = self.parameters.iter().enumerate().map(|(index, ty)| fill(krate, slots, index, ty));
         quote!(#(#filled)*)
     }
 
@@ -158,6 +148,46 @@ impl<'a> Function<'a> {
         Some(quote!({ let _ = (#(&#all,)*); #krate::Ok(#future) }))
     }
 
+    /// Whether the function declares no return type.
+    pub(crate) fn returns_nothing(&self) -> bool {
+        matches!(self.signature.output, ReturnType::Default)
+    }
+
+    /// The key of a step at its limit: at once from a sync function, later from an async one. Fills those of the step's
+    /// parameters that the function takes.
+    pub(crate) fn keyed(
+        &self,
+        krate: &Krate,
+        [this, call]: [&Ident; 2],
+        step: &Function,
+    ) -> Option<TokenStream> {
+        let taken = self.parameters.iter().map(|ty| step.place_of(ty));
+        let taken: Vec<usize> = taken.collect::<Option<_>>()?;
+        let slots = Ident::new("slots", Span::mixed_site());
+        let filled = step.parameters.iter().enumerate().map(|(index, ty)| {
+            if taken.contains(&index) {
+                fill(krate, &slots, index, ty)
+            } else {
+                quote!(#krate::skip(&mut #slots);)
+            }
+        });
+        let opened = (!taken.is_empty()).then(|| quote!(let (mut #slots, _) = #call.open(); #(#filled)*));
+        let given = taken.iter().filter_map(|place| Some(parameter(*place, step.parameters.get(*place)?)));
+        let (ident, this) = (self.ident(), self.signature.receiver().map(|_| quote!(&#this,)));
+        let awaited = self.is_async().then(|| quote!(.await));
+        let key = self.output_place().associated(&self.output, quote!(#krate::LimitKey), "limit_key");
+        let key = self.output_place().call(key, quote!(Self::#ident(#this #(#given),*) #awaited));
+        let key = quote!(#opened #key);
+        if self.is_async() {
+            let moved = opened.is_some().then(|| quote!(let mut #call = #call.take();));
+            let key = self.boxed(krate, &key);
+            return Some(quote!({ #moved #krate::Check::Pending(#key) }));
+        }
+        Some(
+            quote!(#krate::Check::Answered((|| -> #krate::Result<#krate::String, #krate::StepError> { #key })())),
+        )
+    }
+
     /// The answer of a precondition: at once from a sync function, later from an async one.
     pub(crate) fn check(&self, krate: &Krate, path: &TokenStream, this: &Ident, call: &Ident) -> TokenStream {
         if !self.clear.call || matches!(self.signature.output, ReturnType::Default) {
@@ -190,6 +220,19 @@ impl<'a> Function<'a> {
         let (path, name) =
             if self.free { (quote!(#krate::Box), "pin") } else { (quote!(#krate::Launch::<Self>), "ask") };
         place.call(place.path(path, name), quote_spanned!(place.hidden()=> async move { #body }))
+    }
+}
+
+/// Fills a parameter from the next of `slots`.
+fn fill(krate: &Krate, slots: &Ident, index: usize, ty: &Type) -> TokenStream {
+    let (place, parameter) = (SpanRange::of(ty), parameter(index, ty));
+    let fill = place.generic(quote!(#krate::Fill), ty, "fill");
+    let filled = place.call(fill, quote!(&mut #slots));
+    quote_spanned! {place.hidden()=>
+        let #parameter = match #filled {
+            #krate::Ok(filled) => filled,
+            #krate::Err(error) => return #krate::Err(error),
+        };
     }
 }
 

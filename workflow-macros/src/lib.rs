@@ -159,6 +159,8 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `retry = EXPR` | the `RetryPolicy` of the step, made when an engine is built; default: the engine's |
 /// | `compact = method` | runs after a failure of class `context_limit`, before the next attempt: an `async fn` of this impl block without an attribute, which takes any of the step's parameters and returns nothing or a `Result<(), E>` |
 /// | `at_most_once` | an attempt that may have begun in an earlier process, timed out or panicked is not made again: the execution fails with class `in_doubt`, which no policy retries; errors that the step returns are retried as usual |
+/// | `limit = "name"` | the engine's limit of the step's attempts, over all runs: `Engine::builder().limit("name", …)` |
+/// | `limit_key = method` | makes the key at that limit: a `fn` or `async fn` of this impl block without an attribute, which takes any of the step's parameters and returns a text, an integer, or a `Result` of one |
 /// | `on_error = "continue"` | records a failure and lets the run continue; default: `"fail"` |
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; default: those of every step that takes none |
 /// | `on_end` | makes it a clean-up step: it runs at every end of a run but `Completed`, once, if the log has what it requires, and emits nothing |

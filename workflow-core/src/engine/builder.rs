@@ -27,6 +27,7 @@ use crate::context::{ContextStore, MemoryContexts};
 use crate::error::ErrorClass;
 use crate::id::EngineId;
 use crate::lease::{Lease, LeaseOwner, SHORTEST};
+use crate::limit::Limit;
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
 use crate::outcome::{BuildError, BuildProblem};
@@ -314,6 +315,75 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets a named limit of attempts, over all runs of the engine. Default: no limits.
+    ///
+    /// A step takes part with `#[step(limit = "bank")]`: each of its attempts needs a permit of the limit. With
+    /// `#[step(limit = "bank", limit_key = customer)]` the limit holds for each key apart; the method `customer` makes
+    /// the key of the step's parameters. Attempts of all steps and workflows with one limit and one key share its
+    /// permits; those without a key share one.
+    ///
+    /// An attempt that has to wait begins in order of arrival among those of its key. It has not begun: no timeout
+    /// runs, no attempt is counted, and neither the step's `concurrency` nor
+    /// [`max_concurrent_executions`](Self::max_concurrent_executions) count it. If the step or the run is full when its
+    /// turn comes, others have the permit, and the run keeps its next free permit for one such attempt at a time. The run
+    /// stays active, as during a retry delay. Reports and explanations name the limit and what holds its permits
+    /// ([`WaitsFor::Limit`](crate::report::WaitsFor::Limit)). A permit is released when its attempt ends, in whichever
+    /// way; the next attempt of a retried execution needs another one. A step that awaits a child run holds its permit
+    /// meanwhile, so its children must not need the last permit of the same limit and key.
+    ///
+    /// Limits hold in one process: engines that share a store limit themselves each. After a crash, an attempt that
+    /// waited is taken for one that may have begun, so an `at_most_once` step fails with class
+    /// [`InDoubt`](crate::ErrorClass::InDoubt).
+    ///
+    /// A permit costs O(log n), with n attempts of its key that hold one or wait. A key that nothing uses takes no memory
+    /// for long. A later call for a name replaces the earlier one, and the name of a limit that no step has is no mistake.
+    ///
+    /// # Errors
+    /// [`build`](Self::build) returns [`BuildProblem::UnknownLimit`](crate::errors::BuildProblem::UnknownLimit) for each
+    /// step whose limit is not set. It names those that are.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::Limit;
+    /// use workflow_core::prelude::*;
+    ///
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Transfer { customer: String, cents: u64 }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Transferred;
+    /// struct Transfers;
+    ///
+    /// #[workflow]
+    /// impl Transfers {
+    ///     #[step(limit = "bank", limit_key = customer)]
+    ///     async fn transfer(&self, transfer: &Transfer) -> Transferred {
+    ///         Transferred
+    ///     }
+    ///
+    ///     fn customer(transfer: &Transfer) -> &str {
+    ///         &transfer.customer
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let bank = Limit::concurrent(4).rate(10, Duration::from_secs(1));
+    /// let engine = Engine::builder().workflow(Transfers).limit("bank", bank).build()?;
+    /// let run = engine.start::<Transfers>(Transfer { customer: "ada".into(), cents: 100 }).await?;
+    /// assert_eq!(run.outcome().await?, Transferred);
+    ///
+    /// let unknown = Engine::builder().workflow(Transfers).build().unwrap_err();
+    /// assert!(unknown.to_string().contains("`bank`"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn limit(mut self, name: impl Into<Arc<str>>, limit: Limit) -> Self {
+        self.concurrency.limit_attempts(name.into(), limit);
+        self
+    }
+
     /// Sets how deep [child runs](crate::Children) may nest. Default: 3.
     ///
     /// At 1 children have no children themselves, and at 0 there are none.
@@ -518,7 +588,10 @@ impl EngineBuilder {
         describe_metrics();
         let middleware: Arc<[_]> = self.middleware.into();
         let rules = Arc::new(self.rules);
-        let hosts = self.hosts.into_iter().map(|host| host.within(&middleware).ruled(&rules));
+        let limiters = self.concurrency.limiters(&self.clock);
+        let named = |name: &str| limiters.get(name).cloned();
+        let hosts = self.hosts.into_iter();
+        let hosts = hosts.map(|host| host.within(&middleware).ruled(&rules).limited(named));
         let hosts = Hosts::new(hosts, self.configs);
         let (id, ending) = (EngineId::generate(), Ending::default());
         let (journals, contexts) = self.durability.open(&id, &ending.patience());
@@ -589,6 +662,18 @@ impl EngineBuilder {
     fn check_limits(&mut self) {
         let unknown = self.concurrency.unknown(|id| self.hosts.iter().any(|host| host.id == id));
         self.problems.extend(unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow }));
+        let known: Vec<String> = self.concurrency.named().map(ToString::to_string).collect();
+        let steps = self.tables().flat_map(|table| table.steps().iter().map(move |step| (table, step)));
+        let limited = steps.filter_map(|(table, step)| Some((table, step, step.limit()?)));
+        let unknown = limited.filter(|(.., limit)| !known.iter().any(|known| known == limit));
+        let problems = unknown.map(|(table, step, limit)| BuildProblem::UnknownLimit {
+            workflow: table.name().to_owned(),
+            step: step.name().to_owned(),
+            limit: limit.to_owned(),
+            known: known.clone(),
+        });
+        let problems: Vec<BuildProblem> = problems.collect();
+        self.problems.extend(problems);
     }
 
     /// Refuses workflows whose contexts a restart would lose while their journals survive it.

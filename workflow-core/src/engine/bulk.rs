@@ -30,7 +30,7 @@ const AT_ONCE: usize = 16;
 pub struct RunResult<E> {
     /// The run.
     pub run: RunId,
-    /// What happened to it, or why nothing did.
+    /// Its result, or why nothing happened to it.
     pub result: Result<(), E>,
 }
 

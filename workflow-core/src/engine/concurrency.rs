@@ -1,7 +1,7 @@
 //! The limits of an engine's runs: runs of the engine, runs of each workflow, child runs, and the depth of children.
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -9,9 +9,11 @@ use futures_util::future::{Either, select};
 use tokio::sync::Semaphore;
 
 use super::WhenFull;
+use crate::clock::EngineClock;
 use crate::id::RunId;
+use crate::limit::{Limit, Limiter};
 use crate::outcome::StartError;
-use crate::run::{Limit, LimitOf, Permit, PermitQueue, PermitRequest};
+use crate::run::{LimitOf, Permit, PermitQueue, PermitRequest, RunLimit};
 
 const DEFAULT_CHILD_DEPTH: u32 = 3;
 
@@ -19,16 +21,18 @@ const DEFAULT_CHILDREN: usize = 8;
 
 /// The limits of an engine's runs, and the queue of those that wait.
 pub(super) struct Concurrency {
-    runs: Option<Arc<Limit>>,
+    runs: Option<Arc<RunLimit>>,
     /// By workflow, where it has a limit of its own.
-    runs_of: HashMap<TypeId, Arc<Limit>>,
+    runs_of: HashMap<TypeId, Arc<RunLimit>>,
     /// Children have a limit of their own: a parent that waits for its children keeps its permit.
-    children: Arc<Limit>,
+    children: Arc<RunLimit>,
     /// How deep child runs may nest.
     pub(super) child_depth: u32,
     /// What happens to a start that gets no permit at once.
     pub(super) when_full: WhenFull,
     queue: Arc<PermitQueue>,
+    /// The named limits of attempts.
+    named: BTreeMap<Arc<str>, Limit>,
 }
 
 impl Default for Concurrency {
@@ -40,25 +44,43 @@ impl Default for Concurrency {
             child_depth: DEFAULT_CHILD_DEPTH,
             when_full: WhenFull::default(),
             queue: Arc::default(),
+            named: BTreeMap::new(),
         }
     }
 }
 
-fn children(most: usize) -> Arc<Limit> {
-    Arc::new(Limit::new(most, LimitOf::Children))
+fn children(most: usize) -> Arc<RunLimit> {
+    Arc::new(RunLimit::new(most, LimitOf::Children))
 }
 
 impl Concurrency {
     pub(super) fn limit_runs(&mut self, most: usize) {
-        self.runs = Some(Arc::new(Limit::new(most, LimitOf::Runs)));
+        self.runs = Some(Arc::new(RunLimit::new(most, LimitOf::Runs)));
     }
 
     pub(super) fn limit_runs_of(&mut self, workflow: TypeId, name: &'static str, most: usize) {
-        self.runs_of.insert(workflow, Arc::new(Limit::new(most, LimitOf::RunsOf(name))));
+        self.runs_of.insert(workflow, Arc::new(RunLimit::new(most, LimitOf::RunsOf(name))));
     }
 
     pub(super) fn limit_children(&mut self, most: usize) {
         self.children = children(most);
+    }
+
+    pub(super) fn limit_attempts(&mut self, name: Arc<str>, limit: Limit) {
+        self.named.insert(name, limit);
+    }
+
+    /// The names of the limits of attempts, sorted.
+    pub(super) fn named(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.named.keys()
+    }
+
+    /// The limits of attempts at work, by name.
+    pub(super) fn limiters(&self, clock: &EngineClock) -> HashMap<Arc<str>, Arc<Limiter>> {
+        let at_work = |(name, limit): (&Arc<str>, &Limit)| {
+            (Arc::clone(name), Limiter::new(Arc::clone(name), *limit, clock.clone()))
+        };
+        self.named.iter().map(at_work).collect()
     }
 
     /// The workflows that have a limit and are not hosted, sorted by name.

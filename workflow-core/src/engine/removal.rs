@@ -28,7 +28,7 @@ struct Removed<'a> {
     thread: Option<ThreadId>,
 }
 
-/// What a run that has values in its context has left to clear.
+/// The rest to clear of a run that has values in its context.
 enum Left {
     /// The run is open, or not in this store.
     Nothing,
@@ -260,7 +260,7 @@ impl<'a> Removal<'a> {
         self.contexts.clear(run, thread).await.map(|()| false)
     }
 
-    /// What a run left that has values in its context.
+    /// The rest of a run that has values in its context.
     async fn left(&self, run: &RunId) -> Result<Left, StoreError> {
         let stored = if self.runs.has(run) { None } else { self.journals.listed(run).await? };
         Ok(match stored.map(|stored| stored.run.status) {

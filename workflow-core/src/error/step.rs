@@ -88,6 +88,8 @@ pub struct StepError {
     source: Cause,
     /// Whether the compaction failed, before the step was called again.
     in_compaction: bool,
+    /// Whether the key at the step's limit could not be made, so that the step was not called.
+    in_limit_key: bool,
 }
 
 macro_rules! constructors {
@@ -104,7 +106,12 @@ macro_rules! constructors {
 impl StepError {
     /// An error of this class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { class: Some(class), source: Cause::new(error.into()), in_compaction: false }
+        Self {
+            class: Some(class),
+            source: Cause::new(error.into()),
+            in_compaction: false,
+            in_limit_key: false,
+        }
     }
 
     /// An error out of a report that owns it: an `anyhow::Error`, a report of `eyre`, an `Arc<dyn Error + Send + Sync>`.
@@ -127,7 +134,7 @@ impl StepError {
     where
         R: Deref<Target = dyn Error + Send + Sync> + Send + Sync + 'static,
     {
-        Self { class: None, source: Cause::new(report), in_compaction: false }
+        Self { class: None, source: Cause::new(report), in_compaction: false, in_limit_key: false }
     }
 
     /// The same error with this class.
@@ -151,6 +158,16 @@ impl StepError {
     /// ```
     pub fn is_of_compaction(&self) -> bool {
         self.in_compaction
+    }
+
+    /// The same error, as that of the key at the step's limit.
+    pub(crate) fn of_limit_key(self) -> Self {
+        Self { in_limit_key: true, ..self }
+    }
+
+    /// Whether the attempt failed before its step was called.
+    pub(crate) fn is_before_step(&self) -> bool {
+        self.in_compaction || self.in_limit_key
     }
 
     constructors! {
@@ -221,7 +238,7 @@ impl StepError {
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for StepError {
     fn from(error: E) -> Self {
-        Self { class: None, source: Cause::new(error.into()), in_compaction: false }
+        Self { class: None, source: Cause::new(error.into()), in_compaction: false, in_limit_key: false }
     }
 }
 

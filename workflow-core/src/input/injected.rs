@@ -58,7 +58,7 @@ impl RunInfo {
             execution: context.execution,
             attempt: context.attempt,
             scope: context.scope,
-            binding: binding_text(&frame.slots),
+            binding: binding_text(&frame.slots, context.run.redrives_before_end()),
             parent: context.run.parent().cloned(),
             may_have_begun: frame.may_have_begun(),
             ending: context.run.ending().cloned(),
@@ -186,15 +186,16 @@ impl RunInfo {
 
     /// A text that identifies this execution in calls to other services.
     ///
-    /// The text is the same for every attempt, also after a restart. Every other execution has a different
-    /// one. The parts are the run, the scope, the step and the sequence numbers of the bound events.
+    /// The text is the same for every attempt, also after a restart and a redrive. Every other execution has a different
+    /// one. The parts are the run, the scope, the step and the sequence numbers of the bound events; of a clean-up step
+    /// also the number of redrives before the end, since it runs at each end.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
     }
 }
 
-fn binding_text(slots: &[SlotValue]) -> String {
-    slots.iter().fold(String::new(), |mut text, slot| {
+fn binding_text(slots: &[SlotValue], redrives: usize) -> String {
+    let mut text = slots.iter().fold(String::new(), |mut text, slot| {
         let dot = if text.is_empty() { "" } else { "." };
         // Writing to a `String` cannot fail.
         let _ = match slot {
@@ -203,7 +204,11 @@ fn binding_text(slots: &[SlotValue]) -> String {
             SlotValue::List(prefix) => write!(text, "{dot}{}e", prefix.len()),
         };
         text
-    })
+    });
+    if redrives > 0 {
+        let _ = write!(text, "/{redrives}");
+    }
+    text
 }
 
 macro_rules! injectable {

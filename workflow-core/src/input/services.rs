@@ -26,6 +26,9 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
     /// Why the run ends, once its clean-up has begun.
     fn ending(&self) -> Option<&Arc<Ending>>;
 
+    /// How many redrives came before the end whose clean-up runs; 0 without one.
+    fn redrives_before_end(&self) -> usize;
+
     fn parent(&self) -> Option<&ParentRun>;
 
     fn run_context(self: Arc<Self>) -> RunContext;

@@ -64,8 +64,8 @@ pub enum RedriveError {
     /// The clean-up of the run has begun: its log has as done what that undid. Use
     /// [`Redrive::despite_clean_up`](crate::Redrive::despite_clean_up) to continue from that log all the same.
     #[error(
-        "run `{run}` was cleaned up by {}: its log has as done what that undid, so it continues only if you insist \
-         (`Redrive::despite_clean_up`)",
+        "run `{run}` has begun its clean-up, with {}: its log has as done whatever that undid, so it continues only if \
+         you insist (`Redrive::despite_clean_up`)",
         named(steps)
     )]
     CleanedUp {
@@ -74,7 +74,7 @@ pub enum RedriveError {
         /// The clean-up steps that were to run, in their order.
         steps: Vec<String>,
     },
-    /// The run ended at a limit and was cleaned up. What would have followed beyond the limit is in no journal, so the
+    /// The run ended at a limit and was cleaned up. The events beyond the limit are in no journal, so the
     /// run cannot continue: start another one.
     #[error("run `{run}` ended at its limit of {limit} and was cleaned up: start another run")]
     AtLimit {

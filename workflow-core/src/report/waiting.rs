@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::BoundInput;
 use crate::id::{ExecutionId, RunId, ScopeId, Seq};
+use crate::limit::Limit;
 use crate::text::{enumerated, first};
 
-/// An execution that is scheduled and has not begun.
+/// An execution that is scheduled and has not begun, or whose next attempt is due and has not begun.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -51,7 +52,7 @@ use crate::text::{enumerated, first};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct WaitingExecution {
-    /// The id that the execution will have.
+    /// The id of the execution.
     pub execution: ExecutionId,
     /// The name of its step.
     pub step: Arc<str>,
@@ -120,11 +121,44 @@ pub enum WaitsFor {
     },
     /// The engine is [shutting down](crate::Engine::shut_down): the execution begins in the next process.
     ShutDown,
+    /// A named limit of the engine: [`limit`](crate::EngineBuilder::limit).
+    Limit {
+        /// The name of the limit.
+        name: Arc<str>,
+        /// The key at the limit; `None` for the one that all attempts without a key share.
+        key: Option<Arc<str>>,
+        /// The limit.
+        limit: Limit,
+        /// The first attempts of the key that hold a permit.
+        held_by: Arc<[LimitHolder]>,
+        /// How many attempts of the key wait before this one.
+        before: usize,
+    },
     /// No limit: the execution is about to begin.
     Nothing,
 }
 
+/// An attempt that holds a permit of a named limit: an execution of a run of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LimitHolder {
+    /// The run.
+    pub run: RunId,
+    /// The execution.
+    pub execution: ExecutionId,
+}
+
 impl WaitsFor {
+    /// Whether both are one limit with one key, whatever holds it up.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Limit { name, key, .. }, Self::Limit { name: other, key: other_key, .. }) => {
+                name == other && key == other_key
+            }
+            _ => self == other,
+        }
+    }
+
     /// The end of a sentence whose subject is this many executions.
     pub(crate) fn summary(&self, executions: usize) -> String {
         match (self, executions) {
@@ -173,6 +207,14 @@ impl fmt::Display for WaitsFor {
                 }
             }
             Self::ShutDown => f.write_str("the engine is shutting down"),
+            Self::Limit { name, key, limit, held_by, before } => {
+                write!(f, "the limit `{name}` admits {limit}")?;
+                if let Some(key) = key {
+                    write!(f, " for each key, and here of `{key}`")?;
+                }
+                write!(f, " (`limit`)")?;
+                fmt_holders_of_limit(f, held_by, *before)
+            }
             Self::Nothing => f.write_str("nothing"),
         }
     }
@@ -195,6 +237,20 @@ fn fmt_holders(f: &mut fmt::Formatter<'_>, runs: &[RunId], all: usize) -> fmt::R
         [] => Ok(()),
         [only] if all == 1 => write!(f, ": run {only} has it"),
         some => write!(f, ": runs {} have them", enumerated(&first(some, all), "and")),
+    }
+}
+
+/// Those that hold permits of a limit, and those that wait before.
+fn fmt_holders_of_limit(f: &mut fmt::Formatter<'_>, holders: &[LimitHolder], before: usize) -> fmt::Result {
+    let names: Vec<String> =
+        holders.iter().map(|LimitHolder { run, execution }| format!("{execution} of `{run}`")).collect();
+    match (&names[..], before) {
+        ([], 0) => f.write_str(": the rate is used up"),
+        ([], _) => write!(f, ": {before} before it"),
+        ([only], 0) => write!(f, ": {only} runs"),
+        ([only], _) => write!(f, ": {only} runs, and {before} before it"),
+        (some, 0) => write!(f, ": {} run", enumerated(some, "and")),
+        (some, _) => write!(f, ": {} run, and {before} before it", enumerated(some, "and")),
     }
 }
 

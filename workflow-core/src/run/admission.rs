@@ -7,6 +7,8 @@
 //!            (limit, deferred)         (lease guard)           (permit)
 //! ```
 //!
+//! An attempt of a step with a named limit then needs a permit of that limit too ([`limited`](super::limited)).
+//!
 //! Admission knows neither futures nor what an effect does. The driver asks, performs the effect, and gives
 //! the permit up when the run waits or ends.
 //!
@@ -28,7 +30,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::journal::Journal;
 use super::lease_guard::LeaseGuard;
-use super::permits::{Limit, Permit, PermitRequest};
+use super::limited::LimitedAttempts;
+use super::permits::{Permit, PermitRequest, RunLimit};
 use super::run_permit::RunPermit;
 use super::state::{EffectKind, RunState};
 use super::turns::Turn;
@@ -48,8 +51,17 @@ pub(super) struct Admission {
     /// Executions that wait for others of the run to complete, oldest first. The store has what they follow from. An
     /// execution that was dropped meanwhile is removed when its turn comes.
     deferred: VecDeque<EffectKind>,
-    /// Executions that wait for their turn or have it; `None` in a run under which no two processes ended.
-    turns: Option<Box<FxHashMap<ExecutionId, TakenTurn>>>,
+    /// Parts that few runs need; `None` until the run does.
+    rare: Option<Box<Rare>>,
+}
+
+/// The parts of an admission that few runs need.
+#[derive(Default)]
+struct Rare {
+    /// Executions that wait for their turn or have it, of a run under which two processes ended.
+    turns: FxHashMap<ExecutionId, TakenTurn>,
+    /// The attempts of steps with named limits.
+    limited: LimitedAttempts,
 }
 
 /// The turn of an execution.
@@ -97,7 +109,7 @@ impl Admission {
             lease_guard: lease.map(|lease| Box::new(LeaseGuard::new(lease))),
             limit,
             deferred: VecDeque::new(),
-            turns: None,
+            rare: None,
         }
     }
 
@@ -124,7 +136,9 @@ impl Admission {
 
     /// Whether neither a lease nor a deferred execution keeps the run from being suspended.
     pub(super) fn allows_suspension(&self) -> bool {
-        self.lease_guard.is_none() && self.deferred.is_empty()
+        self.lease_guard.is_none()
+            && self.deferred.is_empty()
+            && self.limited().is_none_or(LimitedAttempts::is_idle)
     }
 
     /// Whether the run may begin anything now. Takes the run's permit if one is free; else the waker wakes
@@ -149,7 +163,18 @@ impl Admission {
     /// Whether another execution may begin beside `executing` others.
     #[inline]
     pub(super) fn has_room(&self, executing: usize) -> bool {
-        executing < self.limit
+        executing + self.limited().map_or(0, LimitedAttempts::counted) < self.limit
+    }
+
+    /// Whether this execution may begin beside `executing` others. One that has its turn is among them already, and one
+    /// of which the journal has that it begins counts too.
+    #[inline]
+    pub(super) fn has_room_for(&self, execution: ExecutionId, executing: usize) -> bool {
+        self.has_room(executing)
+            || self
+                .rare
+                .as_ref()
+                .is_some_and(|rare| rare.turns.contains_key(&execution) || rare.limited.is_counted(execution))
     }
 
     /// Whether the run may begin something without [`admit`](Self::admit): it needs no lease and has its
@@ -176,13 +201,20 @@ impl Admission {
     }
 
     /// Takes the oldest deferred execution, if another one fits beside `executing`.
+    #[inline]
     pub(super) fn next_deferred(&mut self, executing: usize) -> Option<EffectKind> {
         if self.deferred.is_empty() || !self.has_room(executing) { None } else { self.deferred.pop_front() }
     }
 
-    /// The deferred executions, oldest first.
-    pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &EffectKind> {
-        self.deferred.iter()
+    /// The deferred executions: those that wait for the run, oldest first, and then those that wait for their steps and
+    /// for named limits.
+    pub(super) fn deferred(&self) -> impl Iterator<Item = &EffectKind> {
+        self.deferred.iter().chain(self.limited().into_iter().flat_map(LimitedAttempts::deferred))
+    }
+
+    /// How many executions are deferred.
+    pub(super) fn deferred_count(&self) -> usize {
+        self.deferred.len() + self.limited().map_or(0, LimitedAttempts::deferred_count)
     }
 
     /// The first attempts that have not begun, from the effects and the deferred ones. Some may not be wanted
@@ -205,32 +237,62 @@ impl Admission {
     /// Keeps the turn of an execution, which waits for it from here on.
     pub(super) fn take_turn(&mut self, execution: ExecutionId, turn: Arc<Turn>) {
         let turn = TakenTurn { _turn: turn, stage: TurnStage::Waits };
-        self.turns.get_or_insert_default().insert(execution, turn);
+        self.rare.get_or_insert_default().turns.insert(execution, turn);
     }
 
     /// Notes that an execution has come so far with its turn. Returns whether it had one.
     pub(super) fn note_turn(&mut self, execution: ExecutionId, stage: TurnStage) -> bool {
-        let turn = self.turns.as_mut().and_then(|turns| turns.get_mut(&execution));
+        let turn = self.rare.as_mut().and_then(|rare| rare.turns.get_mut(&execution));
         turn.map(|turn| turn.stage = stage).is_some()
     }
 
     /// How far an execution is with its turn; `None` if it takes none.
     pub(super) fn turn_of(&self, execution: ExecutionId) -> Option<TurnStage> {
-        self.turns.as_ref()?.get(&execution).map(|turn| turn.stage)
+        self.rare.as_ref()?.turns.get(&execution).map(|turn| turn.stage)
     }
 
     /// The executions that wait for their turns, or have one and have not begun.
     pub(super) fn turns_before_begin(&self) -> impl Iterator<Item = (ExecutionId, TurnStage)> {
-        let turns = self.turns.iter().flat_map(|turns| turns.iter());
+        let turns = self.rare.iter().flat_map(|rare| rare.turns.iter());
         turns.map(|(id, turn)| (*id, turn.stage)).filter(|(_, stage)| *stage != TurnStage::Begun)
     }
 
-    /// Gives the turn of an execution to the next one, because its attempt has ended.
+    /// Gives the turn of an execution to the next one, because its attempt has ended, or waits for a named limit.
+    /// Returns whether it had one.
     #[inline]
-    pub(super) fn give_up_turn(&mut self, execution: ExecutionId) {
-        if let Some(turns) = &mut self.turns {
-            turns.remove(&execution);
+    pub(super) fn give_up_turn(&mut self, execution: ExecutionId) -> bool {
+        self.rare.as_mut().is_some_and(|rare| rare.turns.remove(&execution).is_some())
+    }
+
+    /// The attempts of steps with named limits; `None` if there was none yet.
+    #[inline]
+    pub(super) fn limited(&self) -> Option<&LimitedAttempts> {
+        self.rare.as_ref().map(|rare| &rare.limited)
+    }
+
+    /// The same, to change.
+    pub(super) fn limited_mut(&mut self) -> &mut LimitedAttempts {
+        &mut self.rare.get_or_insert_default().limited
+    }
+
+    /// Notes that the begin of an attempt is on its way to the store.
+    pub(super) fn note_journaled(&mut self, execution: ExecutionId) {
+        if let Some(rare) = &mut self.rare {
+            rare.limited.note_journaled(execution);
         }
+    }
+
+    /// Whether there was an attempt of a step with a named limit, or a turn.
+    #[inline]
+    pub(super) fn is_rare(&self) -> bool {
+        self.rare.is_some()
+    }
+
+    /// Defers an attempt of a step with a named limit. One that gave a permit back comes before the others, behind those
+    /// that did so earlier.
+    pub(super) fn defer_limited(&mut self, begins: EffectKind) {
+        let Some(rare) = &mut self.rare else { return self.deferred.push_back(begins) };
+        rare.limited.defer_for_room(&mut self.deferred, begins);
     }
 
     /// Forgets a lease record that a rewind removed from the journal. It is queued again if still needed.
@@ -241,7 +303,7 @@ impl Admission {
     }
 
     /// The limit at which the run waits for a permit, if it does.
-    pub(super) fn waits_at(&self) -> Option<&Limit> {
+    pub(super) fn waits_at(&self) -> Option<&RunLimit> {
         self.permit.as_ref().and_then(|permit| permit.waits_at())
     }
 

@@ -51,7 +51,7 @@ pub(super) enum ErrorOf {
 }
 
 /// The error with which the attempt of an `at_most_once` step fails: in doubt, unless the step returned it. An error of
-/// the compaction comes before the step.
+/// the compaction or of the key at a limit comes before the step.
 pub(super) fn in_doubt_unless_returned(error: StepError, of: ErrorOf) -> StepError {
     let ended = || {
         let is_panic = error.downcast_ref::<Panicked>().is_some();
@@ -59,7 +59,7 @@ pub(super) fn in_doubt_unless_returned(error: StepError, of: ErrorOf) -> StepErr
             || error.downcast_ref::<TimedOut>().is_some()
             || error.downcast_ref::<tokio::task::JoinError>().is_some()
     };
-    if of == ErrorOf::Run || !error.is_of_compaction() && ended() { InDoubt::after(&error) } else { error }
+    if of == ErrorOf::Run || !error.is_before_step() && ended() { InDoubt::after(&error) } else { error }
 }
 
 #[cfg(test)]
@@ -109,5 +109,7 @@ mod tests {
         assert_eq!(class(timed_out(), ErrorOf::Attempt), ErrorClass::InDoubt);
         assert_eq!(class(panicked, ErrorOf::Attempt), ErrorClass::InDoubt);
         assert_eq!(class(timed_out().of_compaction(), ErrorOf::Attempt), ErrorClass::Transient);
+        let of_key = StepError::permanent(panic_of(Box::new("no key"))).of_limit_key();
+        assert_eq!(class(of_key, ErrorOf::Attempt), ErrorClass::Permanent);
     }
 }

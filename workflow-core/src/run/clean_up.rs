@@ -27,7 +27,7 @@ use crate::report::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExe
 use crate::scheduler::{CleanUp, CleanUpState, End};
 use crate::store::{ReachedLimit, Record};
 
-/// What the driver knows of the end of its run.
+/// The driver's part of the end of its run.
 #[derive(Default)]
 pub(super) struct AtEnd {
     /// The reason of the cancel request that ended the run, if one did.
@@ -84,7 +84,7 @@ impl Run {
         if state.scheduler.clean_up().is_some_and(CleanUp::has_begun)
             && let Some(ending) = self.ended_run().ending()
         {
-            shared.signals.set_ending(ending);
+            shared.signals.set_ending(ending, state.lives.redrives().len());
         }
     }
 

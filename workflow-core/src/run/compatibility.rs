@@ -152,6 +152,7 @@ impl<'a> JournalFacts<'a> {
             }
             // A lower concurrency may contradict the order in which executions ended. Replay finds that.
             TableDifference::ConcurrencyChanged { .. }
+            | TableDifference::LimitChanged { .. }
             | TableDifference::MaxExecutionsChanged { .. }
             | TableDifference::StepAdded { .. }
             | TableDifference::AtMostOnceChanged { .. }

@@ -176,7 +176,7 @@ impl Run {
     pub(super) fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
         let polled = self.poll_slices(cx);
         let Driver { committer: Committer { state, telemetry, .. }, admission, .. } = &mut self.driver;
-        telemetry.meter.queue(state.scheduler.executions().waiting() + admission.deferred().len());
+        telemetry.meter.queue(state.scheduler.executions().waiting() + admission.deferred_count());
         polled
     }
 
@@ -304,6 +304,7 @@ impl<'a> Slice<'a> {
         self.driver.poll_children(cx);
         self.read_child_store_failure();
         self.read_parent_cancel(cx);
+        self.driver.leave_limits();
         // One command and one poll of the executor come before anything begins, so that executions that
         // complete at once starve neither.
         if self.accepts_input() {
@@ -326,8 +327,11 @@ impl<'a> Slice<'a> {
             if self.driver.begin_next(&mut self.left, cx) {
                 continue;
             }
-            if self.has_ended() && self.driver.committer.is_written_out() {
-                return Progress::Ended;
+            if self.has_ended() {
+                self.driver.leave_limits();
+                if self.driver.committer.is_written_out() {
+                    return Progress::Ended;
+                }
             }
             // With no effect to begin, the run takes its next input, and then looks at the journal.
             if !self.take_next_input(cx) && !self.driver.poll_journal(cx) {

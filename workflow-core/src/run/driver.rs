@@ -97,6 +97,7 @@ impl Driver {
             if self.executor.drop_execution(execution) {
                 shared.cancellations.tell(execution);
             }
+            self.executor.drop_wait(self.admission.forget_limited(execution, state));
             if !unbegun.contains(&execution) {
                 telemetry.dropped(shared, state, execution);
             }
@@ -135,12 +136,8 @@ impl Driver {
                 return true;
             }
             // Only executions count towards the run's bound. A precondition may pass deferred executions.
-            let room = |execution| {
-                // One that has its turn is among the executions already.
-                let admission = &self.admission;
-                admission.has_room(self.executor.executing()) || admission.turn_of(execution).is_some()
-            };
-            if begins.execution().is_some_and(|execution| !room(execution)) {
+            let has_room = |execution| self.admission.has_room_for(execution, self.executor.executing());
+            if begins.execution().is_some_and(|execution| !has_room(execution)) {
                 self.admission.defer(begins);
                 continue;
             }
@@ -154,10 +151,13 @@ impl Driver {
     }
 
     /// Begins an admitted effect.
-    fn begin(&mut self, begins: EffectKind, left: &mut usize, cx: &mut Context<'_>) {
+    pub(super) fn begin(&mut self, begins: EffectKind, left: &mut usize, cx: &mut Context<'_>) {
         self.bound_clean_up();
         match begins {
-            EffectKind::Execution(start) => self.run_chain(start, AttemptKind::First, left, cx),
+            EffectKind::Execution(start) if !self.host.has_limit(start.step) => {
+                self.run_chain(start, AttemptKind::First, left, cx);
+            }
+            EffectKind::Execution(_) => self.begin_limited(begins, left, cx),
             EffectKind::Attempt(execution) => {
                 if let Some(start) = self.committer.state.start_of(execution) {
                     self.begin_again(start, left, cx);
@@ -176,7 +176,7 @@ impl Driver {
     }
 
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
-    fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         if self.committer.begins_nothing() || self.ends_children() {
             return false;
         }
@@ -223,6 +223,7 @@ impl Driver {
                 }
             }
             Completion::Dropped => self.executor.is_gone(),
+            Completion::Limit(execution, taken) => self.limit_admits(execution, taken, left, cx),
             Completion::Due(Due::Retry(execution)) => {
                 self.executor.forget(execution);
                 self.committer.state.queue_effect(EffectKind::Attempt(execution));

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 use super::admission::TurnStage;
 use super::before_attempt::{BeforeAttempt, ErrorOf, before_attempt, in_doubt_unless_returned};
 use super::commit::Committer;
@@ -49,20 +51,21 @@ pub(super) enum AttemptKind {
 impl Driver {
     /// Begins an execution that follows directly, or queues it if something else comes first.
     pub(super) fn begin_directly(&mut self, start: ExecutionStart, left: &mut usize, cx: &mut Context<'_>) {
-        if self.may_begin_directly() {
+        if self.may_begin_directly(&start) {
             self.run_chain(start, AttemptKind::FirstWhenScheduled, left, cx);
         } else {
             self.committer.state.queue_effect(EffectKind::Execution(start));
         }
     }
 
-    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, and no unread
-    /// cancel.
-    fn may_begin_directly(&self) -> bool {
+    /// Whether an execution may skip the effect queue: no journal, no other effect, a permit, no limit of its step, and
+    /// no unread cancel.
+    fn may_begin_directly(&self, start: &ExecutionStart) -> bool {
         let Committer { shared, state, journal, .. } = &self.committer;
         journal.is_none()
             && !state.has_effects()
             && self.admission.admits_directly(self.executor.executing())
+            && !self.host.has_limit(start.step)
             && !shared.signals.cancel_is_unread()
     }
 
@@ -86,7 +89,7 @@ impl Driver {
             *left -= HOP;
             kind = AttemptKind::FirstWhenScheduled;
             next = self.executed(execution, result);
-            if let Some(start) = next.take_if(|_| !self.may_begin_directly()) {
+            if let Some(start) = next.take_if(|start| !self.may_begin_directly(start)) {
                 self.committer.state.queue_effect(EffectKind::Execution(start));
             }
         }
@@ -121,6 +124,11 @@ impl Driver {
             }
             AttemptFuture::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
         };
+        if self.admission.is_rare()
+            && let Some(permit) = self.admission.limited_mut().take_permit(execution)
+        {
+            begun = begun.with(permit);
+        }
         // A step whose polls proved long moves to a task of its own, so that other cores help.
         let forced = self.host.table.step(step).policy.spawn;
         if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {
@@ -150,6 +158,9 @@ impl Driver {
         let is_retry = self.committer.journal.is_some() && state.trace.attempt(execution) > 1;
         match before_attempt(earlier, at_most_once, is_retry, shared.common.settings.interrupted_attempts) {
             BeforeAttempt::Begins => {
+                if !self.take_limit_again(execution, start.step) {
+                    return;
+                }
                 if self.admission.note_turn(execution, TurnStage::Begun) {
                     // It was there for its turn.
                     self.executor.forget(execution);
@@ -157,19 +168,35 @@ impl Driver {
                 self.run_chain(start, AttemptKind::Again, left, cx);
             }
             BeforeAttempt::TakesTurn => {
+                if self.take_step_permit(EffectKind::Attempt(execution)).is_none() {
+                    return;
+                }
+                let shared = &self.committer.shared;
                 let (turn, wait) = shared.common.turns.wait(&shared.id, execution);
                 self.admission.take_turn(execution, turn);
                 self.executor.wait_for_turn(execution, wait);
             }
-            BeforeAttempt::IsJournaled => self.journal_begin(execution),
+            BeforeAttempt::IsJournaled => {
+                if self.take_limit_again(execution, start.step) {
+                    self.admission.note_journaled(execution);
+                    self.journal_begin(execution);
+                }
+            }
             BeforeAttempt::Fails(error) => self.execution_failed(execution, error, NotRetried::Class),
         }
     }
 
     /// An execution under which processes ended has its turn: its attempt begins once the store knows.
     pub(super) fn has_turn(&mut self, execution: ExecutionId) {
-        self.admission.note_turn(execution, TurnStage::Has);
-        self.journal_begin(execution);
+        // It may have been dropped since, and has no turn then.
+        if !self.admission.note_turn(execution, TurnStage::Has) {
+            return;
+        }
+        // One that waits for a limit lets others take their turns, and takes another one once it has the permit.
+        let step = self.committer.state.step_of(execution);
+        if step.is_some_and(|step| self.take_limit_again(execution, step)) {
+            self.journal_begin(execution);
+        }
     }
 
     /// Journals that an attempt begins, and begins it once the store knows.
@@ -201,6 +228,14 @@ impl Driver {
         let slots = self.committer.state.log.slots_of(self.host.table.step(step), start);
         let run = Arc::clone(&self.committer.shared);
         StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope })
+    }
+
+    /// A call with the events that an execution is bound to, for a function that belongs to no execution yet.
+    pub(super) fn call_before(&self, start: &ExecutionStart) -> StepCall {
+        let ExecutionStart { step, scope, .. } = *start;
+        let slots = self.committer.state.log.slots_of(self.host.table.step(step), start);
+        let (run, execution) = (Arc::clone(&self.committer.shared), ExecutionId(0));
+        StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt: 1, scope })
     }
 
     /// Asks a precondition with the slots of the step, in the order of its own parameters (S18).
@@ -254,7 +289,10 @@ impl Driver {
             Err(error) => Err((error, ErrorOf::Attempt)),
         };
         match returned {
-            Ok((returned, shown)) => self.commit_returned(execution, returned, shown),
+            Ok((returned, shown)) => {
+                self.release_step_permit(execution, step);
+                self.commit_returned(execution, returned, shown)
+            }
             Err((error, of)) => {
                 let error = self.host.rules().classified(error);
                 self.attempt_failed(execution, step, error, of);
@@ -305,7 +343,9 @@ impl Driver {
         let decided = decision.decide(&self.host.retry_policy(step.get()), execution, error.class());
         match decided {
             Ok(retry_in) => {
-                let failed = failed_attempt(&error, retry_in, self.host.compacts(step.get()));
+                let mut failed = failed_attempt(&error, retry_in, self.host.compacts(step.get()));
+                // The step was not called, so a compaction that it needs is still to be done.
+                failed.compacts |= error.is_before_step() && self.owes_compaction(execution);
                 let Committer { shared, state, telemetry, .. } = &mut self.committer;
                 telemetry.retries(shared, state, execution, (&error, &failed));
                 self.record_children();
@@ -321,6 +361,11 @@ impl Driver {
     /// Fails an execution for good.
     fn execution_failed(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) {
         self.record_children();
+        if self.admission.is_rare()
+            && let Some(step) = self.committer.state.step_of(execution)
+        {
+            self.release_step_permit(execution, step);
+        }
         let Committer { shared, state, telemetry, clock, .. } = &mut self.committer;
         let took = state.trace.elapsed(execution, clock.now);
         telemetry.failed(shared, state, execution, (&error, not_retried, took));
@@ -336,11 +381,26 @@ impl Driver {
             return 0;
         }
         let _ = self.commit(Batch::DelaysEnded, None);
+        let queued = self.queued_executions();
         for execution in &delayed {
             self.executor.drop_execution(*execution);
-            self.attempt_after(Duration::ZERO, *execution);
+            // The clock of delays may have been set: one that is queued begins by itself.
+            if !queued.contains(execution) {
+                self.attempt_after(Duration::ZERO, *execution);
+            }
         }
         delayed.len()
+    }
+
+    /// Whether the attempt before the current one asked for a compaction.
+    fn owes_compaction(&self, execution: ExecutionId) -> bool {
+        self.committer.state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts)
+    }
+
+    /// The executions whose attempts are queued: as effects, or deferred.
+    pub(super) fn queued_executions(&self) -> FxHashSet<ExecutionId> {
+        let effects = self.committer.state.effects.iter().map(|effect| &effect.begins);
+        effects.chain(self.admission.deferred()).filter_map(EffectKind::execution).collect()
     }
 
     /// Begins the next attempt of an execution after this time. Dropping the execution drops the wait.

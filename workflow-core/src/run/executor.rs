@@ -24,7 +24,8 @@ use rustc_hash::FxHashMap;
 
 use super::host::Host;
 use super::in_flight::{
-    AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, StepResult, has_threads,
+    AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, LimitResult, StepResult,
+    has_threads,
 };
 use crate::error::StepError;
 use crate::id::ExecutionId;
@@ -151,6 +152,17 @@ impl Executor {
     pub(super) fn wait_for_turn(&mut self, execution: ExecutionId, turn: BoxFuture<'static, ()>) {
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Wait(Due::Turn(execution), turn), dropped);
+    }
+
+    /// Waits for a permit of a limit. The wait counts as no execution. The returned signal drops it.
+    pub(super) fn wait_for_limit(
+        &mut self,
+        execution: ExecutionId,
+        turn: BoxFuture<'static, LimitResult>,
+    ) -> Arc<DropSignal> {
+        let dropped = Arc::<DropSignal>::default();
+        self.in_flight.push(InFlight::Limit(execution, Guarded::new(turn)), Arc::clone(&dropped));
+        dropped
     }
 
     /// Waits for a time. The returned signal drops the wait.

@@ -13,19 +13,21 @@ use super::timeout::Timeout;
 use crate::error::StepError;
 use crate::event::{AnyEvent, Unreadable};
 use crate::input::StepCall;
+use crate::limit::Limiter;
 use crate::middleware::{Middleware, Next, Surrounded};
 use crate::output::Emitted;
 use crate::panics::caught_in;
 use crate::retry::{RetryPolicy, Rules};
 use crate::spec::{TableError, TableSpec};
 use crate::store::RecordedEvent;
-use crate::table::{DependencyTable, EventIndex};
+use crate::table::{DependencyTable, EventIndex, StepIndex};
 use crate::workflow::{Check, Compaction, StepFuture, Workflow};
 
 /// The calls that a host makes to a workflow.
 pub(crate) trait Steps: Send + Sync {
     fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture;
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
+    fn limit_key(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check<String>;
     fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<Compaction<'a>, StepError>;
 }
 
@@ -36,6 +38,10 @@ impl<W: Workflow> Steps for W {
 
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check {
         W::check(&self, step, call)
+    }
+
+    fn limit_key(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check<String> {
+        W::limit_key(&self, step, call)
     }
 
     fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
@@ -58,6 +64,10 @@ impl Steps for NoSteps {
     }
 
     fn check(self: Arc<Self>, _: usize, _: &mut StepCall) -> Check {
+        Check::Answered(Err(Self::refusal()))
+    }
+
+    fn limit_key(self: Arc<Self>, _: usize, _: &mut StepCall) -> Check<String> {
         Check::Answered(Err(Self::refusal()))
     }
 
@@ -118,6 +128,8 @@ pub(crate) struct Host {
     retries: HashMap<usize, RetryPolicy>,
     /// The rows of the steps that have a compaction.
     compacting: Vec<usize>,
+    /// The engine's limits by row, for the rows that have one; empty if none has.
+    limiters: Box<[Option<Arc<Limiter>>]>,
     /// How long polls took so far, by row.
     weights: Box<[Weight]>,
     /// Whether there are steps, and types that decode events. False if only the table is known.
@@ -137,7 +149,11 @@ impl Host {
         let compacting = compacting.map(|(row, _)| row).collect();
         let (middleware, rules): (Arc<[_; 0]>, _) = (Arc::new([]), Arc::default());
         let has_steps = true;
-        (Self { steps, id, table, middleware, rules, retries, compacting, weights, has_steps }, error)
+        let limiters = Box::default();
+        (
+            Self { steps, id, table, middleware, rules, retries, compacting, limiters, weights, has_steps },
+            error,
+        )
     }
 
     /// A host of a table alone: no step can be called, and events stay JSON.
@@ -151,6 +167,7 @@ impl Host {
             rules: Arc::default(),
             retries: HashMap::new(),
             compacting: Vec::new(),
+            limiters: Box::default(),
             has_steps: false,
         }
     }
@@ -177,6 +194,30 @@ impl Host {
     /// The same host with these rules for failures.
     pub(crate) fn ruled(self, rules: &Arc<Rules>) -> Self {
         Self { rules: Arc::clone(rules), ..self }
+    }
+
+    /// The same host with the limits of these names.
+    pub(crate) fn limited(self, named: impl Fn(&str) -> Option<Arc<Limiter>>) -> Self {
+        let limiters = self.table.steps.iter().map(|step| step.limit().and_then(&named));
+        let limiters: Box<[_]> = limiters.collect();
+        let has_some = limiters.iter().any(Option::is_some);
+        Self { limiters: if has_some { limiters } else { Box::default() }, ..self }
+    }
+
+    /// Whether the step's attempts have a limit.
+    #[inline]
+    pub(super) fn has_limit(&self, step: StepIndex) -> bool {
+        self.limiters.get(step.get()).is_some_and(Option::is_some)
+    }
+
+    /// The limit of the step's attempts.
+    pub(super) fn limiter(&self, step: usize) -> Option<&Arc<Limiter>> {
+        self.limiters.get(step)?.as_ref()
+    }
+
+    /// Asks for the step's key at its limit.
+    pub(super) fn limit_key(&self, step: usize, mut call: StepCall) -> Check<String> {
+        Arc::clone(&self.steps).limit_key(step, &mut call)
     }
 
     /// The engine's rules for failures.

@@ -26,6 +26,7 @@ use super::timeout::Timeout;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::input::StepCall;
+use crate::limit::LimitPermit;
 use crate::output::Emitted;
 use crate::panics::discard;
 use crate::scheduler::CandidateId;
@@ -35,6 +36,9 @@ pub(crate) use crate::panics::panic_of;
 
 /// The result of one attempt.
 pub(super) type StepResult = Result<Emitted, StepError>;
+
+/// The result of waiting for a limit: the permit, or the error of the limit's key.
+pub(super) type LimitResult = Result<LimitPermit, StepError>;
 
 /// One future that a run waits for.
 pub(super) enum InFlight {
@@ -46,6 +50,8 @@ pub(super) enum InFlight {
     Check(CandidateId, Guarded<BoxFuture<'static, Result<bool, StepError>>>),
     /// A sleep by the engine's clock.
     Wait(Due, BoxFuture<'static, ()>),
+    /// The wait of an attempt for a permit of its step's limit.
+    Limit(ExecutionId, Guarded<BoxFuture<'static, LimitResult>>),
 }
 
 /// A future in flight with its drop signal.
@@ -109,6 +115,8 @@ pub(super) enum Completion {
     Precondition(CandidateId, Result<bool, StepError>),
     /// A sleep ended.
     Due(Due),
+    /// An attempt has a permit of its step's limit.
+    Limit(ExecutionId, LimitResult),
 }
 
 impl Due {
@@ -147,6 +155,7 @@ impl InFlight {
             }
             Self::Spawned(id, task) => Poll::Ready(Completion::Execution(*id, ready!(task.poll(cx)))),
             Self::Check(id, check) => Poll::Ready(Completion::Precondition(*id, ready!(check.poll(cx)))),
+            Self::Limit(id, turn) => Poll::Ready(Completion::Limit(*id, ready!(turn.poll(cx)))),
             Self::Wait(due, sleep) => match catch_unwind(AssertUnwindSafe(|| sleep.as_mut().poll(cx))) {
                 Ok(slept) => slept.map(|()| Completion::Due(*due)),
                 Err(panic) => Poll::Ready(due.on_clock_panic(panic)),
@@ -270,6 +279,24 @@ impl AttemptFuture {
             (Some(timeout), false) => Box::pin(timeout.around(begun().surrounded(step, call))),
         };
         Self { future: Guarded::new(future), span }
+    }
+
+    /// The attempt with what it took from its step's limit. The permit is released when the attempt ends, or is
+    /// dropped; an attempt without its key fails.
+    pub(super) fn with(mut self, taken: LimitResult) -> Self {
+        let Some(step) = self.future.0.take() else { return self };
+        let attempt: StepFuture = match taken {
+            Ok(permit) => Box::pin(async move {
+                // Dropped after the step's future.
+                let _permit = permit;
+                step.await
+            }),
+            Err(error) => {
+                discard(step);
+                Box::pin(std::future::ready(Err(error.of_limit_key())))
+            }
+        };
+        Self { future: Guarded::new(attempt), ..self }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {

@@ -1,7 +1,7 @@
 //! Permits of runs: the limits of an engine and of its workflows, and the queue of the runs that wait for
 //! one.
 //!
-//! A [`Limit`] is a limit. A [`Permit`] is one permit of each limit that applies to a run. [`PermitRequest`] takes
+//! A [`RunLimit`] is a limit. A [`Permit`] is one permit of each limit that applies to a run. [`PermitRequest`] takes
 //! them.
 //!
 //! ```text
@@ -36,7 +36,7 @@ use crate::report::{HOLDERS, WaitsFor};
 
 /// A limit: at most this many runs at a time.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub(crate) struct RunLimit {
     /// Fair: a released permit goes to the run that has waited longest. Never closed.
     permits: Arc<Semaphore>,
     /// The number of permits, for messages; at least 1.
@@ -58,7 +58,7 @@ pub(crate) enum LimitOf {
     Children,
 }
 
-impl Limit {
+impl RunLimit {
     pub(crate) fn new(limit: usize, of: LimitOf) -> Self {
         let runs = limit.clamp(1, Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(runs)), runs, of, holders: Mutex::default() }
@@ -94,7 +94,7 @@ impl Limit {
 pub(crate) struct PermitRequest {
     /// The limit of the workflow, if it has one, and then that of the engine. For a child, the limit of
     /// children.
-    gates: SmallVec<[Arc<Limit>; 2]>,
+    gates: SmallVec<[Arc<RunLimit>; 2]>,
     /// The engine's list of waiting runs, for its status.
     queue: Arc<PermitQueue>,
     /// The run, as it appears in that list.
@@ -119,7 +119,7 @@ pub(crate) struct Permit {
 /// A permit of one limit. Dropping it returns it.
 #[derive(Debug)]
 struct HeldPermit {
-    limit: Arc<Limit>,
+    limit: Arc<RunLimit>,
     ticket: u64,
     _permit: OwnedSemaphorePermit,
 }
@@ -135,8 +135,8 @@ impl PermitRequest {
     pub(crate) fn of(
         run: &RunId,
         workflow: &Arc<str>,
-        own: Option<&Arc<Limit>>,
-        engine: Option<&Arc<Limit>>,
+        own: Option<&Arc<RunLimit>>,
+        engine: Option<&Arc<RunLimit>>,
         queue: &Arc<PermitQueue>,
     ) -> Option<Self> {
         let gates: SmallVec<_> = own.into_iter().chain(engine).map(Arc::clone).collect();
@@ -154,7 +154,7 @@ impl PermitRequest {
     pub(crate) fn of_child(
         run: &RunId,
         workflow: &Arc<str>,
-        children: &Arc<Limit>,
+        children: &Arc<RunLimit>,
         lent: Option<Arc<Semaphore>>,
         queue: &Arc<PermitQueue>,
     ) -> Self {
@@ -169,7 +169,7 @@ impl PermitRequest {
     }
 
     /// The limit at which the run waits, if it does.
-    pub(super) fn waits_at(&self) -> Option<&Limit> {
+    pub(super) fn waits_at(&self) -> Option<&RunLimit> {
         self.gates.get(self.at.load(Ordering::Relaxed)).map(|gate| &**gate)
     }
 

@@ -95,7 +95,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
     match batch {
         Batch::Received { .. } | Batch::Replied { .. } | Batch::Fired { .. } | Batch::Stopped(_) => None,
         Batch::DelaysEnded => Some(Record::DelaysEnded { at }),
-        Batch::Redriven(Reopening { by, again }) => {
+        Batch::Redriven(Reopening { by, again, .. }) => {
             let again = again.iter().map(|step| name(*step)).collect();
             Some(Record::RunRedriven { by: by.clone(), again, at })
         }

@@ -8,7 +8,7 @@ use crate::outcome::{RedriveError, ResumeError};
 use crate::store::{Record, RunSummary, Write};
 use crate::table::DependencyTable;
 
-/// How a run is redriven: what its caller insists on.
+/// How a run is redriven, and the demands of its caller.
 ///
 /// ```
 /// use workflow_core::Redrive;
@@ -95,7 +95,7 @@ impl Redrive {
             return Err(RedriveError::Child { run: run(), parent: parent.clone() });
         }
         match clean_up {
-            // What would have followed beyond the limit is in no journal.
+            // The events beyond the limit are in no journal.
             Some((Some(limit), _)) => return Err(RedriveError::AtLimit { run: run(), limit }),
             Some((None, steps)) if !self.despite_clean_up => {
                 let steps = steps.iter().map(ToString::to_string).collect();

@@ -116,8 +116,10 @@ impl Driver {
         // The entries that follow from the journal are queued below, so effects wait for the end behind them.
         state.inherit(&committer.state, unwritten.from.after(derived.len()));
         // A retry is waited for again unless its wait still runs, or its result is pending.
+        let deferred: FxHashSet<_> = admission.deferred().filter_map(EffectKind::execution).collect();
         let waits = |(execution, _): &(ExecutionId, SystemTime)| {
-            let is_over = executor.has(*execution) || answered.has(*execution);
+            let is_over =
+                executor.has(*execution) || answered.has(*execution) || deferred.contains(execution);
             !is_over && state.trace.next_attempt(*execution).is_some()
         };
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
@@ -146,7 +148,9 @@ impl Driver {
         }
         // All parts are in place by now, since each batch may end the run or drop what continued.
         Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
-        for execution in answered.retried.into_iter().filter(|id| !self.executor.has(*id)) {
+        let queued = self.queued_executions();
+        let waited = |id: &ExecutionId| !self.executor.has(*id) && !queued.contains(id);
+        for execution in answered.retried.into_iter().filter(waited).collect::<Vec<_>>() {
             // The execution has waited for its next attempt already.
             self.committer.state.queue_effect(EffectKind::Attempt(execution));
         }
@@ -179,7 +183,7 @@ struct Continuing<'a> {
 }
 
 impl Continuing<'_> {
-    /// Whether each execution in flight has the same step, scope and trigger in the earlier state. Questions in flight
+    /// Whether each execution in flight, or deferred, has the same step, scope and trigger in the earlier state. Questions in flight
     /// need no check: the batches that the store has come first in both states, so the scheduler numbers their
     /// candidates alike.
     fn agrees(&self, earlier: &RunState) -> bool {
@@ -189,7 +193,9 @@ impl Continuing<'_> {
                 (was.step, was.scope, was.trigger) == (is.step, is.scope, is.trigger)
             })
         };
-        self.executor.executions().all(is_same)
+        let deferred = self.admission.deferred().filter(|begins| self.live.is_wanted(begins));
+        let deferred = deferred.filter_map(EffectKind::execution);
+        self.executor.executions().chain(deferred).all(is_same)
     }
 
     /// Removes effects that are in flight or have their answer. Returns the executions that had begun and

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 
 use super::admission::Admit;
-use super::permits::{Limit, Permit, PermitRequest};
+use super::permits::{Permit, PermitRequest, RunLimit};
 
 /// The permit of a run, or its wait for one.
 pub(super) struct RunPermit {
@@ -44,7 +44,7 @@ impl RunPermit {
     }
 
     /// The limit at which the run waits, if it does.
-    pub(super) fn waits_at(&self) -> Option<&Limit> {
+    pub(super) fn waits_at(&self) -> Option<&RunLimit> {
         self.wait.as_ref().and_then(|_| self.places.waits_at())
     }
 }

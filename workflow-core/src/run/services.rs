@@ -33,6 +33,10 @@ impl RunServices for RunShared {
         self.signals.ending()
     }
 
+    fn redrives_before_end(&self) -> usize {
+        self.signals.redrives_before_end()
+    }
+
     fn parent(&self) -> Option<&ParentRun> {
         Self::parent(self)
     }

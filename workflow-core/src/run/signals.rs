@@ -37,7 +37,7 @@ struct RareSignals {
     /// The store failure of the first child whose store failed.
     child_store_failure: OnceLock<StoreError>,
     /// Why the run ends, once its clean-up has begun.
-    ending: OnceLock<Arc<Ending>>,
+    ending: OnceLock<(Arc<Ending>, usize)>,
 }
 
 impl Signals {
@@ -132,13 +132,18 @@ impl Signals {
     }
 
     /// Tells executions why the run ends. Only the first call has an effect.
-    pub(super) fn set_ending(&self, ending: Ending) {
-        let _ = self.rare.get_or_init(Box::default).ending.set(Arc::new(ending));
+    pub(super) fn set_ending(&self, ending: Ending, redrives: usize) {
+        let _ = self.rare.get_or_init(Box::default).ending.set((Arc::new(ending), redrives));
     }
 
     /// Why the run ends, once its clean-up has begun.
     pub(super) fn ending(&self) -> Option<&Arc<Ending>> {
-        self.rare.get()?.ending.get()
+        self.rare.get()?.ending.get().map(|(ending, _)| ending)
+    }
+
+    /// How many redrives came before the end whose clean-up runs; 0 without one.
+    pub(super) fn redrives_before_end(&self) -> usize {
+        self.rare.get().and_then(|rare| rare.ending.get()).map_or(0, |(_, redrives)| *redrives)
     }
 }
 

@@ -120,7 +120,7 @@ impl RunState {
     #[inline]
     pub(super) fn new(table: &Arc<DependencyTable>, limits: SchedulerLimits) -> Self {
         let mut scheduler = Scheduler::with_limits(Arc::clone(table), limits);
-        scheduler.store_refused(false);
+        scheduler.set_redrivable(false);
         Self::of(scheduler)
     }
 
@@ -280,9 +280,10 @@ impl RunState {
 
     /// The run continues after its end (S39). The scheduler queues everything that is open, to begin anew. Active time
     /// starts at zero; the timers keep their due times.
-    fn redrive(&mut self, Reopening { by, again }: Reopening, at: Duration) -> Applied {
+    fn redrive(&mut self, Reopening { by, again, unbegun }: Reopening, at: Duration) -> Applied {
         let status = self.end().map_or(RunStatus::Failed, RunStatus::from);
-        let begun = self.may_have_begun_until(self.now);
+        let mut begun = self.may_have_begun_until(self.now);
+        begun.retain(|id| !unbegun.contains(id));
         self.lives.drop_begun(&begun);
         if !self.scheduler.redrive() {
             return Applied::Refused;
@@ -483,6 +484,9 @@ impl RunState {
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
+                    if self.scheduler.is_redrivable() && !self.is_delayed(execution, self.now) {
+                        self.lives.note_gone(execution);
+                    }
                     self.trace.dropped(execution, self.now);
                     self.dropped.get_or_insert_default().push(execution);
                 }

@@ -7,10 +7,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::admission::Admission;
 use super::commit::Committer;
-use super::permits::Limit;
-use super::state::{RunState, bound_input};
+use super::limited::{LimitedAttempts, WaitsAt};
+use super::permits::RunLimit;
+use super::state::{EffectKind, RunState, bound_input};
 use crate::id::{ExecutionId, RunId};
-use crate::report::{HOLDERS, WaitingExecution, WaitsFor};
+use crate::limit::{Arrival, Requester};
+use crate::report::{HOLDERS, LimitHolder, WaitingExecution, WaitsFor};
 use crate::scheduler::{ExecutionStart, QueuedExecution};
 use crate::table::StepIndex;
 
@@ -20,13 +22,19 @@ pub(super) struct Deferred<'a> {
     /// The limit on executions of the run, if it is reached.
     full: Option<usize>,
     /// The limit at which the run waits for a permit, if it does.
-    gate: Option<&'a Limit>,
+    gate: Option<&'a RunLimit>,
     unbegun: FxHashSet<ExecutionId>,
+    /// The executions of which a later attempt has not begun.
+    again: FxHashSet<ExecutionId>,
     due: Vec<ExecutionStart>,
     /// The executions under which processes ended, and which wait for their turn.
     turns: Vec<ExecutionStart>,
     /// The execution whose turn it is.
     turn: Option<(RunId, ExecutionId)>,
+    /// The waits of attempts of steps with named limits.
+    limited: FxHashMap<ExecutionId, WaitsAt<'a>>,
+    /// The attempt for which the run keeps a permit of its own and one of the step.
+    preferred: Option<ExecutionId>,
     /// Whether the engine shuts down: nothing begins.
     shuts_down: bool,
 }
@@ -35,13 +43,21 @@ impl<'a> Deferred<'a> {
     pub(super) fn new(committer: &Committer, admission: &'a Admission) -> Self {
         let state: &RunState = &committer.state;
         let is_wanted = |start: &&ExecutionStart| state.scheduler.is_running(start.execution);
-        let due: Vec<_> = admission.due(state).filter(is_wanted).cloned().collect();
+        let mut due: Vec<_> = admission.due(state).filter(is_wanted).cloned().collect();
+        let first = due.len();
+        due.extend(admission.deferred().filter_map(|begins| match begins {
+            EffectKind::Attempt(execution) => state.start_of(*execution).filter(|start| is_wanted(&start)),
+            _ => None,
+        }));
+        let again = due[first..].iter().map(|start| start.execution).collect();
         let turns = admission.turns_before_begin();
         let turns: Vec<_> = turns.filter_map(|(id, _)| state.start_of(id)).collect();
         let turn = if turns.is_empty() { None } else { committer.shared.common.turns.holder() };
-        let unbegun = due.iter().chain(&turns).map(|start| start.execution).collect();
+        let unbegun = due[..first].iter().chain(&turns).map(|start| start.execution).collect();
         let (full, gate, shuts_down) = (admission.full(), admission.waits_at(), committer.begins_nothing());
-        Self { full, gate, unbegun, due, turns, turn, shuts_down }
+        let limited = admission.limited().map(|limited| limited.waits().collect()).unwrap_or_default();
+        let preferred = admission.limited().and_then(LimitedAttempts::preferred);
+        Self { full, gate, unbegun, again, due, turns, turn, limited, preferred, shuts_down }
     }
 
     /// Whether the state has the execution as running although it has not begun.
@@ -70,22 +86,37 @@ impl<'a> Deferred<'a> {
             scope: start.scope,
             trigger: start.trigger,
             inputs: start.binding(row).iter().map(bound_input).collect(),
-            waits_for: match (unbegun.full, self.full) {
+            waits_for: match (self.limited.get(&start.execution), unbegun.full, self.full) {
                 _ if self.turns.iter().any(|waits| waits.execution == start.execution) => {
                     let (run, execution) = self.turn.clone().unzip();
                     let attempts = holders.state.lives.of(start.execution).interruptions;
                     WaitsFor::Interrupted { attempts, run, execution }
                 }
-                (None, _) if self.shuts_down => WaitsFor::ShutDown,
-                (Some(limit), _) => WaitsFor::Step {
+                (_, None, _) if self.shuts_down => WaitsFor::ShutDown,
+                (Some(WaitsAt::Limit(arrival)), ..) => waits_for(arrival),
+                (Some(WaitsAt::Key), ..) => WaitsFor::Nothing,
+                (Some(&WaitsAt::Step(limit)), ..) | (None, Some(limit), _) => WaitsFor::Step {
                     step: Arc::clone(&row.name),
                     limit,
                     held_by: holders.of_step(start.step),
                 },
-                (None, Some(limit)) => WaitsFor::Run { limit, held_by: holders.of_run() },
-                (None, None) => self.gate.map_or(WaitsFor::Nothing, Limit::waits_for),
+                (None, None, Some(limit)) => WaitsFor::Run { limit, held_by: holders.of_run() },
+                (None, None, None) => self.gate.map_or(WaitsFor::Nothing, RunLimit::waits_for),
             },
         }
+    }
+}
+
+/// The named limit on which an attempt waits, with what holds it up.
+fn waits_for(arrival: &Arrival) -> WaitsFor {
+    let (limiter, state) = (arrival.limiter(), arrival.wait_state(HOLDERS));
+    let holder = |Requester { run, execution }| LimitHolder { run, execution };
+    WaitsFor::Limit {
+        name: Arc::clone(limiter.name()),
+        key: Some(arrival.key()).filter(|key| !key.is_empty()).cloned(),
+        limit: limiter.limit(),
+        held_by: state.held_by.into_iter().map(holder).collect(),
+        before: state.before,
     }
 }
 
@@ -115,6 +146,9 @@ impl Holders<'_> {
     /// The first running executions that fit, oldest first. O(executions).
     fn first(&self, fits: impl Fn(ExecutionId) -> bool) -> Arc<[ExecutionId]> {
         let running = self.state.trace.running().into_iter();
-        running.filter(|id| !self.deferred.has(*id) && fits(*id)).take(HOLDERS).collect()
+        let Deferred { again, preferred, .. } = self.deferred;
+        let begun =
+            running.filter(|id| *preferred == Some(*id) || !self.deferred.has(*id) && !again.contains(id));
+        begun.filter(|id| fits(*id)).take(HOLDERS).collect()
     }
 }

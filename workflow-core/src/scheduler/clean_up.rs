@@ -267,7 +267,10 @@ impl Scheduler {
                 clean_up.steps = steps;
             }
         }
-        groups.keep(board.executions.drop_all(), evaluation.drop_questions());
+        let dropped = (board.executions.drop_all(), evaluation.drop_questions());
+        if board.progress.redrivable {
+            groups.keep(dropped.0, dropped.1);
+        }
         if let Some(clean_up) = &mut board.clean_up {
             (clean_up.phase, clean_up.began) = (Phase::Began, true);
         }
@@ -279,9 +282,9 @@ impl Scheduler {
         if self.is_over() || self.end().is_none() {
             return false;
         }
-        let is_to_begin = self.is_to_clean_up();
+        let is_to_begin = self.is_to_clean_up() && self.is_redrivable();
         let dropped = (self.board.executions.drop_all(), self.evaluation.drop_questions());
-        // What a clean-up that has begun drops is its own.
+        // A clean-up that has begun drops only its own work.
         if is_to_begin {
             self.groups.keep(dropped.0, dropped.1);
         }

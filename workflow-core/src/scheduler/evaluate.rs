@@ -425,7 +425,7 @@ impl Evaluation {
     pub(super) fn answer(&mut self, id: CandidateId, answer: Answer, board: &mut Board) {
         let Some(candidate) = self.candidates.remove(id) else { return };
         let (scope, at) = (candidate.scope, (candidate.step, candidate.scope));
-        let stores = board.progress.stores_refused;
+        let stores = board.progress.redrivable;
         if stores && answer == Answer::Yes && (self.refused.is_some() || id.0 > self.candidates.first()) {
             self.note_answer(id, (scope, candidate.step), None);
         }

@@ -309,7 +309,7 @@ impl Executions {
     /// The concurrency of the step, if that many executions run.
     #[inline]
     fn full(&self, step: StepIndex, table: &DependencyTable) -> Option<u32> {
-        let most = table.step(step).policy.concurrency;
+        let most = table.step(step).scheduled_concurrency();
         most.filter(|most| self.totals[step.get()].running >= *most)
     }
 

@@ -72,7 +72,7 @@ pub(super) struct Groups {
     pub(super) kept: Option<Box<Kept>>,
 }
 
-/// What becomes of a failure that no step catches, by the policies of the fan-outs around its scope.
+/// The fate of a failure that no step catches, by the policies of the fan-outs around its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The run ends: at once, or when the branches of a fan-out that waits for all of them have settled.
@@ -168,6 +168,14 @@ impl Groups {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Group> {
         self.open.values()
+    }
+
+    /// No redrive follows: frees the branches that were kept for one.
+    #[inline]
+    pub(super) fn forget_kept(&mut self, board: &mut Board) {
+        for scope in self.kept.take().into_iter().flat_map(|kept| kept.scopes.into_keys()) {
+            board.actions.push(QueuedAction::Free(scope));
+        }
     }
 
     /// Keeps what the clean-up of the run drops, for a redrive.
@@ -271,7 +279,7 @@ impl Groups {
         self.open.values().map(|group| group.opener)
     }
 
-    /// What becomes of a failure in this scope.
+    /// The fate of a failure in this scope.
     fn fate(&self, scope: ScopeId, scopes: &Scopes) -> Fate {
         let mut groups = scopes.chain(scope).filter_map(|(_, scope)| scope.branch).map(|(group, _)| group);
         let handles = |group: GroupId| {
@@ -316,7 +324,8 @@ impl Groups {
             return true;
         }
         // The run will fail with the failures of this branch. A redrive opens the branch again, so it is not freed.
-        let fails = board.scopes.get(id).is_some_and(|scope| !scope.failures.is_empty());
+        let fails =
+            board.progress.redrivable && board.scopes.get(id).is_some_and(|scope| !scope.failures.is_empty());
         if fails && self.fate(id, &board.scopes) == Fate::Fatal {
             if let Some(kept) = evaluation.sweeps.keep_branch(id, &mut board.scopes) {
                 let left = ClosedBranch::of(&kept.scope);
@@ -368,7 +377,7 @@ impl Groups {
             let failures = group.branches.iter().flat_map(|branch| branch.failures.iter().copied());
             let failures: Vec<ExecutionId> = failures.collect();
             if !failures.is_empty() {
-                if self.fate(opener, &board.scopes) != Fate::Handled {
+                if board.progress.redrivable && self.fate(opener, &board.scopes) != Fate::Handled {
                     self.kept.get_or_insert_default().groups.push((id, group));
                 }
                 self.fail(opener, failures, evaluation, board);
@@ -405,7 +414,8 @@ impl Groups {
         evaluation: &mut Evaluation,
         board: &mut Board,
     ) {
-        let fate = self.fate(id, &board.scopes);
+        // Without a redrive to come, nothing is kept, whatever becomes of the failure.
+        let fate = if board.progress.redrivable { self.fate(id, &board.scopes) } else { Fate::Handled };
         if fate != Fate::Handled {
             self.kept.get_or_insert_default().executions.extend(failures.iter().copied());
         }

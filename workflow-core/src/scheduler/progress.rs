@@ -22,9 +22,9 @@ pub(crate) struct Progress {
     pub(super) waits: bool,
     /// Set once a failure was handled (S34).
     pub(super) degraded: bool,
-    /// Whether questions that were answered with no are stored for a redrive (S39). A live run does not need them, since
-    /// a redrive begins with a replay.
-    pub(super) stores_refused: bool,
+    /// Whether everything is kept that only a redrive needs (S39): failed branches, dropped work, and questions that were
+    /// answered with no. A live run keeps none of it, since a redrive begins with a replay.
+    pub(super) redrivable: bool,
     /// How the run ended; `None` while it is open.
     end: Option<End>,
 }
@@ -33,12 +33,12 @@ impl Progress {
     /// Creates the state of a run with an empty log.
     #[inline]
     pub(super) fn new(limits: SchedulerLimits) -> Self {
-        Self { limits, last_seq: 0, waits: false, degraded: false, stores_refused: true, end: None }
+        Self { limits, last_seq: 0, waits: false, degraded: false, redrivable: true, end: None }
     }
 
     /// Creates the state of a run that waits behind this position.
     pub(super) fn waiting(limits: SchedulerLimits, last: Seq, degraded: bool) -> Self {
-        Self { last_seq: last.0, waits: true, degraded, stores_refused: false, ..Self::new(limits) }
+        Self { last_seq: last.0, waits: true, degraded, redrivable: false, ..Self::new(limits) }
     }
 
     /// Takes the next position; `None` if the log is full.

@@ -199,6 +199,7 @@ pub struct StepDef {
     outputs: Vec<OutputDef>,
     precondition: Option<PreconditionDef>,
     policy: StepPolicy,
+    limit: Option<Arc<str>>,
     catches: Option<Vec<Arc<str>>>,
     on_end: Option<OnEnd>,
 }
@@ -213,6 +214,7 @@ impl StepDef {
             outputs: Vec::new(),
             precondition: None,
             policy: StepPolicy::DEFAULT,
+            limit: None,
             catches: None,
             on_end: None,
         }
@@ -268,6 +270,26 @@ impl StepDef {
     /// ```
     pub fn on_end(self, ends: OnEnd) -> Self {
         Self { on_end: Some(ends), ..self }
+    }
+
+    /// Names the engine's [limit](crate::Limit) of the step's attempts. Default: none.
+    ///
+    /// The scheduler then leaves the step's `concurrency` to the run, whose attempts wait for the limit.
+    ///
+    /// ```
+    /// use workflow_core::signature::Roles;
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    ///
+    /// let table = DependencyTable::builder("order")
+    ///     .event(EventDef::new("Order", Roles::NONE.start()))
+    ///     .event(EventDef::new("Paid", Roles::NONE.stop()))
+    ///     .step(StepDef::new("pay").input(InputDef::one("Order")).output(OutputDef::event("Paid")).limit("bank"))
+    ///     .build()?;
+    /// assert_eq!(table.steps()[0].limit(), Some("bank"));
+    /// # Ok::<(), workflow_core::table::TableError>(())
+    /// ```
+    pub fn limit(self, name: impl Into<Arc<str>>) -> Self {
+        Self { limit: Some(name.into()), ..self }
     }
 
     /// Sets the policy. Default: [`StepPolicy::DEFAULT`].

@@ -136,6 +136,7 @@ impl Compiler {
             precondition: step.precondition.as_ref().map(|row| precondition_row(step, row)),
             policy: step.policy,
             on_end: step.on_end,
+            limit: step.limit.clone().map(Box::new),
             failed: None,
             required: Mask::default(),
             joins_gather: joins_gather(step) && step.on_end.is_none(),

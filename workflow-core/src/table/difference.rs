@@ -153,6 +153,16 @@ pub enum TableDifference {
         /// The new limit; `None` for no limit.
         is: Option<u32>,
     },
+    /// A step has another named [limit](crate::Limit). Compatible, unless it has none any more: then resuming a run
+    /// decides it, as with a lower `concurrency`.
+    LimitChanged {
+        /// The name of the step.
+        step: Arc<str>,
+        /// The name of the former limit; `None` for no limit.
+        was: Option<Arc<str>>,
+        /// The name of the new limit; `None` for no limit.
+        is: Option<Arc<str>>,
+    },
     /// A step's failure ends the run now, or does not any more. Incompatible with a run that continued after
     /// such a failure without an event of it.
     OnErrorChanged {
@@ -226,6 +236,7 @@ impl TableDifference {
             Self::MaxExecutionsChanged { was, is, .. } | Self::ConcurrencyChanged { was, is, .. } => {
                 is.is_none_or(|is| was.is_some_and(|was| was <= is))
             }
+            Self::LimitChanged { is, .. } => is.is_some(),
             Self::RolesChanged { was, is, .. } => keeps_meaning(*was, *is),
             Self::VersionChanged { was, is, .. } => was <= is,
             Self::OnEndChanged { was, is, .. } => was.is_some() == is.is_some(),
@@ -292,6 +303,13 @@ impl fmt::Display for TableDifference {
             }
             Self::ConcurrencyChanged { step, was, is } => {
                 write!(f, "step `{step}` runs {} now, and did {}", AtATime(*is), AtATime(*was))
+            }
+            Self::LimitChanged { step, was, is } => {
+                let named = |limit: &Option<Arc<str>>| match limit {
+                    Some(limit) => format!("the limit `{limit}`"),
+                    None => "no limit".to_owned(),
+                };
+                write!(f, "step `{step}` has {} now, and had {}", named(is), named(was))
             }
             Self::OnErrorChanged { step, continues: true } => {
                 write!(f, "the run goes on now when step `{step}` fails, and did not")

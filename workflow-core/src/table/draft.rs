@@ -82,6 +82,8 @@ pub(super) struct StepDraft {
     pub(super) outputs: Vec<OutputDraft>,
     pub(super) precondition: Option<PreconditionDraft>,
     pub(super) policy: StepPolicy,
+    /// The engine's limit of the step's attempts.
+    pub(super) limit: Option<Arc<str>>,
     /// The places of the steps whose failures it catches; empty for the default rule.
     pub(super) catches: Vec<usize>,
     /// The ends at which the step runs, of a clean-up step.
@@ -183,6 +185,7 @@ impl TableDraft {
             outputs,
             precondition: spec.precondition.map(|precondition| self.precondition(&precondition)),
             policy: spec.policy,
+            limit: spec.limit.map(Into::into),
             catches: spec.catches.to_vec(),
             on_end: spec.on_end,
         }

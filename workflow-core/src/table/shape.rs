@@ -103,6 +103,9 @@ pub struct StepShape {
     /// The ends of a run at which the step runs, of a clean-up step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_end: Option<OnEnd>,
+    /// The engine's [limit](crate::Limit) of the step's attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Arc<str>>,
 }
 
 /// A parameter of a [`StepShape`] that takes events.
@@ -187,5 +190,12 @@ impl TableShape {
     /// The step of this name. O(steps).
     pub fn step(&self, name: &str) -> Option<&StepShape> {
         self.steps.iter().find(|step| &*step.name == name)
+    }
+}
+
+impl StepShape {
+    /// The `concurrency` of the step, if the scheduler bounded it (S70).
+    pub(crate) fn scheduled_concurrency(&self) -> Option<u32> {
+        self.concurrency.filter(|_| self.limit.is_none())
     }
 }

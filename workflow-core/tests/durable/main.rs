@@ -16,6 +16,7 @@ mod crashes {
     mod failing;
     mod families;
     mod fan_outs;
+    mod limits;
     mod redriven;
     mod state;
     mod waits;
@@ -31,6 +32,7 @@ mod resumed {
     pub(crate) mod found;
     mod idle;
     mod interrupted;
+    mod limits;
     mod lowered;
     mod redriven;
     mod removed;

@@ -93,6 +93,7 @@ mod engine {
     mod middleware;
     mod named_limits;
     mod places;
+    mod shared_limits;
 }
 
 /// Explanations, observers and spans.

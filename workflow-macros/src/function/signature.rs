@@ -43,6 +43,15 @@ pub(crate) fn validate_compaction(signature: &Signature, mistakes: &mut Mistakes
     validate(signature, "compaction", mistakes);
 }
 
+/// Checks the signature of a limit key.
+pub(crate) fn validate_limit_key(signature: &Signature, mistakes: &mut Mistakes) {
+    if matches!(signature.output, ReturnType::Default) {
+        let message = "a limit key returns the key: write `-> String`, or `-> Result<String, E>`";
+        mistakes.at(&signature.ident, message);
+    }
+    validate(signature, "limit key", mistakes);
+}
+
 fn validate(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     if let Some(receiver) = signature.receiver() {
         validate_receiver(receiver, what, mistakes);
@@ -90,6 +99,7 @@ fn validate_generics(signature: &Signature, what: &str, mistakes: &mut Mistakes)
                 "nothing says what a step's own parameter stands for: move it to the `impl`, or name a type"
             }
             "precondition" => "nothing says what a precondition's own parameter stands for: name a type",
+            "limit key" => "nothing says what a limit key's own parameter stands for: name a type",
             _ => "nothing says what a compaction's own parameter stands for: name a type",
         };
         mistakes.at(own, message);

@@ -16,6 +16,8 @@ const KEYS: &[&str] = &[
     "retry",
     "compact",
     "at_most_once",
+    "limit",
+    "limit_key",
     "on_error",
     "catches",
     "on_end",
@@ -46,6 +48,10 @@ pub(crate) struct StepAttribute {
     pub(crate) retry: Option<Expr>,
     /// The method that compacts the input of the step.
     pub(crate) compact: Option<Ident>,
+    /// The engine's limit of the step's attempts.
+    pub(crate) limit: Option<LitStr>,
+    /// The method that makes the key at the limit.
+    pub(crate) limit_key: Option<Ident>,
     pub(crate) catches: Option<Catches>,
     /// The constants of the ends at which a clean-up step runs.
     pub(crate) on_end: Option<Vec<Ident>>,
@@ -92,6 +98,8 @@ impl StepAttribute {
             }
             "retry" => self.retry = Some(keys::expression(key, "RetryPolicy::none()", input)?),
             "compact" => self.compact = Some(keys::method(key, "shorten", input)?),
+            "limit" => self.limit = Some(keys::name(key, "\"bank\"", input)?),
+            "limit_key" => self.limit_key = Some(keys::method(key, "customer", input)?),
             "on_error" => self.set_on_error(key, input)?,
             "on_end" => self.on_end = Some(ends(key, input)?),
             "catches" => {

@@ -101,6 +101,34 @@ fn compacted(definition: &Definition, shim: &Shim, row: usize, step: &Step) -> O
     }))
 }
 
+/// Generates `Workflow::limit_key`, if a step has a key at its limit.
+pub(crate) fn limit_key(definition: &Definition) -> Option<TokenStream> {
+    let (krate, shim) = (definition.krate(), Shim::new());
+    let steps = definition.steps.iter().enumerate();
+    let arms: Vec<TokenStream> =
+        steps.filter_map(|(row, step)| keyed(definition, &shim, row, step)).collect();
+    let (step, stand_ins) = (&shim.step, usable::stand_ins(krate));
+    let Shim { this, call, .. } = &shim;
+    (!arms.is_empty()).then(|| {
+        quote_spanned! {Span::mixed_site()=>
+            fn limit_key(#this: &#krate::Arc<Self>, #step: usize, #call: &mut #krate::StepCall) -> #krate::Check<#krate::String> {
+                #stand_ins
+                match #step { #(#arms)* _ => #krate::Check::Answered(#krate::Ok(#krate::String::new())) }
+            }
+        }
+    })
+}
+
+fn keyed(definition: &Definition, shim: &Shim, row: usize, step: &Step) -> Option<TokenStream> {
+    let (krate, function) = (definition.krate(), &step.method.function);
+    let key = definition.limit_key(step)?.function;
+    // Mistakes in either signature have been reported.
+    let is_clear = key.clear.call && key.clear.output && function.clear.inputs && !key.returns_nothing();
+    let keyed = is_clear.then(|| key.keyed(krate, [&shim.this, &shim.call], function)).flatten()?;
+    let clone = cloned(krate, shim, &key).filter(|_| key.is_async());
+    Some(quote!(#row => { #clone #keyed }))
+}
+
 fn cloned(krate: &Krate, shim: &Shim, function: &Function) -> Option<TokenStream> {
     let this = &shim.this;
     function.signature.receiver().map(|_| quote!(let #this = #krate::Arc::clone(#this);))

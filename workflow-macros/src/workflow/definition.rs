@@ -130,7 +130,16 @@ impl<'a> Definition<'a> {
 
     /// The compaction of the step, if its name is that of an unmarked method.
     pub(crate) fn compaction(&self, step: &Step) -> Option<Method<'a>> {
-        let name = step.attribute.compact.as_ref()?;
+        self.unmarked(step.attribute.compact.as_ref()?)
+    }
+
+    /// The method that makes the key of the step at its limit, if its name is that of an unmarked method.
+    pub(crate) fn limit_key(&self, step: &Step) -> Option<Method<'a>> {
+        self.unmarked(step.attribute.limit_key.as_ref()?)
+    }
+
+    /// The method of this name, if it is neither a step nor a precondition.
+    fn unmarked(&self, name: &Ident) -> Option<Method<'a>> {
         let found = self.block.methods().find(|method| method.sig.ident == *name)?;
         let is_marked = self.block.marked.iter().any(|marked| self.block.method(marked).sig.ident == *name);
         (!is_marked).then(|| Method::of(found, &self.block.item.generics))

@@ -16,12 +16,14 @@ pub(crate) fn workflow(definition: &Definition) -> TokenStream {
     let krate = definition.krate();
     let table = table::table(definition);
     let (call, check, compact) = (call::call(definition), call::check(definition), call::compact(definition));
+    let limit_key = call::limit_key(definition);
     let output = output::output(definition);
     let body = quote! {
         #output
         const TABLE: &'static #krate::TableSpec = #table;
         #call
         #check
+        #limit_key
         #compact
     };
     let implementation = implement(definition, &body);

@@ -61,8 +61,9 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
         .map(|ends| quote!(.on_end(#krate::OnEnd::NONE #(.and(#krate::OnEnd::#ends))*)));
     let retry = step.attribute.retry.as_ref().map(retry);
     let compacts = definition.compaction(step).map(|_| quote!(.compacts()));
+    let limit = step.attribute.limit.as_ref().map(|limit| quote!(.limit(#limit)));
     quote! {
-        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #on_end #retry #compacts
+        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #on_end #retry #compacts #limit
     }
 }
 

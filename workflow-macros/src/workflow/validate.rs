@@ -3,7 +3,9 @@
 use proc_macro2::Ident;
 
 use super::definition::{Asked, Definition, Method, Step, associated};
-use crate::function::signature::{validate_compaction, validate_precondition, validate_step};
+use crate::function::signature::{
+    validate_compaction, validate_limit_key, validate_precondition, validate_step,
+};
 use crate::mistakes::Mistakes;
 use crate::near::near;
 
@@ -17,6 +19,7 @@ pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
         validate_catches(definition, step, mistakes);
         validate_compact(definition, step, mistakes);
         validate_on_end(step, mistakes);
+        validate_limit_key_of(definition, step, mistakes);
     }
     for precondition in &definition.preconditions {
         validate_precondition(precondition.function.signature, mistakes);
@@ -91,6 +94,31 @@ fn validate_compact(definition: &Definition, step: &Step, mistakes: &mut Mistake
     };
     validate_compaction(method.function.signature, mistakes);
     reject_cfg(&method, mistakes);
+    reject_other_parameters(step, name, &method, mistakes);
+}
+
+fn validate_limit_key_of(definition: &Definition, step: &Step, mistakes: &mut Mistakes) {
+    let Some(name) = &step.attribute.limit_key else { return };
+    if step.attribute.limit.is_none() && !step.attribute.unclear {
+        mistakes.at(name, "a limit key is the key at a limit: name the limit too, as in `limit = \"bank\"`");
+    }
+    let Some(method) = definition.limit_key(step) else {
+        let message = if definition.block.has_method(name) {
+            format!("`{name}` is a step or a precondition: a limit key is a method without an attribute")
+        } else {
+            format!(
+                "no method `{name}` in this impl block: write `fn {name}(…) -> String` without an attribute"
+            )
+        };
+        return mistakes.at(name, message);
+    };
+    validate_limit_key(method.function.signature, mistakes);
+    reject_cfg(&method, mistakes);
+    reject_other_parameters(step, name, &method, mistakes);
+}
+
+/// Reports the parameters of a step's method that the step does not take.
+fn reject_other_parameters(step: &Step, name: &Ident, method: &Method, mistakes: &mut Mistakes) {
     for ty in method.function.parameters.iter().filter(|ty| step.method.function.place_of(ty).is_none()) {
         let (step, ty_text) = (ident(step), quote::quote!(#ty).to_string().replace("& ", "&"));
         let message = format!(

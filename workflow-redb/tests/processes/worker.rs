@@ -173,7 +173,9 @@ pub(crate) fn work(role: &Role) {
     hold(&role.folder);
     match role.kind {
         Kind::Mixed => runtime.block_on(keeps_runs_going(store, ledger, role.is_last)),
-        Kind::Redriven => runtime.block_on(redriven::keeps_runs_going(store, ledger, role.is_last)),
+        Kind::Redriven => {
+            runtime.block_on(redriven::keeps_runs_going(&role.folder, store, ledger, role.is_last));
+        }
     }
 }
 

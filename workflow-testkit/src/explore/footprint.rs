@@ -81,8 +81,8 @@ pub(super) struct Interest {
     table: DependencyTable,
     /// Per step, whether it takes anything other than one event at a time.
     discerning: Vec<bool>,
-    /// Per step, whether its executions depend on each other across all branches: their concurrency is limited, or the
-    /// first calls fail.
+    /// Per step, whether its executions depend on each other across all branches: their concurrency is limited, they
+    /// share a named limit, or the first calls fail.
     bounded: Vec<bool>,
     /// The discerning steps that gather.
     gathers: Vec<usize>,
@@ -143,7 +143,11 @@ impl Interest {
         let node = |step: &StepRow| graph.nodes.iter().find(|node| &*node.name == step.name());
         let limited = |step: &StepRow| node(step).is_some_and(|node| node.max_executions.is_some());
         let bounded: Vec<bool> = (table.steps().iter())
-            .map(|step| fails_first(step.name()) || node(step).is_some_and(|node| node.concurrency.is_some()))
+            .map(|step| {
+                let waits =
+                    step.limit().is_some() || node(step).is_some_and(|node| node.concurrency.is_some());
+                fails_first(step.name()) || waits
+            })
             .collect();
         let discerning: Vec<bool> = (table.steps().iter().zip(&bounded))
             .map(|(step, bounded)| *bounded || limited(step) || !takes_one_at_a_time(step))

@@ -47,7 +47,7 @@ pub(super) struct Group {
     anew: bool,
 }
 
-/// What becomes of a failure, by the policies of the fan-outs around it.
+/// The fate of a failure, by the policies of the fan-outs around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The run ends: at once, or once the branches of a fan-out that waits for all have settled.
@@ -341,7 +341,7 @@ impl Model {
         self.climb(scope, failures, fate);
     }
 
-    /// What becomes of a failure in this scope.
+    /// The fate of a failure in this scope.
     pub(super) fn fate(&self, scope: u32) -> Fate {
         let groups = self.chain(scope).into_iter().filter_map(|scope| self.scopes[scope as usize].group);
         let policies: Vec<FanOutPolicy> =

@@ -178,7 +178,7 @@ impl Model {
         }
     }
 
-    /// What the clean-up drops begins anew if the run is redriven.
+    /// The work that the clean-up drops begins anew if the run is redriven.
     fn begin_dropped_later(&mut self) {
         for execution in &mut self.executions {
             execution.anew |= matches!(execution.state, WorkState::Running | WorkState::Waiting);

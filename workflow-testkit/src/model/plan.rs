@@ -88,6 +88,8 @@ pub struct PlannedStep {
     pub max_executions: Option<u32>,
     /// The maximum number of concurrent executions, if limited.
     pub concurrency: Option<u32>,
+    /// Whether the step has a named limit, so that the run bounds its concurrency and the scheduler does not.
+    pub limited: bool,
     /// Whether the run continues when the step fails.
     pub continue_on_error: bool,
     /// The steps whose failures it catches; empty for all steps that take none.

@@ -1,4 +1,4 @@
-//! S39: a run that continues after its end. What ran or failed begins anew; what was committed or caught stays.
+//! S39: a run that continues after its end. Running and failed work begins anew; committed and caught work stays.
 
 use std::collections::BTreeMap;
 

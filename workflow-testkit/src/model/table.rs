@@ -77,6 +77,9 @@ impl Plan {
             policy = policy.continue_on_error();
         }
         let mut def = StepDef::new(format!("s{number}")).policy(policy);
+        if step.limited {
+            def = def.limit("shared");
+        }
         if !step.catches.is_empty() {
             def = def.catches(step.catches.iter().map(|caught| format!("s{caught}")));
         }

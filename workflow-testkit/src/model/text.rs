@@ -70,6 +70,9 @@ impl Plan {
         if let Some(most) = step.concurrency {
             let _ = write!(text, "; {most} at a time");
         }
+        if step.limited {
+            text.push_str("; has a limit");
+        }
         if !step.catches.is_empty() {
             let caught: Vec<String> = step.catches.iter().map(|caught| format!("s{caught}")).collect();
             let _ = write!(text, "; catches {}", caught.join(" and "));

@@ -136,7 +136,9 @@ impl Model {
         }
         for at in 0..self.executions.len() {
             let Execution { call, state, .. } = &self.executions[at];
-            let most = self.plan.steps[call.step].concurrency;
+            // S70: the executions of a step with a named limit begin in an order that no journal has.
+            let step = &self.plan.steps[call.step];
+            let most = step.concurrency.filter(|_| !step.limited);
             let has_room =
                 *state == WorkState::Waiting && most.is_none_or(|most| running[call.step] < most as usize);
             if has_room {
@@ -194,7 +196,7 @@ impl Model {
     }
 
     /// Ends all work in these scopes. An execution that has not started never does.
-    /// What `is_kept` says begins anew with a redrive.
+    /// Work begins anew with a redrive if `is_kept` says so.
     pub(super) fn drop_work(&mut self, scopes: &[u32], is_kept: bool) {
         let unread: Vec<u64> = self.unread.drain(..).collect();
         self.unread = unread.into_iter().filter(|seq| !scopes.contains(&self.logged(*seq).scope)).collect();

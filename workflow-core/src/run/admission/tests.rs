@@ -46,7 +46,7 @@ fn executions_over_the_bound_wait_in_order_until_there_is_room() {
     assert!(admission.admits_directly(1) && !admission.admits_directly(2));
     admission.defer(attempt(7));
     admission.defer(attempt(5));
-    assert_eq!((admission.full(), admission.deferred().len()), (Some(2), 2));
+    assert_eq!((admission.full(), admission.deferred_count()), (Some(2), 2));
     assert!(!admission.admits_directly(0) && !admission.allows_suspension(), "nobody passes those that wait");
     assert_eq!(execution_of(admission.next_deferred(2)), None);
     assert_eq!(execution_of(admission.next_deferred(1)), Some(7));
@@ -58,7 +58,7 @@ fn executions_over_the_bound_wait_in_order_until_there_is_room() {
 // S21
 #[test]
 fn a_run_takes_its_permit_once_and_another_is_woken_when_it_leaves() {
-    let (gate, queue) = (Arc::new(Limit::new(1, LimitOf::Runs)), Arc::<PermitQueue>::default());
+    let (gate, queue) = (Arc::new(RunLimit::new(1, LimitOf::Runs)), Arc::<PermitQueue>::default());
     let of = |id: &str| {
         let places = PermitRequest::of(&id.into(), &"W".into(), None, Some(&gate), &queue).unwrap();
         (Admission::new(Some((places, None)), None, 1), Arc::<Woken>::default())

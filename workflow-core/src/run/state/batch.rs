@@ -18,6 +18,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use rustc_hash::FxHashSet;
+
 use super::DueEvent;
 use crate::error::StepError;
 use crate::event::AnyEvent;
@@ -151,6 +153,8 @@ pub(in crate::run) struct Reopening {
     pub(in crate::run) by: Redriver,
     /// The steps whose executions are made again although they are in doubt (S69).
     pub(in crate::run) again: Vec<StepIndex>,
+    /// Executions that cannot have begun, since they follow from entries that the journal does not have.
+    pub(in crate::run) unbegun: FxHashSet<ExecutionId>,
 }
 
 /// The facts with which a clean-up begins. The state needs the steps and the first execution; the others are for the

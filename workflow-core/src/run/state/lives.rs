@@ -40,6 +40,8 @@ struct Known {
     concurrency: FxHashMap<StepIndex, Option<u32>>,
     /// Executions whose attempts the present life began and dropped, and which begin again. No journal has them.
     lost: FxHashSet<ExecutionId>,
+    /// Executions that were dropped after they may have begun. Only for a redrive, so only in a replay.
+    gone: FxHashSet<ExecutionId>,
     /// How often the run continued after its end (S39), oldest first.
     redrives: Vec<RedriveReport>,
 }
@@ -72,6 +74,17 @@ impl Earlier {
     }
 }
 
+impl Known {
+    #[inline(never)]
+    fn of(&self, execution: ExecutionId) -> Earlier {
+        let mut earlier = self.attempts.get(&execution).copied().unwrap_or_default();
+        if self.lost.contains(&execution) {
+            earlier.drop_begun();
+        }
+        earlier
+    }
+}
+
 impl Earlier {
     /// The current attempt was dropped, and had begun.
     fn drop_begun(&mut self) {
@@ -81,11 +94,9 @@ impl Earlier {
 
 impl Lives {
     /// What earlier lives did with an execution.
+    #[inline]
     pub(in crate::run) fn of(&self, execution: ExecutionId) -> Earlier {
-        let Some(known) = &self.0 else { return Earlier::default() };
-        let mut earlier = known.attempts.get(&execution).copied().unwrap_or_default();
-        earlier.may_have_begun |= known.lost.contains(&execution);
-        earlier
+        self.0.as_ref().map_or_else(Earlier::default, |known| known.of(execution))
     }
 
     /// Sets the concurrency of the steps in the table of the present life, where it differs from the present table.
@@ -142,6 +153,18 @@ impl Lives {
         known.lost.clear();
     }
 
+    /// An execution was dropped before the end of the run, and may have begun.
+    pub(super) fn note_gone(&mut self, execution: ExecutionId) {
+        self.0.get_or_insert_default().gone.insert(execution);
+    }
+
+    /// No redrive follows.
+    pub(super) fn forget_gone(&mut self) {
+        if let Some(known) = &mut self.0 {
+            known.gone = FxHashSet::default();
+        }
+    }
+
     /// The run has ended, and with it the attempts of these executions, which may have begun.
     pub(super) fn drop_begun(&mut self, begun: &[ExecutionId]) {
         if !begun.is_empty() {
@@ -165,13 +188,14 @@ impl Lives {
         for execution in anew {
             let earlier = known.attempts.entry(execution).or_default();
             let may_have_begun = match failure(execution) {
-                None => earlier.may_have_begun,
+                None => earlier.may_have_begun || known.gone.contains(&execution),
                 Some(class) => matches!(class, ErrorClass::InDoubt | ErrorClass::Interrupted),
             };
             let insisted = may_have_begun && insists(execution);
             *earlier = Earlier { may_have_begun, insisted, ..Earlier::default() };
         }
         known.lost.clear();
+        known.gone.clear();
         known.dropped = Some(Vec::new());
     }
 
@@ -211,18 +235,22 @@ impl RunState {
     /// The open executions whose attempts the present life may have begun by this time. One whose delay had not passed
     /// cannot have begun, unless the journal says so: the clocks of two processes may differ.
     pub(super) fn may_have_begun_until(&self, at: std::time::Duration) -> Vec<ExecutionId> {
-        let delayed = |id: &ExecutionId| {
-            !self.lives.of(*id).began && self.trace.next_attempt(*id).is_some_and(|due| due > at)
-        };
         let mut open = self.begun_by_life();
-        open.retain(|id| !delayed(id));
+        open.retain(|id| !self.is_delayed(*id, at));
         open
+    }
+
+    /// Whether the current attempt waits for a delay that has not passed at this time.
+    pub(super) fn is_delayed(&self, id: ExecutionId, at: std::time::Duration) -> bool {
+        !self.lives.of(id).began && self.trace.next_attempt(id).is_some_and(|due| due > at)
     }
 
     /// The open executions that did not wait for the concurrency of their steps in the table of the present life. The
     /// present table may have another concurrency. Executions of a step start in the order of their numbers (S21).
     fn begun_by_life(&self) -> Vec<ExecutionId> {
-        let running = self.trace.running();
+        let mut running = self.trace.running();
+        // One that begins anew after a redrive may wait for its turn (S21).
+        running.retain(|id| self.scheduler.is_running(*id));
         let changed = self.lives.0.as_ref().map(|known| &known.concurrency).filter(|map| !map.is_empty());
         let Some(changed) = changed else { return running };
         let is_changed = |id: &ExecutionId| self.step_of(*id).is_some_and(|step| changed.contains_key(&step));

@@ -41,7 +41,7 @@ use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
 use crate::scheduler::{CandidateId, Cause, EvaluationKey, TimerEntry};
 use crate::store::{Position, ReachedLimit, Record, RecordedEvent};
-use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, TableShape};
+use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, StepShape, TableShape};
 
 mod committed;
 mod logged;
@@ -98,7 +98,7 @@ type ReplayResult<T = ()> = Result<T, String>;
 impl Replay {
     /// A replay of a run that began at this time, in its state before the first event.
     pub(crate) fn new(host: Arc<Host>, mut state: RunState, began_at: SystemTime) -> Self {
-        state.scheduler.store_refused(true);
+        state.scheduler.set_redrivable(true);
         Self {
             host,
             state,
@@ -145,7 +145,8 @@ impl Replay {
     /// The state at the end of the records, with the work that is left.
     pub(crate) fn finish(mut self) -> Replayed {
         self.complete();
-        self.state.scheduler.store_refused(false);
+        self.state.scheduler.set_redrivable(false);
+        self.state.lives.forget_gone();
         // During replay, positions of effects count only the records of batches. The journal has all of them,
         // so afterwards each effect may begin at once.
         let known = self.known();
@@ -349,9 +350,10 @@ impl Replay {
         let rows = table.steps().iter().enumerate();
         let changed = rows.filter_map(|(row, step)| {
             // None of a step that is new runs.
-            let of = |shape: &TableShape| shape.step(&step.name).map_or(Some(0), |step| step.concurrency);
+            let of =
+                |shape: &TableShape| shape.step(&step.name).map_or(Some(0), StepShape::scheduled_concurrency);
             let was = shape.as_ref().and_then(of);
-            (was != step.policy.concurrency).then_some((StepIndex::at(row), was))
+            (was != step.scheduled_concurrency()).then_some((StepIndex::at(row), was))
         });
         let changed = changed.collect();
         self.state.lives.written_under(changed);
@@ -539,13 +541,16 @@ impl Replay {
         if self.ended.take().is_none() {
             return Err("the run was redriven, and had not ended".into());
         }
+        let known = self.known();
+        let unbegun = self.effects.iter().filter(|effect| effect.after > known);
+        let unbegun = unbegun.filter_map(|effect| effect.begins.execution()).collect();
         self.effects.clear();
         self.questions.clear();
         self.retries.clear();
         // Entries that the journal lacks may wait behind the end, of a run that ended at a limit which a replay does not
         // have. The resume that follows journals them.
         let again = again.iter().filter_map(|step| self.host.table.step_named(step)).collect();
-        let redriven = Batch::Redriven(Reopening { by, again });
+        let redriven = Batch::Redriven(Reopening { by, again, unbegun });
         if matches!(self.state.apply(redriven, self.since_began(at)), Applied::Refused) {
             return Err("the run was redriven, and would have ended for good now".into());
         }

@@ -49,8 +49,8 @@ impl TimerQueue {
         scheduler: &Scheduler,
     ) {
         self.0.insert((due, timer), event);
-        // Timers that were dropped long before they fall due must not pile up.
-        if self.0.len() > 2 * scheduler.timers().len().max(SLACK) {
+        // Timers that were dropped long before they fall due must not pile up. A redrive may want them back.
+        if !scheduler.is_redrivable() && self.0.len() > 2 * scheduler.timers().len().max(SLACK) {
             self.0.retain(|(_, timer), _| scheduler.board().awaited.timer(*timer).is_some());
         }
     }

@@ -48,6 +48,7 @@ fn step(shape: &StepShape) -> StepDef {
             at_most_once: shape.at_most_once,
             ..StepPolicy::DEFAULT
         },
+        limit: shape.limit.clone(),
         catches: (!shape.catches.is_empty()).then(|| shape.catches.clone()),
         on_end: shape.on_end,
         ..StepDef::new(Arc::clone(&shape.name))

@@ -52,6 +52,7 @@ impl Resolver<'_> {
                 inputs: self.inputs(&step.name, &precondition.inputs),
             }),
             policy: step.policy,
+            limit: step.limit.clone(),
             catches: self.catches(step),
             on_end: step.on_end,
         }

@@ -131,6 +131,10 @@ fn limits(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference
         let (was, is) = (was.concurrency, is.concurrency);
         differences.push(TableDifference::ConcurrencyChanged { step: step(), was, is });
     }
+    if was.limit != is.limit {
+        let (was, is) = (was.limit.clone(), is.limit.clone());
+        differences.push(TableDifference::LimitChanged { step: step(), was, is });
+    }
     if was.continue_on_error != is.continue_on_error {
         differences.push(TableDifference::OnErrorChanged { step: step(), continues: is.continue_on_error });
     }

@@ -61,6 +61,7 @@ impl DependencyTable {
             continue_on_error: step.policy.continue_on_error,
             at_most_once: step.policy.at_most_once,
             on_end: step.on_end,
+            limit: step.limit.as_deref().cloned(),
         }
     }
 

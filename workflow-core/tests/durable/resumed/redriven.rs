@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use workflow_core::RunHandle;
 use workflow_core::prelude::*;
 use workflow_core::report::{ExecutionOutcome, Redriver};
 use workflow_core::store::{
@@ -615,8 +616,11 @@ impl Undoes {
     }
 
     #[step(on_end)]
-    async fn undo(&self, _item: &Item) {
-        self.undone.fetch_add(1, Ordering::SeqCst);
+    async fn undo(&self, _item: &Item, info: &RunInfo) {
+        let undone = self.undone.fetch_add(1, Ordering::SeqCst);
+        // A service that drops known keys undoes it once more all the same.
+        let key = if undone == 0 { "r/0/undo/2.-".to_owned() } else { format!("r/0/undo/2.-/{undone}") };
+        assert_eq!(info.idempotency_key(), key);
     }
 }
 
@@ -633,7 +637,7 @@ async fn a_run_that_was_cleaned_up_continues_only_if_the_caller_insists() {
         matches!(&refused, RedriveError::CleanedUp { steps, .. } if *steps == ["undo"]),
         "{refused:?}: {refused}"
     );
-    assert!(refused.to_string().contains("cleaned up by `undo`"), "{refused}");
+    assert!(refused.to_string().contains("has begun its clean-up, with `undo`"), "{refused}");
     let many = engine.redrive_all(&RunQuery::new(), 10).await.unwrap();
     assert!(matches!(&many.refused[..], [(_, RedriveError::CleanedUp { .. })]), "{many:?}");
     let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40);
@@ -786,4 +790,151 @@ async fn an_effect_that_was_made_again_and_cut_off_is_in_doubt_once_more() {
     let error = second.attach::<PaysOnce>("r").await.unwrap().outcome().await.unwrap_err();
     assert!(matches!(error, RunError::StepFailed { class: ErrorClass::InDoubt, .. }), "{error:?}");
     assert_eq!(pays.paid(), [(1, false), (2, true)]);
+}
+
+/// Two branches that are waited for. The first one opens a fan-out that fails as soon as one of its branches does.
+#[derive(Clone, Default)]
+struct Nested {
+    fix: Fix,
+    /// How many branches the inner fan-out has.
+    inner: u32,
+    /// The inner items that were paid.
+    paid: Arc<std::sync::Mutex<Vec<u32>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+struct Inner(u32);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+struct Waited(u32);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+struct Late;
+
+#[workflow]
+impl Nested {
+    #[step]
+    async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+        (1..=2).map(Item).collect::<FanOut<_>>().wait_all()
+    }
+
+    #[step]
+    async fn split_again(&self, item: &Item) -> FanOut<Inner> {
+        (0..if item.0 == 1 { self.inner } else { 0 }).map(Inner).collect()
+    }
+
+    /// The second branch sets another timer, once the work of the first one is dropped.
+    #[step]
+    async fn set_late(&self, item: &Item) -> Option<Timer<Late>> {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        (item.0 == 2).then(|| Timer::after(Duration::from_secs(1), Late))
+    }
+
+    #[step]
+    async fn take_late(&self, _late: &Late) {}
+
+    #[step]
+    async fn wait(&self, inner: &Inner) -> Timer<Waited> {
+        Timer::after(Duration::from_hours(1), Waited(inner.0))
+    }
+
+    #[step(at_most_once)]
+    async fn pay(&self, inner: &Inner) -> Result<Part, StepError> {
+        if inner.0 == 0 {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            return if self.fix.is_there() { Ok(Part(0)) } else { Err(StepError::permanent("no money")) };
+        }
+        self.paid.lock().unwrap().push(inner.0);
+        if inner.0 == 1 && !self.fix.is_there() {
+            std::future::pending::<()>().await;
+        }
+        Ok(Part(1))
+    }
+
+    #[step]
+    async fn gather_again(&self, _parts: &Gather<Part, Inner>, waited: &Gather<Waited, Inner>) -> Note {
+        Note(u32::try_from(waited.ok().count()).unwrap())
+    }
+
+    #[step]
+    async fn gather(&self, sums: &Gather<Note, Item>) -> Done {
+        Done(sums.ok().map(|sum| sum.0).sum())
+    }
+}
+
+async fn nested(inner: u32) -> (Engine, Nested, RunHandle<Nested>) {
+    let (store, nested) = (Arc::<MemoryStore>::default(), Nested { inner, ..Nested::default() });
+    let engine = engine(nested.clone(), &store);
+    let run = engine.start_with::<Nested>(Begin(1), options("r")).await.unwrap();
+    assert!(run.outcome().await.is_err());
+    nested.fix.deploy();
+    let redriven = engine.redrive::<Nested>("r").await.unwrap();
+    (engine, nested, redriven)
+}
+
+// S39, S49, S69
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_a_failure_dropped_long_before_the_end_is_in_doubt() {
+    let (engine, nested, redriven) = nested(2).await;
+    let error = redriven.outcome().await.unwrap_err();
+    assert!(error.to_string().contains("in_doubt"), "{error}");
+    assert_eq!(*nested.paid.lock().unwrap(), [1]);
+    let again = engine.redrive_with::<Nested>("r", Redrive::new().again("pay")).await.unwrap();
+    assert_eq!(again.outcome().await.unwrap(), Done(2));
+    assert_eq!(*nested.paid.lock().unwrap(), [1, 1]);
+}
+
+// S32, S39, S49
+#[tokio::test(start_paused = true)]
+async fn timers_that_a_failure_dropped_are_pending_again_however_many_they_are() {
+    let (engine, _, redriven) = nested(200).await;
+    assert!(redriven.outcome().await.unwrap_err().to_string().contains("in_doubt"));
+    let again = engine.redrive_with::<Nested>("r", Redrive::new().again("pay")).await.unwrap();
+    assert_eq!(again.outcome().await.unwrap(), Done(200));
+}
+
+/// Pays one item at a time. The first attempt of each fails, and the second one of the first item hangs.
+#[derive(Clone, Default)]
+struct OneAtATime(Arc<std::sync::Mutex<Vec<(u32, u32)>>>);
+
+#[workflow]
+impl OneAtATime {
+    #[step]
+    async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+        (1..=2).map(Item).collect::<FanOut<_>>().wait_all()
+    }
+
+    #[step(at_most_once, concurrency = 1)]
+    async fn pay(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+        self.0.lock().unwrap().push((item.0, info.attempt()));
+        match (item.0, info.attempt()) {
+            (_, 1) => Err(StepError::permanent("no money")),
+            (1, _) => std::future::pending().await,
+            _ => Ok(Part(item.0)),
+        }
+    }
+
+    #[step]
+    async fn gather(&self, parts: &Gather<Part>) -> Done {
+        Done(parts.ok().map(|part| part.0).sum())
+    }
+}
+
+// S21, S39, S53, S69
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_waited_for_its_turn_after_a_redrive_is_not_in_doubt() {
+    let (store, pays) = (Arc::<MemoryStore>::default(), OneAtATime::default());
+    let engine = engine(pays.clone(), &store);
+    let run = engine.start_with::<OneAtATime>(Begin(1), options("r")).await.unwrap();
+    assert!(run.outcome().await.is_err());
+    let redriven = engine.redrive::<OneAtATime>("r").await.unwrap();
+    until(async || pays.0.lock().unwrap().len() == 3).await;
+    redriven.cancel("stop").await.unwrap();
+    assert!(redriven.outcome().await.is_err());
+    let again = engine.redrive::<OneAtATime>("r").await.unwrap();
+    let error = again.outcome().await.unwrap_err();
+    assert!(error.to_string().contains("in_doubt"), "{error}");
+    let paid = pays.0.lock().unwrap().clone();
+    assert_eq!(paid[..3], [(1, 1), (2, 1), (1, 2)]);
+    assert!(matches!(paid[3..], [(2, _)]), "the second item never began again: {paid:?}");
 }

@@ -301,6 +301,45 @@ impl Copes {
     }
 }
 
+/// The same, with a limit: one text is made at a time.
+struct Limited(Texts);
+
+#[workflow]
+impl Limited {
+    #[step]
+    async fn make(&self, begin: &Begin) -> Vec<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step(limit = "texts", concurrency = 2, on_error = "continue")]
+    async fn work(&self, item: &Item) -> Text {
+        self.0.returned.fetch_add(1, Ordering::SeqCst);
+        // The others wait for the limit by now.
+        tokio::task::yield_now().await;
+        text_of(item.0, self.0.unwanted)
+    }
+
+    #[step]
+    async fn end(&self, texts: &FixedList<Text, 4>) -> Done {
+        Done(u32::try_from(texts.len()).unwrap())
+    }
+}
+
+// S70
+#[tokio::test]
+async fn attempts_that_wait_for_a_limit_wait_on_when_the_store_refuses_the_batch_of_another() {
+    for unwanted in [&[0_u32], &[3]] {
+        let returned = Arc::<AtomicUsize>::default();
+        let texts = Texts { unwanted, returned: Arc::clone(&returned) };
+        let engine = Engine::builder().workflow(Limited(texts)).store(Picky::default());
+        let engine = engine.limit("texts", workflow_core::Limit::concurrent(1)).build().unwrap();
+        let run = start::<Limited>(&engine, 5).await;
+        assert_eq!(run.outcome().await.unwrap(), Done(4));
+        let report = run.report().await.unwrap();
+        assert_eq!((returned.load(Ordering::SeqCst), report.executions("work")), (5, 5), "{report}");
+    }
+}
+
 #[tokio::test]
 async fn a_batch_that_the_store_refuses_fails_its_execution_with_the_stores_reason() {
     let store = Picky::default().held_after(2);

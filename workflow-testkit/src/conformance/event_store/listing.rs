@@ -63,17 +63,21 @@ pub fn runs_that_have_ended_are_not_open<S: EventStore>(subject: Subject<S>) {
             STATUSES.len() + 1,
             "runs that have ended are listed unless only open ones are asked for"
         );
-        for (number, status) in STATUSES.into_iter().enumerate().skip(2) {
+        for (number, status) in STATUSES.into_iter().enumerate().skip(1) {
             let demand = "a query for statuses lists the runs that have one of them";
             let two = journal.query().status(STATUSES[0]).status(status);
-            let expected = [journal.beside(0).run, journal.beside(number).run];
+            let mut expected = vec![journal.beside(0).run, journal.beside(number).run];
+            expected.extend((status == RunStatus::Completed).then(|| journal.beside("at once").run));
             assert_eq!(ids(&journal.runs(&two).await), expected, "{demand}");
         }
         // A redriven run continues behind its end.
-        let again = journal.beside(2);
+        let failed = STATUSES.into_iter().position(|status| status == RunStatus::Failed);
+        let again = journal.beside(failed.expect("a run can fail"));
         again.put_records(2, notes(2..3), STATUSES[0]).await;
         let open = ids(&journal.runs(&journal.query().open()).await);
-        assert_eq!(open, [journal.beside(0).run, again.run], "a run is open again if its summary says so");
+        let mut expected = expected;
+        expected.push(again.run);
+        assert_eq!(open, expected, "a run is open again if its summary says so");
     });
 }
 

@@ -121,6 +121,7 @@ fn planned_step(row: &[u8], events: &[PlannedEvent], shape: Shape) -> PlannedSte
         has_precondition: bytes.one_of(&[false, false, true]),
         max_executions: bytes.one_of(&[None, None, None, Some(1), Some(2), Some(3)]),
         concurrency: bytes.one_of(&[None, None, None, Some(1), Some(2)]),
+        limited: bytes.one_of(&[false, false, true]),
         continue_on_error: bytes.one_of(&[false, false, true]),
         outputs: planned_outputs(&mut bytes, outputs, events, shape),
         inputs: (0..inputs).map(|_| planned_input(&mut bytes, events, shape)).collect(),
