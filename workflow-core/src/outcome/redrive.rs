@@ -64,7 +64,7 @@ pub enum RedriveError {
     /// The clean-up of the run has begun: its log has as done what that undid. Use
     /// [`Redrive::despite_clean_up`](crate::Redrive::despite_clean_up) to continue from that log all the same.
     #[error(
-        "run `{run}` has begun its clean-up, with {}: its log has as done whatever that undid, so it continues only if \
+        "run `{run}` has begun its clean-up, with {}: its log has as done all that those steps undid, so it continues only if \
          you insist (`Redrive::despite_clean_up`)",
         named(steps)
     )]

@@ -149,7 +149,7 @@ pub struct LimitHolder {
 }
 
 impl WaitsFor {
-    /// Whether both are one limit with one key, whatever holds it up.
+    /// Whether both are one limit with one key. The holders may differ.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Limit { name, key, .. }, Self::Limit { name: other, key: other_key, .. }) => {

@@ -88,7 +88,7 @@ impl Run {
         }
     }
 
-    /// Drops whatever is in flight. Results that wait for their turn come too late: the run refuses and reports them
+    /// Drops everything in flight. Results that wait for their turn come too late: the run refuses and reports them
     /// (S28).
     fn drop_work(&mut self) {
         let Committer { telemetry, state, .. } = &mut self.driver.committer;

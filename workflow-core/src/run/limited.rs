@@ -24,7 +24,7 @@
 //!
 //! # Invariants
 //! - An execution is in at most one of `waiting`, the `deferred` attempts of its step, and those of the run.
-//! - The permit of an attempt that begins belongs to its future: whatever ends the attempt releases the permit.
+//! - The permit of an attempt that begins belongs to its future, and the end of the attempt releases the permit.
 //! - The permit of a step belongs to the execution from its first attempt to its end, except while it waits.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -241,7 +241,7 @@ impl Scheduler {
         self.board.executions.next()
     }
 
-    /// Begins the clean-up. Drops whatever still runs or is asked; the caller has dropped its futures.
+    /// Begins the clean-up. Drops all running executions and open questions; the caller has dropped its futures.
     ///
     /// A replay gives the steps of the journal and the number of the first clean-up execution: the table may have
     /// further clean-up steps by now, and without the limit of the live run the replay may have created more
@@ -260,7 +260,7 @@ impl Scheduler {
         board.executions.renumber_from(first);
         evaluation.retract_executions(first);
         if let Some((steps, _)) = recorded {
-            // Whatever the ends at which the table has them run by now.
+            // The table may have them run at other ends by now.
             let steps = steps.iter().filter(|step| board.table.step(**step).cleans_up());
             let steps = steps.filter_map(|step| Some(planned(board, *step)?.1)).collect();
             if let Some(clean_up) = &mut board.clean_up {

@@ -41,7 +41,7 @@ use smallvec::SmallVec;
 use super::actions::QueuedAction;
 use super::board::Board;
 use super::counts::Counts;
-use super::evaluate::{Evaluation, Questions};
+use super::evaluate::Evaluation;
 use super::redrive::Kept;
 use super::scope::{ClosedBranch, Scope, Scopes};
 use super::{End, Entry};
@@ -49,6 +49,7 @@ use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
 
+mod kept;
 mod terms;
 
 pub use terms::FanOutTerms;
@@ -170,23 +171,6 @@ impl Groups {
         self.open.values()
     }
 
-    /// No redrive follows: frees the branches that were kept for one.
-    #[inline]
-    pub(super) fn forget_kept(&mut self, board: &mut Board) {
-        for scope in self.kept.take().into_iter().flat_map(|kept| kept.scopes.into_keys()) {
-            board.actions.push(QueuedAction::Free(scope));
-        }
-    }
-
-    /// Keeps what the clean-up of the run drops, for a redrive.
-    pub(super) fn keep(&mut self, executions: Vec<ExecutionId>, questions: Questions) {
-        if !executions.is_empty() || !questions.is_empty() {
-            let kept = self.kept.get_or_insert_default();
-            kept.executions.extend(executions);
-            kept.questions.extend(questions);
-        }
-    }
-
     fn add(&mut self, opening: &Opening) -> GroupId {
         let Opening { fan_out, opener, items, terms } = *opening;
         let id = GroupId(self.next);
@@ -245,38 +229,6 @@ impl Groups {
         let group = self.open.remove(&id)?;
         self.openers.remove((group.opener, group.fan_out));
         Some(group)
-    }
-
-    /// Whether the branch belongs to a fan-out that is open.
-    pub(super) fn has(&self, id: GroupId) -> bool {
-        self.open.contains_key(&id)
-    }
-
-    /// Puts fan-outs back that a redrive opens again.
-    pub(super) fn put_back(&mut self, groups: Vec<(GroupId, Group)>) {
-        for (id, group) in groups {
-            self.openers.add((group.opener, group.fan_out));
-            self.open.insert(id, group);
-        }
-    }
-
-    /// Counts the branches of all fan-outs anew: some may be open again, and failures forgotten.
-    pub(super) fn recount(&mut self, scopes: &mut Scopes) {
-        let gone = self.open.iter().filter(|(_, group)| scopes.get(group.opener).is_none());
-        for id in gone.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.remove(id);
-        }
-        for (id, group) in &mut self.open {
-            group.recount(scopes);
-            if group.leaves_out() {
-                scopes.note_opens_more(group.opener, *id, group.has_unopened());
-            }
-        }
-    }
-
-    /// The scopes that opened a fan-out, once for each.
-    pub(super) fn open_scopes(&self) -> impl Iterator<Item = ScopeId> {
-        self.open.values().map(|group| group.opener)
     }
 
     /// The fate of a failure in this scope.
@@ -414,7 +366,7 @@ impl Groups {
         evaluation: &mut Evaluation,
         board: &mut Board,
     ) {
-        // Without a redrive to come, nothing is kept, whatever becomes of the failure.
+        // Without a redrive to come, nothing is kept of any failure.
         let fate = if board.progress.redrivable { self.fate(id, &board.scopes) } else { Fate::Handled };
         if fate != Fate::Handled {
             self.kept.get_or_insert_default().executions.extend(failures.iter().copied());
@@ -554,20 +506,6 @@ impl Group {
     /// Whether enough branches have settled without a failure, so that the others are dropped.
     fn is_enough(&self) -> bool {
         self.tally.is_some_and(Tally::is_reached)
-    }
-
-    /// Counts the branches anew, some of which may be open again.
-    fn recount(&mut self, scopes: &Scopes) {
-        let state = |branch: &BranchSummary| (scopes.get(branch.scope), branch.failures.is_empty());
-        self.open = self.branches.iter().filter(|branch| state(branch).0.is_some()).count();
-        let (mut succeeded, mut left) = (0, self.unopened.left as usize);
-        for branch in &self.branches {
-            match state(branch) {
-                (Some(open), _) => left += usize::from(open.failures.is_empty()),
-                (None, is_sound) => succeeded += usize::from(is_sound),
-            }
-        }
-        self.tally = self.tally.map(|tally| tally.recounted(succeeded, left));
     }
 
     /// The policy for a failure: failures are only gathered as long as enough branches can still settle without

@@ -1,0 +1,125 @@
+//! The records at the end of a run, and those that continue it: `CleanUpStarted`, `RunEnded` and `RunRedriven`.
+//!
+//! ```text
+//!  ... ─▶ RunEnded                                        the end follows by itself, or from the record
+//!  ... ─▶ CleanUpStarted ─▶ clean-up steps ─▶ RunEnded    the end stands in the first of them
+//!                                        RunEnded ─▶ RunRedriven ─▶ ...
+//! ```
+//!
+//! A replay has no limits. So where the journal names one that was reached, entries that only the replay would log are
+//! taken out again.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::{Replay, ReplayResult};
+use crate::id::{ExecutionId, Redriver, RunStatus};
+use crate::run::state::{Applied, Batch, CleanUpStart, Reopening, Stop};
+use crate::store::ReachedLimit;
+
+impl Replay {
+    /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
+    pub(super) fn ended(
+        &mut self,
+        status: RunStatus,
+        failed: Option<(&str, &str)>,
+        at: SystemTime,
+    ) -> ReplayResult {
+        self.complete();
+        self.ended = Some(status);
+        self.end((status, None), failed, at)?;
+        // The clean-up was stopped, or the journal is older than the clean-up steps of the table.
+        if self.state.end().is_some() && !self.state.scheduler.is_over() {
+            self.apply(Batch::Stopped(Stop::CleanUpOver), at)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the state as the journal says, unless a batch with a stop event, a failure or a stall has ended it already.
+    pub(super) fn end(
+        &mut self,
+        (status, limit): (RunStatus, Option<ReachedLimit>),
+        failed: Option<(&str, &str)>,
+        at: SystemTime,
+    ) -> ReplayResult {
+        self.complete();
+        if self.state.end().is_some() {
+            return Ok(());
+        }
+        if let Some(limit) = limit {
+            self.forget_derived();
+            let mut limits = self.state.limits();
+            match limit {
+                ReachedLimit::Events(events) => limits.events = events,
+                ReachedLimit::Executions(executions) => limits.executions = executions,
+            }
+            self.state.limit(limits);
+            return self.apply(Batch::Stopped(Stop::AtLimit(limit)), at).map(|_| ());
+        }
+        if let Some((step, error)) = failed {
+            let step = self.step(step)?;
+            return self.precondition_error(step, error, at);
+        }
+        match status {
+            RunStatus::Cancelled => drop(self.apply(Batch::Stopped(Stop::Cancelled), at)?),
+            RunStatus::TimedOut => drop(self.apply(Batch::Stopped(Stop::TimedOut), at)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes out the entries that the live run did not log any more, because its log was full.
+    fn forget_derived(&mut self) {
+        if let Some(from) = self.derived.pop_front() {
+            self.derived.clear();
+            self.state.retract(Some(from), std::iter::empty());
+        }
+    }
+
+    /// `CleanUpStarted`: the clean-up begins with the steps of the journal, in their order. Steps that the table has
+    /// lost since do not run.
+    pub(super) fn clean_up_started(
+        &mut self,
+        status: RunStatus,
+        steps: &[Arc<str>],
+        first: ExecutionId,
+        at: SystemTime,
+    ) -> ReplayResult {
+        if self.state.end().map(RunStatus::from) != Some(status) {
+            return Err(format!("the run was {status}, and would not be now"));
+        }
+        self.complete();
+        // What was to begin before the end does not begin any more, and clean-up may take its numbers.
+        self.effects.clear();
+        self.questions.clear();
+        self.retries.clear();
+        let steps = steps.iter().filter_map(|step| self.host.table.step_named(step)).collect();
+        let (step, error, limit) = (None, None, None);
+        let start = CleanUpStart { status, step, error, limit, steps, first };
+        self.apply(Batch::CleanUpStarted(Box::new(start)), at).map(|_| ())
+    }
+
+    /// `RunRedriven`: the run continues after its end. The state queues everything that is open, to begin anew, so
+    /// what it queued before is void.
+    pub(super) fn redriven(&mut self, by: Redriver, again: &[Arc<str>], at: SystemTime) -> ReplayResult {
+        self.complete();
+        if self.ended.take().is_none() {
+            return Err("the run was redriven, and had not ended".into());
+        }
+        let known = self.known();
+        let unbegun = self.effects.iter().filter(|effect| effect.after > known);
+        let unbegun = unbegun.filter_map(|effect| effect.begins.execution()).collect();
+        self.effects.clear();
+        self.questions.clear();
+        self.retries.clear();
+        // Entries that the journal lacks may wait behind the end, of a run that ended at a limit which a replay does not
+        // have. The resume that follows journals them.
+        let again = again.iter().filter_map(|step| self.host.table.step_named(step)).collect();
+        let redriven = Batch::Redriven(Reopening { by, again, unbegun });
+        if matches!(self.state.apply(redriven, self.since_began(at)), Applied::Refused) {
+            return Err("the run was redriven, and would have ended for good now".into());
+        }
+        self.complete();
+        Ok(())
+    }
+}
