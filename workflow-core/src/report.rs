@@ -147,7 +147,9 @@ pub struct RedriveReport {
 impl fmt::Display for RedriveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, by, at } = self;
-        write!(f, "the run had {status}, and {by} redrove it after {at:?}", status = HadEnded(*status))
+        let at = Duration::from_millis(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+        let status = HadEnded(*status);
+        write!(f, "the run had {status}, and {by} redrove it {at:?} after its beginning")
     }
 }
 
@@ -536,7 +538,12 @@ impl RunReport {
 impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { run, workflow, status, quality, .. } = self;
-        writeln!(f, "run {run} of {workflow}: {status}, {quality}")?;
+        write!(f, "run {run} of {workflow}: {status}")?;
+        // "failed, failed" would say it twice.
+        match quality {
+            Quality::Failed if *status == RunStatus::Failed => writeln!(f)?,
+            _ => writeln!(f, ", {quality}")?,
+        }
         let width = self.steps.iter().map(|row| row.step.len()).max().unwrap_or(0).max(4);
         writeln!(f, "{:width$}  {:>10}  {:>12}", "step", "executions", "time")?;
         for row in &self.steps {

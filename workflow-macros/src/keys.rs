@@ -241,7 +241,9 @@ pub(crate) fn method(key: &Ident, example: &str, input: ParseStream) -> Result<I
     assign(key, example, input)?;
     let message = format!("`{key}` takes the name of a method of this impl block: write `{key} = {example}`");
     let wrong = wrong_value(input, message);
-    input.parse().map_err(|_| wrong)
+    let method = input.parse().map_err(|_| wrong.clone())?;
+    // `start.customer` is one mistake, and not a method `start` with something behind it.
+    if input.is_empty() || input.peek(Token![,]) { Ok(method) } else { Err(wrong) }
 }
 
 /// Reads an expression.

@@ -185,8 +185,8 @@ impl std::fmt::Display for GivenUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Idle => f.write_str(
-                "the run does not end: for a year of virtual time nothing happened in it, so that a step or a \
-                 precondition waits for something that cannot happen here",
+                "the run does not end: for a year of virtual time nothing happened in it, so that a step, a precondition \
+                 or the store waits for something that cannot happen here",
             ),
             Self::TicksForEver => write!(
                 f,

@@ -81,7 +81,7 @@ fn output(seen: &Seen<'_>) -> Option<Seq> {
     stops.next().filter(|_| seen.status == RunStatus::Completed).map(|stop| stop.seq)
 }
 
-/// Writes what a run waits for, and requests without a reply.
+/// Writes what a run waits for, or, of an ended run, the requests that have neither a reply nor expired.
 fn left_open(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
     if seen.status.is_ended() {
         return unanswered(text, seen.report);
@@ -100,9 +100,10 @@ fn left_open(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
 }
 
 fn unanswered(text: &mut String, report: &RunReport) -> fmt::Result {
-    let answered: HashSet<Seq> = report.log.iter().filter_map(|logged| logged.reply_to).collect();
+    let ended = report.log.iter().filter_map(|logged| logged.reply_to.or(logged.expired));
+    let ended: HashSet<Seq> = ended.collect();
     let requests = report.log.iter().filter(|logged| logged.value.event_type().roles().is_request());
-    for request in requests.filter(|request| !answered.contains(&request.seq)) {
+    for request in requests.filter(|request| !ended.contains(&request.seq)) {
         writeln!(text, "without a reply: {} {}", request.seq, request.event)?;
     }
     Ok(())

@@ -33,7 +33,9 @@ use crate::panics::discard;
 /// The contents of one slot.
 #[derive(Debug, Clone)]
 pub(crate) enum SlotValue {
-    /// No event: the slot of an injected parameter, or of an optional input without an event.
+    /// The slot of an injected parameter, which takes no event.
+    Injected,
+    /// No event: the slot of an optional input.
     Empty,
     /// One event and its position.
     One(Seq, AnyEvent),
@@ -359,7 +361,7 @@ impl<'a> Slot<'a> {
     /// Whether the slot has no event: it belongs to an injected parameter or to an optional input without an
     /// event.
     pub fn is_empty(&self) -> bool {
-        matches!(self.value(), SlotValue::Empty)
+        matches!(self.value(), SlotValue::Empty | SlotValue::Injected)
     }
 
     /// The event in the slot.

@@ -199,6 +199,8 @@ fn binding_text(slots: &[SlotValue], redrives: usize) -> String {
         let dot = if text.is_empty() { "" } else { "." };
         // Writing to a `String` cannot fail.
         let _ = match slot {
+            // The engine's parameters are no part of the execution's identity.
+            SlotValue::Injected => Ok(()),
             SlotValue::Empty => write!(text, "{dot}-"),
             SlotValue::One(seq, _) => write!(text, "{dot}{}", seq.0),
             SlotValue::List(prefix) => write!(text, "{dot}{}e", prefix.len()),

@@ -54,24 +54,34 @@ pub struct FailedAttempt {
     pub class: ErrorClass,
     /// The error's text.
     pub error: String,
-    /// The delay between it and the next attempt. Zero if the next attempt began with a
-    /// [redrive](crate::Engine::redrive).
+    /// The delay between it and the next attempt. Zero before a redrive.
     pub retry_in: Duration,
     /// Whether the next attempt begins with the step's compaction: the input was too large, or an earlier compaction
     /// failed.
     pub compacts: bool,
+    /// Whether the run ended after it, so that the next attempt begins with a [redrive](crate::Engine::redrive).
+    pub redriven: bool,
 }
 
 impl FailedAttempt {
+    /// The next attempt, with `to` before the verb.
+    fn to_come(&self, to: &str) -> String {
+        if self.redriven {
+            format!("{to} begin anew with a redrive")
+        } else {
+            format!("{to} be retried {}", after(&[self.retry_in]))
+        }
+    }
+
     /// The failure for which the run ended, if the execution begins anew with a redrive.
     pub(crate) fn before_redrive(class: ErrorClass, error: String) -> Self {
-        Self { class, error, retry_in: Duration::ZERO, compacts: false }
+        Self { class, error, retry_in: Duration::ZERO, compacts: false, redriven: true }
     }
 }
 
 impl fmt::Display for FailedAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed ({}): {}; to be retried {}", self.class, self.error, after(&[self.retry_in]))
+        write!(f, "failed ({}): {}; {}", self.class, self.error, self.to_come("to"))
     }
 }
 
@@ -96,20 +106,22 @@ pub(crate) fn tried(attempts: &[FailedAttempt], next: NextAttempt) -> String {
     }
     let more = errors.len().saturating_sub(DELAYS);
     errors.drain(..more);
-    let delays: Vec<Duration> = attempts.iter().map(|attempt| attempt.retry_in).collect();
     let failed = format!("failed {} ({})", times(attempts.len() as u64), errors.join("; "));
-    failed + &retries(&delays, next)
+    failed + &retries(attempts, next)
 }
 
 /// The attempts that followed, and the one that was to follow.
-fn retries(delays: &[Duration], next: NextAttempt) -> String {
-    let (last, before) = delays.split_last().map_or((None, delays), |(last, before)| (Some(*last), before));
-    let (made, to_come) = match (next, last) {
-        (NextAttempt::Due, Some(last)) => (before, format!(", to be retried {}", after(&[last]))),
-        (NextAttempt::NeverCame, Some(last)) => (before, format!(", was to be retried {}", after(&[last]))),
-        _ => (delays, String::new()),
+fn retries(attempts: &[FailedAttempt], next: NextAttempt) -> String {
+    let (to_come, made) = match (next, attempts.split_last()) {
+        (NextAttempt::Due, Some((last, made))) => (Some(last.to_come("to")), made),
+        (NextAttempt::NeverCame, Some((last, made))) => (Some(last.to_come("was to")), made),
+        _ => (None, attempts),
     };
-    if made.is_empty() { to_come } else { format!(", retried {}{to_come}", after(made)) }
+    let delays: Vec<Duration> =
+        made.iter().filter(|attempt| !attempt.redriven).map(|attempt| attempt.retry_in).collect();
+    let retried = (!delays.is_empty()).then(|| format!("retried {}", after(&delays)));
+    let anew = (delays.len() < made.len()).then(|| "begun anew with a redrive".to_owned());
+    [retried, anew, to_come].into_iter().flatten().fold(String::new(), |text, part| text + ", " + &part)
 }
 
 /// The delays before them.
@@ -131,7 +143,8 @@ mod tests {
 
     fn failed(error: &str, seconds: u64) -> FailedAttempt {
         let retry_in = Duration::from_secs(seconds);
-        FailedAttempt { class: ErrorClass::Transient, error: error.into(), retry_in, compacts: false }
+        let class = ErrorClass::Transient;
+        FailedAttempt { class, error: error.into(), retry_in, compacts: false, redriven: false }
     }
 
     #[test]
@@ -154,6 +167,20 @@ mod tests {
             "failed twice (transient: busy), retried after 10s, was to be retried at once"
         );
         assert_eq!(once[0].to_string(), "failed (transient): busy; to be retried after 10s");
+    }
+
+    #[test]
+    fn an_attempt_that_begins_with_a_redrive_is_no_retry() {
+        let ended = || FailedAttempt::before_redrive(ErrorClass::Transient, "busy".into());
+        assert_eq!(
+            tried(&[failed("busy", 10), ended()], NextAttempt::Began),
+            "failed twice (transient: busy), retried after 10s, begun anew with a redrive"
+        );
+        assert_eq!(
+            tried(&[ended(), failed("busy", 10)], NextAttempt::Due),
+            "failed twice (transient: busy), begun anew with a redrive, to be retried after 10s"
+        );
+        assert_eq!(ended().to_string(), "failed (transient): busy; to begin anew with a redrive");
     }
 
     #[test]

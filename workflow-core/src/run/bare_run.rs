@@ -127,7 +127,8 @@ impl BareRun {
 
     /// The batch of a failed attempt that another one follows.
     pub(super) fn retried(execution: ExecutionId, class: ErrorClass, retry_in: Duration) -> Batch {
-        let failed = FailedAttempt { class, error: "busy".into(), retry_in, compacts: false };
+        let failed =
+            FailedAttempt { class, error: "busy".into(), retry_in, compacts: false, redriven: false };
         Batch::Retried { execution, failed }
     }
 

@@ -247,7 +247,7 @@ impl Driver {
         let mut slots = SlotValues::new();
         for slot in wanted {
             let value = slot.map(|slot| self.committer.state.log.slot_of(row, binding, slot));
-            slots.push(value.unwrap_or(SlotValue::Empty));
+            slots.push(value.unwrap_or(SlotValue::Injected));
         }
         // A precondition belongs to no execution yet.
         let (run, execution) = (Arc::clone(&self.committer.shared), ExecutionId(0));

@@ -97,7 +97,8 @@ impl<W: Workflow> RunHandle<W> {
 
     /// Waits until the run is settled: it [waits](RunStatus::Waiting) or has ended. Returns that status.
     ///
-    /// A run waits for a timer, or for an event or a reply from outside.
+    /// A run waits for a timer, or for an event or a reply from outside. A settled *branch* of a fan-out is another
+    /// matter: it has no work left, and an open request keeps it from settling.
     pub async fn settled(&self) -> RunStatus {
         self.shared.wait_for(|status| status == RunStatus::Waiting || status.is_ended()).await
     }

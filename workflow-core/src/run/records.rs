@@ -124,7 +124,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
         Batch::Retried { execution, failed } => {
             let (step, scope, trigger) = identity_of(*execution, state)?;
             let attempt = state.trace.attempt(*execution);
-            let FailedAttempt { class, error, retry_in, compacts } = failed.clone();
+            let FailedAttempt { class, error, retry_in, compacts, .. } = failed.clone();
             Some(Record::RetryScheduled {
                 execution: *execution,
                 step: name(step),

@@ -49,7 +49,8 @@ impl RetryDecision<'_> {
 pub(super) fn failed_attempt(error: &StepError, retry_in: Duration, has_compaction: bool) -> FailedAttempt {
     let class = error.class();
     let too_large = class == ErrorClass::ContextLimit || error.is_of_compaction();
-    FailedAttempt { class, error: error.to_string(), retry_in, compacts: too_large && has_compaction }
+    let compacts = too_large && has_compaction;
+    FailedAttempt { class, error: error.to_string(), retry_in, compacts, redriven: false }
 }
 
 /// Ready when the next attempt may begin (S36): after the delay by the engine's clock, and once the children

@@ -249,8 +249,7 @@ mod tests {
         let mut run = BareRun::begun();
         let (mut telemetry, start) = (telemetry(&run), start(&mut run));
         telemetry.began(&run.shared, &run.state, &start);
-        let failed =
-            FailedAttempt { class: ErrorClass::Tool, error: "busy".into(), retry_in: AT, compacts: false };
+        let failed = FailedAttempt::before_redrive(ErrorClass::Tool, "busy".into());
         let error = StepError::tool("busy");
         telemetry.retries(&run.shared, &run.state, WRITE, (&error, &failed));
         telemetry.began_again(&run.shared, &run.state, &start, 2);

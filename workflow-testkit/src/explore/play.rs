@@ -35,7 +35,7 @@ const SHOWN: usize = 50;
 
 /// The message for a run that is stuck.
 const STUCK: &str =
-    "the run does not end: a step or a precondition waits for something that cannot happen here";
+    "the run does not end: a step, a precondition or the store waits for something that cannot happen here";
 
 /// A point at which an operation was chosen.
 #[derive(Debug)]

@@ -223,7 +223,7 @@ impl Log {
         // No other binding: every input that takes events is bound to the trigger.
         let triggered = |topic: Option<TopicIndex>| match topic {
             Some(_) => self.one(start.trigger),
-            None => SlotValue::Empty,
+            None => SlotValue::Injected,
         };
         match &step.inputs[..] {
             // Nearly every step has one input: its slots need no loop and no allocation.
@@ -258,6 +258,7 @@ impl Log {
     /// The value of a slot with this binding.
     fn slot(&self, bound: &Bound, topic: Option<TopicIndex>) -> SlotValue {
         match bound {
+            Bound::Nothing if topic.is_none() => SlotValue::Injected,
             Bound::Nothing => SlotValue::Empty,
             Bound::One(seq) => self.one(*seq),
             Bound::List(prefixes) => SlotValue::List(self.prefix(prefixes, topic)),

@@ -218,10 +218,11 @@ impl Replay {
             } => {
                 self.is_running(*execution, (self.step(step)?, *scope, *trigger))?;
                 let (class, error) = (*class, error.clone());
-                let failed = FailedAttempt { class, error, retry_in: *retry_in, compacts: *compacts };
+                let (retry_in, compacts) = (*retry_in, *compacts);
+                let failed = FailedAttempt { class, error, retry_in, compacts, redriven: false };
                 // A later failure of the execution replaces the entry; `finish` removes entries that are
                 // over.
-                self.retries.insert(*execution, at.checked_add(*retry_in).unwrap_or(*at));
+                self.retries.insert(*execution, at.checked_add(retry_in).unwrap_or(*at));
                 self.apply(Batch::Retried { execution: *execution, failed }, *at)?;
             }
             Record::ExecutionFailed { execution, step, scope, trigger, class, error, not_retried, at } => {

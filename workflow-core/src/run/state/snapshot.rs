@@ -44,8 +44,11 @@ impl RunState {
             let _ = write!(text, " emitted {} {}", entry.first_emitted, entry.emitted);
             let _ = write!(text, " {:?}", self.trace.outcome(execution, entry));
             let _ = writeln!(text, " caught {:?}", self.trace.caught_failure(execution));
-            for FailedAttempt { class, error, retry_in, compacts } in self.trace.attempts(execution) {
-                let _ = writeln!(text, "attempt of {execution}: {class} {error} {retry_in:?} {compacts}");
+            for attempt in self.trace.attempts(execution) {
+                let FailedAttempt { class, error, retry_in, compacts, redriven } = attempt;
+                let how = if *redriven { " redriven" } else { "" };
+                let _ =
+                    writeln!(text, "attempt of {execution}: {class} {error} {retry_in:?} {compacts}{how}");
             }
         }
         for (due, timer) in self.timers.pending(&self.scheduler) {

@@ -514,6 +514,7 @@ mod tests {
             error: error.to_string(),
             retry_in: Duration::from_secs(5),
             compacts: false,
+            redriven: false,
         };
         trace.failed_attempt(execution, Duration::from_secs(1), failed);
         assert_eq!((trace.attempt(execution), trace.attempts_made(execution)), (2, 1));

@@ -123,6 +123,9 @@ pub(crate) const fn nothing_produces(step: &str, events: &Names<'_>, similar: &N
     let text = listed(&Text::of("nothing produces "), events, " or ");
     let text = text.and(if events.count() > 1 { ", one of which step " } else { ", which step " });
     let text = did_you_mean(&text.name(step).and(" requires"), similar);
+    if events.is_an_expiry() {
+        return text.and("return the request with a time, as `Expiring<…>`, which `expires_in` makes");
+    }
     text.and("return it from a step, or write `#[event(external)]` on it if it is sent in from outside, ")
         .and("or `#[event(start)]` if it opens a run")
 }

@@ -112,6 +112,12 @@ impl<'n> Names<'n> {
         self.count += 1;
     }
 
+    /// Whether the only name is that of a request's expiry.
+    pub(crate) const fn is_an_expiry(&self) -> bool {
+        self.count == 1
+            && matches!(self.names[0].as_bytes(), [.., b'.', b'e', b'x', b'p', b'i', b'r', b'e', b'd'])
+    }
+
     /// Whether the name is stored. A name that was only counted is not found.
     pub(crate) const fn has(&self, name: &str) -> bool {
         let mut at = 0;

@@ -99,7 +99,7 @@ async fn a_failed_run_continues_with_the_execution_that_failed() {
     let report = redriven.report().await.unwrap();
     let [redrive] = &report.redrives[..] else { panic!("{:?}", report.redrives) };
     assert_eq!((redrive.status, &redrive.by), (RunStatus::Failed, &Redriver::Engine(first.id().clone())));
-    assert!(report.timeline().to_string().contains("redrove it after"));
+    assert!(report.timeline().to_string().contains("after its beginning"));
     assert!(redriven.explain().await.unwrap().to_string().contains("the run had failed, and engine"));
     let records = records(&store, "r").await;
     let recorded = RecordedRun::of(&"r".into(), &records).unwrap();
@@ -619,7 +619,7 @@ impl Undoes {
     async fn undo(&self, _item: &Item, info: &RunInfo) {
         let undone = self.undone.fetch_add(1, Ordering::SeqCst);
         // A service that drops known keys undoes it once more all the same.
-        let key = if undone == 0 { "r/0/undo/2.-".to_owned() } else { format!("r/0/undo/2.-/{undone}") };
+        let key = if undone == 0 { "r/0/undo/2".to_owned() } else { format!("r/0/undo/2/{undone}") };
         assert_eq!(info.idempotency_key(), key);
     }
 }

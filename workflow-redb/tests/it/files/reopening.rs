@@ -159,6 +159,22 @@ fn a_store_is_opened_at_once_when_an_engine_and_its_runtime_are_gone() {
     after_engines(|| Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap());
 }
 
+/// An engine that nobody shuts down: the run's task is still there when the runtime goes.
+#[test]
+fn a_store_is_opened_at_once_when_a_runtime_was_shut_down_under_its_engine() {
+    let place = Place::new();
+    for time in 0..engines() {
+        let store = reopened(&place, time);
+        let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let engine = Engine::builder().workflow(Waits).store(store).build().unwrap();
+            assert_eq!(engine.resume_open_runs().await.unwrap().runs.len() as u64, time);
+            engine.start::<Waits>(Begin).await.unwrap();
+        });
+        runtime.shutdown_timeout(Duration::from_secs(10));
+    }
+}
+
 /// Engines on one runtime, each on the store that the previous one has shut down.
 async fn after_shut_down() {
     let place = Place::new();

@@ -114,11 +114,11 @@ async fn every_attempt_is_given_the_same_and_is_the_same_execution() {
     assert_eq!(
         seen.lines(),
         [
-            "x1/1: 1 of 1, scenario/0/work/1.1e.2.-",
-            "x2/1: 2 of 2, scenario/0/work/1.2e.3.-",
-            "x1/2: 1 of 1, scenario/0/work/1.1e.2.-",
-            "x1/3: 1 of 1, scenario/0/work/1.1e.2.-",
-            "x3/1: 3 of 3, scenario/0/work/1.3e.4.-",
+            "x1/1: 1 of 1, scenario/0/work/1.1e.2",
+            "x2/1: 2 of 2, scenario/0/work/1.2e.3",
+            "x1/2: 1 of 1, scenario/0/work/1.1e.2",
+            "x1/3: 1 of 1, scenario/0/work/1.1e.2",
+            "x3/1: 3 of 3, scenario/0/work/1.3e.4",
         ]
     );
 }
