@@ -60,6 +60,7 @@ pub struct FailedAttempt {
     /// failed.
     pub compacts: bool,
     /// Whether the run ended after it, so that the next attempt begins with a [redrive](crate::Engine::redrive).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub redriven: bool,
 }
 

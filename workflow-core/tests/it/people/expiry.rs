@@ -166,7 +166,6 @@ async fn a_transcript_tells_what_has_expired() {
         x2 unanswered by #3: succeeded
         #4 Done of x2: 107
         completed with #4
-        without a reply: #2 Ask
     "]]
     .assert_eq(&run.transcript());
 }
