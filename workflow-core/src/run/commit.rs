@@ -238,6 +238,13 @@ impl Committer {
     ) {
         let Some(step) = self.state.step_of(execution) else { return };
         let events: Vec<&'static str> = events.map(AnyEvent::name).collect();
+        if self.state.scheduler.is_to_clean_up() {
+            // The journal has this execution as one that was dropped when the clean-up began.
+            if events.is_empty() {
+                return;
+            }
+            self.state.lives.drop_begun(&[execution]);
+        }
         self.state.trace.refused((execution, step), self.clock.now, &events);
         if events.is_empty() {
             self.telemetry.succeeded(&self.shared, &self.state, execution);

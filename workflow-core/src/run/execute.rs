@@ -308,10 +308,6 @@ impl Driver {
         shown: PendingDisplay,
     ) -> Option<ExecutionStart> {
         if self.committer.state.begins_nothing() {
-            // An execution that emits nothing is dropped with the others where the run cleans up.
-            if self.committer.state.scheduler.is_to_clean_up() && returned.all_events().next().is_none() {
-                return None;
-            }
             self.committer.record_late_events(execution, returned.all_events());
             return None;
         }

@@ -166,7 +166,7 @@ impl Lives {
     }
 
     /// The run has ended, and with it the attempts of these executions, which may have begun.
-    pub(super) fn drop_begun(&mut self, begun: &[ExecutionId]) {
+    pub(in crate::run) fn drop_begun(&mut self, begun: &[ExecutionId]) {
         if !begun.is_empty() {
             let known = self.0.get_or_insert_default();
             for execution in begun {

@@ -1,10 +1,14 @@
 //! Clean-up steps of runs at a limit, with children and with branches (S31).
 
-use workflow_core::RunError;
+use std::sync::Arc;
+
 use workflow_core::prelude::*;
+use workflow_core::report::ExecutionOutcome;
+use workflow_core::store::MemoryStore;
+use workflow_core::{Redrive, RunError};
 use workflow_testkit::Scenario;
 
-use crate::fixtures::{Begin, Done, Part, Seen, until};
+use crate::fixtures::{Begin, Done, Gate, Part, Seen, everyone_else, outcomes_of, until};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Leaf(u32);
@@ -231,5 +235,54 @@ impl Patient {
     #[step(on_end)]
     async fn undo(&self, _begin: &Begin) {
         self.0.note("undone");
+    }
+}
+
+/// Returns in the same moment in which the run is cancelled.
+struct Late {
+    gate: Gate,
+    with_event: bool,
+}
+
+#[workflow]
+impl Late {
+    #[step(spawn)]
+    async fn work(&self, _begin: &Begin) -> Option<Part> {
+        self.gate.pass().await;
+        self.with_event.then_some(Part(1))
+    }
+
+    #[step]
+    async fn end(&self, part: &Part) -> Done {
+        Done(part.0)
+    }
+
+    #[step(on_end)]
+    async fn undo(&self, _begin: &Begin) {}
+}
+
+// S28, S31: the journal does not have such a result. A redrive makes the execution again, and knows that it may have begun.
+#[tokio::test]
+async fn a_result_that_comes_with_the_cancel_is_no_result() {
+    for with_event in [true, false] {
+        let (gate, store) = (Gate::closed(), Arc::new(MemoryStore::default()));
+        let engine =
+            Engine::builder().workflow(Late { gate: gate.clone(), with_event }).store(Arc::clone(&store));
+        let engine = engine.build().unwrap();
+        let run = engine.start::<Late>(Begin(1)).await.unwrap();
+        everyone_else().await;
+        // The run hears of both at once: of the cancel first, since commands come before results.
+        gate.let_pass(1);
+        run.cancel("enough").await.unwrap();
+        assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
+        let report = run.report().await.unwrap();
+        let outcomes = outcomes_of(&report, "work");
+        let refused = with_event && matches!(outcomes[..], [ExecutionOutcome::Refused]);
+        assert!(refused || matches!(outcomes[..], [ExecutionOutcome::Dropped]), "{outcomes:?}");
+        gate.let_pass(1);
+        let redriven =
+            engine.redrive_with::<Late>(run.id().clone(), Redrive::new().despite_clean_up()).await.unwrap();
+        let outcome = redriven.outcome().await;
+        assert_eq!(outcome.is_ok(), with_event, "{outcome:?}");
     }
 }
