@@ -191,7 +191,7 @@ impl std::fmt::Display for GivenUp {
             Self::TicksForEver => write!(
                 f,
                 "the run does not end: its clock jumped {JUMPS} times and nothing happened in it, so that something \
-                 wakes up again and again while a step or a precondition waits for something that cannot happen here"
+                 wakes up again and again while a step, a precondition or the store waits for something that cannot happen here"
             ),
             Self::AsksForEver => {
                 write!(f, "the run does not end: {ACTS} events and replies were sent to it, or timers fired")

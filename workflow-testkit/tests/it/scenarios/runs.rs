@@ -88,7 +88,10 @@ impl Stuck {
 #[test]
 fn a_run_that_never_ends_is_given_up() {
     let refusal = panic_of(|| explore(|| Scenario::new(Stuck).start(Go)).survey());
-    assert!(refusal.starts_with("the run does not end: a step or a precondition waits"), "{refusal}");
+    assert!(
+        refusal.starts_with("the run does not end: a step, a precondition or the store waits"),
+        "{refusal}"
+    );
 }
 
 /// Waits for ever if the second comes first.
@@ -120,7 +123,10 @@ impl StuckAtTimes {
 fn an_order_in_which_a_run_hangs_is_a_failure_like_any_other() {
     let scenario = || Scenario::new(StuckAtTimes).start(Go);
     let failure = panic_of(|| explore(scenario).survey());
-    assert!(failure.starts_with("the run does not end: a step or a precondition waits"), "{failure}");
+    assert!(
+        failure.starts_with("the run does not end: a step, a precondition or the store waits"),
+        "{failure}"
+    );
     assert!(failure.contains("\n\nin this order:\n  1. second(#1) completes with Note\n"), "{failure}");
     assert!(failure.contains("\nthe run did this:\n#1 Go from outside\n"), "{failure}");
     let order = failure.split("replay with .replay(\"").nth(1).and_then(|order| order.strip_suffix("\")"));
