@@ -14,16 +14,12 @@ use crate::id::{ChildRun, ExecutionId, RunStatus};
 
 mod forward;
 mod ring;
-mod splitter;
 mod stage;
-mod text;
 
 pub(crate) use forward::Forward;
 
 use ring::{Cursor, Ring};
 use stage::Stage;
-
-pub use text::{Chunk, StreamedText, TextPiece, Thought};
 
 /// How many items a run retains for its viewers by default.
 pub(crate) const DEFAULT_DISPLAY_CAPACITY: usize = 1024;

@@ -2,7 +2,7 @@
 //!
 //! The serialiser is compiled with this crate. For each type of event, only the calls to it are compiled
 //! where the type is defined, which keeps builds of users short. The result equals that of
-//! `serde_json::to_value`. For values that a store must read back, [`fit()`] refuses parts that JSON would
+//! `serde_json::to_value`, with the keys of each object sorted (S52). For values that a store must read back, [`fit()`] refuses parts that JSON would
 //! lose.
 //!
 //! A [`JsonWriter`] has four uses: it builds a `Value`; it counts bytes without building anything (`count`);
@@ -103,7 +103,8 @@ impl JsonWriter {
             }
             Some(Open::Verbatim(inner)) => {
                 let text = value.as_str().ok_or_else(|| Error::custom("JSON as it stands is a text"))?;
-                let value = serde_json::from_str(text)?;
+                let mut value: Value = serde_json::from_str(text)?;
+                value.sort_all_objects();
                 let levels = if self.checks.is_some() { fit::levels(&value) } else { 0 };
                 *inner = Some(value);
                 // The verbatim text itself is not a level.
@@ -187,7 +188,11 @@ impl JsonWriter {
     fn close(&mut self) -> Result<(), Error> {
         let value = match self.open.pop() {
             Some(Open::List(values)) => Value::Array(values),
-            Some(Open::Object { entries, .. }) => Value::Object(entries),
+            Some(Open::Object { mut entries, .. }) => {
+                // Without `serde_json/preserve_order` they are sorted, and this does nothing.
+                entries.sort_keys();
+                Value::Object(entries)
+            }
             Some(Open::Verbatim(inner)) => inner.unwrap_or_default(),
             Some(Open::Counted(any)) => return self.count_closed(any),
             None => return Err(Error::custom("nothing is open")),

@@ -125,7 +125,7 @@ pub use cancel::{Cancellation, CancellationSource};
 pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigLayers, ConfigOrigin};
 pub use context::{RunContext, ThreadContext};
-pub use display::{Chunk, Display, DisplayItem, DisplayStream, StreamedText, TextPiece, Thought};
+pub use display::{Display, DisplayItem, DisplayStream};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
 pub use engine::{

@@ -192,8 +192,21 @@ impl RetryPolicy {
         elapsed: Duration,
         seed: u64,
     ) -> Result<Duration, NotRetried> {
+        self.decide_after(class, failed, elapsed, seed, Duration::ZERO)
+    }
+
+    /// The decision for an error that asks for a delay of at least `least` (S54).
+    pub(crate) fn decide_after(
+        &self,
+        class: ErrorClass,
+        failed: u32,
+        elapsed: Duration,
+        seed: u64,
+        least: Duration,
+    ) -> Result<Duration, NotRetried> {
         let retries = self.of(class);
         let Some(delay) = retries.delay(failed, seed) else { return Err(retries.over()) };
+        let delay = delay.max(least);
         match self.budget {
             Some(budget) if elapsed.saturating_add(delay) > budget => Err(NotRetried::Budget { budget }),
             _ => Ok(delay),

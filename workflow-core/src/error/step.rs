@@ -90,7 +90,12 @@ pub struct StepError {
     in_compaction: bool,
     /// Whether the key at the step's limit could not be made, so that the step was not called.
     in_limit_key: bool,
+    /// The least delay before the next attempt, in milliseconds.
+    retry_after: u32,
 }
+
+/// The longest delay that an error can ask for, in milliseconds: 24 hours.
+const LONGEST_RETRY_AFTER: u32 = 24 * 60 * 60 * 1_000;
 
 macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident $class:ident),+ $(,)?) => {
@@ -106,12 +111,7 @@ macro_rules! constructors {
 impl StepError {
     /// An error of this class. A text is an error too.
     pub fn new(class: ErrorClass, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self {
-            class: Some(class),
-            source: Cause::new(error.into()),
-            in_compaction: false,
-            in_limit_key: false,
-        }
+        Self { class: Some(class), ..Self::of(Cause::new(error.into())) }
     }
 
     /// An error out of a report that owns it: an `anyhow::Error`, a report of `eyre`, an `Arc<dyn Error + Send + Sync>`.
@@ -134,7 +134,7 @@ impl StepError {
     where
         R: Deref<Target = dyn Error + Send + Sync> + Send + Sync + 'static,
     {
-        Self { class: None, source: Cause::new(report), in_compaction: false, in_limit_key: false }
+        Self::of(Cause::new(report))
     }
 
     /// The same error with this class.
@@ -145,6 +145,61 @@ impl StepError {
     /// The same error, as that of a step's compaction.
     pub(crate) fn of_compaction(self) -> Self {
         Self { in_compaction: true, ..self }
+    }
+
+    /// Lets the next attempt begin no sooner than after this delay, for example the one that a service names in
+    /// `Retry-After`. At most 24 hours; whole milliseconds, rounded up.
+    ///
+    /// The step's [retry policy](crate::RetryPolicy) still decides whether there is a next attempt, and the longer of
+    /// both delays counts, also against the policy's budget. The class stays as it is: an error without one is permanent,
+    /// and is not retried at all.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunOptions;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer { attempts: u32 }
+    /// # struct Asker;
+    ///
+    /// #[workflow]
+    /// impl Asker {
+    ///     #[step]
+    ///     async fn ask(&self, ask: &Ask, info: &RunInfo) -> Result<Answer, StepError> {
+    ///         if info.attempt() == 1 {
+    ///             return Err(StepError::tool("429 Too Many Requests").retry_after(Duration::from_millis(20)));
+    ///         }
+    ///         Ok(Answer { attempts: info.attempt() })
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Asker).build()?;
+    /// let run = engine.start::<Asker>(Ask).await?;
+    /// assert_eq!(run.outcome().await?, Answer { attempts: 2 });
+    /// assert_eq!(run.report().await?.trace[0].attempts[0].retry_in, Duration::from_millis(20));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retry_after(self, delay: Duration) -> Self {
+        let millis = delay.as_nanos().div_ceil(1_000_000);
+        let retry_after =
+            u32::try_from(millis).map_or(LONGEST_RETRY_AFTER, |millis| millis.min(LONGEST_RETRY_AFTER));
+        Self { retry_after, ..self }
+    }
+
+    /// The least delay before the next attempt; zero unless the error asks for one.
+    pub(crate) fn least_delay(&self) -> Duration {
+        Duration::from_millis(self.retry_after.into())
+    }
+
+    fn of(source: Cause) -> Self {
+        Self { class: None, source, in_compaction: false, in_limit_key: false, retry_after: 0 }
     }
 
     /// Whether the step's compaction (`#[step(compact = …)]`) failed, before the step was called again.
@@ -238,7 +293,7 @@ impl StepError {
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for StepError {
     fn from(error: E) -> Self {
-        Self { class: None, source: Cause::new(error.into()), in_compaction: false, in_limit_key: false }
+        Self::of(Cause::new(error.into()))
     }
 }
 

@@ -73,8 +73,6 @@ mod people {
     mod display;
     mod expiry;
     mod requests;
-    mod retried_streams;
-    mod text_streams;
 }
 
 /// Timers, and the clock that all times come from.

@@ -3,8 +3,9 @@
 
 use std::fmt::{self, Write as _};
 
+use workflow_chat::{Chunk, Thought};
 use workflow_core::observe::Observed;
-use workflow_core::{Chunk, DisplayItem, ExecutionId, Thought};
+use workflow_core::{DisplayItem, ExecutionId};
 
 use super::event::{cut, value};
 use super::execution::{Executions, indented};

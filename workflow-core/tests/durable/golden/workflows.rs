@@ -389,6 +389,57 @@ async fn a_run_with_options_that_came_to_its_time() {
     Golden { options, ..golden }.check(3).await;
 }
 
+/// An event whose fields, and those in them, are not in alphabetical order.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Found {
+    title: String,
+    score: Score,
+    more: serde_json::Value,
+    #[serde(flatten)]
+    again: Option<Score>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Score {
+    points: u32,
+    by: String,
+}
+
+/// Its configuration, with fields that are not in alphabetical order.
+#[derive(Debug, Serialize, Deserialize)]
+struct Weights {
+    title: u32,
+    body: u32,
+}
+
+struct Searches;
+
+#[workflow]
+impl Searches {
+    #[step]
+    async fn find(&self, begin: &Begin, weights: &Config<Weights>) -> Found {
+        let score = Score { points: begin.0 * weights.title * weights.body, by: "hand".into() };
+        let more = serde_json::json!({"z": [{"y": 1, "x": 2}], "a": null});
+        Found { title: "keys".into(), score: score.clone(), more, again: Some(score) }
+    }
+
+    #[step]
+    async fn end(&self, found: &Found) -> Done {
+        Done(found.score.points)
+    }
+}
+
+// S52, S39
+#[tokio::test(start_paused = true)]
+async fn keys_are_sorted() {
+    let weights = Weights { title: 2, body: 3 };
+    let golden = Golden::<Searches>::new("keys", |engine| {
+        engine.workflow(Searches).config(Weights { title: 1, body: 1 })
+    });
+    let options = golden.options.clone().config::<Weights>(weights);
+    Golden { options, ..golden }.check(3).await;
+}
+
 /// An event that has changed.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(version = 3)]

@@ -25,7 +25,7 @@ impl Joins {
     #[step(spawn)]
     async fn second(&self, begin: &Begin, display: &Display) -> Part {
         let _guard = self.0.guarded_turn().await;
-        display.chunk("half way");
+        display.show(Progress(7));
         self.0.points.turn().await;
         Part(begin.0)
     }

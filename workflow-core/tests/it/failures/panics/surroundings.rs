@@ -36,6 +36,11 @@ impl Clock for Fragile {
     }
 }
 
+/// Is displayed.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(display)]
+struct Oops;
+
 /// Breaks the clock, and then displays an item.
 struct Clumsy(Fragile);
 
@@ -43,7 +48,7 @@ struct Clumsy(Fragile);
 impl Clumsy {
     #[step]
     async fn drop_it(&self, begin: &Begin, display: &Display) -> Done {
-        display.chunk("oops");
+        display.show(Oops);
         self.0.0.store(true, Ordering::SeqCst);
         tokio::task::yield_now().await;
         Done(begin.0)

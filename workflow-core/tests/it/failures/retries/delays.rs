@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use workflow_core::prelude::*;
 use workflow_core::report::Quality;
 use workflow_core::{ErrorClass, Retries, RetryPolicy, RunOptions};
-use workflow_testkit::Scenario;
+use workflow_testkit::{Scenario, ScenarioOf, TestRun};
 
 use super::{CLASSES, Flaky, Moments, flaky};
 use crate::fixtures::{Begin, Done, Item};
@@ -46,6 +46,87 @@ async fn listed_delays_are_taken_one_after_the_other() {
     let policy = RetryPolicy::none().on(ErrorClass::Rejected, listed);
     let (_, began) = flaky(&[ErrorClass::Rejected; 9], |scenario| scenario.retry(policy)).await;
     assert_eq!(began, [0, 7, 7, 3_607]);
+}
+
+/// Fails with delays of its own, from a list, and then succeeds.
+struct Asked(Vec<(ErrorClass, Duration)>, Moments);
+
+#[workflow]
+impl Asked {
+    #[step]
+    async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+        self.1.note();
+        match self.0.get(info.attempt() as usize - 1) {
+            Some((class, delay)) => Err(StepError::new(*class, "busy").retry_after(*delay)),
+            None => Ok(Done(begin.0)),
+        }
+    }
+}
+
+/// Runs it, and returns the seconds from the first attempt to each.
+async fn asked(
+    delays: &[(ErrorClass, Duration)],
+    adjust: impl FnOnce(ScenarioOf<Asked>) -> ScenarioOf<Asked>,
+) -> (TestRun<Asked>, Vec<u64>) {
+    let moments = Moments::default();
+    let run = adjust(Scenario::new(Asked(delays.to_vec(), moments.clone()))).start(Begin(1)).await;
+    (run, moments.seconds())
+}
+
+// S54, S36
+#[tokio::test]
+async fn the_longer_of_the_delays_of_policy_and_error_counts() {
+    let asks = |class, seconds| (class, SECOND * seconds);
+    let tool = [asks(ErrorClass::Tool, 7), asks(ErrorClass::Transient, 3), asks(ErrorClass::Transient, 31)];
+    let (run, began) = asked(&tool, |scenario| scenario).await;
+    // The policy has 0 s for the first, 10 s and 30 s for the others.
+    assert_eq!(began, [0, 7, 17, 48]);
+    run.assert_output(&Done(1));
+    let delays: Vec<_> =
+        run.report().trace[0].attempts.iter().map(|failed| failed.retry_in.as_secs()).collect();
+    assert_eq!(delays, [7, 10, 31]);
+}
+
+// S54
+#[tokio::test]
+async fn an_error_asks_for_no_more_than_a_day_and_for_whole_milliseconds() {
+    let endless = [(ErrorClass::Tool, Duration::MAX), (ErrorClass::Tool, Duration::from_micros(1_001))];
+    let (run, began) = asked(&endless, |scenario| scenario).await;
+    assert_eq!(began, [0, 86_400, 86_400]);
+    assert_eq!(run.report().trace[0].attempts[1].retry_in, Duration::from_millis(2));
+}
+
+// S54
+#[tokio::test]
+async fn the_policy_decides_whether_there_is_another_attempt() {
+    let (run, began) = asked(&[(ErrorClass::Permanent, SECOND)], |scenario| scenario).await;
+    assert!(began == [0] && run.outcome().is_err());
+    let policy = RetryPolicy::standard().budget(60 * SECOND);
+    let tool = [(ErrorClass::Tool, 50 * SECOND), (ErrorClass::Tool, 11 * SECOND)];
+    let (run, began) = asked(&tool, |scenario| scenario.retry(policy)).await;
+    assert!(began == [0, 50] && run.outcome().is_err(), "61 s are beyond its budget");
+}
+
+// S54
+#[tokio::test]
+async fn a_classifier_keeps_the_delay_of_an_error() {
+    struct Unclassified;
+
+    #[workflow]
+    impl Unclassified {
+        #[step]
+        async fn work(&self, begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+            match info.attempt() {
+                1 => Err(StepError::from(std::fmt::Error).retry_after(9 * SECOND)),
+                _ => Ok(Done(begin.0)),
+            }
+        }
+    }
+    let scenario =
+        Scenario::new(Unclassified).engine(|engine| engine.classify(|_: &std::fmt::Error| ErrorClass::Tool));
+    let run = scenario.start(Begin(1)).await;
+    run.assert_output(&Done(1));
+    assert_eq!(run.elapsed(), 9 * SECOND);
 }
 
 #[tokio::test]

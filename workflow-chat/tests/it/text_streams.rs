@@ -3,8 +3,9 @@
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{FutureExt as _, StreamExt as _, stream};
 use proptest::prelude::*;
+use workflow_chat::{Chunk, ShowText as _, StreamedText, Thought};
 use workflow_core::prelude::*;
-use workflow_core::{Chunk, DisplayItem, DisplayStream, StreamedText, Thought};
+use workflow_core::{DisplayItem, DisplayStream};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Begin, Done, Gate, everyone_else, started};

@@ -1,5 +1,5 @@
-//! Streamed text: the two display events for it, and the helper that forwards a stream of tokens. `splitter` finds the
-//! thoughts.
+//! Streamed text: the two display events for it, and the trait that forwards a stream of tokens to a display. `splitter`
+//! finds the thoughts.
 
 use std::borrow::Cow;
 use std::pin::pin;
@@ -7,24 +7,24 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt as _};
 use serde::{Deserialize, Serialize};
+use workflow_core::{Display, Event};
 
-use super::Display;
-use super::splitter::{Part, Splitter};
-use crate::event::Roles;
-use crate::event::{DisplayEvent, Event, NotStop};
+use crate::splitter::{Part, Splitter};
 
 /// A piece of a text that a step is producing: viewers append it to those of the same execution and attempt.
 ///
 /// ```
 /// use futures::StreamExt;
-/// use workflow_core::{Chunk, DisplayItem, RunHandle, Workflow};
+/// use workflow_chat::Chunk;
+/// use workflow_core::{DisplayItem, RunHandle, Workflow};
 ///
 /// async fn watch<W: Workflow>(run: &RunHandle<W>) -> String {
 ///     let chunk = async |item: DisplayItem| Some(item.event::<Chunk>()?.text.clone());
 ///     run.display().filter_map(chunk).collect().await
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+#[event(display, name = "chat.chunk")]
 pub struct Chunk {
     /// The piece, unchanged.
     pub text: String,
@@ -33,40 +33,28 @@ pub struct Chunk {
 /// A piece of a model's thoughts before its answer: for display, and no part of the answer.
 ///
 /// ```
-/// use workflow_core::{DisplayItem, Thought};
+/// use workflow_chat::Thought;
+/// use workflow_core::DisplayItem;
 ///
 /// fn is_thinking(item: &DisplayItem) -> bool {
 ///     item.event::<Thought>().is_some()
 /// }
 /// # assert!(!is_thinking(&DisplayItem::Missed { count: 1 }));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
+#[event(display, name = "chat.thought")]
 pub struct Thought {
     /// The piece, unchanged.
     pub text: String,
 }
 
-macro_rules! display_event {
-    ($type:ty, $name:literal) => {
-        impl Event for $type {
-            const NAME: &'static str = $name;
-            const ROLES: Roles = Roles::NONE.display();
-            type Stop = NotStop;
-        }
-
-        impl DisplayEvent for $type {}
-    };
-}
-
-// Not the types' own names: those are free for events of a workflow, and wire names are unique (S1).
-display_event!(Chunk, "workflow.chunk");
-display_event!(Thought, "workflow.thought");
-
-/// The sum of a stream of text, as [`Display::stream_text`] returns it.
+/// The sum of a stream of text, as [`ShowText::stream_text`] returns it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
+/// use workflow_chat::ShowText as _;
+///
 /// let (display, _shown) = workflow_core::Display::detached();
 /// let tokens = futures::stream::iter(["<thi", "nk>a sum</think>", "4", "2"]);
 /// let streamed = display.stream_text(tokens).await;
@@ -86,16 +74,17 @@ pub struct StreamedText {
 /// An item of a stream of text.
 ///
 /// These are `String`, `&str`, `Cow<str>`, `Box<str>`, `Arc<str>`, and `Result<T, E>` where `T` can be read as text.
-/// [`Display::stream_text`] returns a [`StreamedText`] for the first ones, and `Result<StreamedText, E>` for the last.
+/// [`ShowText::stream_text`] returns a [`StreamedText`] for the first ones, and `Result<StreamedText, E>` for the last.
 /// The trait cannot be implemented elsewhere: map other streams to one of these types.
 ///
 /// ```
 /// use futures::{Stream, StreamExt};
-/// use workflow_core::{Display, StreamedText};
+/// use workflow_chat::{ShowText as _, StreamedText};
+/// use workflow_core::Display;
 ///
 /// struct Delta { content: String }
 ///
-/// async fn forward(display: &Display, deltas: impl Stream<Item = Delta>) -> StreamedText {
+/// async fn forward(display: &Display, deltas: impl Stream<Item = Delta> + Send) -> StreamedText {
 ///     display.stream_text(deltas.map(|delta| delta.content)).await
 /// }
 /// ```
@@ -124,6 +113,11 @@ pub trait TextPiece: sealed::Sealed {
 mod sealed {
     #[doc(hidden)]
     pub trait Sealed {}
+
+    #[doc(hidden)]
+    pub trait Display {}
+
+    impl Display for workflow_core::Display {}
 }
 
 macro_rules! text_piece {
@@ -167,31 +161,34 @@ impl<T: AsRef<str>, E> TextPiece for Result<T, E> {
     }
 }
 
-impl Display {
+/// Text on a [`Display`], piece by piece.
+///
+/// Only `Display` implements it.
+pub trait ShowText: sealed::Display {
     /// Shows a piece of text at once: `show(Chunk { text })`.
     ///
     /// ```
+    /// use workflow_chat::ShowText as _;
+    ///
     /// fn greet(display: &workflow_core::Display) {
     ///     display.chunk("Hello, ");
     ///     display.chunk("Ada!");
     /// }
     /// # greet(&workflow_core::Display::detached().0);
     /// ```
-    pub fn chunk(&self, text: impl Into<String>) {
-        self.show(Chunk { text: text.into() });
-    }
+    fn chunk(&self, text: impl Into<String>);
 
     /// Shows a piece of a thought at once: `show(Thought { text })`.
     ///
     /// ```
+    /// use workflow_chat::ShowText as _;
+    ///
     /// fn think(display: &workflow_core::Display) {
     ///     display.thought("Who is it that I greet?");
     /// }
     /// # think(&workflow_core::Display::detached().0);
     /// ```
-    pub fn thought(&self, text: impl Into<String>) {
-        self.show(Thought { text: text.into() });
-    }
+    fn thought(&self, text: impl Into<String>);
 
     /// Forwards a stream of text, usually a model's tokens, and returns the whole.
     ///
@@ -209,6 +206,7 @@ impl Display {
     ///
     /// ```
     /// use futures::Stream;
+    /// use workflow_chat::ShowText as _;
     /// use workflow_core::prelude::*;
     /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
     /// # #[event(start)]
@@ -240,16 +238,30 @@ impl Display {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn stream_text<S>(&self, stream: S) -> <S::Item as TextPiece>::Streamed
+    fn stream_text<S>(&self, stream: S) -> impl Future<Output = <S::Item as TextPiece>::Streamed> + Send
     where
-        S: Stream<Item: TextPiece>,
+        S: Stream<Item: TextPiece + Send> + Send;
+}
+
+impl ShowText for Display {
+    fn chunk(&self, text: impl Into<String>) {
+        self.show(Chunk { text: text.into() });
+    }
+
+    fn thought(&self, text: impl Into<String>) {
+        self.show(Thought { text: text.into() });
+    }
+
+    async fn stream_text<S>(&self, stream: S) -> <S::Item as TextPiece>::Streamed
+    where
+        S: Stream<Item: TextPiece + Send> + Send,
     {
         let mut stream = pin!(stream);
         let mut streaming = Streaming::default();
-        while let Some(piece) = stream.next().await {
-            match piece.piece() {
-                Ok(text) => streaming.take(self, text.as_ref()),
-                Err(error) => return S::Item::streamed(Err(error)),
+        loop {
+            let Some(piece) = stream.next().await else { break };
+            if let Err(error) = piece.piece().map(|text| streaming.take(self, text.as_ref())) {
+                return S::Item::streamed(Err(error));
             }
             tokio::task::coop::consume_budget().await;
         }

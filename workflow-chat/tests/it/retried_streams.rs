@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
+use workflow_chat::{Chunk, ShowText as _};
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::{Chunk, DisplayItem, ErrorClass, ExecutionId, Retries, RetryPolicy};
+use workflow_core::{DisplayItem, ErrorClass, ExecutionId, Retries, RetryPolicy};
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Begin, Done, Gate, Item, Part};
