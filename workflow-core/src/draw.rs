@@ -163,6 +163,9 @@ pub struct Edge {
     pub kind: EdgeKind,
     /// Whether the target can run without the event.
     pub optional: bool,
+    /// Whether the target reads the event when another one triggers it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub passive: bool,
     /// Whether one execution can emit several.
     pub many: bool,
     /// Whether each event opens a branch.
@@ -256,14 +259,15 @@ impl Edge {
             EdgeKind::Gather => format!("gather {event}"),
             EdgeKind::One | EdgeKind::Reply | EdgeKind::Failure | EdgeKind::Outside => event.to_string(),
         };
-        let optional = if self.optional { "?" } else { "" };
+        let optional = if self.optional && !self.passive { "?" } else { "" };
+        let reads = if self.passive { "reads " } else { "" };
         let many = match (self.fan_out, self.many) {
             (true, _) => " each",
             (_, true) => " *",
             _ => "",
         };
         let timed = if self.timed { " later" } else { "" };
-        format!("{taken}{optional}{many}{timed}")
+        format!("{reads}{taken}{optional}{many}{timed}")
     }
 }
 

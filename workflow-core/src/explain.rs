@@ -181,6 +181,9 @@ pub struct StepExplanation {
     /// The inputs that are missing now, if the step never ran. With only optional inputs, any one of them
     /// would do.
     pub missing: Vec<MissingProducer>,
+    /// The wire names of the events that it reads as passive inputs. They never make it run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<Arc<str>>,
     /// Of a clean-up step that did not run, the reason; `None` for all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clean_up: Option<WhyNoCleanUp>,

@@ -12,6 +12,7 @@ mod expired;
 mod gather;
 mod injected;
 mod list;
+mod passive;
 mod pattern;
 mod reply;
 mod services;
@@ -23,6 +24,7 @@ pub use expired::Expired;
 pub use gather::{Branch, Gather, GatherItem};
 pub use injected::RunInfo;
 pub use list::{FixedList, List, ListIter};
+pub use passive::Passive;
 pub use pattern::{EventSet, Pattern};
 pub use reply::Reply;
 pub use single::{borrow_set, one_input};
@@ -49,6 +51,7 @@ pub(crate) use services::{RunServices, StartedChildren};
 /// | [`StepFailed`](crate::StepFailed) wherever an event stands | a step that this one catches failed | as the event |
 /// | [`Expired<R>`], `&Expired<R>` | request `R`, which expired without a reply | yes |
 /// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
+/// | [`Passive<&E>`](Passive), [`Passive<List<E>>`](Passive) | the latest event, or every event so far, when another input triggers | no, and never triggers |
 /// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
 /// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`Children`](crate::Children), [`Cancellation`](crate::Cancellation), [`RunInfo`], each also by reference | | injected |
 ///
@@ -82,7 +85,7 @@ pub(crate) use services::{RunServices, StartedChildren};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",
-    note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>`, `Gather<E>` or `Gather<E, Item>`, where `E` derives `Event` (and is not display only) or `EventSet`",
+    note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>`, `Gather<E>`, `Gather<E, Item>`, `Passive<&E>` or `Passive<List<E>>`, where `E` derives `Event` (and is not display only) or `EventSet`",
     note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&Cancellation`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
 )]
 pub trait StepInput: Sized {

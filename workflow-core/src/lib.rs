@@ -137,7 +137,9 @@ pub use event::{
 };
 pub use failure::StepFailed;
 pub use id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
-pub use input::{Branch, Emitter, EventSet, Expired, FixedList, Gather, List, Reply, RunInfo, StepInput};
+pub use input::{
+    Branch, Emitter, EventSet, Expired, FixedList, Gather, List, Passive, Reply, RunInfo, StepInput,
+};
 pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
 pub use output::{FanOut, FanOutPolicy, StepOutput, Timer};
@@ -225,8 +227,8 @@ pub mod prelude {
     pub use crate::Request as _;
     pub use crate::{
         Cancellation, Children, Config, Display, Emitter, Engine, Event, EventSet, Expired, Expiring, FanOut,
-        FixedList, Gather, List, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext, Timer,
-        Workflow, WorkflowExt, precondition, step, workflow,
+        FixedList, Gather, List, Passive, Reply, RunContext, RunError, RunInfo, StepError, ThreadContext,
+        Timer, Workflow, WorkflowExt, precondition, step, workflow,
     };
 }
 

@@ -187,6 +187,8 @@ pub struct StepRow {
 pub struct InputRow {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
+    /// Whether it never triggers its step (S58). Such an input is optional too.
+    pub(crate) passive: bool,
     /// The event types that the input takes; for a gather the internal events that complete the fan-outs.
     pub(crate) events: Vec<EventIndex>,
     /// For a gather: the event that it collects.
@@ -454,6 +456,16 @@ impl InputRow {
     /// Whether the step can run without the input.
     pub fn is_optional(&self) -> bool {
         self.optional
+    }
+
+    /// Whether the step reads the input when another one triggers it.
+    pub fn is_passive(&self) -> bool {
+        self.passive
+    }
+
+    /// Whether the events of the input trigger its step.
+    pub(crate) fn triggers(&self) -> bool {
+        self.kind.takes_events() && !self.passive
     }
 
     /// The name of an injected parameter; empty for one that takes events.

@@ -1,5 +1,7 @@
 //! Tests of the crate: streamed text, and chat events.
 
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
 mod fixtures;
 mod retried_streams;
 mod text_streams;

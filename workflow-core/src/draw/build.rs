@@ -68,8 +68,12 @@ impl DependencyTable {
     /// The smallest fan-out to whose branches the step is confined. A step that takes failures of a branch
     /// and others runs elsewhere too.
     fn box_of(&self, step: &StepRow) -> Option<usize> {
-        let takes: Vec<EventIndex> =
-            step.inputs.iter().flat_map(|input| input.events.iter().copied()).collect();
+        let takes: Vec<EventIndex> = step
+            .inputs
+            .iter()
+            .filter(|input| !input.passive)
+            .flat_map(|input| input.events.iter().copied())
+            .collect();
         let of_branch = |own: &[EventIndex]| {
             let is_there = |event: &EventIndex| own.contains(event) && !self.is_emitted_outside(*event, own);
             let is_failure = |event: &&EventIndex| self.event(**event).fails.is_some();
@@ -85,7 +89,8 @@ impl DependencyTable {
     /// of the branch emits it in its own scope.
     fn is_emitted_outside(&self, event: EventIndex, own: &[EventIndex]) -> bool {
         let takes_own = |step: &StepRow| {
-            step.inputs.iter().any(|input| input.events.iter().any(|event| own.contains(event)))
+            let mut inputs = step.inputs.iter().filter(|input| !input.passive);
+            inputs.any(|input| input.events.iter().any(|event| own.contains(event)))
         };
         let emits = |step: &StepRow| {
             step.failed == Some(event)
@@ -114,6 +119,7 @@ impl DependencyTable {
             event: Arc::clone(&row.name),
             kind: EdgeKind::Outside,
             optional: true,
+            passive: false,
             many: false,
             fan_out: false,
             timed: false,
@@ -134,6 +140,7 @@ impl DependencyTable {
                     event: Arc::clone(&row.name),
                     kind: if row.fails.is_some() { EdgeKind::Failure } else { edge_kind(input.kind) },
                     optional: input.optional,
+                    passive: input.passive,
                     many: output.is_some_and(|output| output.many),
                     fan_out: output.is_some_and(|output| output.fan_out.is_some())
                         && input.gathered.is_none(),
@@ -168,7 +175,7 @@ impl DependencyTable {
     fn gathers_from(&self, gather: &InputRow, step: &StepRow, output: &OutputRow) -> bool {
         let mut fan_outs = gather.events.iter().filter_map(|event| self.event(*event).gathers);
         fan_outs.any(|fan_out| {
-            let mut taken = step.inputs.iter().flat_map(|input| &input.events);
+            let mut taken = step.inputs.iter().filter(|input| !input.passive).flat_map(|input| &input.events);
             let own = &self.fan_out(fan_out).own;
             output
                 .fan_out
@@ -182,14 +189,15 @@ impl DependencyTable {
         let gathered = || {
             self.steps.iter().flat_map(|step| &step.inputs).any(|input| input.gathered == Some(output.event))
         };
-        let cleaned_up = || {
-            let steps = self.clean_up.iter().map(|step| self.step(*step));
-            steps.flat_map(|step| &step.inputs).any(|input| input.events.contains(&output.event))
+        // Steps that the event does not trigger take it all the same: clean-up, and those that read it.
+        let taken = || {
+            let mut inputs = self.steps.iter().flat_map(|step| &step.inputs);
+            inputs.any(|input| input.events.contains(&output.event))
         };
         let to = match row.roles {
             roles if roles.is_stop() => "stop",
             roles if roles.is_request() => "outside",
-            _ if row.takers.is_empty() && !gathered() && !cleaned_up() => "unread",
+            _ if !gathered() && !taken() => "unread",
             _ => return,
         };
         edges.push(Edge {
@@ -198,6 +206,7 @@ impl DependencyTable {
             event: Arc::clone(&row.name),
             kind: EdgeKind::Outside,
             optional: output.least == 0,
+            passive: false,
             many: output.many,
             fan_out: output.fan_out.is_some(),
             timed: output.timed,

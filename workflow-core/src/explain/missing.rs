@@ -119,7 +119,7 @@ impl Source<'_> {
     fn any_of_optional(&self, step: &StepRow, viewpoint: Viewpoint) -> Option<MissingProducer> {
         let mut events: Vec<EventIndex> = Vec::new();
         let (mut single, mut or) = (Vec::new(), Vec::new());
-        for input in step.inputs.iter().filter(|input| input.kind.takes_events()) {
+        for input in step.inputs.iter().filter(|input| input.triggers()) {
             let joins = matches!(input.kind, InputKind::Gather | InputKind::Reply);
             let new = input.events.iter().filter(|event| !events.contains(event));
             let new: Vec<EventIndex> = new.copied().collect();

@@ -16,7 +16,8 @@ impl Explanation {
     /// Explains a run. O(events + executions + decisions), and O(decisions) more if some step never ran.
     pub(crate) fn of(scheduler: &Scheduler, report: &RunReport) -> Self {
         let source = Source::of(scheduler, report);
-        let mut steps: Vec<StepExplanation> = source.table().steps.iter().map(no_reasons).collect();
+        let mut steps: Vec<StepExplanation> =
+            source.table().steps.iter().map(|row| source.no_reasons(row)).collect();
         for (moment, decision) in scheduler.decisions().enumerate() {
             source.explain(moment, &decision, &mut steps[decision.step.get()]);
         }
@@ -47,17 +48,21 @@ impl Explanation {
     }
 }
 
-fn no_reasons(row: &StepRow) -> StepExplanation {
-    StepExplanation {
-        step: Arc::clone(&row.name),
-        ran: Vec::new(),
-        did_not_run: Vec::new(),
-        missing: Vec::new(),
-        clean_up: None,
-    }
-}
-
 impl Source<'_> {
+    fn no_reasons(&self, row: &StepRow) -> StepExplanation {
+        let passive = row.inputs.iter().filter(|input| input.passive);
+        let mut reads: Vec<Arc<str>> = Vec::new();
+        for event in passive.flat_map(|input| &input.events) {
+            let name = &self.table().event(*event).name;
+            if !reads.contains(name) {
+                reads.push(Arc::clone(name));
+            }
+        }
+        let step = Arc::clone(&row.name);
+        let (ran, did_not_run, missing) = (Vec::new(), Vec::new(), Vec::new());
+        StepExplanation { step, ran, did_not_run, missing, reads, clean_up: None }
+    }
+
     fn explain(&self, moment: Moment, decision: &Decision, step: &mut StepExplanation) {
         let (scope, trigger) = (decision.scope, self.cite(decision.trigger));
         match self.reason(moment, decision) {

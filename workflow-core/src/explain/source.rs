@@ -310,10 +310,10 @@ impl<'a> Source<'a> {
         external.chain(replies).collect()
     }
 
-    /// Whether a clean-up step takes the event.
-    fn is_cleaned_up(&self, event: EventIndex) -> bool {
-        let steps = self.table().clean_up.iter().map(|step| self.table().step(*step));
-        steps.flat_map(|step| &step.inputs).any(|input| input.events.contains(&event))
+    /// Whether a step takes the event, be it one that the event does not trigger: for clean-up, or as a passive input.
+    fn is_taken(&self, event: EventIndex) -> bool {
+        let mut inputs = self.table().steps.iter().flat_map(|step| &step.inputs);
+        inputs.any(|input| input.events.contains(&event))
     }
 
     /// The events in the log that no step takes: neither directly nor by a gather, nor the reply to a
@@ -327,7 +327,7 @@ impl<'a> Source<'a> {
                 true => InputKind::Reply,
                 false => InputKind::One,
             };
-            let is_taken = !row.takers.is_empty() || row.carried || self.is_cleaned_up(*event);
+            let is_taken = row.carried || self.is_taken(*event);
             let is_internal = row.gathers.is_some() || row.roles.is_stop();
             let unconsumed = Unconsumed { kind, last: self.cite(*seq) };
             (kind == InputKind::Reply || !(is_taken || is_internal)).then_some(unconsumed)

@@ -179,7 +179,12 @@ impl fmt::Display for StepExplanation {
         }
         fmt_rows(f, &self.ran)?;
         fmt_rows(f, &self.did_not_run)?;
-        fmt_missing(f, &self.missing)
+        fmt_missing(f, &self.missing)?;
+        if self.reads.is_empty() {
+            return Ok(());
+        }
+        let reads: Vec<String> = self.reads.iter().map(|event| format!("`{event}`")).collect();
+        write!(f, "\n    it reads {} without being triggered", enumerated(&reads, "and"))
     }
 }
 

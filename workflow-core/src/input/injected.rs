@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::call::Frame;
-use super::call::SlotValue;
+use super::call::{CallContext, Frame, SlotValue};
 use super::{Slot, StepInput};
 use crate::cancel::Cancellation;
 use crate::config::{Config, ConfigType};
@@ -58,7 +57,7 @@ impl RunInfo {
             execution: context.execution,
             attempt: context.attempt,
             scope: context.scope,
-            binding: binding_text(&frame.slots, context.run.redrives_before_end()),
+            binding: binding_text(frame),
             parent: context.run.parent().cloned(),
             may_have_begun: frame.may_have_begun(),
             ending: context.run.ending().cloned(),
@@ -194,12 +193,15 @@ impl RunInfo {
     }
 }
 
-fn binding_text(slots: &[SlotValue], redrives: usize) -> String {
-    let mut text = slots.iter().fold(String::new(), |mut text, slot| {
+fn binding_text(frame: &Frame) -> String {
+    let CallContext { run, step, .. } = &frame.context;
+    // Passive inputs and the engine's parameters are no part of the execution's identity (S58).
+    let slots = frame.slots.iter().enumerate();
+    let slots = slots.filter(|(place, _)| !run.is_passive(*step, *place));
+    let mut text = slots.fold(String::new(), |mut text, (_, slot)| {
         let dot = if text.is_empty() { "" } else { "." };
         // Writing to a `String` cannot fail.
         let _ = match slot {
-            // The engine's parameters are no part of the execution's identity.
             SlotValue::Injected => Ok(()),
             SlotValue::Empty => write!(text, "{dot}-"),
             SlotValue::One(seq, _) => write!(text, "{dot}{}", seq.0),
@@ -207,6 +209,7 @@ fn binding_text(slots: &[SlotValue], redrives: usize) -> String {
         };
         text
     });
+    let redrives = run.redrives_before_end();
     if redrives > 0 {
         let _ = write!(text, "/{redrives}");
     }

@@ -87,12 +87,17 @@ impl<P> List<P> {
         Self { prefix: prefix.clone(), pattern: PhantomData }
     }
 
+    /// The list of a passive input, without events.
+    pub(super) fn none() -> Self {
+        Self::of(&Prefix::default())
+    }
+
     /// The number of events. O(1) outside of fan-outs, O(depth) inside.
     pub fn len(&self) -> usize {
         self.prefix.len()
     }
 
-    /// Whether the list has no events. A step never gets such a list.
+    /// Whether the list has no events. A step gets such a list only from a [`Passive`](crate::Passive) input.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

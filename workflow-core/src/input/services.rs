@@ -23,6 +23,9 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
     /// The name of a step, by its place in the table.
     fn step_name(&self, step: usize) -> &Arc<str>;
 
+    /// Whether a parameter of a step is a passive input, by their places in the table.
+    fn is_passive(&self, step: usize, slot: usize) -> bool;
+
     /// Why the run ends, once its clean-up has begun.
     fn ending(&self) -> Option<&Arc<Ending>>;
 

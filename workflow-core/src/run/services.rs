@@ -29,6 +29,10 @@ impl RunServices for RunShared {
         &self.table.steps[step].name
     }
 
+    fn is_passive(&self, step: usize, slot: usize) -> bool {
+        self.table.steps[step].inputs.get(slot).is_some_and(|input| input.passive)
+    }
+
     fn ending(&self) -> Option<&Arc<Ending>> {
         self.signals.ending()
     }

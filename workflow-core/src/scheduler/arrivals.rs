@@ -144,7 +144,7 @@ impl<'a> Arrivals<'a> {
         let inputs = &self.board.table.step(step).inputs;
         // A fixed list is new in a new branch, whose item may be older than what fills the list further out.
         inputs.iter().all(|input| self.supply(input, item, opener))
-            && inputs.iter().any(|input| input.topic.is_some() && input.events.contains(&item))
+            && inputs.iter().any(|input| input.triggers() && input.events.contains(&item))
     }
 
     /// Whether the event would make the step run in the scope: the limit allows it, every input is there or
@@ -155,12 +155,13 @@ impl<'a> Arrivals<'a> {
         let may_run = row.policy.max_executions.is_none_or(|most| own.executions(step) < most);
         // A step that nothing new is bound to runs only for a combination that was left over. Any other has a
         // new combination, and in a branch the combination must include an event of that branch (S46).
+        let triggering = || row.inputs.iter().filter(|input| input.triggers());
         may_run
             && row.inputs.iter().all(|input| self.supply(input, arrival.event, scope))
             && (!row.joins_gather || self.supply_gathers(step, arrival.event, scope))
-            && if row.inputs.iter().any(|input| self.is_handed(input, arrival.event, scope)) {
+            && if triggering().any(|input| self.is_handed(input, arrival.event, scope)) {
                 // A combination with a new event was not executed yet. An event of this very scope is its own.
-                arrival.scope == scope || row.inputs.iter().any(|input| self.binds_own(input, arrival, scope))
+                arrival.scope == scope || triggering().any(|input| self.binds_own(input, arrival, scope))
             } else {
                 self.is_left_over(step, arrival, scope)
             }

@@ -30,7 +30,7 @@ use super::scope::Scopes;
 use super::{Binding, Bound, Entry, Prefixes};
 use crate::id::{ScopeId, Seq};
 use crate::spec::InputKind;
-use crate::table::{Condition, DependencyTable, InputRow, StepIndex, TopicIndex};
+use crate::table::{Condition, DependencyTable, InputRow, StepIndex, StepRow, TopicIndex};
 
 /// Evaluates the steps at one trigger in one scope.
 pub(super) struct Binder<'a> {
@@ -145,6 +145,8 @@ impl Binder<'_> {
         let inputs = &self.table.step(step).inputs;
         self.scope == ScopeId::ROOT
             || inputs.iter().zip(binding).any(|(input, bound)| match bound {
+                // S58: nor does a passive input make a branch evaluate.
+                _ if input.passive => false,
                 Bound::Nothing => false,
                 Bound::One(seq) => self.is_own(input, *seq),
                 Bound::List(prefixes) => prefixes.iter().any(|(id, _)| id == self.scope),
@@ -166,13 +168,15 @@ fn some_list(prefixes: Prefixes) -> Bound {
     if prefixes.is_empty() { Bound::Nothing } else { Bound::List(prefixes) }
 }
 
-/// The identity of a combination of bound events (S20). A list is identified by its length.
+/// The identity of a combination of bound events (S20), without those of passive inputs (S58). A list is identified by
+/// its length.
 ///
 /// The keys of one step have the same kinds of parameters in the same order, so equal keys are equal bindings.
-pub(super) fn key_of(binding: &Binding) -> BindingKey {
+pub(super) fn key_of(row: &StepRow, binding: &Binding) -> BindingKey {
     let mut key = BindingKey::new();
-    for bound in binding {
+    for (input, bound) in row.inputs.iter().zip(binding) {
         match bound {
+            _ if input.passive => {}
             // The same terminator as a list has, so that no key is the beginning of another.
             Bound::Nothing => key.push(u64::MAX),
             Bound::One(seq) => key.push(seq.0),
@@ -223,7 +227,7 @@ mod tests {
         assert_eq!(board.binder(first, ScopeId::ROOT).bind(pair)[..], [Bound::Nothing]);
         let bound = [2, 3].map(|_| {
             let note = counted(&mut board, "Note");
-            key_of(&board.binder(note, ScopeId::ROOT).bind(pair))
+            key_of(board.table.step(pair), &board.binder(note, ScopeId::ROOT).bind(pair))
         });
         assert_eq!(bound[0], bound[1]);
         assert_eq!(bound[0][..], [0, 2, u64::MAX]);

@@ -228,7 +228,7 @@ impl Board {
         {
             return Some(Verdict::GatherTaken(taker));
         }
-        if may_repeat && own.has_executed(step, &key_of(binding)) {
+        if may_repeat && own.has_executed(step, &key_of(row, binding)) {
             return Some(Verdict::Duplicate);
         }
         most.is_some_and(|most| own.executions(step) >= most).then_some(Verdict::LimitReached)
@@ -243,7 +243,7 @@ impl Board {
         if row.may_repeat
             && let Some(state) = self.scopes.step_mut(scope, step)
         {
-            state.record(key_of(&binding));
+            state.record(key_of(row, &binding));
         }
         if row.joins_gather {
             return self.create_joining(binding, evaluated);

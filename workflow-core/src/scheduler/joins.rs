@@ -66,7 +66,7 @@ pub(super) struct Latest {
 /// Whether the step can bind an event of a branch beside an event of an outer scope: it has a list, or
 /// several inputs.
 pub(super) fn can_join(row: &StepRow) -> bool {
-    let mut inputs = row.inputs.iter().filter(|input| input.topic.is_some());
+    let mut inputs = row.inputs.iter().filter(|input| input.triggers());
     let is_list = |kind| matches!(kind, InputKind::List | InputKind::Fixed(_));
     inputs.next().is_some_and(|first| is_list(first.kind) || inputs.next().is_some())
 }

@@ -10,6 +10,7 @@ use crate::event::{ControlEvent, EventType, Request};
 pub struct InputSpec {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,
+    pub(crate) passive: bool,
     pub(crate) events: &'static [EventType],
     pub(crate) request: Option<EventType>,
     pub(crate) item: Option<EventType>,
@@ -40,7 +41,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Whether the parameter takes events and so triggers its step.
+    /// Whether the parameter takes events. Unless it is passive, they trigger its step.
     pub const fn takes_events(self) -> bool {
         !matches!(self, Self::Injected | Self::Emitter)
     }
@@ -77,6 +78,11 @@ impl InputSpec {
         self.optional
     }
 
+    /// Whether the step reads the parameter when another one triggers it ([`Passive`](crate::Passive)).
+    pub const fn is_passive(&self) -> bool {
+        self.passive
+    }
+
     /// The event types that the parameter takes; for an [`InputKind::Emitter`] those it emits.
     pub const fn events(&self) -> &'static [EventType] {
         self.events
@@ -110,6 +116,7 @@ impl InputSpec {
         Self {
             kind,
             optional: false,
+            passive: false,
             events,
             request: None,
             item: None,
@@ -154,5 +161,10 @@ impl InputSpec {
 
     pub(crate) const fn optional(self) -> Self {
         Self { optional: true, ..self }
+    }
+
+    /// Never triggers the step, which runs without it too.
+    pub(crate) const fn passive(self) -> Self {
+        Self { passive: true, ..self.optional() }
     }
 }

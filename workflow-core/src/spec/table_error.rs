@@ -178,6 +178,14 @@ pub enum TableProblem {
         /// The step.
         step: String,
     },
+    /// A passive input is neither one event nor a list, or takes failures.
+    #[error("{}", messages::unfit_passive(.step, &names(.events)))]
+    UnfitPassive {
+        /// The step.
+        step: String,
+        /// The events.
+        events: Vec<String>,
+    },
     /// A limit of a step is 0.
     #[error("step `{step}` has `{limit} = 0`, so it could never run")]
     ZeroLimit {
@@ -461,6 +469,9 @@ impl From<Mistake<'_>> for TableProblem {
                 Self::FailuresGathered { step: own(step), event: own(event) }
             }
             Mistake::StopTaken { step, event } => Self::StopTaken { step: own(step), event: own(event) },
+            Mistake::UnfitPassive { step, events } => {
+                Self::UnfitPassive { step: own(step), events: events.to_vec() }
+            }
             Mistake::EmptyFixedList { step } => Self::EmptyFixedList { step: own(step) },
             Mistake::TakesItsOwn { step, event } => Self::TakesItsOwn { step: own(step), event: own(event) },
             Mistake::NothingProduces { step, events, similar } => {

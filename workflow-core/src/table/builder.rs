@@ -83,13 +83,15 @@ impl EventDef {
 pub struct InputDef {
     kind: InputKind,
     optional: bool,
+    passive: bool,
     events: Vec<Arc<str>>,
     item: Option<Arc<str>>,
 }
 
 impl InputDef {
     fn of<N: Into<Arc<str>>>(kind: InputKind, events: impl IntoIterator<Item = N>) -> Self {
-        Self { kind, optional: false, events: events.into_iter().map(Into::into).collect(), item: None }
+        let events = events.into_iter().map(Into::into).collect();
+        Self { kind, optional: false, passive: false, events, item: None }
     }
 
     /// Takes one event of this type: the triggering one, else the latest.
@@ -130,6 +132,33 @@ impl InputDef {
     /// Lets the step run without this input.
     pub fn optional(self) -> Self {
         Self { optional: true, ..self }
+    }
+
+    /// Reads the input when another one triggers the step, as [`Passive`](crate::Passive) does: of [`one`](Self::one),
+    /// [`one_of`](Self::one_of) and [`list`](Self::list).
+    ///
+    /// The step runs without it too. Building a table reports any other kind of passive input.
+    ///
+    /// ```
+    /// use workflow_core::signature::Roles;
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    ///
+    /// let table = DependencyTable::builder("desk")
+    ///     .event(EventDef::new("Order", Roles::NONE.start()))
+    ///     .event(EventDef::new("Price", Roles::NONE.external()))
+    ///     .event(EventDef::new("Receipt", Roles::NONE.stop()))
+    ///     .step(
+    ///         StepDef::new("sell")
+    ///             .input(InputDef::one("Order"))
+    ///             .input(InputDef::one("Price").passive())
+    ///             .output(OutputDef::event("Receipt")),
+    ///     )
+    ///     .build()?;
+    /// assert!(table.steps()[0].inputs()[1].is_passive());
+    /// # Ok::<(), workflow_core::table::TableError>(())
+    /// ```
+    pub fn passive(self) -> Self {
+        Self { passive: true, ..self.optional() }
     }
 }
 

@@ -189,17 +189,17 @@ impl Compiler {
     /// Indexes one input: its topic, its condition, and its step as a taker of the topic's events.
     fn index_input(&mut self, step: StepIndex, input: usize) {
         let row = &self.table.step(step).inputs[input];
-        let (kind, optional) = (row.kind, row.optional);
+        let (kind, optional, passive) = (row.kind, row.optional, row.passive);
         if !kind.takes_events() {
             return;
         }
         let topic = self.topic(self.table.step(step).inputs[input].events.clone());
-        // S11: events do not trigger clean-up.
-        if self.table.step(step).on_end.is_none() {
+        // S11: events do not trigger clean-up. S58: nor does a passive input trigger its step.
+        if self.table.step(step).on_end.is_none() && !passive {
             self.note_takers(step, topic);
         }
         self.note_kind(step, topic, kind);
-        // An optional input has a topic, since it triggers its step, but no condition.
+        // An optional input has a topic, to be bound, but no condition.
         let condition = (!optional).then(|| self.condition(topic, kind));
         let row = &mut self.table.steps[step.get()];
         row.inputs[input].topic = Some(topic);
@@ -280,7 +280,7 @@ impl Compiler {
 
 /// Whether the step takes a gather beside other events.
 fn joins_gather(step: &StepDraft) -> bool {
-    let kinds = || step.inputs.iter().map(|input| input.kind).filter(|kind| kind.takes_events());
+    let kinds = || step.inputs.iter().filter(|input| input.triggers()).map(|input| input.kind);
     kinds().any(|kind| kind == InputKind::Gather) && kinds().count() > 1
 }
 
@@ -342,6 +342,7 @@ fn input_row(input: &InputDraft) -> InputRow {
     InputRow {
         kind: input.kind,
         optional: input.optional,
+        passive: input.passive,
         gathered: if gather { events.first().copied() } else { None },
         item: input.item.map(EventIndex::at),
         events: if gather { Vec::new() } else { events },

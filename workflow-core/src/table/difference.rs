@@ -52,7 +52,7 @@ pub enum TableDifference {
         /// The name of the step.
         step: Arc<str>,
     },
-    /// A step takes another input. Compatible if the input is optional; otherwise incompatible with a run in
+    /// A step takes another input. Compatible if the input is optional or passive; otherwise incompatible with a run in
     /// which the step ran or its precondition was evaluated.
     InputAdded {
         /// The name of the step.
@@ -60,15 +60,16 @@ pub enum TableDifference {
         /// The new input.
         input: InputShape,
     },
-    /// A step lacks an input. Incompatible with a run in which the step ran or its precondition was evaluated.
+    /// A step lacks an input. Compatible if the input was passive; otherwise incompatible with a run in which the step
+    /// ran or its precondition was evaluated.
     InputRemoved {
         /// The name of the step.
         step: Arc<str>,
         /// The former input.
         input: InputShape,
     },
-    /// A step takes an input in another way. Incompatible with a run in which the step ran or its
-    /// precondition was evaluated.
+    /// A step takes an input in another way. Compatible if the input is passive; otherwise incompatible with a run in
+    /// which the step ran or its precondition was evaluated.
     InputChanged {
         /// The name of the step.
         step: Arc<str>,
@@ -230,7 +231,9 @@ impl TableDifference {
     pub fn is_compatible(&self) -> bool {
         match self {
             Self::StepAdded { .. } | Self::EventAdded { .. } | Self::AtMostOnceChanged { .. } => true,
-            Self::InputAdded { input, .. } => input.optional,
+            Self::InputAdded { input, .. } => input.optional || input.passive,
+            Self::InputRemoved { input, .. } => input.passive,
+            Self::InputChanged { was, is, .. } => was.passive && is.passive,
             Self::OutputAdded { output, .. } => output.least == 0,
             Self::OutputChanged { was, is, .. } => was.is_covered_by(is),
             Self::MaxExecutionsChanged { was, is, .. } | Self::ConcurrencyChanged { was, is, .. } => {
@@ -241,8 +244,6 @@ impl TableDifference {
             Self::VersionChanged { was, is, .. } => was <= is,
             Self::OnEndChanged { was, is, .. } => was.is_some() == is.is_some(),
             Self::StepRemoved { .. }
-            | Self::InputRemoved { .. }
-            | Self::InputChanged { .. }
             | Self::OutputRemoved { .. }
             | Self::PreconditionAdded { .. }
             | Self::PreconditionRemoved { .. }

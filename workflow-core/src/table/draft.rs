@@ -95,6 +95,7 @@ pub(super) struct StepDraft {
 pub(super) struct InputDraft {
     pub(super) kind: InputKind,
     pub(super) optional: bool,
+    pub(super) passive: bool,
     pub(super) events: Vec<usize>,
     /// For a gather that names its fan-out: the item.
     pub(super) item: Option<usize>,
@@ -115,9 +116,16 @@ impl InputDraft {
         self.kind.takes_events() && self.events.is_empty()
     }
 
+    /// Whether the input's events trigger its step (S58).
+    pub(super) fn triggers(&self) -> bool {
+        self.kind.takes_events() && !self.passive
+    }
+
     /// Whether both inputs take the same event types in the same way, whether optional or not.
     pub(super) fn takes_same(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.events == other.events && self.item == other.item
+        (self.kind, self.passive) == (other.kind, other.passive)
+            && self.events == other.events
+            && self.item == other.item
     }
 }
 
@@ -208,6 +216,7 @@ impl TableDraft {
         InputDraft {
             kind: spec.kind,
             optional: spec.optional,
+            passive: spec.passive,
             events,
             item: spec.item.as_ref().map(|item| self.event(item)),
             config: spec.config,

@@ -11,8 +11,7 @@ use crate::spec::InputKind;
 impl TableDraft {
     /// Whether the step takes failures.
     pub(super) fn takes_failures(&self, step: &StepDraft) -> bool {
-        let takes = |kind: InputKind| kind.takes_events() && kind != InputKind::Gather;
-        let inputs = step.inputs.iter().filter(|input| takes(input.kind));
+        let inputs = step.inputs.iter().filter(|input| input.triggers() && input.kind != InputKind::Gather);
         inputs.flat_map(|input| &input.events).any(|event| self.events[*event].roles.is_failure())
     }
 

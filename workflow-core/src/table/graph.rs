@@ -116,7 +116,7 @@ fn fill_step<'n>(graph: &mut RuleGraph<'_, 'n>, draft: &'n StepDraft, events: &[
 }
 
 fn fill_input(graph: &mut RuleGraph<'_, '_>, input: &InputDraft) {
-    graph.push_input(input.kind, input.optional);
+    graph.push_input(input.kind, input.optional, input.passive);
     input.events.iter().for_each(|event| graph.push_member(*event));
     input.item.iter().for_each(|item| graph.set_item(*item));
 }

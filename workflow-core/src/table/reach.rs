@@ -114,7 +114,7 @@ impl Reach {
     /// walk over a tree does, could never begin.
     fn runs(&self, step: &StepRow, scope: usize) -> bool {
         let is_there = |input: &InputRow, events: &Events| {
-            input.kind.takes_events() && input.events.iter().any(|event| events.contains(event))
+            input.triggers() && input.events.iter().any(|event| events.contains(event))
         };
         let waits = |input: &InputRow| {
             input.kind.takes_events() && input.kind != InputKind::Gather && !input.optional

@@ -13,6 +13,7 @@ mod inputs {
     mod events;
     mod generics;
     mod injectables;
+    mod passive;
     mod preconditions;
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::branches::ScopeState;
 use super::events::Events;
+use super::line::Call;
 use super::{Model, PlannedInput, Take};
 
 /// An event that can come, and its scope.
@@ -53,11 +54,11 @@ impl Model {
     fn runs(&self, coming: &BTreeSet<Arrival>, arrival: Arrival, scope: u32) -> bool {
         let steps = (0..self.taken.len())
             .filter(|step| self.plan.steps[*step].on_end.is_none())
-            .filter(|step| self.taken[*step].iter().any(|events| events.contains(arrival.event)));
+            .filter(|step| self.triggering(*step).any(|(_, events)| events.contains(arrival.event)));
         steps.into_iter().any(|step| {
             !self.limit_is_reached(step, scope)
                 && self.slots(step).all(|(input, events)| {
-                    input.optional
+                    input.can_lack()
                         || events.contains(arrival.event)
                         || (self.is_satisfied(input, events, scope)
                             && !self.is_taken(step, (input, events), scope))
@@ -103,28 +104,30 @@ impl Model {
             matches!(input.take, Take::Fixed(_)) && !is_new && self.is_satisfied(input, events, scope)
         };
         let takes = |events: Events| events.contains(arrival.event);
-        if self.slots(step).any(|(input, events)| takes(events) && !is_full(input, events)) {
+        if self.triggering(step).any(|(input, events)| takes(events) && !is_full(input, events)) {
             let own = |events| self.visible(scope, events).iter().any(|seq| self.logged(*seq).scope == scope);
             let keeps_own = |(input, events): (&PlannedInput, Events)| {
                 let is_list = matches!(input.take, Take::List | Take::Fixed(_));
                 own(events) && (is_list || !takes(events))
             };
-            return arrival.scope == scope || self.slots(step).any(keeps_own);
+            return arrival.scope == scope || self.triggering(step).any(keeps_own);
         }
         // Only full lists take the event, so the step would get nothing new.
         let bound = self.slots(step).map(|slot| {
             if self.is_taken(step, slot, scope) {
-                slot.0.optional.then(Vec::new)
+                slot.0.can_lack().then(Vec::new)
             } else {
                 self.binding_without_trigger(slot, scope)
             }
         });
         let binding: Option<Vec<Vec<u64>>> = bound.collect();
         binding.is_some_and(|binding| {
-            let mut seqs = binding.iter().flatten();
+            let combination = self.combination(step, &binding);
+            let mut seqs = combination.iter().copied().flatten();
             let has_own = scope == 0 || seqs.any(|seq| self.logged(*seq).scope == scope);
             let mut calls = self.executions.iter().map(|execution| &execution.call);
-            has_own && !calls.any(|call| call.step == step && call.scope == scope && call.binding == binding)
+            let is_same = |call: &Call| self.combination(step, &call.binding) == combination;
+            has_own && !calls.any(|call| call.step == step && call.scope == scope && is_same(call))
         })
     }
 
@@ -140,7 +143,7 @@ impl Model {
             Take::Fixed(count) => visible.get(..count as usize).map(<[u64]>::to_vec).unwrap_or_default(),
             _ => self.latest(scope, &visible).into_iter().collect(),
         };
-        (input.optional || !seqs.is_empty()).then_some(seqs)
+        (input.can_lack() || !seqs.is_empty()).then_some(seqs)
     }
 
     /// The items of branches that have not opened yet (S50).

@@ -82,10 +82,10 @@ impl Model {
                 Take::Fixed(count) => visible[..count as usize].to_vec(),
                 _ => visible.last().copied().into_iter().collect(),
             };
-            if !input.optional && bound.is_empty() {
+            if !input.can_lack() && bound.is_empty() {
                 return None;
             }
-            if !input.optional {
+            if !input.can_lack() {
                 last = last.max(bound.last().copied().unwrap_or(0));
             }
             binding.push(bound);

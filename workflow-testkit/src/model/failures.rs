@@ -23,7 +23,8 @@ fn caught_by(plan: &Plan, step: usize) -> Vec<usize> {
 }
 
 fn takes_failures(plan: &Plan, step: usize) -> bool {
-    let inputs = plan.steps[step].inputs.iter().filter(|input| input.take != Take::Gather);
+    let inputs = plan.steps[step].inputs.iter();
+    let inputs = inputs.filter(|input| input.take != Take::Gather && !input.passive);
     inputs.flat_map(|input| &input.events).any(|event| is_failure(plan, *event))
 }
 

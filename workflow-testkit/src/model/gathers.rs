@@ -60,10 +60,10 @@ impl Scopes {
     /// inputs.
     fn can_run(&self, inputs: &[(&PlannedInput, Events)], scope: usize) -> bool {
         let (own, seen) = (self.own[scope], self.seen[scope]);
-        inputs.iter().any(|(_, taken)| taken.meets(own))
+        inputs.iter().any(|(input, taken)| !input.passive && taken.meets(own))
             && inputs.iter().all(|(input, taken)| {
                 // A step that gathers its own events has to begin without one.
-                input.optional || input.take == Take::Gather || taken.meets(seen)
+                input.can_lack() || input.take == Take::Gather || taken.meets(seen)
             })
     }
 }

@@ -105,12 +105,21 @@ pub struct PlannedInput {
     pub take: Take,
     /// Whether the input is optional.
     pub optional: bool,
+    /// Whether the step only reads the input, when another one triggers it. It runs without the input too.
+    pub passive: bool,
     /// The event types of the input: one, or several for an event set.
     ///
     /// For a gather, the collected types.
     pub events: Vec<usize>,
     /// For a gather that names its fan-out, the item.
     pub item: Option<usize>,
+}
+
+impl PlannedInput {
+    /// Whether the step runs without an event here.
+    pub(super) fn can_lack(&self) -> bool {
+        self.optional || self.passive
+    }
 }
 
 /// How a parameter takes its events.

@@ -6,7 +6,7 @@ use workflow_core::scheduler::Verdict;
 
 use super::events::Events;
 use super::line::Call;
-use super::{Model, Take};
+use super::{Model, PlannedInput, Take};
 
 impl Model {
     /// Evaluates one step in one scope; `false` if nothing is left to evaluate.
@@ -33,7 +33,7 @@ impl Model {
         // S31: events do not trigger clean-up.
         let takes = |step: &usize| {
             self.plan.steps[*step].on_end.is_none()
-                && self.taken[*step].iter().any(|events| events.contains(logged.event))
+                && self.triggering(*step).any(|(_, events)| events.contains(logged.event))
         };
         let steps: Vec<usize> = (0..self.taken.len()).filter(takes).collect();
         let scopes = self.open_below(logged.scope);
@@ -88,7 +88,7 @@ impl Model {
             if input.take == Take::Gather && input.optional {
                 seqs.retain(|gather| self.taker_of(step, scope, *gather).is_none());
             }
-            (input.optional || !seqs.is_empty()).then_some(seqs)
+            (input.can_lack() || !seqs.is_empty()).then_some(seqs)
         });
         bound.collect()
     }
@@ -127,7 +127,20 @@ impl Model {
 
     /// S46: a branch skips a binding without an event of its own, because an outer scope evaluates it.
     fn has_own_event(&self, call: &Call) -> bool {
-        let mut seqs = call.binding.iter().flatten();
+        let combination = self.combination(call.step, &call.binding);
+        let mut seqs = combination.into_iter().flatten();
         call.scope == 0 || seqs.any(|seq| self.logged(*seq).scope == call.scope)
+    }
+
+    /// S58: the inputs of the step that trigger it, each with its event types.
+    pub(super) fn triggering(&self, step: usize) -> impl Iterator<Item = (&PlannedInput, Events)> {
+        let inputs = self.plan.steps[step].inputs.iter().zip(self.taken[step].iter().copied());
+        inputs.filter(|(input, _)| !input.passive)
+    }
+
+    /// S58: the binding without the passive inputs.
+    pub(super) fn combination<'b>(&self, step: usize, binding: &'b [Vec<u64>]) -> Vec<&'b [u64]> {
+        let inputs = self.plan.steps[step].inputs.iter().zip(binding);
+        inputs.filter(|(input, _)| !input.passive).map(|(_, seqs)| &**seqs).collect()
     }
 }

@@ -120,6 +120,7 @@ impl Plan {
                 None => InputDef::gather(first),
             },
         };
-        if input.optional { def.optional() } else { def }
+        let def = if input.optional { def.optional() } else { def };
+        if input.passive { def.passive() } else { def }
     }
 }

@@ -48,6 +48,7 @@ impl Plan {
                 None => format!("gather of {names}"),
             },
         };
+        let text = if input.passive { format!("passive {text}") } else { text };
         if input.optional { format!("[{text}]") } else { text }
     }
 

@@ -46,7 +46,9 @@ impl Model {
         let earlier = self.executions.iter().map(|execution| &execution.call);
         let earlier: Vec<&Call> =
             earlier.filter(|other| other.step == call.step && other.scope == call.scope).collect();
-        let is_duplicate = earlier.iter().any(|other| other.binding == call.binding);
+        let combination = self.combination(call.step, &call.binding);
+        let is_duplicate =
+            earlier.iter().any(|other| self.combination(call.step, &other.binding) == combination);
         let most = self.plan.steps[call.step].max_executions;
         let is_at_limit = most.is_some_and(|most| earlier.len() >= most as usize);
         let verdict = if is_duplicate { Verdict::Duplicate } else { Verdict::LimitReached };

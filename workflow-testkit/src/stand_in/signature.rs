@@ -63,7 +63,8 @@ fn is_same(one: &InputSpec, other: &InputSpec) -> bool {
         one.events().iter().all(|event| other.events().iter().any(|also| also.type_id() == event.type_id()))
     };
     let config = |spec: &InputSpec| spec.config_type().map(|config| config.type_id());
-    (one.kind(), one.is_optional(), one.label()) == (other.kind(), other.is_optional(), other.label())
+    let how = |spec: &InputSpec| (spec.kind(), spec.is_optional(), spec.is_passive());
+    (how(one), one.label()) == (how(other), other.label())
         && config(one) == config(other)
         && takes(one, other)
         && takes(other, one)
@@ -114,6 +115,9 @@ fn input_text(input: &InputSpec) -> String {
             .config_type()
             .map_or_else(|| input.label().to_owned(), |config| format!("Config<{}>", config.type_name())),
     };
+    if input.is_passive() {
+        return format!("Passive<{text}>");
+    }
     if input.is_optional() { format!("Option<{text}>") } else { text }
 }
 

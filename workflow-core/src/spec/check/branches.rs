@@ -28,9 +28,10 @@ impl RuleGraph<'_, '_> {
         let mut input = 0;
         while input < self.inputs.len() {
             let row = *self.inputs.get(input);
+            // A passive parameter triggers nothing, and has no links.
             // A gather is triggered by the event that says that it is due, not by those that it collects.
             if let Some(step) = row.step
-                && row.kind.takes_events()
+                && row.triggers()
                 && !matches!(row.kind, InputKind::Gather)
             {
                 self.link_input(step, input);
@@ -152,7 +153,7 @@ impl RuleGraph<'_, '_> {
         while input < inputs.end {
             let row = self.inputs.get(input);
             let is_gather = matches!(row.kind, InputKind::Gather);
-            if row.kind.takes_events() {
+            if row.triggers() {
                 // A step whose events all come from outer scopes runs out there (S46).
                 triggered = triggered || self.is_among(input, scope, &self.own);
                 if !row.optional && !is_gather && !self.is_among(input, scope, &self.seen) {

@@ -262,7 +262,7 @@ impl<'n> RuleGraph<'_, 'n> {
         let (mut input, mut requires, mut takes) = (inputs.start, false, false);
         let (mut every, mut any) = (ALL, 0);
         while input < inputs.end {
-            if self.inputs.get(input).kind.takes_events() {
+            if self.inputs.get(input).triggers() {
                 takes = true;
                 any |= self.starts_of_input(input);
             }

@@ -53,7 +53,7 @@ impl<'n> RuleGraph<'_, 'n> {
         while member < input.members.end {
             if self.events.get(self.members.get(member).event).roles.is_failure() {
                 // A gather takes no failure: branches keep theirs, and the gather has them beside its events.
-                return input.kind.takes_events() && !matches!(input.kind, InputKind::Gather);
+                return input.triggers() && !matches!(input.kind, InputKind::Gather);
             }
             member += 1;
         }

@@ -208,6 +208,8 @@ pub(crate) struct Input {
     pub(crate) kind: InputKind,
     /// Whether the step runs without it.
     pub(crate) optional: bool,
+    /// Whether it never triggers the step (S58). Then it is optional too.
+    pub(crate) passive: bool,
     /// The declared event types, in order. Several only for an `EventSet`.
     pub(crate) members: Span,
     /// For a gather that names its fan-out: the item.
@@ -230,6 +232,8 @@ pub(crate) enum Fault {
     Stop(usize),
     /// Takes this event, which its own step emits.
     Own(usize),
+    /// Is passive, and takes its events neither one at a time nor as a list, or takes failures.
+    Passive,
     /// Takes or gathers failures where it must not or where nothing can fail.
     Failure(usize),
     /// A fixed list longer than this number of events, which is the most that a run can have.
@@ -241,12 +245,26 @@ pub(crate) enum Fault {
 }
 
 impl Input {
-    pub(crate) const NONE: Self = Self::new(InputKind::One, false, 0);
+    pub(crate) const NONE: Self = Self::new(InputKind::One, 0);
 
     /// A parameter whose members are those that are added from here on.
-    const fn new(kind: InputKind, optional: bool, start: usize) -> Self {
-        let members = Span { start, end: start };
-        Self { step: None, kind, optional, members, item: None, fault: None, linked: None, filled: false }
+    const fn new(kind: InputKind, start: usize) -> Self {
+        Self {
+            step: None,
+            kind,
+            optional: false,
+            passive: false,
+            members: Span { start, end: start },
+            item: None,
+            fault: None,
+            linked: None,
+            filled: false,
+        }
+    }
+
+    /// Whether the events of the parameter trigger its step.
+    pub(crate) const fn triggers(&self) -> bool {
+        self.kind.takes_events() && !self.passive
     }
 }
 
@@ -377,8 +395,9 @@ impl<'n> RuleGraph<'_, 'n> {
     }
 
     /// Adds a parameter that has no event types yet.
-    pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool) {
-        self.inputs.push(Input::new(kind, optional, self.members.len()));
+    pub(crate) const fn push_input(&mut self, kind: InputKind, optional: bool, passive: bool) {
+        let input = Input::new(kind, self.members.len());
+        self.inputs.push(Input { optional, passive, ..input });
     }
 
     /// Names the item of the last parameter, which is a gather.

@@ -168,7 +168,7 @@ impl RuleGraph<'_, '_> {
             if of_input.fault.is_some() {
                 return MANY;
             }
-            if of_input.kind.takes_events() {
+            if of_input.triggers() {
                 triggers = triggers.saturating_add(match of_input.kind {
                     InputKind::Fixed(_) => 1 + of_input.optional as u64,
                     _ => self.most_taken(input),
@@ -206,7 +206,7 @@ impl RuleGraph<'_, '_> {
         while before < input {
             let row = self.inputs.get(before);
             let mut member = wanted.members.start;
-            while member < wanted.members.end && row.kind.takes_events() {
+            while member < wanted.members.end && row.triggers() {
                 let both_gather = is_gather && matches!(row.kind, InputKind::Gather);
                 if both_gather || self.names(row, self.members.get(member).event) {
                     return false;

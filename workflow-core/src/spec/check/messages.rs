@@ -98,6 +98,14 @@ pub(crate) const fn empty_fixed_list(step: &str) -> Text {
     Text::of("step ").name(step).and(" takes a fixed list of 0 events, which waits for nothing: leave it out")
 }
 
+/// A step has a passive input that is neither one event nor a list, or that takes failures.
+pub(crate) const fn unfit_passive(step: &str, events: &Names<'_>) -> Text {
+    let text = listed(&Text::of("step ").name(step).and(" reads "), events, " or ");
+    text.and(
+        " as a passive input, which takes one event or a list, and no failures: take it as another input",
+    )
+}
+
 /// A step waits for a fixed list that no run can fill.
 #[expect(clippy::cast_possible_truncation, reason = "it is less than the count, which fits")]
 pub(crate) const fn list_capacity(step: &str, events: &Names<'_>, count: u32, most: u64) -> Text {

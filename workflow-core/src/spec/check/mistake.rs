@@ -37,6 +37,8 @@ pub(crate) enum Mistake<'n> {
     FailuresGathered { step: &'n str, event: &'n str },
     /// A parameter is a fixed list of length 0.
     EmptyFixedList { step: &'n str },
+    /// A passive parameter takes failures, or takes its events neither one at a time nor as a list.
+    UnfitPassive { step: &'n str, events: Names<'n> },
     /// A step takes an event that it emits, without `#[step(loops)]`.
     TakesItsOwn { step: &'n str, event: &'n str },
     /// A required parameter takes events that no step emits and that cannot come from outside. `similar` has
@@ -88,6 +90,7 @@ impl Mistake<'_> {
             self,
             Self::NoEventInput { .. }
                 | Self::EmptyFixedList { .. }
+                | Self::UnfitPassive { .. }
                 | Self::PreconditionInput { .. }
                 | Self::GatherFitsNothing { .. }
                 | Self::AmbiguousGather { .. }
@@ -111,6 +114,7 @@ impl Mistake<'_> {
             Self::FailureEmitted { step, event } => messages::failure_emitted(step, event),
             Self::FailuresGathered { step, event } => messages::failures_gathered(step, event),
             Self::EmptyFixedList { step } => messages::empty_fixed_list(step),
+            Self::UnfitPassive { step, events } => messages::unfit_passive(step, events),
             Self::TakesItsOwn { step, event } => messages::takes_its_own(step, event),
             Self::NothingProduces { step, events, similar } => {
                 messages::nothing_produces(step, events, similar)

@@ -183,7 +183,7 @@ impl Numbers {
 
     /// Adds a parameter with its event types. For a reply also its request, so that the two are paired.
     const fn input<'n>(&mut self, graph: &mut RuleGraph<'_, 'n>, spec: &'n InputSpec) {
-        graph.push_input(spec.kind, spec.optional);
+        graph.push_input(spec.kind, spec.optional, spec.passive);
         let mut member = 0;
         while member < spec.events.len() {
             let event = self.event(graph, &spec.events[member]);

@@ -51,6 +51,7 @@ impl<'n> RuleGraph<'_, 'n> {
             let row = self.inputs.get(input);
             let is_there = wanted.optional || !row.optional;
             if is_there
+                && row.passive == wanted.passive
                 && same_kind(row.kind, wanted.kind)
                 && same_item(row, wanted)
                 && self.takes_same(row, wanted)
@@ -95,7 +96,12 @@ impl<'n> RuleGraph<'_, 'n> {
 
     /// The parameter as its type is written in source.
     const fn form(&self, input: &Input) -> Text {
-        let text = if input.optional { Text::of("Option<") } else { Text::EMPTY };
+        let around = match (input.passive, input.optional) {
+            (true, _) => "Passive<",
+            (false, true) => "Option<",
+            (false, false) => "",
+        };
+        let text = Text::of(around);
         let text = match input.kind {
             InputKind::List => text.and("List<"),
             InputKind::Fixed(_) => text.and("FixedList<"),

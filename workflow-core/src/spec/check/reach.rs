@@ -83,8 +83,9 @@ impl RuleGraph<'_, '_> {
             let &Step { inputs, unclear, cleans_up, .. } = self.steps.get(step);
             let (mut input, mut takes) = (inputs.start, false);
             while input < inputs.end {
-                if self.inputs.get(input).kind.takes_events() {
-                    takes = true;
+                let row = self.inputs.get(input);
+                takes = takes || row.triggers();
+                if row.kind.takes_events() {
                     self.judge_input(step, input);
                 }
                 input += 1;
@@ -106,7 +107,8 @@ impl RuleGraph<'_, '_> {
         row.fault = fault;
         // A step that takes its own event may still get it from another step, so this fault fills nothing.
         row.filled =
-            matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)));
+            matches!(fault, Some(Fault::Empty | Fault::Stop(_) | Fault::Unproduced | Fault::Failure(_)))
+                && !row.passive;
     }
 
     /// The fault of a parameter, the most basic one first: a stop event, a gathered failure, length 0, an own
@@ -129,8 +131,11 @@ impl RuleGraph<'_, '_> {
             if is_failure && (is_gather || self.steps.get(step).cleans_up) {
                 return Some(Fault::Failure(event));
             }
-            // A step that emits a failure event is reported at its output.
-            if !is_gather && !is_failure && own.is_none() && self.is_own(step, input, event) {
+            if row.passive && is_failure {
+                return Some(Fault::Passive);
+            }
+            // A step that emits a failure event is reported at its output. A step may emit the event that it reads.
+            if !is_gather && !is_failure && !row.passive && own.is_none() && self.is_own(step, input, event) {
                 own = Some(event);
             }
             let comes = if is_failure { self.catches_any(step) } else { self.is_produced(event) };
@@ -138,6 +143,9 @@ impl RuleGraph<'_, '_> {
             member += 1;
         }
         match (row.kind, own) {
+            (kind, _) if row.passive && !matches!(kind, InputKind::One | InputKind::List) => {
+                Some(Fault::Passive)
+            }
             (InputKind::Fixed(0), _) => Some(Fault::Empty),
             (_, Some(event)) => Some(Fault::Own(event)),
             _ if is_ambiguous => Some(Fault::Ambiguous),
@@ -177,7 +185,7 @@ impl RuleGraph<'_, '_> {
         let mut before = step.inputs.start;
         while before < input {
             let row = self.inputs.get(before);
-            if row.kind.takes_events() && self.names(row, event) {
+            if row.triggers() && self.names(row, event) {
                 return true;
             }
             before += 1;

@@ -112,12 +112,12 @@ impl<'n> RuleGraph<'_, 'n> {
         false
     }
 
-    /// Whether the step has a parameter that takes events.
+    /// Whether the step has a parameter whose events trigger it.
     pub(super) const fn takes_events(&self, step: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
         while input < inputs.end {
-            if self.inputs.get(input).kind.takes_events() {
+            if self.inputs.get(input).triggers() {
                 return true;
             }
             input += 1;
@@ -139,6 +139,7 @@ impl<'n> RuleGraph<'_, 'n> {
             Some(Fault::Own(event)) => {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
             }
+            Some(Fault::Passive) => Some(self.unfit_passive(step_name, input)),
             // That it catches a clean-up step has been said.
             Some(Fault::Failure(_)) if self.clean_up_caught_by(step).is_some() => None,
             Some(Fault::Failure(_)) if self.steps.get(step).cleans_up => {
@@ -149,6 +150,11 @@ impl<'n> RuleGraph<'_, 'n> {
             Some(Fault::Short(most)) => self.short(step_name, input, most),
             Some(Fault::Unproduced) => self.unproduced(step_name, input),
         }
+    }
+
+    /// The mistake of a passive parameter that takes its events in another way than these parameters can.
+    const fn unfit_passive(&self, step: &'n str, input: usize) -> Mistake<'n> {
+        Mistake::UnfitPassive { step, events: self.names_of(self.inputs.get(input)) }
     }
 
     /// The wire name of an event.

@@ -58,7 +58,8 @@ fn step(shape: &StepShape) -> StepDef {
 fn input(shape: &InputShape) -> InputDef {
     InputDef {
         kind: shape.kind,
-        optional: shape.optional,
+        optional: shape.optional || shape.passive,
+        passive: shape.passive,
         events: shape.events.clone(),
         item: shape.item.clone(),
     }

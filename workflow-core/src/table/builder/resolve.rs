@@ -102,6 +102,7 @@ impl Resolver<'_> {
         InputDraft {
             kind: input.kind,
             optional: input.optional,
+            passive: input.passive,
             events,
             item,
             config: None,

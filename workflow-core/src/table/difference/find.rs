@@ -62,7 +62,9 @@ fn step(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>)
 
 fn inputs(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>) {
     let step = || Arc::clone(&was.name);
-    let alike = |was: &InputShape, is: &InputShape| was.events.iter().any(|event| is.events.contains(event));
+    let alike = |was: &InputShape, is: &InputShape| {
+        was.passive == is.passive && was.events.iter().any(|event| is.events.contains(event))
+    };
     let Pairs { changed, removed, added } = pair(&was.inputs, &is.inputs, alike);
     differences.extend(changed.into_iter().map(|(was, is)| TableDifference::InputChanged {
         step: step(),

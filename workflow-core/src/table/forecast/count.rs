@@ -219,9 +219,9 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// The inputs that take events.
+/// The inputs that trigger the step.
 pub(super) fn taken(step: &StepRow) -> impl Iterator<Item = &InputRow> {
-    step.inputs.iter().filter(|input| input.kind.takes_events())
+    step.inputs.iter().filter(|input| input.triggers())
 }
 
 /// The executions that fixed lists trigger: one when they are complete, and for an optional list one before.

@@ -76,7 +76,8 @@ impl DependencyTable {
             }
         }
         let item = input.item.map(|item| Arc::clone(&self.event(item).name));
-        InputShape { kind: input.kind, optional: input.optional, events, item }
+        let InputRow { kind, optional, passive, .. } = *input;
+        InputShape { kind, optional, passive, events, item }
     }
 
     /// The event that an input names in the source to take this one.

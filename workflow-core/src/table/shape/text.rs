@@ -10,7 +10,11 @@ impl fmt::Display for InputShape {
     /// For example "an optional list of `Draft` or `Note`".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = Either(&self.events);
-        let article = if self.optional { "an optional" } else { "a" };
+        let article = match (self.passive, self.optional) {
+            (true, _) => "a passive",
+            (false, true) => "an optional",
+            (false, false) => "a",
+        };
         match self.kind {
             InputKind::List => write!(f, "{article} list of {events}"),
             InputKind::Fixed(count) => write!(f, "{article} list of exactly {count} of {events}"),
@@ -18,7 +22,7 @@ impl fmt::Display for InputShape {
                 write!(f, "{article} gather of {events}")?;
                 self.item.iter().try_for_each(|item| write!(f, " in branches of `{item}`"))
             }
-            _ if self.optional => write!(f, "an optional {events}"),
+            _ if self.optional => write!(f, "{article} {events}"),
             _ => write!(f, "{events}"),
         }
     }

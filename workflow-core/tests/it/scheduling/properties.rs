@@ -24,6 +24,8 @@ fn a_plain_run_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["stalled", "cancelled", "a refused commit", "a refused arrival"]);
     reached.assert_at_least(100, &["a stall whatever can arrive", "too many executions", "a caught failure"]);
     reached.assert_at_least(100, &["a fired timer", "an expired request", "timed out"]);
+    // S58
+    reached.assert_at_least(1_000, &["a passive read"]);
     // S39
     reached.assert_at_least(100, &["redriven after a failure", "redriven after a failed precondition"]);
     reached.assert_at_least(100, &["redriven after a stall", "redriven after a cancel", "not redriven"]);
@@ -39,6 +41,8 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["a gather with a dropped branch"]);
     reached.assert_at_least(100, &["a dropped execution", "branches below branches", "a checked forecast"]);
     reached.assert_at_least(100, &["too many executions", "a fired timer", "an expired request"]);
+    // S58
+    reached.assert_at_least(1_000, &["a passive read"]);
     // S39
     reached.assert_at_least(100, &["redriven after a failure", "a branch that opens again"]);
     reached.assert_at_least(20, &["branches that open again"]);

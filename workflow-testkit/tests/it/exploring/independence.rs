@@ -455,3 +455,31 @@ impl Numbered {
 fn which_number_a_branch_has_is_tried() {
     assert_eq!(outputs(|| Scenario::new(Numbered).start(Go)).len(), 2);
 }
+
+/// Reads the other offer, if it is there by then.
+struct Reading;
+
+#[workflow]
+impl Reading {
+    #[step]
+    async fn offer(&self, _: &Go) -> Bid {
+        Bid(1)
+    }
+
+    #[step]
+    async fn note(&self, _: &Go) -> Note {
+        Note(2)
+    }
+
+    #[step]
+    async fn buy(&self, bid: &Bid, note: Passive<&Note>) -> Bought {
+        Bought(bid.0 + note.map_or(0, |note| note.0))
+    }
+}
+
+// S58
+#[test]
+fn the_order_of_an_event_and_a_passive_read_is_tried() {
+    let outputs = outputs(|| Scenario::new(Reading).start(Go));
+    assert_eq!(outputs, ["Bought 1", "Bought 3"].map(str::to_owned).into());
+}

@@ -95,6 +95,37 @@ changes! {
         #[step(reruns)] async fn mix(&self, _item: &Item, _part: Option<&Part>) {}
     };
 
+    a_step_that_ran_reads_more
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: Passive<&Part>, _begins: Passive<List<Begin>>) {}
+    };
+
+    a_step_that_ran_reads_less
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: Passive<&Part>, _begin: Passive<&Begin>) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _parts: Passive<List<Part>>) {}
+    };
+
+    a_step_that_ran_reads_what_triggered_it
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: &Part) {}
+    }
+    {
+        #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }
+        #[step] async fn mix(&self, _item: &Item, _part: Passive<&Part>) {}
+    }
+    "step `mix` does not take `Part` any more";
+
     a_step_that_ran_takes_less
     {
         #[step] async fn begin(&self, begin: &Begin) -> (Part, Item) { (Part(1), Item(begin.0)) }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use workflow_core::scheduler::{End, Fact, Scheduler, SchedulerLimits, Verdict};
 use workflow_core::table::DependencyTable;
-use workflow_testkit::model::{Evaluation, Line, Model, Plan, Reader};
+use workflow_testkit::model::{Call, Evaluation, Line, Model, Plan, Reader};
 
 use super::moves::answered;
 use super::reached::Reached;
@@ -77,6 +77,11 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     }
     reached.note("a taken gather", run.model.evaluations().iter().any(is_taken));
     reached.note("a branch beside one that waits", run.model.opened_beside_waiting());
+    let reads_passively = |call: &Call| {
+        let mut inputs = run.plan.steps[call.step].inputs.iter().zip(&call.binding);
+        inputs.any(|(input, seqs)| input.passive && !seqs.is_empty())
+    };
+    reached.note("a passive read", run.model.executed().any(reads_passively));
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)

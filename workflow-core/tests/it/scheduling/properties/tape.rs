@@ -62,6 +62,7 @@ impl Tape {
         // Few runs reach a limit; those that do must not exceed it.
         let executions = if self.limit % 8 == 5 { 1 + usize::from(self.limit / 32) } else { 100_000 };
         let mut plan = Plan { events, steps, executions };
+        make_passives_fit(&mut plan);
         make_clean_up_fit(&mut plan);
         make_catches_fit(&mut plan);
         make_gathers_fit(&mut plan);
@@ -172,7 +173,8 @@ fn planned_input(bytes: &mut Bytes<'_>, events: &[PlannedEvent], shape: Shape) -
         _ if shape == Shape::FanOuts => (Take::Gather, vec![first]),
         _ => (Take::One, vec![first]),
     };
-    PlannedInput { take, optional, events, item: None }
+    // `make_passives_fit` corrects it once all inputs of the step exist.
+    PlannedInput { take, optional, passive: kind / 20 % 4 == 1, events, item: None }
 }
 
 /// The reply to the first request from `first` on, or a plain input if there is no request.
@@ -206,6 +208,20 @@ fn ends(byte: u8) -> Option<OnEnd> {
         1 | 2 => Some(OnEnd::ANY),
         3 => Some(ONE[usize::from(byte / 16) % 4].and(ONE[usize::from(byte / 64)])),
         _ => None,
+    }
+}
+
+/// S58: passive inputs take one event or a list, no failures, and never stand alone.
+fn make_passives_fit(plan: &mut Plan) {
+    let events = &plan.events;
+    for step in &mut plan.steps {
+        for input in &mut step.inputs {
+            let can_be = matches!(input.take, Take::One | Take::List);
+            input.passive &= can_be && !input.events.iter().any(|event| events[*event].failure);
+        }
+        if step.inputs.iter().all(|input| input.passive) {
+            step.inputs[0].passive = false;
+        }
     }
 }
 

@@ -1,1 +1,0 @@
-//! Nothing: the tests of journals are the package's only target of interest.
