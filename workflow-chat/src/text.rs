@@ -259,6 +259,7 @@ impl ShowText for Display {
         let mut stream = pin!(stream);
         let mut streaming = Streaming::default();
         loop {
+            // Not `while let`, which would hold the item over the other await: then the future were not `Send`.
             let Some(piece) = stream.next().await else { break };
             if let Err(error) = piece.piece().map(|text| streaming.take(self, text.as_ref())) {
                 return S::Item::streamed(Err(error));

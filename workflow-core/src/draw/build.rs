@@ -197,7 +197,7 @@ impl DependencyTable {
         let to = match row.roles {
             roles if roles.is_stop() => "stop",
             roles if roles.is_request() => "outside",
-            _ if !gathered() && !taken() => "unread",
+            _ if row.takers.is_empty() && !gathered() && !taken() => "unread",
             _ => return,
         };
         edges.push(Edge {

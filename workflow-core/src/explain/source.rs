@@ -327,7 +327,7 @@ impl<'a> Source<'a> {
                 true => InputKind::Reply,
                 false => InputKind::One,
             };
-            let is_taken = row.carried || self.is_taken(*event);
+            let is_taken = !row.takers.is_empty() || row.carried || self.is_taken(*event);
             let is_internal = row.gathers.is_some() || row.roles.is_stop();
             let unconsumed = Unconsumed { kind, last: self.cite(*seq) };
             (kind == InputKind::Reply || !(is_taken || is_internal)).then_some(unconsumed)

@@ -35,7 +35,7 @@ use crate::panics::discard;
 pub(crate) enum SlotValue {
     /// The slot of an injected parameter, which takes no event.
     Injected,
-    /// No event: the slot of an optional input.
+    /// No event: the slot of an optional or a passive input.
     Empty,
     /// One event and its position.
     One(Seq, AnyEvent),
@@ -358,8 +358,8 @@ impl<'a> Slot<'a> {
         borrowed.downcast_mut().expect("the value has the type with which it was stored")
     }
 
-    /// Whether the slot has no event: it belongs to an injected parameter or to an optional input without an
-    /// event.
+    /// Whether the slot has no event: it belongs to an injected parameter, or to an optional or passive input
+    /// without an event.
     pub fn is_empty(&self) -> bool {
         matches!(self.value(), SlotValue::Empty | SlotValue::Injected)
     }

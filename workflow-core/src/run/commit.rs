@@ -230,7 +230,8 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
-    /// Records events that an execution returned after the run had ended (S28). No log has them.
+    /// Records events that an execution returned after the run had ended (S28). No log has them. Where the run is to
+    /// clean up, an execution that returned none is dropped with the others.
     pub(super) fn record_late_events<'a>(
         &mut self,
         execution: ExecutionId,
@@ -239,7 +240,7 @@ impl Committer {
         let Some(step) = self.state.step_of(execution) else { return };
         let events: Vec<&'static str> = events.map(AnyEvent::name).collect();
         if self.state.scheduler.is_to_clean_up() {
-            // The journal has this execution as one that was dropped when the clean-up began.
+            // The journal has the execution as one that was dropped when the clean-up began.
             if events.is_empty() {
                 return;
             }

@@ -336,12 +336,7 @@ impl Driver {
         }
         let Committer { shared, state, clock, .. } = &self.committer;
         let decision = RetryDecision { run: &shared.id, state, now: clock.now };
-        let decided = decision.decide(
-            &self.host.retry_policy(step.get()),
-            execution,
-            error.class(),
-            error.least_delay(),
-        );
+        let decided = decision.decide(&self.host.retry_policy(step.get()), execution, &error);
         match decided {
             Ok(retry_in) => {
                 let mut failed = failed_attempt(&error, retry_in, self.host.compacts(step.get()));

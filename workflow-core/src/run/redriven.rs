@@ -37,7 +37,7 @@ impl Redrive {
 
     /// Makes the executions of this step again, also those that are in doubt: the step is `at_most_once`, and an attempt
     /// may have begun whose end nobody knows. Find out first whether it had its effect. Other steps begin anew without
-    /// being named. What has succeeded, and what failed and was caught, is not made again.
+    /// being named. Executions that succeeded, and failures that were caught, stay as they are.
     ///
     /// If the process ends under the new attempt too, that is in doubt in its turn.
     pub fn again(mut self, step: impl AsRef<str>) -> Self {

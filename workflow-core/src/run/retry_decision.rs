@@ -20,15 +20,14 @@ pub(super) struct RetryDecision<'a> {
 
 impl RetryDecision<'_> {
     /// Decides whether the failed current attempt of an execution is followed by another, and after which
-    /// delay, at the least the one that the error asks for.
+    /// delay, at the least the one that the error asks for (S54).
     pub(super) fn decide(
         &self,
         policy: &RetryPolicy,
         execution: ExecutionId,
-        class: ErrorClass,
-        least: Duration,
+        error: &StepError,
     ) -> Result<Duration, NotRetried> {
-        let trace = &self.state.trace;
+        let (trace, class) = (&self.state.trace, error.class());
         // The wait for this attempt failed, because the engine's clock panicked. Retry policies do not apply
         // to that.
         if trace.next_attempt(execution).is_some() {
@@ -39,7 +38,7 @@ impl RetryDecision<'_> {
         let failed = u32::try_from(earlier.count()).unwrap_or(u32::MAX).saturating_add(1);
         let elapsed = trace.elapsed(execution, self.now);
         let seed = seed(self.run.as_str(), execution, trace.attempt(execution));
-        let retry_in = policy.decide_after(class, failed, elapsed, seed, least)?;
+        let retry_in = policy.decide_after(class, failed, elapsed, seed, error.least_delay())?;
         // Nothing begins in a run that has ended (S28).
         if self.state.begins_nothing() { Err(NotRetried::RunEnding) } else { Ok(retry_in) }
     }
@@ -104,7 +103,7 @@ mod tests {
             .budget(60 * SECOND);
         let attempts =
             RetryDecision { run: &run.shared.id, state: &run.state, now: Duration::from_secs(seconds) };
-        attempts.decide(&policy, WRITE, class, Duration::ZERO)
+        attempts.decide(&policy, WRITE, &StepError::new(class, "busy"))
     }
 
     /// Another attempt of `write` begins.

@@ -249,7 +249,8 @@ mod tests {
         let mut run = BareRun::begun();
         let (mut telemetry, start) = (telemetry(&run), start(&mut run));
         telemetry.began(&run.shared, &run.state, &start);
-        let failed = FailedAttempt::before_redrive(ErrorClass::Tool, "busy".into());
+        let (class, error) = (ErrorClass::Tool, "busy".into());
+        let failed = FailedAttempt { class, error, retry_in: AT, compacts: false, redriven: false };
         let error = StepError::tool("busy");
         telemetry.retries(&run.shared, &run.state, WRITE, (&error, &failed));
         telemetry.began_again(&run.shared, &run.state, &start, 2);

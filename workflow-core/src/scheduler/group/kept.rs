@@ -1,4 +1,4 @@
-//! Fan-outs that a redrive opens again (S39): what a replay keeps of them, and how they are counted anew.
+//! Fan-outs that a redrive opens again (S39): a replay keeps their branches, and counts them anew.
 //! [`redrive`](crate::scheduler::redrive) says when.
 
 use super::{BranchSummary, Group, GroupId, Groups};

@@ -112,7 +112,7 @@ impl<'n> Names<'n> {
         self.count += 1;
     }
 
-    /// Whether the only name is that of a request's expiry.
+    /// Whether the only name is that of a request's expiry. A message has no more of an event than its name.
     pub(crate) const fn is_an_expiry(&self) -> bool {
         self.count == 1
             && matches!(self.names[0].as_bytes(), [.., b'.', b'e', b'x', b'p', b'i', b'r', b'e', b'd'])
