@@ -10,9 +10,9 @@ pub use std::sync::Arc;
 pub use crate::error::StepError;
 
 pub use crate::event::{
-    AnyEvent, ControlEvent, DisplayEvent, Event, EventType, ExternalEvent, FromEvent, Gives, IsStop, Log,
-    NoSchema, NotStop, ReplyForm, Request, Roles, Schema, Serialisable, SetMember, StartEvent, StopEvent,
-    Upgrade, upgraded,
+    AnyEvent, ConfigSchema, ControlEvent, DisplayEvent, Event, EventType, ExternalEvent, FromEvent, Gives,
+    IsStop, JsonForm, Log, NoSchema, NotStop, ReplyForm, Request, Roles, Schema, Serialisable, SetMember,
+    StartEvent, StopEvent, Upgrade, upgraded,
 };
 pub use crate::input::{EventInput, EventSet, Pattern, Slot, StepCall, StepInput, borrow_set, one_input};
 pub use crate::output::{Each, Emitted, FindStop, Nothing, One, OnlyStop, StepOutput};

@@ -95,6 +95,7 @@ pub struct ConfigType {
     type_id: TypeId,
     type_name: fn() -> &'static str,
     resolve: fn(&ConfigSet, Option<&Value>) -> Result<AnyConfig, ConfigError>,
+    schema: Option<fn() -> Value>,
 }
 
 impl ConfigType {
@@ -109,7 +110,20 @@ impl ConfigType {
             type_id: TypeId::of::<C>(),
             type_name: std::any::type_name::<C>,
             resolve: ConfigSet::resolve_as::<C>,
+            schema: None,
         }
+    }
+
+    pub(crate) const fn with_schema(self, schema: Option<fn() -> Value>) -> Self {
+        Self { schema, ..self }
+    }
+
+    /// The JSON schema of the configuration.
+    ///
+    /// `None` unless the type implements `schemars::JsonSchema` (version 1), a step takes it as `Config<…>`, and the
+    /// feature `schemars` is on.
+    pub fn json_schema(&self) -> Option<Value> {
+        self.schema.map(|schema| schema())
     }
 
     /// The identity of the Rust type.

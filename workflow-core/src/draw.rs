@@ -39,7 +39,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::report::RunReport;
 use crate::spec::OnEnd;
@@ -73,7 +73,7 @@ mod overlay;
 /// assert!(graph.to_dot().starts_with("digraph"));
 /// assert_eq!(graph.to_json()["nodes"][0]["kind"], "start");
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Graph {
     /// The name of the workflow.
@@ -90,7 +90,7 @@ pub struct Graph {
 }
 
 /// A source or a target of events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Node {
     /// The id that edges refer to: `start`, `outside`, `stop`, `unread`, or for the steps `s0`, `s1`, …
@@ -108,10 +108,10 @@ pub struct Node {
     /// The step's limit of concurrent executions.
     pub concurrency: Option<u32>,
     /// Whether the step is `at_most_once`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_most_once: bool,
     /// The ends of a run at which the step runs, of a clean-up step.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_end: Option<OnEnd>,
     /// The innermost box that the step runs in, as an index of [`Graph::boxes`].
     pub branch: Option<usize>,
@@ -122,7 +122,7 @@ pub struct Node {
 }
 
 /// The part of a step in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NodeRun {
     /// The number of executions.
@@ -132,7 +132,7 @@ pub struct NodeRun {
 }
 
 /// The kind of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NodeKind {
@@ -149,7 +149,7 @@ pub enum NodeKind {
 }
 
 /// One event type between two nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the edge")]
 #[non_exhaustive]
 pub struct Edge {
@@ -164,22 +164,22 @@ pub struct Edge {
     /// Whether the target can run without the event.
     pub optional: bool,
     /// Whether the target reads the event when another one triggers it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passive: bool,
     /// Whether one execution can emit several.
     pub many: bool,
     /// Whether each event opens a branch.
     pub fan_out: bool,
     /// Whether the event enters the log when a timer fires.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed: bool,
     /// Whether the step takes the event at the end of a run, for clean-up. The event does not trigger it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cleans_up: bool,
 }
 
 /// How a node takes an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EdgeKind {
@@ -200,7 +200,7 @@ pub enum EdgeKind {
 }
 
 /// A fan-out, drawn as a box around the steps that run in its branches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BranchBox {
     /// The step that opens the fan-out.
@@ -214,7 +214,7 @@ pub struct BranchBox {
     /// The number of failed branches of that run.
     pub failed: Option<u64>,
     /// The number of branches of that run that were dropped, since enough others had settled; `None` if none was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
 }
 

@@ -22,12 +22,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, Either, select};
+use serde::Serialize;
 use tokio::runtime::Handle;
 
+use crate::context::ThreadContext;
 use crate::event::{AnyEvent, StartEvent};
-use crate::id::{EngineId, RunId};
-use crate::outcome::RunError;
-use crate::run::{EngineParts, ReplayFailures, RunOptions, Start, UnhostedWorkflow};
+use crate::id::{EngineId, RunId, ThreadId};
+use crate::outcome::{RunError, StartError};
+use crate::run::{AnyRun, EngineParts, ReplayFailures, RunOptions, Start, UnhostedWorkflow};
 use crate::workflow::Workflow;
 
 mod alone;
@@ -44,7 +46,9 @@ pub(crate) mod fixtures;
 mod find_child;
 mod guarded_store;
 mod shut_down;
+mod hosted;
 mod hosts;
+mod injected;
 mod journals;
 mod load;
 mod locks;
@@ -65,6 +69,7 @@ pub use builder::EngineBuilder;
 #[cfg(feature = "replay-check")]
 pub use builder::without_replay_check;
 pub use bulk::{RunResult, RunResults};
+pub use hosted::{HostedConfig, HostedEvent, HostedWorkflow};
 pub use redrive::Redriven;
 pub use resume::Resumed;
 pub use start::Starting;
@@ -171,6 +176,75 @@ impl Engine {
     pub fn start_with<W: Workflow>(&self, event: impl StartEvent, options: RunOptions) -> Starting<'_, W> {
         Self::assert_taken::<W, _>(&event);
         Starting::new(&self.inner, Start::of::<W, _>(event), options)
+    }
+
+    /// Starts a run by the names of its workflow and its start event, which comes as JSON.
+    ///
+    /// The JSON is read as the event's type before anything happens. [`AnyRun::send_json`] has an example. A
+    /// [workflow](RunOptions::workflow) in the options counts for nothing.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::{RunOptions, StartError};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet { name: String }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting(String);
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, greet: &Greet) -> Greeting { Greeting(format!("Hello, {}!", greet.name)) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Greeter).build()?;
+    /// let run = engine.start_json("Greeter", "Greet", json!({"name": "Ada"}), RunOptions::new()).await?;
+    /// assert_eq!(run.outcome_any().await?.to_json()?, json!("Hello, Ada!"));
+    ///
+    /// let unfit = engine.start_json("Greeter", "Greet", json!({"name": 7}), RunOptions::new()).await;
+    /// assert!(matches!(unfit, Err(StartError::Unfit { path, .. }) if path == "name"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StartError::UnknownWorkflow`](crate::StartError::UnknownWorkflow).
+    /// [`StartError::UnknownEvent`](crate::StartError::UnknownEvent) with the events that fit.
+    /// [`StartError::Unfit`](crate::StartError::Unfit) with the path of the mistake. Otherwise those of
+    /// [`start_with`](Self::start_with).
+    pub fn start_json(
+        &self,
+        workflow: &str,
+        event: &str,
+        data: impl Serialize,
+        options: RunOptions,
+    ) -> BoxFuture<'_, Result<AnyRun, StartError>> {
+        let start = Start::json(workflow, event, &data);
+        Box::pin(async move { Ok(AnyRun::new(self.inner.start_any(start, options).await?)) })
+    }
+
+    /// The context of a thread, as its runs' steps have it.
+    ///
+    /// It keeps the store of contexts open. The context of a run's own thread ends with the run.
+    ///
+    /// ```
+    /// use workflow_core::Engine;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().build()?;
+    /// let user = engine.thread_context("user-4");
+    /// assert_eq!(user.increment("orders", 1).await?, 1);
+    /// assert_eq!(engine.thread_context("user-4").get::<i64>("orders").await?, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn thread_context(&self, thread: impl Into<ThreadId>) -> ThreadContext {
+        ThreadContext::new(thread.into(), self.inner.contexts.outside())
     }
 
     /// The engine's identity. Clones have the same one.

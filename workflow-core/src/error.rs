@@ -135,4 +135,6 @@ pub(crate) enum Internal {
     UndeclaredOutput { event: &'static str },
     #[error("a precondition runs no children: a step does")]
     ChildrenOfPrecondition,
+    #[error("no engine drives the run any more")]
+    NoEngine,
 }

@@ -19,6 +19,7 @@ mod answered;
 mod expired;
 mod expiring;
 mod gathered;
+mod json_form;
 mod reply_form;
 mod role;
 mod serialised;
@@ -30,8 +31,9 @@ pub(crate) use answered::Answered;
 pub(crate) use expired::ExpiredRequest;
 pub use expiring::Expiring;
 pub(crate) use gathered::{Gathered, GatheredBranch};
-pub(crate) use reply_form::Unfit;
-pub use reply_form::{NoSchema, ReplyForm, Schema};
+pub(crate) use json_form::Unfit;
+pub use json_form::{ConfigSchema, JsonForm, NoSchema, Schema};
+pub use reply_form::ReplyForm;
 pub use role::Roles;
 pub(crate) use serialised::{EventCheck, Inadmissible, WithJson};
 pub use value::{FromEvent, Gives, Log, SetMember};
@@ -78,6 +80,10 @@ pub trait Event: Serialisable + Send + Sync + 'static {
     #[doc(hidden)]
     const REPLY_FORM: Option<ReplyForm> = None;
 
+    /// The event as JSON from outside, and its schema.
+    #[doc(hidden)]
+    const JSON: JsonForm = JsonForm::NONE;
+
     /// The version of the serialised form, from 1: `#[event(version = 2)]`. Journals store it with each
     /// event.
     const VERSION: u32 = 1;
@@ -95,6 +101,7 @@ pub trait Event: Serialisable + Send + Sync + 'static {
         type_id: TypeId::of::<Self>(),
         type_name: std::any::type_name::<Self>,
         decode: decode::<Self>,
+        json: Self::JSON,
     };
 }
 
@@ -197,6 +204,10 @@ pub trait Request: ControlEvent {
         type_id: TypeId::of::<crate::event::Answered<Self>>(),
         type_name: std::any::type_name::<crate::event::Answered<Self>>,
         decode: crate::event::Answered::<Self>::decode,
+        json: JsonForm::shown(match Self::REPLY_FORM {
+            Some(form) => form.schema,
+            None => None,
+        }),
     };
 
     /// The wire name of expiries in the log: the name of the request and `.expired`.
@@ -211,6 +222,7 @@ pub trait Request: ControlEvent {
         type_id: TypeId::of::<crate::event::ExpiredRequest<Self>>(),
         type_name: std::any::type_name::<crate::event::ExpiredRequest<Self>>,
         decode: crate::event::ExpiredRequest::<Self>::decode,
+        json: JsonForm::NONE,
     };
 
     /// Returns the request so that it expires after this time, counted from the step's return.
@@ -258,6 +270,7 @@ pub struct EventType {
     pub(crate) type_id: TypeId,
     pub(crate) type_name: fn() -> &'static str,
     pub(crate) decode: Decode,
+    pub(crate) json: JsonForm,
 }
 
 /// Reads an entry of a log back. A reply and an expiry need their request too.
@@ -287,6 +300,25 @@ impl EventType {
     /// The version of the serialised form, from 1.
     pub const fn version(&self) -> u32 {
         self.version
+    }
+
+    /// The JSON schema of the event, of a reply that of the reply.
+    ///
+    /// `None` unless the type implements `schemars::JsonSchema` (version 1), derives `Event` and has no type parameters,
+    /// and the feature `schemars` is on.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    ///
+    /// #[derive(Debug, Serialize, Deserialize, schemars::JsonSchema, Event)]
+    /// #[event(start)]
+    /// struct Order { lines: Vec<String> }
+    ///
+    /// let schema = Order::TYPE.json_schema().expect("it has one");
+    /// assert_eq!(schema["required"], serde_json::json!(["lines"]));
+    /// ```
+    pub fn json_schema(&self) -> Option<serde_json::Value> {
+        self.json.schema.map(|schema| schema())
     }
 
     /// The full path of the Rust type, for messages.

@@ -53,7 +53,7 @@ pub(crate) use services::{RunServices, StartedChildren};
 /// | [`Gather<E>`], `&Gather<E>` | the settled branches of a fan-out | yes |
 /// | [`Passive<&E>`](Passive), [`Passive<List<E>>`](Passive) | the latest event, or every event so far, when another input triggers | no, and never triggers |
 /// | [`Emitter<E>`], `&Emitter<E>` | sends events that enter the log with the step's commit | injected |
-/// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`Children`](crate::Children), [`Cancellation`](crate::Cancellation), [`RunInfo`], each also by reference | | injected |
+/// | [`RunContext`](crate::RunContext), [`ThreadContext`](crate::ThreadContext), [`Config<C>`](crate::Config), [`Display`](crate::Display), [`Children`](crate::Children), [`Cancellation`](crate::Cancellation), [`RunInfo`], [`Engine`](crate::Engine), each also by reference | | injected |
 ///
 /// # Your own injectables
 /// Implement the trait for a type that your steps need. An injected parameter never triggers a step, and no
@@ -86,7 +86,7 @@ pub(crate) use services::{RunServices, StartedChildren};
     message = "`{Self}` cannot be a parameter of a step",
     label = "not something that a step can be given",
     note = "take an event as `&E`, `E`, `Arc<E>`, `Option<…>` of these, `List<E>`, `FixedList<E, N>`, `Reply<R>`, `Gather<E>`, `Gather<E, Item>`, `Passive<&E>` or `Passive<List<E>>`, where `E` derives `Event` (and is not display only) or `EventSet`",
-    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&Cancellation`, `&RunInfo`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
+    note = "or an injectable: `&RunContext`, `&ThreadContext`, `&Display`, `&Children`, `&Cancellation`, `&RunInfo`, `&Engine`, `&Config<C>` where `C` derives `Deserialize`, `&Emitter<E>` where `E` is an event as above, or your own type that implements `StepInput`"
 )]
 pub trait StepInput: Sized {
     /// The declaration of the parameter, as the table shows it.

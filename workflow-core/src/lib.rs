@@ -129,7 +129,8 @@ pub use display::{Display, DisplayItem, DisplayStream};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
 pub use engine::{
-    Engine, EngineBuilder, Redriven, Resumed, RunResult, RunResults, Running, Starting, WhenFull, WorkflowExt,
+    Engine, EngineBuilder, HostedConfig, HostedEvent, HostedWorkflow, Redriven, Resumed, RunResult,
+    RunResults, Running, Starting, WhenFull, WorkflowExt,
 };
 pub use error::{ErrorClass, StepError};
 pub use event::{
@@ -144,7 +145,7 @@ pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
 pub use output::{FanOut, FanOutPolicy, StepOutput, Timer};
 pub use retry::{Retries, RetryPolicy};
-pub use run::{CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions};
+pub use run::{AnyRun, CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions};
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 

@@ -56,18 +56,18 @@ pub enum BuildProblem {
     #[error("a configuration layer cannot be used: {}", chain(.0))]
     ConfigLayer(ConfigError),
     /// Two workflows have one name.
-    #[error("two workflows are named `{workflow}`: give one another name with `#[workflow(name = \"…\")]`")]
+    #[error("two workflows are named `{workflow}`: host one under another name with `.workflow_named(…)`")]
     DuplicateWorkflow {
         /// The name.
         workflow: String,
     },
     /// There is a limit for the runs of a workflow that the engine does not host.
     #[error(
-        "`max_concurrent_runs_of` is set for workflow `{workflow}`, which the engine does not host: add it with `.workflow(…)`"
+        "`max_concurrent_runs_of` or `max_concurrent_runs_named` is set for workflow `{workflow}`, which the engine does not host: add it with `.workflow(…)`"
     )]
     LimitOfUnknown {
         /// The workflow.
-        workflow: &'static str,
+        workflow: Arc<str>,
     },
     /// A step has a named limit that is not set.
     #[error(
@@ -122,10 +122,22 @@ pub enum BuildProblem {
     },
 }
 
+fn unknown_event(kind: &str, event: &str, fitting: &[Arc<str>]) -> String {
+    let fitting = match &quoted(fitting)[..] {
+        [] => "it has none".to_owned(),
+        all => format!("it has {}", enumerated(all, "and")),
+    };
+    format!("the workflow takes no {kind} `{event}`: {fitting}")
+}
+
+/// Names in backticks.
+fn quoted(names: &[impl fmt::Display]) -> Vec<String> {
+    names.iter().map(|name| format!("`{name}`")).collect()
+}
+
 /// The limits that are set, at the end of a sentence.
 fn set_limits(known: &[String]) -> String {
-    let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-    match &known[..] {
+    match &quoted(known)[..] {
         [] => "no limit is set".to_owned(),
         [only] => format!("{only} is set"),
         all => format!("{} are set", enumerated(all, "and")),
@@ -165,14 +177,14 @@ pub enum ResumeError {
         /// Its workflow.
         workflow: Arc<str>,
     },
-    /// The run belongs to another workflow than the caller's.
+    /// The run's workflow is of another type than the caller's.
     #[error("run `{run}` is of workflow `{workflow}`, not of `{asked}`")]
     WrongWorkflow {
         /// The run.
         run: RunId,
         /// Its workflow.
         workflow: Arc<str>,
-        /// The workflow that the caller expects.
+        /// The type of workflow that the caller expects, by its own name.
         asked: &'static str,
     },
     /// The workflow has changed since the run's journal was written, and does not fit it.
@@ -222,7 +234,16 @@ pub enum StartError {
     )]
     UnknownWorkflow {
         /// The workflow.
-        workflow: &'static str,
+        workflow: Arc<str>,
+    },
+    /// The engine hosts several workflows of the type, and the options name none of them.
+    #[error(
+        "the engine hosts this type of workflow as {}: name one with `RunOptions::workflow`",
+        enumerated(&quoted(.names), "and")
+    )]
+    WhichWorkflow {
+        /// The names of those workflows, sorted.
+        names: Vec<Arc<str>>,
     },
     /// A run of this id is running, or the engine's store has its journal. For a child run, the journal is of another
     /// parent's child, of no child, or of a child begun by the other of [`Children::run`](crate::Children::run) and
@@ -243,7 +264,7 @@ pub enum StartError {
         /// Its workflow.
         workflow: Arc<str>,
         /// The workflow that the execution asks for.
-        asked: &'static str,
+        asked: Arc<str>,
     },
     /// A child run would be nested deeper than the engine allows.
     #[error(
@@ -275,23 +296,32 @@ pub enum StartError {
     #[error(transparent)]
     Config(ConfigError),
     /// No permit is free, and the engine refuses starts without one ([`WhenFull::Refuse`](crate::WhenFull::Refuse)).
-    #[error("{}; start it later, or raise the limit", runs(*.limit, *.workflow, .held_by))]
+    #[error("{}; start it later, or raise the limit", runs(*.limit, .workflow.as_deref(), .held_by))]
     Full {
         /// The limit.
         limit: usize,
         /// The workflow with the limit; `None` for the engine's limit.
-        workflow: Option<&'static str>,
+        workflow: Option<Arc<str>>,
         /// The runs that hold the permits: the first five.
         held_by: Arc<[RunId]>,
+    },
+    /// The workflow has no start event of this name that a step takes.
+    #[error("{}", unknown_event("start event", event, fitting))]
+    UnknownEvent {
+        /// The name.
+        event: Arc<str>,
+        /// The names of the workflow's start events, sorted.
+        fitting: Vec<Arc<str>>,
     },
     /// The start event is too large.
     #[error(transparent)]
     TooLarge(EventTooLarge),
-    /// The start event has no JSON that could be read back, and the engine's store serialises.
+    /// The start event has no JSON that could be read back, and the engine's store serialises; or it came as JSON that
+    /// does not fit its type.
     #[error("{}", unfit_text(event, path, problem))]
     Unfit {
         /// The event's wire name.
-        event: &'static str,
+        event: Arc<str>,
         /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
         path: String,
         /// The problem at that place.
@@ -481,15 +511,23 @@ pub enum SendError {
         /// The event's wire name.
         event: &'static str,
     },
+    /// The workflow has no external event of this name that a step takes, or that ends a run.
+    #[error("{}", unknown_event("external event", event, fitting))]
+    UnknownEvent {
+        /// The name.
+        event: Arc<str>,
+        /// The names of the workflow's external events, sorted.
+        fitting: Vec<Arc<str>>,
+    },
     /// The event or the reply is too large. The run took nothing.
     #[error(transparent)]
     TooLarge(EventTooLarge),
-    /// The event or the reply has no JSON that could be read back, and the engine's store serialises. The run took
-    /// nothing.
+    /// The event or the reply has no JSON that could be read back, and the engine's store serialises; or the event came
+    /// as JSON that does not fit its type. The run took nothing.
     #[error("{}", unfit_text(event, path, problem))]
     Unfit {
         /// The event's wire name; of a reply, that of its request and `.reply`.
-        event: &'static str,
+        event: Arc<str>,
         /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
         path: String,
         /// The problem at that place.
@@ -565,7 +603,9 @@ impl From<Inadmissible> for StartError {
     fn from(inadmissible: Inadmissible) -> Self {
         match inadmissible {
             Inadmissible::TooLarge(error) => Self::TooLarge(error),
-            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => {
+                Self::Unfit { event: event.into(), path, problem }
+            }
         }
     }
 }
@@ -574,7 +614,9 @@ impl From<Inadmissible> for SendError {
     fn from(inadmissible: Inadmissible) -> Self {
         match inadmissible {
             Inadmissible::TooLarge(error) => Self::TooLarge(error),
-            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => {
+                Self::Unfit { event: event.into(), path, problem }
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::outcome::SendError;
 
 mod admission;
 mod alarms;
+mod any_run;
 #[cfg(test)]
 mod bare_run;
 mod before_attempt;
@@ -53,6 +54,7 @@ mod detach;
 mod mailbox;
 mod meter;
 mod options;
+mod outside;
 mod pending;
 mod permits;
 mod recorded;
@@ -78,6 +80,7 @@ mod turns;
 mod view;
 mod waiting;
 
+pub use any_run::AnyRun;
 pub use cancel_guard::CancelGuard;
 pub use children::Children;
 pub use handle::RunHandle;
@@ -85,6 +88,7 @@ pub use options::RunOptions;
 pub use recorded::RecordedRun;
 pub use redriven::Redrive;
 
+pub(crate) use any_run::Command;
 pub(crate) use check::ReplayFailures;
 pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned};
 pub(crate) use contexts::{Contexts, PrivateThread};
@@ -93,12 +97,13 @@ pub(crate) use drive::{Run, RunLimits};
 pub(crate) use engine_parts::EngineParts;
 pub(crate) use extras::RunExtras;
 pub(crate) use finish::Finished;
-pub(crate) use handle::{Command, output_of};
+pub(crate) use handle::output_of;
 pub(crate) use host::{Host, UnhostedWorkflow};
 pub(crate) use in_flight::DropSignal;
 pub(crate) use journal::Journal;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
+pub(crate) use outside::Entrance;
 pub(crate) use permits::{LimitOf, Permit, PermitQueue, PermitRequest, RunLimit};
 pub(crate) use resume::Derived;
 pub(crate) use settings::RunSettings;

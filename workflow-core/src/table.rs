@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::config::ConfigType;
-use crate::event::{Decode, Reader, Roles, Upgrade};
+use crate::event::{Decode, JsonForm, Reader, Roles, Upgrade};
 
 mod builder;
 mod compile;
@@ -117,6 +117,9 @@ pub struct DependencyTable {
     pub(crate) conditions: usize,
     /// The events by Rust type; empty in a table built at run time.
     pub(crate) by_type: HashMap<TypeId, EventIndex>,
+    /// The declared events as JSON from outside, and their schemas, by index. Apart from the rows, because no run needs
+    /// them.
+    forms: Vec<JsonForm>,
     /// The table in the form that journals store, made at the first use.
     recorded: OnceLock<RecordedTable>,
 }
@@ -291,6 +294,11 @@ impl DependencyTable {
         }
     }
 
+    /// The same table under another name.
+    pub(crate) fn renamed(self, name: Arc<str>) -> Self {
+        Self { name, ..self }
+    }
+
     /// Compiles a table for a drawing or for its shape, whatever its problems: a drawing helps to find them.
     pub(crate) fn for_drawing(spec: &TableSpec) -> Self {
         draft::TableDraft::from_spec(spec).compile_with_problems(graph::Strictness::Scheduler).0
@@ -325,6 +333,11 @@ impl DependencyTable {
     /// The step of this name. O(steps).
     pub fn step_named(&self, name: &str) -> Option<StepIndex> {
         self.steps.iter().position(|row| &*row.name == name).map(StepIndex::at)
+    }
+
+    /// The form of a declared event.
+    pub(crate) fn form(&self, index: EventIndex) -> JsonForm {
+        self.forms.get(index.get()).copied().unwrap_or(JsonForm::NONE)
     }
 
     #[inline]

@@ -299,6 +299,7 @@ impl<T> Declared for AsMember<T, false> {
         type_id: TypeId::of::<()>(),
         type_name: std::any::type_name::<()>,
         decode: |_, _| Err(serde::ser::Error::custom("no event")),
+        json: crate::event::JsonForm::NONE,
     };
     type Events = Nothing;
 }

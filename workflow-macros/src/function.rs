@@ -96,8 +96,11 @@ impl<'a> Function<'a> {
         if !self.clear.inputs {
             return quote!(&[#krate::UNKNOWN_INPUT]);
         }
-        let specs =
-            self.parameters.iter().map(|ty| SpanRange::of(ty).inherent(quote!(#krate::Fill), ty, "INPUT"));
+        let specs = self.parameters.iter().map(|ty| {
+            let spec = SpanRange::of(ty).inherent(quote!(#krate::Fill), ty, "INPUT");
+            let schema = is_config(ty).then(|| config_schema(krate, ty));
+            quote!(#spec #schema)
+        });
         quote!(&[#(#specs),*])
     }
 
@@ -251,5 +254,25 @@ fn declared_output(signature: &Signature) -> Type {
     match &signature.output {
         ReturnType::Default => parse_quote_spanned!(signature.ident.span()=> ()),
         ReturnType::Type(_, ty) => (**ty).clone(),
+    }
+}
+
+/// Whether the type looks like `Config<C>` or `&Config<C>`. The compiler knows what it is; a wrong guess has no effect.
+fn is_config(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(reference) => is_config(&reference.elem),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Config"),
+        _ => false,
+    }
+}
+
+/// Adds the schema of a configuration to its parameter, if its type has one.
+fn config_schema(krate: &Krate, ty: &Type) -> TokenStream {
+    quote! {
+        .with_schema({
+            #[allow(unused_imports, reason = "whether a type has a schema, only the compiler knows")]
+            use #krate::NoSchema as _;
+            #krate::ConfigSchema::<#ty>::MAKE
+        })
     }
 }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::claim::IncompatibleOrphans;
-use super::concurrency::Concurrency;
+use super::concurrency::{Concurrency, WorkflowKey};
 use super::contexts::{ContextScopes, NoContexts};
 use super::ending::Ending;
 use super::guarded_store::GuardedStore;
@@ -141,6 +141,51 @@ impl EngineBuilder {
         // The table of a generic workflow is known only here.
         const { crate::spec::check::all(W::TABLE) };
         self.host(UnhostedWorkflow::new(workflow))
+    }
+
+    /// Hosts a workflow under a name, for an engine with several workflows of one type.
+    ///
+    /// The name is unique in the engine. Journals, queries, metrics and children have it.
+    /// [`RunOptions::workflow`](crate::RunOptions::workflow) names the workflow to start. Without it,
+    /// [`start`](Engine::start) takes the workflow that has the type's own name, or else the only one of the type.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::{RunOptions, StartError};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting(String);
+    /// struct Greeter { word: &'static str }
+    ///
+    /// #[workflow]
+    /// impl Greeter {
+    ///     #[step]
+    ///     async fn greet(&self, _greet: &Greet) -> Greeting { Greeting(self.word.into()) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder()
+    ///     .workflow_named("english", Greeter { word: "Hello" })
+    ///     .workflow_named("german", Greeter { word: "Hallo" })
+    ///     .build()?;
+    /// let run = engine.start_with::<Greeter>(Greet, RunOptions::new().workflow("german")).await?;
+    /// assert_eq!(run.outcome().await?, Greeting("Hallo".into()));
+    ///
+    /// let unnamed = engine.start::<Greeter>(Greet).await.unwrap_err();
+    /// assert!(matches!(unnamed, StartError::WhichWorkflow { names } if names.len() == 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`build`](Self::build) reports a name that two workflows have.
+    pub fn workflow_named<W: Workflow>(self, name: impl Into<Arc<str>>, workflow: W) -> Self {
+        const { crate::spec::check::all(W::TABLE) };
+        self.host(UnhostedWorkflow::new(workflow).named(name.into()))
     }
 
     /// The same for a workflow that has been checked.
@@ -299,13 +344,45 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how many runs of `W` may be active at a time. Default: no limit.
+    /// Sets how many runs of `W` may be active at a time, under all of its names together. Default: no limit.
     ///
     /// The limit applies within [`max_concurrent_runs`](Self::max_concurrent_runs). Runs of `W` that wait for a permit
-    /// delay no run of another workflow. 0 counts as 1. [`build`](Self::build) reports a `W` that the engine does not
+    /// delay no run of another type of workflow. 0 counts as 1. [`build`](Self::build) reports a `W` that the engine does not
     /// host.
     pub fn max_concurrent_runs_of<W: Workflow>(mut self, most: usize) -> Self {
         self.concurrency.limit_runs_of(TypeId::of::<W>(), W::TABLE.name(), most);
+        self
+    }
+
+    /// Sets how many runs of the workflow with this name may be active at a time. Default: no limit.
+    ///
+    /// The limit applies within [`max_concurrent_runs_of`](Self::max_concurrent_runs_of) its type and
+    /// [`max_concurrent_runs`](Self::max_concurrent_runs). 0 counts as 1. [`build`](Self::build) reports a name that the
+    /// engine does not host.
+    ///
+    /// ```
+    /// # use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting;
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, _greet: &Greet) -> Greeting { Greeting }
+    /// # }
+    /// let engine = Engine::builder()
+    ///     .workflow_named("tenant-1", Greeter)
+    ///     .max_concurrent_runs_named("tenant-1", 4)
+    ///     .build()?;
+    /// assert!(Engine::builder().max_concurrent_runs_named("tenant-2", 4).build().is_err());
+    /// # Ok::<(), workflow_core::BuildError>(())
+    /// ```
+    pub fn max_concurrent_runs_named(mut self, name: impl Into<Arc<str>>, most: usize) -> Self {
+        self.concurrency.limit_runs_named(name.into(), most);
         self
     }
 
@@ -660,7 +737,12 @@ impl EngineBuilder {
     }
 
     fn check_limits(&mut self) {
-        let unknown = self.concurrency.unknown(|id| self.hosts.iter().any(|host| host.id == id));
+        let unknown = self.concurrency.unknown(|key| {
+            self.hosts.iter().any(|host| match key {
+                WorkflowKey::Type(id) => host.id == id,
+                WorkflowKey::Name(name) => host.table.name() == name,
+            })
+        });
         self.problems.extend(unknown.into_iter().map(|workflow| BuildProblem::LimitOfUnknown { workflow }));
         let known: Vec<String> = self.concurrency.named().map(ToString::to_string).collect();
         let steps = self.tables().flat_map(|table| table.steps().iter().map(move |step| (table, step)));

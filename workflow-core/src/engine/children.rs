@@ -16,7 +16,6 @@ use crate::run::{
     Host, HostsRuns, Journal, ParentLink, Received, Run, RunOptions, RunShared, Spawned, Start,
 };
 use crate::store::StoreError;
-use crate::table::EventIndex;
 
 /// A registered child before its task is spawned.
 pub(super) struct NewChild {
@@ -31,19 +30,20 @@ impl HostsRuns for Inner {
     // The child does not wait for a permit: its steps do, so that the step that starts it can continue.
     fn start_child(
         self: Arc<Self>,
-        mut start: Start,
+        start: Start,
         options: RunOptions,
         link: ParentLink,
     ) -> Result<Spawned, StartError> {
         self.concurrency.check_depth(link.depth)?;
-        let (runtime, host, index) = self.child_host(&start)?;
-        self.common.event_check().check(&mut start.event, 1)?;
+        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
+        self.common.event_check().check(&mut event, 1)?;
         let layers = self.journals.layers(&host, &options);
         let made = self.shared(&host, options, Some(link))?;
         let NewChild { run, shared, registered, _task } =
             self.register_child(host, made, |shared| self.journals.begin(shared, layers))?;
         let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-        let start = Received { event: start.event, done };
+        let start = Received { event, done };
         runtime.spawn(self.ending.track(Driven::new(run.drive(start, index, registered))));
         Ok(Spawned { shared, written })
     }
@@ -101,13 +101,6 @@ impl HostsRuns for Inner {
 }
 
 impl Inner {
-    /// The runtime, the host and the start event's index of a child.
-    pub(super) fn child_host(&self, start: &Start) -> Result<(Handle, Arc<Host>, EventIndex), StartError> {
-        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
-        let (host, index) = self.hosts.of(start)?;
-        Ok((runtime, host, index))
-    }
-
     /// Registers a child with the engine and its parent, and makes its run.
     pub(super) fn register_child(
         self: &Arc<Self>,

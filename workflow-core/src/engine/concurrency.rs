@@ -22,8 +22,10 @@ const DEFAULT_CHILDREN: usize = 8;
 /// The limits of an engine's runs, and the queue of those that wait.
 pub(super) struct Concurrency {
     runs: Option<Arc<RunLimit>>,
-    /// By workflow, where it has a limit of its own.
+    /// By the type of the workflow, where it has a limit.
     runs_of: HashMap<TypeId, Arc<RunLimit>>,
+    /// By the name of the workflow, where it has a limit.
+    runs_named: HashMap<Arc<str>, Arc<RunLimit>>,
     /// Children have a limit of their own: a parent that waits for its children keeps its permit.
     children: Arc<RunLimit>,
     /// How deep child runs may nest.
@@ -35,11 +37,19 @@ pub(super) struct Concurrency {
     named: BTreeMap<Arc<str>, Limit>,
 }
 
+/// The workflows that a limit bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkflowKey<'a> {
+    Type(TypeId),
+    Name(&'a str),
+}
+
 impl Default for Concurrency {
     fn default() -> Self {
         Self {
             runs: None,
             runs_of: HashMap::new(),
+            runs_named: HashMap::new(),
             children: children(DEFAULT_CHILDREN),
             child_depth: DEFAULT_CHILD_DEPTH,
             when_full: WhenFull::default(),
@@ -59,7 +69,12 @@ impl Concurrency {
     }
 
     pub(super) fn limit_runs_of(&mut self, workflow: TypeId, name: &'static str, most: usize) {
-        self.runs_of.insert(workflow, Arc::new(RunLimit::new(most, LimitOf::RunsOf(name))));
+        self.runs_of.insert(workflow, Arc::new(RunLimit::new(most, LimitOf::RunsOf(name.into()))));
+    }
+
+    pub(super) fn limit_runs_named(&mut self, name: Arc<str>, most: usize) {
+        let limit = RunLimit::new(most, LimitOf::RunsOf(Arc::clone(&name)));
+        self.runs_named.insert(name, Arc::new(limit));
     }
 
     pub(super) fn limit_children(&mut self, most: usize) {
@@ -84,9 +99,11 @@ impl Concurrency {
     }
 
     /// The workflows that have a limit and are not hosted, sorted by name.
-    pub(super) fn unknown(&self, is_hosted: impl Fn(TypeId) -> bool) -> Vec<&'static str> {
-        let unknown = self.runs_of.iter().filter(|(id, _)| !is_hosted(**id));
-        let mut unknown: Vec<_> = unknown.filter_map(|(_, gate)| gate.workflow()).collect();
+    pub(super) fn unknown(&self, is_hosted: impl Fn(WorkflowKey<'_>) -> bool) -> Vec<Arc<str>> {
+        let types = self.runs_of.iter().map(|(id, limit)| (WorkflowKey::Type(*id), limit));
+        let named = self.runs_named.iter().map(|(name, limit)| (WorkflowKey::Name(name), limit));
+        let unknown = types.chain(named).filter(|(key, _)| !is_hosted(*key));
+        let mut unknown: Vec<_> = unknown.filter_map(|(_, limit)| limit.workflow().cloned()).collect();
         unknown.sort_unstable();
         unknown
     }
@@ -103,7 +120,8 @@ impl Concurrency {
         workflow: TypeId,
         name: &Arc<str>,
     ) -> Option<PermitRequest> {
-        PermitRequest::of(run, name, self.runs_of.get(&workflow), self.runs.as_ref(), &self.queue)
+        let limits = [self.runs_named.get(name), self.runs_of.get(&workflow), self.runs.as_ref()];
+        PermitRequest::of(run, name, limits, &self.queue)
     }
 
     /// The limits of a child run, to which its parent may lend a permit.
@@ -173,8 +191,11 @@ mod tests {
         concurrency.limit_runs_of(TypeId::of::<Slow>(), "Slow", 1);
         assert!(permit_request(&concurrency, "a", TypeId::of::<Slow>()).is_some());
         assert!(permit_request(&concurrency, "b", TypeId::of::<Quick>()).is_none());
-        assert_eq!(concurrency.unknown(|id| id == TypeId::of::<Quick>()), ["Slow"]);
-        assert!(concurrency.unknown(|id| id == TypeId::of::<Slow>()).is_empty());
+        assert_eq!(
+            concurrency.unknown(|key| key == WorkflowKey::Type(TypeId::of::<Quick>())),
+            ["Slow".into()]
+        );
+        assert!(concurrency.unknown(|key| key == WorkflowKey::Type(TypeId::of::<Slow>())).is_empty());
     }
 
     #[test]
@@ -212,7 +233,7 @@ mod tests {
             ["a", "b"].map(|run| permit_request(&concurrency, run, TypeId::of::<Slow>()).unwrap());
         let _permit = take(&concurrency, first).unwrap().unwrap();
         let refused = take(&concurrency, second).unwrap().unwrap_err();
-        assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow"), .. }));
+        assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some(of), .. } if &*of == "Slow"));
     }
 
     #[test]

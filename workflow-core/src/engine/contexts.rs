@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use crate::context::{ContextChange, ContextError, ContextScope, ContextStore, ContextValue, PRIVATE_THREAD};
 use crate::id::{RunId, ThreadId};
-use crate::panics::caught_in;
+use crate::panics::{caught, caught_in};
 use crate::patience::StorePatience;
 use crate::store::StoreError;
 
@@ -31,6 +31,11 @@ impl ContextScopes {
     /// A handle for runs. It does not keep the store open.
     pub(super) fn downgrade(&self) -> Weak<dyn ContextStore> {
         Arc::downgrade(&self.store)
+    }
+
+    /// The store for callers outside of runs.
+    pub(super) fn outside(&self) -> Arc<dyn ContextStore> {
+        Arc::new(OutsideContexts(Arc::clone(&self.store)))
     }
 
     /// Bounds a call by the engine's patience, and turns a panic into an error.
@@ -71,6 +76,61 @@ impl ContextScopes {
     /// The next scopes with values, after this one.
     pub(super) async fn page(&self, after: Option<&ContextScope>) -> Result<Vec<ContextScope>, StoreError> {
         self.ask(async { self.store.scopes(after, PAGE).await }).await
+    }
+}
+
+/// The store of contexts for callers outside of runs, which no attempt protects from a panic of the store: it is an error.
+struct OutsideContexts(Arc<dyn ContextStore>);
+
+/// The answer of a call of the store.
+type Answer<'a, T> = BoxFuture<'a, Result<T, ContextError>>;
+
+/// Turns a panic of the call into an error.
+fn guarded<'a, T: Send + 'a>(call: impl FnOnce() -> Answer<'a, T> + Send + 'a) -> Answer<'a, T> {
+    Box::pin(async move {
+        let answered = caught_in(async move { call().await }).await;
+        answered.unwrap_or_else(|panic| Err(ContextError::unavailable(panic)))
+    })
+}
+
+impl ContextStore for OutsideContexts {
+    fn get<'a>(&'a self, scope: &'a ContextScope, key: &'a str) -> Answer<'a, Option<ContextValue>> {
+        guarded(move || self.0.get(scope, key))
+    }
+
+    fn set<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        value: Option<ContextValue>,
+    ) -> Answer<'a, Option<ContextValue>> {
+        guarded(move || self.0.set(scope, key, value))
+    }
+
+    fn update<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        key: &'a str,
+        change: ContextChange<'a>,
+    ) -> Answer<'a, Option<ContextValue>> {
+        guarded(move || self.0.update(scope, key, change))
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a ContextScope,
+        after: Option<&'a str>,
+        at_most: usize,
+    ) -> Answer<'a, Vec<(String, ContextValue)>> {
+        guarded(move || self.0.list(scope, after, at_most))
+    }
+
+    fn clear<'a>(&'a self, scope: &'a ContextScope) -> Answer<'a, ()> {
+        guarded(move || self.0.clear(scope))
+    }
+
+    fn serialises(&self) -> bool {
+        caught(|| self.0.serialises()).unwrap_or(true)
     }
 }
 

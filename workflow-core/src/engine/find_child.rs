@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::Inner;
 use super::children::NewChild;
 use super::first_record::Beginning;
@@ -36,11 +38,30 @@ impl Inner {
         if records.is_empty() {
             return Arc::clone(self).start_child(start, options, link);
         }
-        is_the_same(id, beginning_of(id, &records)?, &start, &link)?;
+        self.is_the_same(id, beginning_of(id, &records)?, &start, &options, &link)?;
         match here {
             Some(shared) => self.reattached(shared, link),
             None => self.resume_child(id, &start, records, link),
         }
+    }
+
+    /// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs
+    /// again may read another time or other random numbers.
+    fn is_the_same(
+        &self,
+        id: &RunId,
+        beginning: Beginning<'_>,
+        start: &Start,
+        options: &RunOptions,
+        link: &ParentLink,
+    ) -> Result<(), StartError> {
+        if beginning.parent != Some(&link.parent) || beginning.awaited != link.awaited {
+            return Err(StartError::DuplicateRun { run: id.clone() });
+        }
+        let (workflow, named) = (beginning.workflow, options.workflow.as_ref());
+        let (run, found) = (id.clone(), Arc::clone(workflow));
+        let wrong = |asked| StartError::WrongWorkflow { run, workflow: found, asked };
+        self.hosts.may_be(workflow, start, named).map_err(wrong)
     }
 
     /// The journal of a run that this engine drives or may resume, empty if no process began the run; and the run, if
@@ -104,14 +125,15 @@ impl Inner {
         link: ParentLink,
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
-        let hosted = self.child_host(start);
+        let beginning = beginning_of(id, &records)?;
+        let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
+        let hosted = self.hosts.host_of(start, Some(beginning.workflow));
         // The program that began the child hosted its workflow. A missing workflow is this program's fault, and not an
         // error for the step.
         if let Err(error @ StartError::UnknownWorkflow { .. }) = &hosted {
             link.child_store_failure(error.clone());
         }
-        let (runtime, host, _) = hosted?;
-        let beginning = beginning_of(id, &records)?;
+        let host = Arc::clone(hosted?);
         let shared = beginning.restores(self.shared(&host, beginning.options(id, &host), Some(link))?);
         let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
@@ -133,24 +155,6 @@ fn start_error(error: ResumeError) -> StartError {
         ResumeError::Store(error) => StartError::Store(error),
         other => StartError::Store(StoreError::unavailable(other)),
     }
-}
-
-/// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs again
-/// may read another time or other random numbers.
-fn is_the_same(
-    id: &RunId,
-    beginning: Beginning<'_>,
-    start: &Start,
-    link: &ParentLink,
-) -> Result<(), StartError> {
-    if beginning.parent != Some(&link.parent) || beginning.awaited != link.awaited {
-        return Err(StartError::DuplicateRun { run: id.clone() });
-    }
-    if **beginning.workflow != *start.workflow {
-        let workflow = Arc::clone(beginning.workflow);
-        return Err(StartError::WrongWorkflow { run: id.clone(), workflow, asked: start.workflow });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -54,11 +54,6 @@ impl<'r> Beginning<'r> {
         }
     }
 
-    /// An error if the run is of another workflow than the caller asks for.
-    pub(super) fn is_of(&self, run: &RunId, asked: Option<&'static str>) -> Result<(), ResumeError> {
-        is_of(run, self.workflow, asked)
-    }
-
     /// Whether the run is a child that an execution of `parent` waited for.
     pub(super) fn is_awaited_by(&self, parent: &RunId) -> bool {
         self.awaited && self.parent.is_some_and(|names| names.run == *parent)
@@ -80,20 +75,6 @@ impl<'r> Beginning<'r> {
     /// Adds the facts that are not options to a run that an earlier process began.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
         shared.restored(self.private_thread, self.timeout)
-    }
-}
-
-/// An error if the run is of another workflow than the caller asks for.
-pub(super) fn is_of(
-    run: &RunId,
-    workflow: &Arc<str>,
-    asked: Option<&'static str>,
-) -> Result<(), ResumeError> {
-    match asked {
-        Some(asked) if *asked != **workflow => {
-            Err(ResumeError::WrongWorkflow { run: run.clone(), workflow: Arc::clone(workflow), asked })
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,49 +1,156 @@
 //! The workflows that an engine hosts, with the configuration of their parameters.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::config::ConfigSet;
+use crate::event::AnyEvent;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
-use crate::run::{Host, RunOptions, Start};
+use crate::run::{Entrance, Host, RunOptions, Start};
 use crate::table::EventIndex;
+use crate::workflow::Workflow;
 
 /// Finds the host of a workflow, by its type or by its name.
 pub(super) struct Hosts {
+    by_name: BTreeMap<Arc<str>, Arc<Host>>,
+    /// The host of a type when no name is given: the one with the type's own name, or the only one. Other types are
+    /// absent.
     by_type: HashMap<TypeId, Arc<Host>>,
     configs: ConfigSet,
 }
 
+/// A workflow type, as a caller names it by a type parameter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedType {
+    id: TypeId,
+    /// The type's own name.
+    name: &'static str,
+}
+
+impl AskedType {
+    pub(super) fn of<W: Workflow>() -> Self {
+        Self { id: TypeId::of::<W>(), name: W::TABLE.name() }
+    }
+}
+
 impl Hosts {
     pub(super) fn new(hosts: impl Iterator<Item = Host>, configs: ConfigSet) -> Self {
-        Self { by_type: hosts.map(|host| (host.id, Arc::new(host))).collect(), configs }
+        let by_name: BTreeMap<_, _> =
+            hosts.map(|host| (Arc::clone(&host.table.name), Arc::new(host))).collect();
+        let mut of_type: HashMap<TypeId, Vec<&Arc<Host>>> = HashMap::new();
+        for host in by_name.values() {
+            of_type.entry(host.id).or_default().push(host);
+        }
+        let default_of = |(id, hosts): (TypeId, Vec<&Arc<Host>>)| {
+            let own = hosts.iter().find(|host| *host.table.name == *host.type_name);
+            let default = own.or(hosts.first().filter(|_| hosts.len() == 1))?;
+            Some((id, Arc::clone(default)))
+        };
+        Self { by_type: of_type.into_iter().filter_map(default_of).collect(), by_name, configs }
     }
 
-    /// The host of the workflow to start, and the index of its start event.
-    pub(super) fn of(&self, start: &Start) -> Result<(Arc<Host>, EventIndex), StartError> {
-        let unknown = || StartError::UnknownWorkflow { workflow: start.workflow };
-        let host = Arc::clone(self.by_type.get(&start.workflow_type).ok_or_else(unknown)?);
-        let event_type = start.event.event_type().type_id();
-        let index = *host.table.by_type.get(&event_type).ok_or_else(unknown)?;
-        Ok((host, index))
+    /// The host of the workflow to start, its start event and the index of that. `named` is the name that the options
+    /// give.
+    pub(super) fn of(
+        &self,
+        start: Start,
+        named: Option<&Arc<str>>,
+    ) -> Result<(Arc<Host>, EventIndex, AnyEvent), StartError> {
+        let host = Arc::clone(self.host_of(&start, named)?);
+        let (index, event) = match start {
+            Start::Typed { event, .. } => {
+                let index = host.table.by_type.get(&event.known_type().type_id());
+                let unknown = || StartError::UnknownWorkflow { workflow: Arc::clone(&host.table.name) };
+                (*index.ok_or_else(unknown)?, event)
+            }
+            Start::Json(start) => Entrance::Start.read(&host.table, &start.event, start.data)?,
+        };
+        Ok((host, index, event))
+    }
+
+    /// The host of the workflow to start.
+    pub(super) fn host_of(&self, start: &Start, named: Option<&Arc<str>>) -> Result<&Arc<Host>, StartError> {
+        let (workflow, workflow_type) = match start {
+            Start::Typed { workflow, workflow_type, .. } => (*workflow, *workflow_type),
+            Start::Json(start) => {
+                let unknown = || StartError::UnknownWorkflow { workflow: Arc::clone(&start.workflow) };
+                return self.by_name.get(&start.workflow).ok_or_else(unknown);
+            }
+        };
+        let host = match named {
+            None => self.by_type.get(&workflow_type),
+            Some(name) => self.by_name.get(name).filter(|host| host.id == workflow_type),
+        };
+        host.ok_or_else(|| self.not_found(AskedType { id: workflow_type, name: workflow }, named))
+    }
+
+    /// The error of a start whose workflow is not hosted, or that several workflows fit.
+    fn not_found(&self, asked: AskedType, named: Option<&Arc<str>>) -> StartError {
+        if let Some(name) = named.filter(|name| !self.has(name)) {
+            return StartError::UnknownWorkflow { workflow: Arc::clone(name) };
+        }
+        let of_type = self.by_name.values().filter(|host| host.id == asked.id);
+        let fitting: Vec<_> = of_type.map(|host| Arc::clone(&host.table.name)).collect();
+        if fitting.is_empty() {
+            StartError::UnknownWorkflow { workflow: asked.name.into() }
+        } else {
+            StartError::WhichWorkflow { names: fitting }
+        }
+    }
+
+    /// Whether a call that starts a child may mean the workflow that the child's journal names; else the name that it
+    /// means. A workflow that is not hosted cannot be compared, and passes.
+    pub(super) fn may_be(
+        &self,
+        workflow: &Arc<str>,
+        start: &Start,
+        named: Option<&Arc<str>>,
+    ) -> Result<(), Arc<str>> {
+        let (asked, is_it) = match (start, named, self.by_name.get(workflow)) {
+            (Start::Json(start), ..) => (Arc::clone(&start.workflow), start.workflow == *workflow),
+            (_, Some(name), _) => (Arc::clone(name), name == workflow),
+            (Start::Typed { workflow, workflow_type, .. }, None, Some(host)) => {
+                ((*workflow).into(), host.id == *workflow_type)
+            }
+            (_, None, None) => return Ok(()),
+        };
+        if is_it { Ok(()) } else { Err(asked) }
     }
 
     /// Whether a workflow of this name is hosted.
     pub(super) fn has(&self, workflow: &str) -> bool {
-        self.names().any(|name| *name == *workflow)
+        self.by_name.contains_key(workflow)
     }
 
     /// The host of the workflow that a journal names.
     pub(super) fn named(&self, run: &RunId, workflow: &Arc<str>) -> Result<Arc<Host>, ResumeError> {
-        let host = self.by_type.values().find(|host| host.table.name == *workflow);
         let unknown = || ResumeError::UnknownWorkflow { run: run.clone(), workflow: Arc::clone(workflow) };
-        host.cloned().ok_or_else(unknown)
+        self.by_name.get(workflow).cloned().ok_or_else(unknown)
+    }
+
+    /// An error if the run's workflow is of another type than the caller asks for. Types count, and not names.
+    pub(super) fn is_of(
+        &self,
+        run: &RunId,
+        workflow: &Arc<str>,
+        asked: AskedType,
+    ) -> Result<(), ResumeError> {
+        if self.named(run, workflow)?.id == asked.id {
+            return Ok(());
+        }
+        let (run, workflow) = (run.clone(), Arc::clone(workflow));
+        Err(ResumeError::WrongWorkflow { run, workflow, asked: asked.name })
+    }
+
+    /// All hosts, sorted by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Host>> {
+        self.by_name.values()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_type.values().map(|host| host.table.name())
+        self.by_name.values().map(|host| host.table.name())
     }
 
     /// Every configuration that the workflow's parameters declare, checked into its type.
@@ -66,23 +173,23 @@ impl Hosts {
 mod tests {
     use super::super::fixtures::{Greet, Greeter, Manners, greeter};
     use super::*;
-    use crate::event::AnyEvent;
 
     fn hosts() -> Hosts {
         Hosts::new([greeter()].into_iter(), ConfigSet::default())
     }
 
     fn start(workflow_type: TypeId, event: AnyEvent) -> Start {
-        Start { workflow: "Greeter", workflow_type, event }
+        Start::Typed { workflow: "Greeter", workflow_type, event }
     }
 
     #[test]
     fn a_start_finds_its_workflow_by_type_and_its_event() {
         let hosts = hosts();
-        let (host, index) = hosts.of(&start(TypeId::of::<Greeter>(), AnyEvent::new(Greet))).unwrap();
+        let (host, index, _) = hosts.of(start(TypeId::of::<Greeter>(), AnyEvent::new(Greet)), None).unwrap();
         assert_eq!(&*host.table.event(index).name, "Greet");
-        let other_workflow = hosts.of(&start(TypeId::of::<u8>(), AnyEvent::new(Greet)));
-        assert!(matches!(other_workflow, Err(StartError::UnknownWorkflow { workflow: "Greeter" })));
+        let other_workflow = hosts.of(start(TypeId::of::<u8>(), AnyEvent::new(Greet)), None);
+        let Err(StartError::UnknownWorkflow { workflow }) = other_workflow else { panic!("it is found") };
+        assert_eq!(&*workflow, "Greeter");
     }
 
     #[test]

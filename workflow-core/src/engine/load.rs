@@ -13,7 +13,8 @@
 use std::sync::Arc;
 
 use super::Inner;
-use super::first_record::{Beginning, is_of};
+use super::first_record::Beginning;
+use super::hosts::AskedType;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use super::registration::Registered;
 use super::registry::Unloaded;
@@ -36,6 +37,15 @@ pub(super) enum Loaded {
     /// The journal ends here, and not where the caller expected: another engine has written to it. The run is not
     /// resumed.
     Moved(Position),
+}
+
+/// Who loads a run.
+#[derive(Clone, Copy)]
+pub(super) enum LoadedBy {
+    /// The engine, for a reason of its own. An awaited child stays with its parent.
+    Engine,
+    /// A caller that wants a handle, of this type of workflow or of any.
+    Handle(Option<AskedType>),
 }
 
 /// How to resume a run.
@@ -68,7 +78,7 @@ pub(super) trait Resumes: Sync {
 
 impl Resumes for Arc<Inner> {
     async fn load(&self, run: &RunId, end: Option<Position>) -> Result<Loaded, ResumeError> {
-        Inner::load(self, run, None, end).await
+        Inner::load(self, run, end).await
     }
 
     async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
@@ -77,24 +87,25 @@ impl Resumes for Arc<Inner> {
 }
 
 impl Inner {
-    /// Finds a run for a handle: in this engine, or in the store unless another engine with a lease drives it.
+    /// Finds a run for a handle of this type of workflow, or of any: in this engine, or in the store unless another engine
+    /// with a lease drives it.
     pub(super) async fn find(
         self: &Arc<Self>,
         id: &RunId,
-        asked: &'static str,
+        asked: Option<AskedType>,
     ) -> Result<Loaded, ResumeError> {
-        self.find_as(id, Some(asked), None).await
+        self.find_as(id, LoadedBy::Handle(asked), None).await
     }
 
-    /// The same, of any workflow if `asked` is `None`. A run that is loaded is cancelled at once, if there is a reason.
+    /// The same, for a handle or for the engine. A run that is loaded is cancelled at once, if there is a reason.
     pub(super) async fn find_as(
         self: &Arc<Self>,
         id: &RunId,
-        asked: Option<&'static str>,
+        by: LoadedBy,
         cancelled: Option<&Arc<str>>,
     ) -> Result<Loaded, ResumeError> {
         if self.runs.driven(id).is_some() {
-            return self.load_as(id, asked, None, cancelled).await;
+            return self.load_as(id, by, None, cancelled).await;
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
         let mut ends = SeenEnds::default();
@@ -106,7 +117,7 @@ impl Inner {
                 }
                 Availability::Free(end) => end,
             };
-            match self.load_as(id, asked, end, cancelled).await? {
+            match self.load_as(id, by, end, cancelled).await? {
                 Loaded::Moved(read) => ends.note(end.unwrap_or(read), read),
                 loaded => return Ok(loaded),
             }
@@ -114,26 +125,28 @@ impl Inner {
         Err(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store))
     }
 
-    /// Finds a run in this engine or in the store. `asked` is the workflow that the run has to be of. `end` is the
-    /// position where the journal of an open run has to end.
+    /// Finds a run in this engine or in the store, for the engine. `end` is the position where the journal of an open run
+    /// has to end.
     pub(super) async fn load(
         self: &Arc<Self>,
         id: &RunId,
-        asked: Option<&'static str>,
         end: Option<Position>,
     ) -> Result<Loaded, ResumeError> {
-        self.load_as(id, asked, end, None).await
+        self.load_as(id, LoadedBy::Engine, end, None).await
     }
 
     /// The same. A run that is loaded is cancelled before it does anything, if there is a reason.
     async fn load_as(
         self: &Arc<Self>,
         id: &RunId,
-        asked: Option<&'static str>,
+        by: LoadedBy,
         end: Option<Position>,
         cancelled: Option<&Arc<str>>,
     ) -> Result<Loaded, ResumeError> {
-        let fits = |workflow: &Arc<str>| is_of(id, workflow, asked);
+        let fits = |workflow| match by {
+            LoadedBy::Handle(Some(asked)) => self.hosts.is_of(id, workflow, asked),
+            LoadedBy::Handle(None) | LoadedBy::Engine => Ok(()),
+        };
         let _run_lock = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         // A driven run needs no look at the store: its task holds the run's only writer.
         if let Some(run) = self.runs.driven(id) {
@@ -146,8 +159,8 @@ impl Inner {
         };
         let beginning = Beginning::of(id, &records)?;
         fits(beginning.workflow)?;
-        // Only a handle that names the workflow may resume an awaited child before its parent does.
-        if asked.is_none() && beginning.awaited {
+        // Only for a handle is an awaited child resumed before its parent asks for it.
+        if matches!(by, LoadedBy::Engine) && beginning.awaited {
             return Ok(Loaded::Awaited);
         }
         let read = Position::default().after(records.len());

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::first_record::Beginning;
+use super::hosts::AskedType;
 use super::journals::Pages;
 use super::load::{Loaded, ResumeAs};
 use super::owner::Availability;
@@ -145,7 +146,7 @@ impl Engine {
     ) -> BoxFuture<'_, Result<RunHandle<W>, RedriveError>> {
         let run = run.into();
         Box::pin(async move {
-            Ok(RunHandle::new(self.inner.redrive(&run, &redrive, Some(W::TABLE.name())).await?))
+            Ok(RunHandle::new(self.inner.redrive(&run, &redrive, Some(AskedType::of::<W>())).await?))
         })
     }
 
@@ -223,12 +224,12 @@ fn can_reopen(status: RunStatus) -> bool {
 }
 
 impl Inner {
-    /// Redrives a run. `asked` is the workflow that it has to be of.
+    /// Redrives a run. `asked` is the type of workflow that it has to be of.
     async fn redrive(
         self: &Arc<Self>,
         id: &RunId,
         redrive: &Redrive,
-        asked: Option<&'static str>,
+        asked: Option<AskedType>,
     ) -> Result<Arc<RunShared>, RedriveError> {
         let read = |error| RedriveError::Resume(ResumeError::Store(error));
         let store = Arc::clone(self.journals.store().map_err(read)?);
@@ -243,7 +244,7 @@ impl Inner {
         }
         let mut records = self.journals.read(id).await.map_err(read)?;
         let beginning = Beginning::of(id, &records)?;
-        beginning.is_of(id, asked)?;
+        asked.map_or(Ok(()), |asked| self.hosts.is_of(id, beginning.workflow, asked))?;
         let by = Redriver::Engine(self.id.clone());
         let mut write = match redrive.write(id, &records, by, self.common.clock.now()) {
             Err(RedriveError::NotEnded { status, .. }) => return Err(self.not_ended(id, status).await),

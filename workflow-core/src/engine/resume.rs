@@ -1,16 +1,19 @@
 //! The runs of an engine's store, for its users: listing and reading them, resuming the open ones after a restart, and
 //! handles on single ones.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 
 use super::Engine;
+use super::hosts::AskedType;
 use super::journals::{Journals, Pages};
 use super::load::{Loaded, Resumes};
 use super::owner::Owner;
-use super::registry::RunRegistry;
+use super::registry::{Lookup, RunRegistry, Unloaded};
 use crate::id::RunId;
 use crate::outcome::ResumeError;
-use crate::run::RunHandle;
+use crate::run::{AnyRun, RunHandle, RunShared};
 use crate::store::{Record, RunQuery, StoreError, StoredRun};
 use crate::workflow::Workflow;
 
@@ -107,14 +110,64 @@ impl Engine {
         run: impl Into<RunId>,
     ) -> BoxFuture<'_, Result<RunHandle<W>, ResumeError>> {
         let run = run.into();
-        Box::pin(async move {
-            match self.inner.find(&run, W::TABLE.name()).await? {
-                Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => {
-                    Ok(RunHandle::new(shared))
-                }
-                Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run }),
-            }
-        })
+        Box::pin(async move { Ok(RunHandle::new(self.attached(&run, Some(AskedType::of::<W>())).await?)) })
+    }
+
+    /// Returns a handle on a run of any workflow, as [`attach`](Self::attach) does.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::store::MemoryStore;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet { name: String }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting(String);
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, greet: &Greet) -> Greeting { Greeting(greet.name.clone()) }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Greeter).store(MemoryStore::default()).build()?;
+    /// let started = engine.start::<Greeter>(Greet { name: "Ada".into() }).await?;
+    /// started.outcome().await?;
+    ///
+    /// let run = engine.attach_any(started.id().clone()).await?;
+    /// assert_eq!(run.workflow(), "Greeter");
+    /// assert_eq!(run.outcome_any().await?.to_json()?, serde_json::json!("Ada"));
+    /// assert!(engine.attach_any("another").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ResumeError`], with the reason.
+    pub fn attach_any(&self, run: impl Into<RunId>) -> BoxFuture<'_, Result<AnyRun, ResumeError>> {
+        let run = run.into();
+        Box::pin(async move { Ok(AnyRun::new(self.attached(&run, None).await?)) })
+    }
+
+    /// Returns a handle on a run that this engine drives. Waits for nothing and reads no store.
+    ///
+    /// A run that the engine has unloaded is found as long as it has another handle or a viewer. `None` for every other
+    /// run, which [`attach_any`](Self::attach_any) may find in the store.
+    pub fn find(&self, run: &RunId) -> Option<AnyRun> {
+        let runs = &self.inner.runs;
+        let shared = match runs.find(run)? {
+            Lookup::Driven(shared) | Lookup::Unloaded(Unloaded { run: shared, .. }) => shared.upgrade()?,
+        };
+        Some(AnyRun::new(shared))
+    }
+
+    async fn attached(&self, run: &RunId, asked: Option<AskedType>) -> Result<Arc<RunShared>, ResumeError> {
+        match self.inner.find(run, asked).await? {
+            Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
+            Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run: run.clone() }),
+        }
     }
 }
 

@@ -99,6 +99,20 @@ enum Begun<'a> {
     Later(BoxFuture<'a, Result<Arc<RunShared>, StartError>>),
 }
 
+impl Inner {
+    /// Starts a run whose workflow's type the caller does not know.
+    pub(super) async fn start_any(
+        self: &Arc<Self>,
+        start: Start,
+        options: RunOptions,
+    ) -> Result<Arc<RunShared>, StartError> {
+        match self.begin(start, options)? {
+            Begun::Now(shared) => Ok(shared),
+            Begun::Later(waiting) => waiting.await,
+        }
+    }
+}
+
 /// A registered run without a task.
 pub(super) struct Prepared {
     host: Arc<Host>,
@@ -136,17 +150,17 @@ impl Inner {
     /// Registers a run. Also returns its limits, if it has any: the run needs a permit before it begins.
     pub(super) fn prepare(
         self: &Arc<Self>,
-        mut start: Start,
+        start: Start,
         options: RunOptions,
     ) -> Result<(Prepared, Option<PermitRequest>), StartError> {
         // Everything that can refuse the start without waiting comes here. The registration reserves the id.
-        let (host, index) = self.hosts.of(&start)?;
-        self.common.event_check().check(&mut start.event, 1)?;
+        let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
+        self.common.event_check().check(&mut event, 1)?;
         let layers = self.journals.layers(&host, &options);
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
         let permit_request = self.concurrency.permit_request(&shared.id, host.id, &host.table.name);
-        Ok((Prepared { host, index, event: start.event, layers, shared, registered }, permit_request))
+        Ok((Prepared { host, index, event, layers, shared, registered }, permit_request))
     }
 
     /// Waits for a permit and for the engine's lease.

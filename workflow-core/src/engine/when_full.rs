@@ -28,7 +28,7 @@
 /// let engine = engine.max_concurrent_runs_of::<Slow>(1).when_full(WhenFull::Refuse).build()?;
 /// let _first = engine.start::<Slow>(Begin).await?;
 /// let refused = engine.start::<Slow>(Begin).await.unwrap_err();
-/// assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some("Slow"), .. }));
+/// assert!(matches!(refused, StartError::Full { limit: 1, workflow: Some(of), .. } if &*of == "Slow"));
 /// # Ok(())
 /// # }
 /// ```

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::at;
 
-/// Why a value does not survive JSON.
+/// Why a value does not survive JSON, or JSON from outside is no value.
 ///
 /// It is in [`StartError::Unfit`](crate::StartError::Unfit), [`SendError::Unfit`](crate::SendError::Unfit),
 /// [`ConfigError::Unfit`](crate::errors::ConfigError::Unfit), [`ContextError::Unfit`](crate::errors::ContextError::Unfit), and in the
@@ -17,7 +17,7 @@ use super::at;
 /// fn is_not_finite(error: &SendError) -> bool {
 ///     matches!(error, SendError::Unfit { problem: UnfitValue::NotFinite, .. })
 /// }
-/// # let ended = SendError::Unfit { event: "Priced", path: "price".into(), problem: UnfitValue::NotFinite };
+/// # let ended = SendError::Unfit { event: "Priced".into(), path: "price".into(), problem: UnfitValue::NotFinite };
 /// # assert!(is_not_finite(&ended));
 /// ```
 #[derive(Debug, Clone, thiserror::Error)]
@@ -58,6 +58,12 @@ pub enum UnfitValue {
         /// The text of the panic.
         message: String,
     },
+    /// JSON from outside does not fit the type: its `Deserialize` refused it.
+    #[error("{problem}")]
+    Read {
+        /// The text of its error.
+        problem: String,
+    },
 }
 
 /// Two errors of `Serialize` are equal if their texts are.
@@ -66,7 +72,8 @@ impl PartialEq for UnfitValue {
         match (self, other) {
             (Self::TooDeep { limit: one }, Self::TooDeep { limit: other }) => one == other,
             (Self::KeyTwice { key: one }, Self::KeyTwice { key: other })
-            | (Self::Panicked { message: one }, Self::Panicked { message: other }) => one == other,
+            | (Self::Panicked { message: one }, Self::Panicked { message: other })
+            | (Self::Read { problem: one }, Self::Read { problem: other }) => one == other,
             (Self::Serialize { source: one }, Self::Serialize { source: other }) => {
                 one.to_string() == other.to_string()
             }
@@ -100,5 +107,6 @@ pub struct UnfitEvent {
 
 /// The common text of these errors.
 pub(crate) fn text(event: &str, path: &str, problem: &UnfitValue) -> String {
-    format!("`{event}` cannot be stored: {}{problem}", at(path))
+    let verb = if matches!(problem, UnfitValue::Read { .. }) { "read" } else { "stored" };
+    format!("`{event}` cannot be {verb}: {}{problem}", at(path))
 }

@@ -45,6 +45,7 @@ impl Gathered {
         type_id: std::any::TypeId::of::<Gathered>(),
         type_name: std::any::type_name::<Gathered>,
         decode: |_, _| Err(serde_json::Error::custom("what was gathered is made of the log")),
+        json: super::JsonForm::NONE,
     };
 }
 

@@ -419,6 +419,11 @@ impl<'a> Slot<'a> {
         Ok(Arc::clone(self.frame.taken().children.get_or_init(children)))
     }
 
+    /// The engine that drives the run, without its type.
+    pub(crate) fn engine_parts(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        self.run().engine().ok_or_else(|| StepError::permanent(Internal::NoEngine))
+    }
+
     /// The cancellation of this execution.
     pub fn cancellation(&self) -> Cancellation {
         let execution = self.frame.context.execution;

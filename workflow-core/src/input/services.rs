@@ -34,6 +34,9 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
 
     fn parent(&self) -> Option<&ParentRun>;
 
+    /// The engine that drives the run, if there is one.
+    fn engine(&self) -> Option<Arc<dyn Any + Send + Sync>>;
+
     fn run_context(self: Arc<Self>) -> RunContext;
 
     fn thread_context(self: Arc<Self>) -> ThreadContext;

@@ -15,7 +15,7 @@ use crate::id::Seq;
 ///
 /// An open request serialises with everything that a generic page needs: its sequence number and name, its
 /// data, the JSON schema of the reply (with the feature `schemars`, if the reply's type has one), and its times. The
-/// page sends the entered reply with [`RunHandle::reply_json`](crate::RunHandle::reply_json).
+/// page sends the entered reply with [`AnyRun::reply_json`](crate::AnyRun::reply_json).
 ///
 /// ```
 /// use workflow_core::prelude::*;

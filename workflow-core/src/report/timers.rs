@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::id::{ScopeId, Seq, TimerId};
 
-/// A pending timer, as [`RunHandle::timers`](crate::RunHandle::timers) lists it.
+/// A pending timer, as [`AnyRun::timers`](crate::AnyRun::timers) lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PendingTimer {

@@ -14,7 +14,7 @@ use super::RunHandle;
 ///
 /// The guard can be dropped anywhere, also outside of a runtime and while a panic unwinds. Dropping it
 /// neither waits nor panics, and does nothing to a run that has ended. The run reads the cancel before its
-/// next input, and ends as it does by [`RunHandle::cancel`], unless it ends by itself before.
+/// next input, and ends as it does by [`AnyRun::cancel`](crate::AnyRun::cancel), unless it ends by itself before.
 ///
 /// ```
 /// use workflow_core::prelude::*;

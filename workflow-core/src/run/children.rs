@@ -17,13 +17,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::StepError;
-use crate::event::StartEvent;
+use crate::event::{AnyEvent, StartEvent};
 use crate::input::{Slot, StepInput};
 use crate::outcome::{RunError, StartError};
-use crate::run::{RunHandle, RunOptions, Start, output_of};
+use crate::run::{AnyRun, RunHandle, RunOptions, Start, output_of};
 use crate::spec::InputSpec;
 use crate::workflow::Workflow;
 use futures_util::future::BoxFuture;
+use serde::Serialize;
 
 mod attempt;
 mod parent_link;
@@ -281,6 +282,85 @@ impl Children {
         assert_taken::<C, _>(&event);
         let started = self.children.start(Start::of::<C, _>(event), options);
         Box::pin(async move { Ok(RunHandle::new(started.await?.shared)) })
+    }
+}
+
+/// A child whose types the caller does not know.
+impl Children {
+    /// Runs a child to its end, by the names of its workflow and its start event, and returns its stop event.
+    ///
+    /// The start event comes as JSON, and is read as its type before the child begins. A
+    /// [workflow](RunOptions::workflow) in the options counts for nothing.
+    ///
+    /// ```
+    /// use serde_json::{Value, json};
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunOptions;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Call { workflow: String, event: String, data: Value }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Double(u32);
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Doubled(u32);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(Value);
+    /// # struct Doubling;
+    /// # #[workflow]
+    /// # impl Doubling {
+    /// #     #[step]
+    /// #     async fn double(&self, double: &Double) -> Doubled { Doubled(double.0 * 2) }
+    /// # }
+    /// struct Dispatcher;
+    ///
+    /// #[workflow]
+    /// impl Dispatcher {
+    ///     #[step]
+    ///     async fn call(&self, call: &Call, children: &Children) -> Result<Answer, StepError> {
+    ///         let child = children.run_json(&call.workflow, &call.event, &call.data, RunOptions::new());
+    ///         Ok(Answer(child.await?.to_json().map_err(StepError::permanent)?))
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Dispatcher).workflow(Doubling).build()?;
+    /// let call = Call { workflow: "Doubling".into(), event: "Double".into(), data: json!(21) };
+    /// assert_eq!(engine.start::<Dispatcher>(call).await?.outcome().await?, Answer(json!(42)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). [`RunError::Start`] with [`StartError::UnknownEvent`] or [`StartError::Unfit`] if the JSON
+    /// is no start event of the workflow.
+    pub fn run_json(
+        &self,
+        workflow: &str,
+        event: &str,
+        data: impl Serialize,
+        options: RunOptions,
+    ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
+        self.children.run(Start::json(workflow, event, &data), options)
+    }
+
+    /// Starts an independent child, by the names of its workflow and its start event, which comes as JSON.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and [`StartError::UnknownEvent`] or [`StartError::Unfit`] if the JSON is no start event
+    /// of the workflow.
+    pub fn start_json(
+        &self,
+        workflow: &str,
+        event: &str,
+        data: impl Serialize,
+        options: RunOptions,
+    ) -> BoxFuture<'static, Result<AnyRun, StartError>> {
+        let started = self.children.start(Start::json(workflow, event, &data), options);
+        Box::pin(async move { Ok(AnyRun::new(started.await?.shared)) })
     }
 }
 

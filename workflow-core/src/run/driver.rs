@@ -21,12 +21,12 @@ use std::time::SystemTime;
 
 use super::admission::{Admission, Admit, TurnStage};
 use super::alarms::Alarms;
+use super::any_run::{Command, MakeReply};
 use super::clean_up::AtEnd;
 use super::commit::{CommitReply, Committer};
 use super::drive::WORK;
 use super::execute::AttemptKind;
 use super::executor::Executor;
-use super::handle::{Command, MakeReply};
 use super::host::Host;
 use super::in_flight::{Completion, Due};
 use super::journal::{Answer, Journal};

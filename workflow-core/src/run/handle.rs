@@ -1,45 +1,22 @@
-//! The handle of a run: the operations of a program on a run that it has started.
+//! The handle of a run whose workflow is known: a typed view of the handle of any run.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::pin::pin;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, Either, select};
-use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use futures_util::future::BoxFuture;
 
-use super::RunShared;
-use super::view::EndedState;
-use crate::display::DisplayStream;
-use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, FromEvent, Request, Unfit};
-use crate::explain::Explanation;
-use crate::id::{RunId, RunStatus, Seq, ThreadId};
+use super::{AnyRun, RunShared};
+use crate::event::{AnyEvent, ExternalEvent, FromEvent};
 use crate::outcome::{RunError, SendError};
-use crate::panics::{Contained, Panicked, caught};
-use crate::report::{OpenRequest, PendingTimer, RequestId, RunReport};
-use crate::store::StoreError;
-use crate::table::EventIndex;
+use crate::panics::{Panicked, caught};
 use crate::workflow::Workflow;
-
-/// Makes the log entry of a reply from its request. Fails if the request has another type.
-pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Result<AnyEvent, SendError> + Send>;
-
-/// A message from a handle to its run, with the channel for the answer.
-pub(crate) enum Command {
-    Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
-    Reply { request: Seq, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
-    Timers { done: oneshot::Sender<Vec<PendingTimer>> },
-    RetryNow { done: oneshot::Sender<usize> },
-    Requests { done: oneshot::Sender<Vec<OpenRequest>> },
-    Explain { done: oneshot::Sender<Explanation> },
-    Report { done: oneshot::Sender<RunReport> },
-    Cancel { reason: Arc<str>, done: oneshot::Sender<()> },
-}
 
 /// A handle of a run of workflow `W`.
 ///
-/// Clones are handles of the same run. A run does not depend on its handles: it continues after the last one
+/// It dereferences to [`AnyRun`], which has the methods that need no type, and adds those that do. Clones are handles of
+/// the same run. A run does not depend on its handles: it continues after the last one
 /// is dropped. All methods can be called at any time. Their futures are `Send`; dropping one abandons the
 /// call, never the run.
 ///
@@ -69,49 +46,22 @@ pub(crate) enum Command {
 /// # }
 /// ```
 pub struct RunHandle<W> {
-    pub(super) shared: Arc<RunShared>,
+    run: AnyRun,
     workflow: PhantomData<fn() -> W>,
 }
 
 impl<W> RunHandle<W> {
     pub(crate) fn new(shared: Arc<RunShared>) -> Self {
-        Self { shared, workflow: PhantomData }
+        Self { run: AnyRun::new(shared), workflow: PhantomData }
+    }
+
+    /// The handle without the type of its workflow.
+    pub fn any(&self) -> &AnyRun {
+        &self.run
     }
 }
 
 impl<W: Workflow> RunHandle<W> {
-    /// The id of the run.
-    pub fn id(&self) -> &RunId {
-        &self.shared.id
-    }
-
-    /// The id of the thread to which the run belongs.
-    pub fn thread(&self) -> &ThreadId {
-        self.shared.thread()
-    }
-
-    /// The current status of the run.
-    pub fn status(&self) -> RunStatus {
-        self.shared.status()
-    }
-
-    /// Waits until the run is settled: it [waits](RunStatus::Waiting) or has ended. Returns that status.
-    ///
-    /// A run waits for a timer, or for an event or a reply from outside. A settled *branch* of a fan-out is another
-    /// matter: it has no work left, and an open request keeps it from settling.
-    pub async fn settled(&self) -> RunStatus {
-        self.shared.wait_for(|status| status == RunStatus::Waiting || status.is_ended()).await
-    }
-
-    /// Subscribes to the run's display, from the oldest item that the run still has.
-    ///
-    /// A run keeps its last 1,024 items by default. Any number of viewers can subscribe. A viewer that falls
-    /// further behind receives the number of items that it missed, and never slows the run. The stream ends
-    /// after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
-    pub fn display(&self) -> DisplayStream {
-        self.shared.display().subscribe(Some(Arc::clone(&self.shared) as _))
-    }
-
     /// Sends an event to the run, and returns once the event is in the log.
     ///
     /// An event type that no step of `W` takes does not compile, unless it is a stop event of `W` too: then the
@@ -125,208 +75,7 @@ impl<W: Workflow> RunHandle<W> {
     /// store cannot read it now.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
         const { crate::spec::check::taken_from_outside::<E>(W::TABLE) };
-        Box::pin(self.send_any(AnyEvent::new(event)))
-    }
-
-    async fn send_any(&self, mut event: AnyEvent) -> Result<(), SendError> {
-        let index = self.index_of(&event.event_type())?;
-        self.shared.common.event_check().check(&mut event, 1)?;
-        self.ask(|done| Command::Send { event, index, done }).await?
-    }
-
-    /// Replies to an open request, with the reply type of the request.
-    ///
-    /// [`requests`](Self::requests) lists the open requests. Returns once the reply is in the log.
-    ///
-    /// # Errors
-    /// [`SendError::Answered`] if the request has a reply already. [`SendError::Expired`] if it has expired.
-    /// [`SendError::NotOpen`] if there is no such request. [`SendError::WrongRequest`] if the request is not
-    /// an `R`. [`SendError::Ended`] if the run has ended.
-    ///
-    /// The request stays open after [`SendError::TooLarge`] if the reply is too large, [`SendError::Unfit`]
-    /// if it has no JSON that the engine's store could give back, [`SendError::Refused`] if the store refuses
-    /// it for another reason, and [`SendError::NotLoaded`] if the run waits unloaded in its store, and the
-    /// store cannot read it now.
-    pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
-        // `Contained`: the run drops a reply that it does not take, and that drop may panic.
-        let (request, reply) = (request.seq(), Contained::new(reply));
-        // Serialised here, because the run's task must not run user code for a caller.
-        let json = self.shared.common.event_check().check_value(R::REPLY_NAME, &*reply)?;
-        let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
-            Some(asked) => Ok(answer::<R>(asked, reply, json)),
-            None => {
-                Err(SendError::WrongRequest { request, asked: asked.name().to_owned(), answered: R::NAME })
-            }
-        });
-        self.reply_with(request, make).await
-    }
-
-    /// Replies with JSON, for front ends that know no types. [`OpenRequest`] has an example.
-    ///
-    /// # Errors
-    /// [`SendError::UnfitReply`] if the JSON is no reply to this request, which then stays open; otherwise
-    /// those of [`reply`](Self::reply).
-    pub async fn reply_json(&self, request: Seq, reply: serde_json::Value) -> Result<(), SendError> {
-        let open = self.requests().await?;
-        let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
-        // Deserialised here, because the run's task must not run user code for a caller.
-        let mut read = asked.map(|asked| read_reply(request, &asked, reply)).transpose()?;
-        if let Some(reply) = &mut read {
-            self.shared.common.event_check().check(reply, 1)?;
-        }
-        let not_open = SendError::NotOpen { request };
-        self.reply_with(request, Box::new(move |_| read.ok_or(not_open))).await
-    }
-
-    async fn reply_with(&self, request: Seq, make: MakeReply) -> Result<(), SendError> {
-        self.ask(|done| Command::Reply { request, make, done }).await?
-    }
-
-    /// Lists the open requests, oldest first.
-    ///
-    /// # Errors
-    /// [`SendError::Ended`] if the run has ended: no request is open any more. [`SendError::NotLoaded`] if the
-    /// run waits unloaded in its store, and the store cannot read it now.
-    pub async fn requests(&self) -> Result<Vec<OpenRequest>, SendError> {
-        Ok(self.ask(|done| Command::Requests { done }).await?)
-    }
-
-    /// Lists the pending timers in the order in which they will fire.
-    ///
-    /// These are the timers that steps have set, and those of requests that expire.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use workflow_core::prelude::*;
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # #[event(start)]
-    /// # struct OrderPlaced;
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # #[event(stop)]
-    /// # struct Lapsed;
-    /// # struct Orders;
-    /// # #[workflow]
-    /// # impl Orders {
-    /// #     #[step]
-    /// #     async fn place(&self, _order: &OrderPlaced) -> Timer<Lapsed> {
-    /// #         Timer::after(Duration::from_secs(3_600), Lapsed)
-    /// #     }
-    /// # }
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let engine = Engine::builder().workflow(Orders).build()?;
-    /// let run = engine.start::<Orders>(OrderPlaced).await?;
-    /// run.settled().await;
-    /// let timers = run.timers().await?;
-    /// assert_eq!((&*timers[0].step, &*timers[0].event), ("place", "Lapsed"));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`SendError::Ended`] if the run has ended: no timer is pending any more. [`SendError::NotLoaded`] if the
-    /// run waits unloaded in its store, and the store cannot read it now.
-    pub async fn timers(&self) -> Result<Vec<PendingTimer>, SendError> {
-        Ok(self.ask(|done| Command::Timers { done }).await?)
-    }
-
-    /// Begins the next attempts of failed executions now, without the rest of their delays.
-    ///
-    /// Returns how many waited for a delay. Attempts keep their numbers, and later failures have the delays of their
-    /// policy again. The journal has the call, so an attempt does not wait again after a restart.
-    ///
-    /// ```
-    /// use workflow_core::prelude::*;
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # #[event(start)]
-    /// # struct Order;
-    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
-    /// # #[event(stop)]
-    /// # struct Paid;
-    /// struct Orders;
-    ///
-    /// #[workflow]
-    /// impl Orders {
-    ///     #[step]
-    ///     async fn pay(&self, _order: &Order, info: &RunInfo) -> Result<Paid, StepError> {
-    ///         // The second attempt follows after ten seconds.
-    ///         if info.attempt() == 1 { Err(StepError::transient("no route to the bank")) } else { Ok(Paid) }
-    ///     }
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let engine = Engine::builder().workflow(Orders).build()?;
-    /// let run = engine.start::<Orders>(Order).await?;
-    /// while run.retry_now().await? == 0 {
-    ///     tokio::task::yield_now().await;
-    /// }
-    /// assert_eq!(run.outcome().await?, Paid);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`SendError::Ended`] if the run has ended. [`SendError::NotLoaded`] if the run waits unloaded in its store,
-    /// and the store cannot read it now.
-    pub async fn retry_now(&self) -> Result<usize, SendError> {
-        Ok(self.ask(|done| Command::RetryNow { done }).await?)
-    }
-
-    /// Explains why each step ran or did not. Works at any time, also after the end.
-    ///
-    /// # Errors
-    /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it.
-    /// [`RunError::Store`] if the run waits unloaded in its store, and the store cannot read it now.
-    pub async fn explain(&self) -> Result<Arc<Explanation>, RunError> {
-        match self.ask(|done| Command::Explain { done }).await {
-            Ok(explanation) => Ok(Arc::new(explanation)),
-            Err(NoAnswer::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(NoAnswer::Ended(_)) => Ok(self.kept().await?.explanation(&self.shared)),
-        }
-    }
-
-    /// Cancels the run, and returns once it has ended.
-    ///
-    /// The run drops its executions, and nothing enters its log any more. Its clean-up steps, if it has any, run before it
-    /// ends. A cancel of a run that cleans up already changes nothing: it waits for the end, and returns
-    /// [`SendError::Ended`].
-    ///
-    /// ```
-    /// use workflow_core::prelude::*;
-    /// use workflow_core::RunStatus;
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # #[event(start)]
-    /// # struct Print { pages: u32 }
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # #[event(stop)]
-    /// # struct Printed;
-    /// # struct Printer;
-    /// # #[workflow]
-    /// # impl Printer {
-    /// #     #[step]
-    /// #     async fn print(&self, _print: &Print) -> Printed { std::future::pending().await }
-    /// # }
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let engine = Engine::builder().workflow(Printer).build()?;
-    /// let run = engine.start::<Printer>(Print { pages: 900 }).await?;
-    /// run.cancel("out of paper").await?;
-    /// assert_eq!(run.status(), RunStatus::Cancelled);
-    /// assert_eq!(run.outcome().await.unwrap_err().to_string(), "the run was cancelled: out of paper");
-    /// assert!(run.cancel("again").await.is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`SendError::Ended`] if the run had ended before. [`SendError::NotLoaded`] if the run waits unloaded in
-    /// its store, and the store cannot read it now.
-    pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
-        let reason = reason.into();
-        self.ask(|done| Command::Cancel { reason, done }).await?;
-        self.shared.finished().await;
-        Ok(())
+        self.run.send(event)
     }
 
     /// Waits for the end, and returns the run's output. Can be called any number of times.
@@ -334,107 +83,16 @@ impl<W: Workflow> RunHandle<W> {
     /// # Errors
     /// A [`RunError`] with the reason why the run did not complete.
     pub async fn outcome(&self) -> Result<W::Output, RunError> {
-        output_of::<W>(&self.shared.outcome().await?)
-    }
-
-    /// Waits for the end, and returns the run's report.
-    ///
-    /// # Errors
-    /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it. A failed run
-    /// has a report like any other.
-    pub async fn report(&self) -> Result<Arc<RunReport>, RunError> {
-        self.shared.finished().await;
-        self.shared.report().ok_or(RunError::Detached)
-    }
-
-    /// Returns the report of the run so far. After the end it is that of [`report`](Self::report).
-    ///
-    /// Executions that wait for their turn are listed in [`waiting`](RunReport::waiting). Costs O(events +
-    /// executions) in the run's task, which does nothing else meanwhile.
-    ///
-    /// # Errors
-    /// [`RunError::Detached`] if the task of the run disappeared, and the run's state with it.
-    /// [`RunError::Store`] if the run waits unloaded in its store, and the store cannot read it now.
-    pub async fn report_so_far(&self) -> Result<Arc<RunReport>, RunError> {
-        match self.ask(|done| Command::Report { done }).await {
-            Ok(report) => Ok(Arc::new(report)),
-            Err(NoAnswer::NotLoaded { source, .. }) => Err(RunError::Store { source }),
-            Err(NoAnswer::Ended(_)) => self.report().await,
-        }
-    }
-
-    async fn kept(&self) -> Result<&EndedState, RunError> {
-        self.shared.finished().await.kept.as_ref().ok_or(RunError::Detached)
-    }
-
-    fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {
-        let index = self.shared.table.by_type.get(&event.type_id());
-        index.copied().ok_or(SendError::NotTaken { event: event.name() })
-    }
-
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoAnswer> {
-        let (done, mut answer) = oneshot::channel();
-        let mut command = command(done);
-        let shared = &self.shared;
-        while let Err(back) = shared.signals.send(command).await {
-            command = back;
-            let woken = shared.wake().await;
-            if !woken.map_err(|source| NoAnswer::NotLoaded { run: shared.id.clone(), source })? {
-                return Err(NoAnswer::Ended(self.ended().await));
-            }
-        }
-        // A run that ends may leave a command unread, and thus unanswered.
-        let answered = match select(&mut answer, pin!(shared.ended())).await {
-            Either::Left((answered, _)) => answered.ok(),
-            Either::Right(_) => answer.try_recv().ok(),
-        };
-        match answered {
-            Some(answer) => Ok(answer),
-            None => Err(NoAnswer::Ended(self.ended().await)),
-        }
-    }
-
-    async fn ended(&self) -> SendError {
-        let status = self.shared.wait_for(RunStatus::is_ended).await;
-        SendError::Ended { run: self.shared.id.clone(), status }
+        output_of::<W>(&self.run.shared.outcome().await?)
     }
 }
 
-/// The reason why a run did not answer.
-enum NoAnswer {
-    /// The run has ended.
-    Ended(SendError),
-    /// The run is unloaded and could not be loaded.
-    NotLoaded { run: RunId, source: StoreError },
-}
+impl<W> Deref for RunHandle<W> {
+    type Target = AnyRun;
 
-impl From<NoAnswer> for SendError {
-    fn from(no_answer: NoAnswer) -> Self {
-        match no_answer {
-            NoAnswer::Ended(error) => error,
-            NoAnswer::NotLoaded { run, source } => Self::NotLoaded { run, source },
-        }
+    fn deref(&self) -> &AnyRun {
+        &self.run
     }
-}
-
-/// The log entry of a reply, with its JSON if the store needs it.
-fn answer<R: Request>(asked: Arc<R>, reply: Contained<R::Reply>, json: Option<Box<RawValue>>) -> AnyEvent {
-    let reply = AnyEvent::from_erased(Arc::new(Answered::new(asked, reply)));
-    match json {
-        Some(json) => reply.with_json(json, 1),
-        None => reply,
-    }
-}
-
-fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Result<AnyEvent, SendError> {
-    let unfit = |path: String, problem: String| {
-        let asked = asked.name().to_owned();
-        SendError::UnfitReply { request, asked, path, problem }
-    };
-    let form = asked.reply_form().ok_or_else(|| {
-        unfit(String::new(), "its type does not derive `Event`, so no reply to it can be read".into())
-    })?;
-    (form.read)(asked, reply).map_err(|Unfit { path, problem }| unfit(path, problem))
 }
 
 /// The run's output, from the stop event.
@@ -447,12 +105,12 @@ pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunEr
 
 impl<W> Clone for RunHandle<W> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), workflow: PhantomData }
+        Self { run: self.run.clone(), workflow: PhantomData }
     }
 }
 
 impl<W> fmt::Debug for RunHandle<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunHandle").field("run", &self.shared).finish_non_exhaustive()
+        f.debug_struct("RunHandle").field("run", &self.run.shared).finish_non_exhaustive()
     }
 }

@@ -107,11 +107,18 @@ pub(crate) struct UnhostedWorkflow {
     steps: Arc<dyn Steps>,
     id: TypeId,
     spec: &'static TableSpec,
+    /// The name under which it is hosted; `None` for its own.
+    name: Option<Arc<str>>,
 }
 
 impl UnhostedWorkflow {
     pub(crate) fn new<W: Workflow>(workflow: W) -> Self {
-        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), spec: W::TABLE }
+        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), spec: W::TABLE, name: None }
+    }
+
+    /// The same workflow under another name than its own.
+    pub(crate) fn named(self, name: Arc<str>) -> Self {
+        Self { name: Some(name).filter(|name| **name != *self.spec.name()), ..self }
     }
 }
 
@@ -120,6 +127,8 @@ pub(crate) struct Host {
     steps: Arc<dyn Steps>,
     pub(crate) id: TypeId,
     pub(crate) table: Arc<DependencyTable>,
+    /// The own name of its type.
+    pub(crate) type_name: &'static str,
     /// The middleware around the calls of its steps, outermost first.
     pub(crate) middleware: Arc<[Arc<dyn Middleware>]>,
     /// The engine's rules for failures.
@@ -140,8 +149,15 @@ impl Host {
     /// Hosts the workflow. Returns the errors of its table too, so that all errors of an engine are found
     /// together; a host with an error must not run.
     pub(crate) fn new(unhosted: UnhostedWorkflow) -> (Self, Option<TableError>) {
-        let UnhostedWorkflow { steps, id, spec } = unhosted;
-        let (table, error) = table_of(id, spec);
+        let UnhostedWorkflow { steps, id, spec, name } = unhosted;
+        let type_name = spec.name();
+        let (table, error) = match name {
+            None => table_of(id, spec),
+            Some(name) => {
+                let (table, error) = DependencyTable::with_problems(spec);
+                (Arc::new(table.renamed(name)), error)
+            }
+        };
         let weights = table.steps.iter().map(|_| Weight::default()).collect();
         let own = spec.steps.iter().enumerate();
         let retries = own.filter_map(|(row, step)| Some((row, step.retry?()))).collect();
@@ -151,7 +167,19 @@ impl Host {
         let has_steps = true;
         let limiters = Box::default();
         (
-            Self { steps, id, table, middleware, rules, retries, compacting, limiters, weights, has_steps },
+            Self {
+                steps,
+                id,
+                table,
+                type_name,
+                middleware,
+                rules,
+                retries,
+                compacting,
+                limiters,
+                weights,
+                has_steps,
+            },
             error,
         )
     }
@@ -163,6 +191,7 @@ impl Host {
             id: TypeId::of::<NoSteps>(),
             weights: table.steps.iter().map(|_| Weight::default()).collect(),
             table,
+            type_name: "",
             middleware: Arc::new([]),
             rules: Arc::default(),
             retries: HashMap::new(),

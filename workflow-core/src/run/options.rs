@@ -1,7 +1,8 @@
 //! The options of a run at its start.
 
 use std::any::TypeId;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -20,7 +21,8 @@ use crate::id::{RunId, ThreadId};
 pub struct RunOptions {
     pub(crate) id: Option<RunId>,
     pub(crate) thread: Option<ThreadId>,
-    pub(crate) configs: HashMap<TypeId, Result<Value, ConfigError>>,
+    pub(crate) workflow: Option<Arc<str>>,
+    pub(crate) configs: BTreeMap<TypeId, Result<Value, ConfigError>>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
 }
@@ -40,6 +42,13 @@ impl RunOptions {
     /// Sets the thread of the run. Runs of one thread share a [`ThreadContext`](crate::ThreadContext).
     pub fn thread(self, thread: impl Into<ThreadId>) -> Self {
         Self { thread: Some(thread.into()), ..self }
+    }
+
+    /// Sets the name of the workflow to start. Default: the workflow with the type's own name, or the only one of the type.
+    ///
+    /// For an engine that hosts several workflows of one type, each [under a name](crate::EngineBuilder::workflow_named).
+    pub fn workflow(self, name: impl Into<Arc<str>>) -> Self {
+        Self { workflow: Some(name.into()), ..self }
     }
 
     /// The id that was set; `None` if the engine generates one.

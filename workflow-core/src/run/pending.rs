@@ -18,8 +18,8 @@
 
 use tokio::sync::oneshot;
 
+use super::any_run::Command;
 use super::commit::{CommitReply, Committer};
-use super::handle::Command;
 use super::journal::Journal;
 use super::state::Batch;
 use crate::display::Display;

@@ -5,14 +5,13 @@
 //! them.
 //!
 //! ```text
-//! run ──▶ limit of its workflow ──▶ limit of the engine ──▶ runs
+//! run ──▶ limit of its workflow's name ──▶ limit of its type ──▶ limit of the engine ──▶ runs
 //! child run ──▶ limit of children, or the permit that its waiting parent lends ──▶ runs
 //! ```
 //!
 //! # Invariant
-//! Every run takes its workflow's permit first and the engine's second. So a run that holds a permit of the
-//! engine never waits for one of a workflow, and a run that waits for its second permit waits only for runs
-//! that wait for none. The two limits cannot deadlock, and a run whose workflow is at its limit holds no
+//! Every run takes its permits in this order. So a run that holds a permit of the engine never waits for one of a
+//! workflow, and a run that waits for a permit waits only for runs that wait for later ones. The limits cannot deadlock, and a run whose workflow is at its limit holds no
 //! permit of the engine while it waits.
 //!
 //! # Example
@@ -48,12 +47,12 @@ pub(crate) struct RunLimit {
 }
 
 /// The runs that a limit bounds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum LimitOf {
     /// The runs of the engine.
     Runs,
     /// The runs of this workflow.
-    RunsOf(&'static str),
+    RunsOf(Arc<str>),
     /// The child runs of the engine.
     Children,
 }
@@ -67,9 +66,11 @@ impl RunLimit {
     /// This limit, as the reason why an execution has not begun.
     pub(super) fn waits_for(&self) -> WaitsFor {
         let (limit, held_by) = (self.runs, self.held_by());
-        match self.of {
+        match &self.of {
             LimitOf::Runs => WaitsFor::Runs { workflow: None, limit, held_by },
-            LimitOf::RunsOf(workflow) => WaitsFor::Runs { workflow: Some(workflow.into()), limit, held_by },
+            LimitOf::RunsOf(workflow) => {
+                WaitsFor::Runs { workflow: Some(Arc::clone(workflow)), limit, held_by }
+            }
             LimitOf::Children => WaitsFor::Children { limit, held_by },
         }
     }
@@ -84,16 +85,16 @@ impl RunLimit {
         HeldPermit { limit: Arc::clone(self), ticket, _permit: permit }
     }
 
-    pub(crate) fn workflow(&self) -> Option<&'static str> {
-        if let LimitOf::RunsOf(workflow) = self.of { Some(workflow) } else { None }
+    pub(crate) fn workflow(&self) -> Option<&Arc<str>> {
+        if let LimitOf::RunsOf(workflow) = &self.of { Some(workflow) } else { None }
     }
 }
 
 /// The limits of one run, in the order in which it takes their permits.
 #[derive(Debug, Clone)]
 pub(crate) struct PermitRequest {
-    /// The limit of the workflow, if it has one, and then that of the engine. For a child, the limit of
-    /// children.
+    /// The limits of the workflow's name and type, where it has them, and then that of the engine. For a child, the
+    /// limit of children.
     gates: SmallVec<[Arc<RunLimit>; 2]>,
     /// The engine's list of waiting runs, for its status.
     queue: Arc<PermitQueue>,
@@ -131,15 +132,14 @@ impl Drop for HeldPermit {
 }
 
 impl PermitRequest {
-    /// The limits of a run; `None` if no limit applies.
+    /// The limits of a run in the order in which it takes their permits; `None` if no limit applies.
     pub(crate) fn of(
         run: &RunId,
         workflow: &Arc<str>,
-        own: Option<&Arc<RunLimit>>,
-        engine: Option<&Arc<RunLimit>>,
+        limits: [Option<&Arc<RunLimit>>; 3],
         queue: &Arc<PermitQueue>,
     ) -> Option<Self> {
-        let gates: SmallVec<_> = own.into_iter().chain(engine).map(Arc::clone).collect();
+        let gates: SmallVec<_> = limits.into_iter().flatten().map(Arc::clone).collect();
         (!gates.is_empty()).then(|| Self {
             gates,
             queue: Arc::clone(queue),
@@ -213,7 +213,7 @@ impl PermitRequest {
         let permits = self.gates.iter().map(|gate| {
             let full = |_: TryAcquireError| StartError::Full {
                 limit: gate.runs,
-                workflow: gate.workflow(),
+                workflow: gate.workflow().cloned(),
                 held_by: gate.held_by(),
             };
             let permit = Arc::clone(&gate.permits).try_acquire_owned().map_err(full)?;

@@ -30,8 +30,8 @@ use crate::table::DependencyTable;
 /// `RecordedRun` shows one moment: to follow a run that continues, make a new one from its newer records.
 ///
 /// # What it knows
-/// - Of a run that has ended: all that [`RunHandle::report`](crate::RunHandle::report) and
-///   [`explain`](crate::RunHandle::explain) returned.
+/// - Of a run that has ended: all that [`AnyRun::report`](crate::AnyRun::report) and
+///   [`explain`](crate::AnyRun::explain) returned.
 /// - Of any other run: its status at the end of its journal. It is [waiting](RunStatus::Waiting), or it is
 ///   [running](RunStatus::Running), whether or not an engine drives it now. Executions that had not ended are
 ///   shown as running, with times up to the last record.

@@ -45,6 +45,10 @@ impl RunServices for RunShared {
         Self::parent(self)
     }
 
+    fn engine(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.common.engine()?)
+    }
+
     fn run_context(self: Arc<Self>) -> RunContext {
         Self::run_context(&self)
     }

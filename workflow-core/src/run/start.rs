@@ -1,26 +1,44 @@
 //! What opens a run.
 
 use std::any::TypeId;
+use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::RunShared;
 use crate::event::{AnyEvent, StartEvent};
+use crate::json;
 use crate::outcome::{RunError, SendError, StartError};
 use crate::store::StoreError;
 use crate::workflow::Workflow;
 
 /// The workflow and the start event of a run, without their types.
-pub(crate) struct Start {
-    pub(crate) workflow: &'static str,
-    pub(crate) workflow_type: TypeId,
-    pub(crate) event: AnyEvent,
+pub(crate) enum Start {
+    /// A workflow by its type. `workflow` is the type's own name.
+    Typed { workflow: &'static str, workflow_type: TypeId, event: AnyEvent },
+    /// A workflow and its start event by their names.
+    Json(Box<JsonStart>),
+}
+
+/// A start by a caller that knows no types. The event is read once a run begins: a child that is found again needs none.
+pub(crate) struct JsonStart {
+    pub(crate) workflow: Arc<str>,
+    pub(crate) event: Box<str>,
+    /// The result of serialising the event's data.
+    pub(crate) data: Result<Value, serde_json::Error>,
 }
 
 impl Start {
     pub(crate) fn of<W: Workflow, S: StartEvent>(event: S) -> Self {
         let (workflow, workflow_type) = (W::TABLE.name(), TypeId::of::<W>());
-        Self { workflow, workflow_type, event: AnyEvent::new(event) }
+        Self::Typed { workflow, workflow_type, event: AnyEvent::new(event) }
+    }
+
+    pub(crate) fn json(workflow: &str, event: &str, data: &impl Serialize) -> Self {
+        let data = json::to_json(data);
+        Self::Json(Box::new(JsonStart { workflow: workflow.into(), event: event.into(), data }))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use serde_json::Value;
+
 use crate::config::ConfigType;
 use crate::event::{ControlEvent, EventType, Request};
 
@@ -110,6 +112,16 @@ impl InputSpec {
 
     pub(crate) const fn config(config: ConfigType) -> Self {
         Self { config: Some(config), ..Self::injected("Config") }
+    }
+
+    /// The same parameter with this schema of its configuration. Without a configuration nothing changes.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_schema(self, schema: Option<fn() -> Value>) -> Self {
+        match self.config {
+            Some(config) => Self { config: Some(config.with_schema(schema)), ..self },
+            None => self,
+        }
     }
 
     const fn of(kind: InputKind, events: &'static [EventType]) -> Self {

@@ -85,6 +85,7 @@ impl Compiler {
             fan_outs: Vec::new(),
             conditions: 0,
             by_type,
+            forms: draft.events.iter().map(|event| event.json).collect(),
             recorded: OnceLock::new(),
         };
         Self { table, problems: Vec::new() }

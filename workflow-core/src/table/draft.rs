@@ -5,7 +5,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 use crate::config::ConfigType;
-use crate::event::{Decode, EventType, Roles, Upgrade};
+use crate::event::{Decode, EventType, JsonForm, Roles, Upgrade};
 use crate::spec::{
     InputKind, InputSpec, OnEnd, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableProblem, TableSpec,
 };
@@ -31,6 +31,7 @@ pub(super) struct EventDraft {
     pub(super) rust: Option<(TypeId, &'static str)>,
     /// Reads the event back; `None` in a table built at run time.
     pub(super) decode: Option<Decode>,
+    pub(super) json: JsonForm,
     /// The version of the event's serialised form.
     pub(super) version: u32,
     pub(super) upgrade: Option<Upgrade>,
@@ -51,6 +52,7 @@ impl EventDraft {
             roles,
             rust: None,
             decode: None,
+            json: JsonForm::NONE,
             version: 1,
             upgrade: None,
             reply: None,
@@ -232,7 +234,8 @@ impl TableDraft {
             let rust = Some((event.type_id, event.type_name()));
             let (version, decode, upgrade) = (event.version, Some(event.decode), event.upgrade);
             let plain = EventDraft::new(event.name.into(), event.roles);
-            self.events.push(EventDraft { rust, decode, version, upgrade, ..plain });
+            let json = event.json;
+            self.events.push(EventDraft { rust, decode, json, version, upgrade, ..plain });
             self.events.len() - 1
         })
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{DependencyTable, StepIndex};
 
@@ -34,7 +34,7 @@ use count::Counts;
 /// assert_eq!(forecast("read"), "1 per `Page`");
 /// # Ok::<(), workflow_core::table::TableError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Forecast {
     /// The fewest executions in a run that completes without a failure and drops no branch

@@ -87,10 +87,13 @@ mod time {
 mod engine {
     mod blocking;
     mod futures;
+    mod hosted;
     mod hosting;
     mod journals;
+    mod json;
     mod middleware;
     mod named_limits;
+    mod named_workflows;
     mod places;
     mod shared_limits;
 }

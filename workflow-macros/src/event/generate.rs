@@ -16,14 +16,13 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
     let stop = if roles.has("stop") { quote!(IsStop<Self>) } else { quote!(NotStop) };
     let given = (!roles.is_empty()).then(|| quote!(const ROLES: #krate::Roles = #krate::#roles;));
     let reply_form = reply(definition).map(|reply| {
+        let schema = schema(krate, &quote!(#reply));
         quote! {
-            const REPLY_FORM: #krate::Option<#krate::ReplyForm> = #krate::Some(#krate::ReplyForm::of::<Self>({
-                #[allow(unused_imports, reason = "whether a reply has a schema, only the compiler knows")]
-                use #krate::NoSchema as _;
-                #krate::Schema::<#reply>::REPLY
-            }));
+            const REPLY_FORM: #krate::Option<#krate::ReplyForm> =
+                #krate::Some(#krate::ReplyForm::of::<Self>(#schema));
         }
     });
+    let json = json(definition);
     let version = definition.version.map(|version| quote!(const VERSION: u32 = #version;));
     let upgrade = upgrade(definition);
     let event = implement(
@@ -35,6 +34,7 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
             #version
             #upgrade
             #reply_form
+            #json
             type Stop = #krate::#stop;
         },
     );
@@ -43,6 +43,28 @@ pub(crate) fn event(definition: &Definition) -> TokenStream {
         .then(|| implement(definition, "DisplayEvent", &TokenStream::new()));
     let derived = implement(definition, "Derived", &is_event(definition).unwrap_or_default());
     quote!(#event #control #display #derived)
+}
+
+/// The schema of the event, and for an event from outside its reader. An event with type parameters has neither: its
+/// schema would ask for bounds that the event does not have.
+fn json(definition: &Definition) -> Option<TokenStream> {
+    let Definition { roles, krate, ident, .. } = definition;
+    if !definition.generics.params.is_empty() {
+        return None;
+    }
+    let schema = schema(krate, &quote!(#ident));
+    let form =
+        if roles.has("start") || roles.has("external") { quote!(taken::<Self>) } else { quote!(shown) };
+    Some(quote!(const JSON: #krate::JsonForm = #krate::JsonForm::#form(#schema);))
+}
+
+/// The function that makes the schema of a type, if the type has one.
+fn schema(krate: &Krate, ty: &TokenStream) -> TokenStream {
+    quote! {{
+        #[allow(unused_imports, reason = "whether a type has a schema, only the compiler knows")]
+        use #krate::NoSchema as _;
+        #krate::Schema::<#ty>::MAKE
+    }}
 }
 
 /// The upgrade function. The compiler checks its types at the path.

@@ -1,5 +1,6 @@
 //! A child's link to its parent, and the calls of the engine that start and load runs.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -13,7 +14,7 @@ use crate::run::{DropSignal, PrivateThread, RunOptions, RunShared, Start};
 use crate::store::StoreError;
 
 /// The engine, for runs: they hold it weakly and call it through this trait.
-pub(crate) trait HostsRuns: Send + Sync {
+pub(crate) trait HostsRuns: Any + Send + Sync {
     /// Starts a child in a task of its own.
     fn start_child(
         self: Arc<Self>,

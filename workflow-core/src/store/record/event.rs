@@ -160,6 +160,7 @@ impl Undecoded {
         type_id: std::any::TypeId::of::<Undecoded>(),
         type_name: std::any::type_name::<Undecoded>,
         decode: |_, _| Err(serde_json::Error::custom("it stays as it is")),
+        json: crate::event::JsonForm::NONE,
     };
 }
 

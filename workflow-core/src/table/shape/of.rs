@@ -24,7 +24,7 @@ impl DependencyTable {
     }
 
     /// The declared events, without the internal ones.
-    fn declared(&self) -> impl Iterator<Item = (EventIndex, &EventRow)> {
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (EventIndex, &EventRow)> {
         let rows = self.events.iter().enumerate();
         let rows = rows.filter(|(_, row)| row.gathers.is_none() && row.fails.is_none());
         rows.map(|(place, row)| (EventIndex::at(place), row))

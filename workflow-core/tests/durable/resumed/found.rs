@@ -72,6 +72,8 @@ enum Does {
     Hangs,
     Runs(Begin, RunOptions),
     RunsOther,
+    /// By name, with this data.
+    RunsJson(serde_json::Value),
     RunsSleeper(Duration),
     /// Starts it, and leaves it alone.
     Starts,
@@ -116,6 +118,10 @@ impl Parent {
             Does::Hangs => std::future::pending().await,
             Does::Runs(begin, options) => children.run_with::<Listens>(begin, options).await?.0,
             Does::RunsOther => children.run::<Asks>(begin.clone()).await?.0,
+            Does::RunsJson(data) => {
+                let ended = children.run_json("Listens", "Begin", data, RunOptions::new()).await?;
+                ended.downcast_ref::<Done>().map_or(0, |done| done.0)
+            }
             Does::RunsSleeper(timeout) => {
                 let options = RunOptions::new().timeout(timeout);
                 children.run_with::<Sleeps>(begin.clone(), options).await?.0
@@ -152,6 +158,7 @@ fn engine(does: Does, store: impl EventStore) -> Engine {
 fn gated(does: Does, store: impl EventStore, gates: &Gates) -> Engine {
     let parent = Parent { does, gates: gates.clone() };
     let engine = Engine::builder().workflow(parent).workflow(Listens).workflow(Sleeps).workflow(Asks);
+    let engine = engine.workflow_named("tenant-1", Listens);
     engine.config(Setting { factor: 1 }).store(store).build().unwrap()
 }
 
@@ -248,6 +255,35 @@ async fn a_child_of_another_workflow_than_is_asked_for_is_refused() {
          give another id to the child, or let the step begin what it began before"
     );
     assert!(matches!(error, StartError::WrongWorkflow { .. }));
+}
+
+// S39, S55
+#[tokio::test]
+async fn a_child_keeps_the_name_of_its_workflow_and_is_refused_under_another() {
+    let named = |name| Does::Runs(Begin(3), RunOptions::new().workflow(name));
+    let store = left_by(named("tenant-1")).await;
+    let refused = refused(named("Listens"), copy(&store).await).await;
+    let StartError::WrongWorkflow { workflow, asked, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!((&*workflow, &*asked), ("tenant-1", "Listens"));
+
+    // The journal has the name, so the call need not repeat it.
+    let engine = engine(Does::Runs(Begin(3), RunOptions::new()), store);
+    let parent = engine.attach::<Parent>("r").await.unwrap();
+    child(&engine).await.send(Note(5)).await.unwrap();
+    parent.send(Note(0)).await.unwrap();
+    assert_eq!(parent.outcome().await.unwrap(), Done(305));
+    assert_eq!(parent.report().await.unwrap().children[0].child.workflow.as_ref(), "tenant-1");
+}
+
+// S39, S56
+#[tokio::test]
+async fn a_child_that_is_found_by_name_needs_no_start_event() {
+    let store = left_by(Does::RunsJson(serde_json::json!(3))).await;
+    let engine = engine(Does::RunsJson(serde_json::json!("unfit")), store);
+    let parent = engine.attach::<Parent>("r").await.unwrap();
+    child(&engine).await.send(Note(5)).await.unwrap();
+    parent.send(Note(0)).await.unwrap();
+    assert_eq!(parent.outcome().await.unwrap(), Done(305));
 }
 
 // S39

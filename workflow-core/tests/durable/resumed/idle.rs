@@ -390,6 +390,22 @@ async fn an_unloaded_run_stays_owned_by_its_engine() {
     assert!(!claims.iter().any(|record| matches!(record, Record::RunResumed { .. })));
 }
 
+// S42, S56
+#[tokio::test]
+async fn an_unloaded_run_is_found_while_it_has_a_handle() {
+    let (engine, told) = forgetful(MemoryStore::default());
+    let engine = engine.build().unwrap();
+    let run = start(&engine, "r").await;
+    told.are_away(1).await;
+    let found = engine.find(&"r".into()).expect("it has a handle");
+    assert_eq!((told.loaded(), found.status()), (0, RunStatus::Waiting));
+    drop((run, found));
+    assert!(engine.find(&"r".into()).is_none());
+    let run = engine.attach_any("r").await.unwrap();
+    assert_eq!(run.requests().await.unwrap().len(), 1);
+    assert_eq!(told.loaded(), 1);
+}
+
 // S33
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_of_many_unloading_runs_gets_its_own_reply_once() {

@@ -1,0 +1,91 @@
+//! Events from outside as JSON: finding the event type by its name, and reading the JSON as a value of it (S56).
+
+use std::sync::Arc;
+
+use serde_json::value::to_raw_value;
+use serde_json::{Error, Value};
+
+use crate::error::UnfitValue;
+use crate::event::{AnyEvent, Unfit};
+use crate::outcome::{SendError, StartError};
+use crate::table::{DependencyTable, EventIndex, EventRow};
+
+/// The way by which events enter a run from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entrance {
+    Start,
+    Send,
+}
+
+/// Why JSON from outside is no event of the workflow.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Unknown { event: Arc<str>, fitting: Vec<Arc<str>> },
+    Unfit { event: Arc<str>, path: String, problem: UnfitValue },
+}
+
+impl Entrance {
+    /// Whether the event may enter, and a step takes it or it ends the run.
+    fn admits(self, row: &EventRow) -> bool {
+        let may_enter = match self {
+            Self::Start => row.roles.is_start(),
+            Self::Send => row.roles.is_external(),
+        };
+        may_enter && (!row.takers.is_empty() || row.roles.is_stop())
+    }
+
+    /// Reads an event that the table takes from outside. `data` is the result of serialising it.
+    pub(crate) fn read(
+        self,
+        table: &DependencyTable,
+        event: &str,
+        data: Result<Value, Error>,
+    ) -> Result<(EventIndex, AnyEvent), Refused> {
+        let index = table.event_named(event).filter(|index| self.admits(table.event(*index)));
+        let index = index.ok_or_else(|| self.unknown(table, event))?;
+        let read =
+            data.map_err(|error| Unfit::whole(error.to_string())).and_then(|data| read(table, index, data));
+        let read = read.map_err(|Unfit { path, problem }| Refused::Unfit {
+            event: Arc::clone(&table.event(index).name),
+            path,
+            problem: UnfitValue::Read { problem },
+        })?;
+        Ok((index, read))
+    }
+
+    fn unknown(self, table: &DependencyTable, event: &str) -> Refused {
+        let fitting = table.events.iter().filter(|row| self.admits(row));
+        let mut fitting: Vec<_> = fitting.map(|row| Arc::clone(&row.name)).collect();
+        fitting.sort_unstable();
+        Refused::Unknown { event: event.into(), fitting }
+    }
+}
+
+/// Reads the event with its own reader, or as from a journal if it does not derive `Event`.
+fn read(table: &DependencyTable, index: EventIndex, data: Value) -> Result<AnyEvent, Unfit> {
+    if let Some(read) = table.form(index).read {
+        return read(data);
+    }
+    let row = table.event(index);
+    let reader = row.reader().ok_or_else(|| Unfit::whole("nothing reads it"))?;
+    let data = to_raw_value(&data).map_err(|error| Unfit::whole(error.to_string()))?;
+    reader.read(row.version, &data, None).map_err(|error| Unfit::whole(error.to_string()))
+}
+
+impl From<Refused> for StartError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unknown { event, fitting } => Self::UnknownEvent { event, fitting },
+            Refused::Unfit { event, path, problem } => Self::Unfit { event, path, problem },
+        }
+    }
+}
+
+impl From<Refused> for SendError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unknown { event, fitting } => Self::UnknownEvent { event, fitting },
+            Refused::Unfit { event, path, problem } => Self::Unfit { event, path, problem },
+        }
+    }
+}
