@@ -20,6 +20,8 @@ pub use unfit::{UnfitEvent, UnfitValue};
 pub(crate) use branch::WithFacts;
 pub(crate) use unfit::text as unfit_text;
 
+use crate::text::times;
+
 use cause::Cause;
 
 /// An error that clones share.
@@ -122,6 +124,16 @@ pub(crate) fn at(path: &str) -> String {
     if path.is_empty() || path == "." { String::new() } else { format!("at `{path}`, ") }
 }
 
+fn how_often(least: usize, most: usize) -> String {
+    match (least, most) {
+        (1, 1) => "once".to_owned(),
+        (0, most) => format!("at most {}", times(most as u64)),
+        (least, usize::MAX) => format!("at least {}", times(least as u64)),
+        (least, most) if least == most => times(least as u64),
+        (least, most) => format!("{least} to {}", times(most as u64)),
+    }
+}
+
 /// An error between the library's own parts: a bug of the library or of a hand-written `StepInput`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Internal {
@@ -132,7 +144,11 @@ pub(crate) enum Internal {
     )]
     UndeclaredConfig { type_name: &'static str },
     #[error("the step returned `{event}`, which its table does not declare")]
-    UndeclaredOutput { event: &'static str },
+    UndeclaredOutput { event: Box<str> },
+    #[error("the step emits `{event}` {}, and emitted {count}", how_often(*.least, *.most))]
+    OutputCount { event: Box<str>, count: usize, least: usize, most: usize },
+    #[error("the step does not declare that it uses a context: add `.uses_context()` to its `StepDef`")]
+    UndeclaredContext,
     #[error("a precondition runs no children: a step does")]
     ChildrenOfPrecondition,
     #[error("no engine drives the run any more")]

@@ -20,6 +20,7 @@ mod expired;
 mod expiring;
 mod gathered;
 mod json_form;
+mod kind;
 mod reply_form;
 mod role;
 mod serialised;
@@ -31,8 +32,9 @@ pub(crate) use answered::Answered;
 pub(crate) use expired::ExpiredRequest;
 pub use expiring::Expiring;
 pub(crate) use gathered::{Gathered, GatheredBranch};
-pub(crate) use json_form::Unfit;
 pub use json_form::{ConfigSchema, JsonForm, NoSchema, Schema};
+pub use kind::UnfitJson;
+pub(crate) use kind::{EventKind, JsonEvent, JsonType};
 pub use reply_form::ReplyForm;
 pub use role::Roles;
 pub(crate) use serialised::{EventCheck, Inadmissible, WithJson};
@@ -372,20 +374,38 @@ impl AnyEvent {
         Self { payload: Some(payload) }
     }
 
-    /// The type of the event.
-    pub fn event_type(&self) -> EventType {
-        *self.known_type()
+    /// The type of the event, if it is a Rust type. The events of a run-time workflow are JSON without one.
+    pub fn event_type(&self) -> Option<EventType> {
+        match self.kind() {
+            EventKind::Rust(known) => Some(*known),
+            EventKind::Json(_) => None,
+        }
     }
 
-    /// The type of the event, by reference.
     #[inline]
-    pub(crate) fn known_type(&self) -> &'static EventType {
-        self.payload().event_type()
+    pub(crate) fn kind(&self) -> EventKind<'_> {
+        self.payload().kind()
     }
 
     /// The wire name of the event type.
-    pub fn name(&self) -> &'static str {
-        self.payload().event_type().name
+    pub fn name(&self) -> &str {
+        self.kind().name()
+    }
+
+    /// The roles of the event type.
+    pub fn roles(&self) -> Roles {
+        self.kind().roles()
+    }
+
+    /// The version of the event type's serialised form, from 1.
+    pub fn version(&self) -> u32 {
+        self.kind().version()
+    }
+
+    /// The JSON of an event of a run-time workflow, without a copy. `None` for an event of a Rust type, which
+    /// [`to_json`](Self::to_json) serialises.
+    pub fn as_json(&self) -> Option<&serde_json::Value> {
+        self.payload_ref().map(JsonEvent::value)
     }
 
     /// The value, if its type is `E`.
@@ -431,7 +451,7 @@ impl AnyEvent {
         let Some(limit) = most else { return Ok(()) };
         let counted = self.json_bytes().map_or_else(|| json::size_of(self.erased(), limit), Ok);
         match counted {
-            Ok(bytes) if bytes > limit => Err(EventTooLarge { event: self.name(), bytes, limit }),
+            Ok(bytes) if bytes > limit => Err(EventTooLarge { event: self.name().into(), bytes, limit }),
             _ => Ok(()),
         }
     }
@@ -463,7 +483,7 @@ impl fmt::Debug for AnyEvent {
 
 /// An entry of a log: an event, a reply, an expiry, or the result of a fan-out.
 pub(crate) trait Erased: Any + ToJson + Send + Sync {
-    fn event_type(&self) -> &'static EventType;
+    fn kind(&self) -> EventKind<'_>;
 
     /// Drops the value if this is the last reference, with [`release`](release()), which needs the concrete
     /// type.
@@ -475,8 +495,8 @@ pub(crate) trait Erased: Any + ToJson + Send + Sync {
 }
 
 impl<E: Event> Erased for E {
-    fn event_type(&self) -> &'static EventType {
-        &E::TYPE
+    fn kind(&self) -> EventKind<'_> {
+        EventKind::Rust(&E::TYPE)
     }
 
     fn release(self: Arc<Self>) {

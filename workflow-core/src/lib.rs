@@ -62,7 +62,7 @@
 //! - [`workflow`], [`step`], [`precondition`]: what the attributes accept.
 //! - [`List`], [`FixedList`], [`FanOut`] and [`Gather`]: joining several events.
 //! - [`Engine`] and [`RunHandle`]: many runs, external events, display, cancellation, reports.
-//! - [`Children`]: workflows that run workflows.
+//! - [`Children`]: workflows that run workflows. [`RuntimeWorkflow`]: workflows that a program builds at run time.
 //! - [`StepError`], [`RetryPolicy`]: failures, and which of them are followed by another attempt.
 //! - [`observe`]: observers of runs, and `tracing` spans.
 //! - [`report`], [`explain`], [`draw`]: what a run did, why each step ran or did not, and its drawing.
@@ -101,6 +101,7 @@ mod failure;
 pub mod table;
 pub mod draw;
 mod workflow;
+mod runtime_workflow;
 #[doc(hidden)]
 pub mod type_probe;
 #[doc(hidden)]
@@ -135,17 +136,20 @@ pub use engine::{
 pub use error::{ErrorClass, StepError};
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, Expiring, ExternalEvent, Request, StartEvent, StopEvent,
+    UnfitJson,
 };
 pub use failure::StepFailed;
 pub use id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
 pub use input::{
-    Branch, Emitter, EventSet, Expired, FixedList, Gather, List, Passive, Reply, RunInfo, StepInput,
+    Branch, Emitter, EventSet, Expired, FixedList, Gather, InputValue, JsonBranch, List, Passive, Reply,
+    RunInfo, StepInput,
 };
 pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
-pub use output::{FanOut, FanOutPolicy, StepOutput, Timer};
+pub use output::{FanOut, FanOutPolicy, JsonOutput, OutputForm, StepOutput, Timer};
 pub use retry::{Retries, RetryPolicy};
 pub use run::{AnyRun, CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions};
+pub use runtime_workflow::{RuntimeWorkflow, Steps};
 pub use workflow::Workflow;
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};
 
@@ -252,6 +256,7 @@ mod guide {
         Joins "docs/guide/joins.md",
         HowOften "docs/guide/how-often.md",
         Running "docs/guide/running.md",
+        RunTime "docs/guide/run-time.md",
         Display "docs/guide/display.md",
         Children "docs/guide/children.md",
         ContextAndConfig "docs/guide/context-and-config.md",

@@ -145,7 +145,7 @@ pub enum Observed {
         /// The step.
         step: Arc<str>,
         /// The wire names of the refused events.
-        events: Vec<&'static str>,
+        events: Vec<Arc<str>>,
     },
     /// An execution started a child run, whose own observations follow under its own id.
     ChildStarted {

@@ -17,7 +17,7 @@ use crate::id::{EngineId, ExecutionId, RunId, RunStatus, Seq};
 use crate::report::WaitsFor;
 use crate::spec::TableError;
 use crate::store::StoreError;
-use crate::text::enumerated;
+use crate::text::{enumerated, quoted};
 
 mod debug;
 mod incompatible;
@@ -60,6 +60,16 @@ pub enum BuildProblem {
     DuplicateWorkflow {
         /// The name.
         workflow: String,
+    },
+    /// A run-time workflow has the table of a typed one, whose events are Rust types.
+    #[error(
+        "the run-time workflow `{workflow}` declares `{event}` with a Rust type: build its table with `DependencyTable::builder`"
+    )]
+    TypedEvent {
+        /// The workflow.
+        workflow: String,
+        /// The first such event.
+        event: String,
     },
     /// There is a limit for the runs of a workflow that the engine does not host.
     #[error(
@@ -128,11 +138,6 @@ fn unknown_event(kind: &str, event: &str, fitting: &[Arc<str>]) -> String {
         all => format!("it has {}", enumerated(all, "and")),
     };
     format!("the workflow takes no {kind} `{event}`: {fitting}")
-}
-
-/// Names in backticks.
-fn quoted(names: &[impl fmt::Display]) -> Vec<String> {
-    names.iter().map(|name| format!("`{name}`")).collect()
 }
 
 /// The limits that are set, at the end of a sentence.
@@ -470,7 +475,7 @@ pub enum RunError {
     #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
     UnexpectedStop {
         /// The stop event.
-        event: &'static str,
+        event: Arc<str>,
         /// The workflow.
         workflow: &'static str,
     },
@@ -478,7 +483,7 @@ pub enum RunError {
     #[error("the run ended with `{event}`, which cannot be taken out of the log: it panicked: {message}")]
     OutputPanicked {
         /// The stop event.
-        event: &'static str,
+        event: Arc<str>,
         /// The panic.
         message: String,
     },
@@ -509,7 +514,7 @@ pub enum SendError {
     #[error("no step of the workflow takes `{event}`")]
     NotTaken {
         /// The event's wire name.
-        event: &'static str,
+        event: Arc<str>,
     },
     /// The workflow has no external event of this name that a step takes, or that ends a run.
     #[error("{}", unknown_event("external event", event, fitting))]
@@ -541,7 +546,7 @@ pub enum SendError {
         /// The run.
         run: RunId,
         /// The event's wire name; of a reply, that of its request and `.reply`.
-        event: &'static str,
+        event: Arc<str>,
         /// The store's error.
         source: StoreError,
     },
@@ -603,9 +608,7 @@ impl From<Inadmissible> for StartError {
     fn from(inadmissible: Inadmissible) -> Self {
         match inadmissible {
             Inadmissible::TooLarge(error) => Self::TooLarge(error),
-            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => {
-                Self::Unfit { event: event.into(), path, problem }
-            }
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
         }
     }
 }
@@ -614,9 +617,7 @@ impl From<Inadmissible> for SendError {
     fn from(inadmissible: Inadmissible) -> Self {
         match inadmissible {
             Inadmissible::TooLarge(error) => Self::TooLarge(error),
-            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => {
-                Self::Unfit { event: event.into(), path, problem }
-            }
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
         }
     }
 }

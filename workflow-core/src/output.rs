@@ -6,17 +6,20 @@ use std::marker::PhantomData;
 
 use crate::display::Display;
 use crate::error::StepError;
-use crate::event::{AnyEvent, ControlEvent, Event, EventCheck, EventType, Inadmissible, IsStop, NotStop};
+use crate::event::{AnyEvent, ControlEvent, Event, EventCheck, EventKind, Inadmissible, IsStop, NotStop};
 use crate::spec::OutputSpec;
 
 mod expiring;
 mod fan_out;
+mod json;
 mod timer;
 
 pub use fan_out::{FanOut, FanOutPolicy};
+pub use json::{JsonOutput, OutputForm};
 pub use timer::{Timer, TimerError};
 
 pub(crate) use fan_out::OpenedFanOut;
+pub(crate) use json::JsonOutputTypes;
 pub(crate) use timer::{MAX_TIMERS, SetTimer};
 
 /// A return type of a step: declares its event types and emits its values.
@@ -307,12 +310,21 @@ impl EmittedItem {
     }
 
     /// The type of the event, of the timer's event, or of the fan-out's items.
-    pub(crate) fn event_type(&self) -> EventType {
+    pub(crate) fn form(&self) -> OutputForm {
         match self {
-            Self::Event(event) => event.event_type(),
-            Self::FanOut(fan_out) => fan_out.item_type,
-            Self::Timer(timer) => timer.event.event_type(),
-            Self::Expiring(expiring) => expiring.0.event_type(),
+            Self::Event(_) => OutputForm::Event,
+            Self::FanOut(_) => OutputForm::FanOut,
+            Self::Timer(_) => OutputForm::Timer,
+            Self::Expiring(_) => OutputForm::Expiring,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> EventKind<'_> {
+        match self {
+            Self::Event(event) => event.kind(),
+            Self::FanOut(fan_out) => fan_out.item_type.kind(),
+            Self::Timer(timer) => timer.event.kind(),
+            Self::Expiring(expiring) => expiring.0.kind(),
         }
     }
 }

@@ -418,7 +418,7 @@ impl ExecutionOutcome {
 impl LoggedEvent {
     /// Whether the event is the gather of a fan-out.
     pub fn is_gathered(&self) -> bool {
-        self.value.event_type().type_id() == Gathered::TYPE.type_id()
+        self.value.event_type().is_some_and(|known| known.type_id() == Gathered::TYPE.type_id())
     }
 }
 

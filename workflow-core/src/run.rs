@@ -50,6 +50,7 @@ mod state_box;
 mod host;
 mod in_flight;
 mod journal;
+mod json_outputs;
 mod detach;
 mod mailbox;
 mod meter;

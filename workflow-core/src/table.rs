@@ -23,12 +23,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::config::ConfigType;
-use crate::event::{Decode, JsonForm, Reader, Roles, Upgrade};
+use crate::event::{Decode, Reader, Roles, Upgrade};
 
 mod builder;
 mod compile;
 mod difference;
 mod draft;
+mod edges;
 mod failures;
 mod forecast;
 mod graph;
@@ -47,6 +48,7 @@ pub use shape::{
     EventShape, InputShape, OutputShape, PreconditionShape, RecordedTable, StepShape, TableShape,
 };
 
+pub(crate) use edges::{Edges, EventForm};
 pub(crate) use mask::Mask;
 
 macro_rules! index {
@@ -118,8 +120,8 @@ pub struct DependencyTable {
     /// The events by Rust type; empty in a table built at run time.
     pub(crate) by_type: HashMap<TypeId, EventIndex>,
     /// The declared events as JSON from outside, and their schemas, by index. Apart from the rows, because no run needs
-    /// them.
-    forms: Vec<JsonForm>,
+    /// What the outside of runs needs.
+    pub(crate) edges: Edges,
     /// The table in the form that journals store, made at the first use.
     recorded: OnceLock<RecordedTable>,
 }
@@ -333,11 +335,6 @@ impl DependencyTable {
     /// The step of this name. O(steps).
     pub fn step_named(&self, name: &str) -> Option<StepIndex> {
         self.steps.iter().position(|row| &*row.name == name).map(StepIndex::at)
-    }
-
-    /// The form of a declared event.
-    pub(crate) fn form(&self, index: EventIndex) -> JsonForm {
-        self.forms.get(index.get()).copied().unwrap_or(JsonForm::NONE)
     }
 
     #[inline]

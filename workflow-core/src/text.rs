@@ -1,5 +1,7 @@
 //! Phrases that several messages are made of.
 
+use std::fmt;
+
 /// Joins items as in "a", "a and b", "a, b and c".
 pub(crate) fn enumerated(items: &[String], joint: &str) -> String {
     match items {
@@ -7,6 +9,11 @@ pub(crate) fn enumerated(items: &[String], joint: &str) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} {joint} {last}", first.join(", ")),
     }
+}
+
+/// Names in backticks.
+pub(crate) fn quoted(names: &[impl fmt::Display]) -> Vec<String> {
+    names.iter().map(|name| format!("`{name}`")).collect()
 }
 
 /// The first of this many items, and the number of the rest: "a", "b", "3 more".

@@ -77,7 +77,7 @@ fn ended(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
 
 /// The event that a completed run ended with: the first that stops it.
 fn output(seen: &Seen<'_>) -> Option<Seq> {
-    let mut stops = seen.report.log.iter().filter(|logged| logged.value.event_type().roles().is_stop());
+    let mut stops = seen.report.log.iter().filter(|logged| logged.value.roles().is_stop());
     stops.next().filter(|_| seen.status == RunStatus::Completed).map(|stop| stop.seq)
 }
 
@@ -102,7 +102,7 @@ fn left_open(text: &mut String, seen: &Seen<'_>) -> fmt::Result {
 fn unanswered(text: &mut String, report: &RunReport) -> fmt::Result {
     let ended = report.log.iter().filter_map(|logged| logged.reply_to.or(logged.expired));
     let ended: HashSet<Seq> = ended.collect();
-    let requests = report.log.iter().filter(|logged| logged.value.event_type().roles().is_request());
+    let requests = report.log.iter().filter(|logged| logged.value.roles().is_request());
     for request in requests.filter(|request| !ended.contains(&request.seq)) {
         writeln!(text, "without a reply: {} {}", request.seq, request.event)?;
     }

@@ -35,6 +35,7 @@ use crate::panics::caught;
 use crate::patience::StorePatience;
 use crate::retry::{RetryPolicy, Rules};
 use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, WindDown, describe_metrics};
+use crate::runtime_workflow::RuntimeWorkflow;
 use crate::store::EventStore;
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
@@ -185,7 +186,23 @@ impl EngineBuilder {
     /// [`build`](Self::build) reports a name that two workflows have.
     pub fn workflow_named<W: Workflow>(self, name: impl Into<Arc<str>>, workflow: W) -> Self {
         const { crate::spec::check::all(W::TABLE) };
-        self.host(UnhostedWorkflow::new(workflow).named(name.into()))
+        self.host(UnhostedWorkflow::named(workflow, name.into()))
+    }
+
+    /// Hosts workflows that were built at run time, each under the name of its table.
+    ///
+    /// [`RuntimeWorkflow`] has an example.
+    ///
+    /// # Errors
+    /// [`build`](Self::build) reports a name that two workflows have, and a table whose events have Rust types.
+    pub fn workflows(self, workflows: impl IntoIterator<Item = RuntimeWorkflow>) -> Self {
+        workflows.into_iter().fold(self, |mut builder, workflow| {
+            if let Some(event) = workflow.table.events.iter().find(|event| event.type_id.is_some()) {
+                let (workflow, event) = (workflow.table.name.to_string(), event.name.to_string());
+                builder.problems.push(BuildProblem::TypedEvent { workflow, event });
+            }
+            builder.host(UnhostedWorkflow::at_run_time(workflow))
+        })
     }
 
     /// The same for a workflow that has been checked.

@@ -9,7 +9,7 @@ use super::Engine;
 use crate::draw::Graph;
 use crate::event::Roles;
 use crate::run::Host;
-use crate::table::RecordedTable;
+use crate::table::{EventForm, RecordedTable};
 
 /// A workflow that an engine hosts, as data for front ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ impl HostedWorkflow {
             name: Arc::clone(&row.name),
             roles: row.roles,
             version: row.version,
-            schema: table.form(index).schema.map(|schema| schema()),
+            schema: table.form(index).and_then(EventForm::schema),
         });
         let mut configs: Vec<HostedConfig> = Vec::new();
         for config in table.configs() {

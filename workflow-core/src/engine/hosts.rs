@@ -61,7 +61,7 @@ impl Hosts {
         let host = Arc::clone(self.host_of(&start, named)?);
         let (index, event) = match start {
             Start::Typed { event, .. } => {
-                let index = host.table.by_type.get(&event.known_type().type_id());
+                let index = event.event_type().and_then(|known| host.table.by_type.get(&known.type_id()));
                 let unknown = || StartError::UnknownWorkflow { workflow: Arc::clone(&host.table.name) };
                 (*index.ok_or_else(unknown)?, event)
             }

@@ -1,14 +1,28 @@
 //! The engine as a parameter of a step: `engine: &Engine`.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use super::{Engine, Inner};
 use crate::error::StepError;
-use crate::input::{Slot, StepInput};
+use crate::input::{Slot, StepCall, StepInput};
 use crate::spec::InputSpec;
 
 impl Engine {
-    fn of(slot: &Slot<'_>) -> Result<Self, StepError> {
-        let inner = slot.engine_parts()?.downcast::<Inner>().map_err(|_| slot.mismatch())?;
+    fn of(parts: Arc<dyn Any + Send + Sync>) -> Result<Self, StepError> {
+        let inner = parts.downcast::<Inner>();
+        let inner = inner.map_err(|_| StepError::permanent("an engine of another kind drives the run"))?;
         Ok(Self { inner })
+    }
+}
+
+impl StepCall {
+    /// The engine that drives the run.
+    ///
+    /// # Errors
+    /// If no engine drives the run any more.
+    pub fn engine(&self) -> Result<Engine, StepError> {
+        Engine::of(self.engine_parts()?)
     }
 }
 
@@ -18,7 +32,7 @@ impl Slot<'_> {
     /// # Errors
     /// If no engine drives the run any more.
     pub fn engine(&self) -> Result<Engine, StepError> {
-        Engine::of(self)
+        Engine::of(self.engine_parts()?)
     }
 }
 
@@ -76,7 +90,7 @@ impl StepInput for Engine {
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
-        Self::of(&slot)
+        Self::of(slot.engine_parts()?)
     }
 }
 
@@ -85,7 +99,7 @@ impl StepInput for &Engine {
     type Item<'a> = &'a Engine;
 
     fn fill(slot: Slot<'_>) -> Result<&Engine, StepError> {
-        let engine = Engine::of(&slot)?;
+        let engine = Engine::of(slot.engine_parts()?)?;
         Ok(slot.keep(engine))
     }
 }

@@ -1,5 +1,7 @@
 //! The error of an event that is too large.
 
+use std::sync::Arc;
+
 /// An event's JSON exceeds the engine's [`max_event_bytes`](crate::EngineBuilder::max_event_bytes).
 ///
 /// An execution that emits such an event fails with this error, which is permanent. For events from outside the same
@@ -30,7 +32,7 @@
 /// let run = engine.start::<Reader>(Begin { pages: 1_000 }).await?;
 /// let Err(RunError::StepFailed { source, .. }) = run.outcome().await else { panic!() };
 /// let too_large: &EventTooLarge = source.downcast_ref().unwrap();
-/// assert_eq!((too_large.event, too_large.limit), ("Text", 1_000));
+/// assert_eq!((&*too_large.event, too_large.limit), ("Text", 1_000));
 /// # Ok(())
 /// # }
 /// ```
@@ -41,7 +43,7 @@
 #[non_exhaustive]
 pub struct EventTooLarge {
     /// The event's wire name.
-    pub event: &'static str,
+    pub event: Arc<str>,
     /// How many bytes were counted before the counting stopped: the event has at least so many.
     pub bytes: usize,
     /// The limit.

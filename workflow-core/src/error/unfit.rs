@@ -97,7 +97,7 @@ impl Eq for UnfitValue {}
 #[non_exhaustive]
 pub struct UnfitEvent {
     /// The event's wire name.
-    pub event: &'static str,
+    pub event: Arc<str>,
     /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
     pub path: String,
     /// The problem at that place.

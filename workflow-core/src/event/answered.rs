@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{AnyEvent, Erased, EventType, Request, request_of};
+use super::{AnyEvent, Erased, EventKind, Request, request_of};
 use crate::panics::{Contained, release};
 
 /// The log entry of a reply.
@@ -28,8 +28,8 @@ impl<R: Request> Answered<R> {
 }
 
 impl<R: Request> Erased for Answered<R> {
-    fn event_type(&self) -> &'static EventType {
-        &R::REPLY_TYPE
+    fn kind(&self) -> EventKind<'_> {
+        EventKind::Rust(&R::REPLY_TYPE)
     }
 
     fn release(self: Arc<Self>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{AnyEvent, Erased, EventType, Request, request_of};
+use super::{AnyEvent, Erased, EventKind, Request, request_of};
 use crate::panics::release;
 
 /// The log entry that reports the expiry of a request.
@@ -25,8 +25,8 @@ impl<R: Request> ExpiredRequest<R> {
 }
 
 impl<R: Request> Erased for ExpiredRequest<R> {
-    fn event_type(&self) -> &'static EventType {
-        &R::EXPIRED_TYPE
+    fn kind(&self) -> EventKind<'_> {
+        EventKind::Rust(&R::EXPIRED_TYPE)
     }
 
     fn release(self: Arc<Self>) {

@@ -6,7 +6,7 @@ use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::{AnyEvent, Erased, EventType, Roles};
+use super::{AnyEvent, Erased, EventKind, EventType, Roles};
 use crate::error::BranchFailure;
 use crate::id::ScopeId;
 use crate::panics::release;
@@ -50,8 +50,8 @@ impl Gathered {
 }
 
 impl Erased for Gathered {
-    fn event_type(&self) -> &'static EventType {
-        &Self::TYPE
+    fn kind(&self) -> EventKind<'_> {
+        EventKind::Rust(&Self::TYPE)
     }
 
     fn release(self: Arc<Self>) {

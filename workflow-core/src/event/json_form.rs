@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AnyEvent, Event};
+use super::{AnyEvent, Event, UnfitJson};
 use crate::panics::{Panicked, caught};
 
 /// Reads an event, or says why the JSON is none.
-type ReadJson = fn(Value) -> Result<AnyEvent, Unfit>;
+type ReadJson = fn(Value) -> Result<AnyEvent, UnfitJson>;
 
 /// What front ends need of an event type: its JSON schema, and a reader that names the path of a mistake.
 #[doc(hidden)]
@@ -42,28 +42,14 @@ impl fmt::Debug for JsonForm {
     }
 }
 
-/// Why JSON does not fit a type: the path in the JSON, and the problem there.
-#[derive(Debug)]
-pub(crate) struct Unfit {
-    /// Empty for the whole.
-    pub(crate) path: String,
-    pub(crate) problem: String,
-}
-
-impl Unfit {
-    pub(crate) fn whole(problem: impl Into<String>) -> Self {
-        Self { path: String::new(), problem: problem.into() }
-    }
-}
-
 /// Reads a value of any type. All JSON from outside is read here. A panic of the type's `Deserialize` is a problem too.
-pub(crate) fn read_json<T: DeserializeOwned>(data: Value) -> Result<T, Unfit> {
+pub(crate) fn read_json<T: DeserializeOwned>(data: Value) -> Result<T, UnfitJson> {
     match caught(|| serde_path_to_error::deserialize(data)) {
         Ok(read) => read.map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
             let path = Some(error.path().to_string()).filter(|path| path != ".");
-            Unfit { path: path.unwrap_or_default(), problem: error.inner().to_string() }
+            UnfitJson { path: path.unwrap_or_default(), problem: error.inner().to_string() }
         }),
-        Err(Panicked { message }) => Err(Unfit::whole(format!("its `Deserialize` panicked: {message}"))),
+        Err(Panicked { message }) => Err(UnfitJson::whole(format!("its `Deserialize` panicked: {message}"))),
     }
 }
 

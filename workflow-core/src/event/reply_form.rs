@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::json_form::{Unfit, read_json};
-use super::{AnyEvent, Request};
+use super::json_form::read_json;
+use super::{AnyEvent, Request, UnfitJson};
 use crate::event::Answered;
 use crate::panics::Contained;
 
@@ -16,7 +16,7 @@ use crate::panics::Contained;
 #[derive(Clone, Copy)]
 pub struct ReplyForm {
     pub(crate) schema: Option<fn() -> Value>,
-    pub(crate) read: fn(&AnyEvent, Value) -> Result<AnyEvent, Unfit>,
+    pub(crate) read: fn(&AnyEvent, Value) -> Result<AnyEvent, UnfitJson>,
 }
 
 impl ReplyForm {
@@ -33,8 +33,8 @@ impl fmt::Debug for ReplyForm {
 }
 
 /// Makes the log entry of a reply from its request and JSON.
-fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, Unfit> {
+fn read<R: Request>(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, UnfitJson> {
     let reply = read_json(reply)?;
-    let request = asked.downcast::<R>().ok_or_else(|| Unfit::whole("the request is of another type"))?;
+    let request = asked.downcast::<R>().ok_or_else(|| UnfitJson::whole("the request is of another type"))?;
     Ok(AnyEvent::from_erased(Arc::new(Answered::new(request, Contained::new(reply)))))
 }

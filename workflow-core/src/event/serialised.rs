@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{AnyEvent, Erased, EventType, ReplyForm};
+use super::{AnyEvent, Erased, EventKind, ReplyForm};
 use crate::error::{EventTooLarge, StepError, UnfitEvent, UnfitValue};
 use crate::json::{self, Difference, Misfit, ToJson};
 use crate::panics::release;
@@ -68,20 +68,16 @@ impl EventCheck {
     /// Checks a value before it becomes an event. Returns its JSON, if the store needs it.
     pub(crate) fn check_value(
         self,
-        event: &'static str,
+        event: &str,
         value: &impl ToJson,
     ) -> Result<Option<Box<RawValue>>, Inadmissible> {
         self.serialises.then(|| self.json(event, value)).transpose()
     }
 
-    fn json(
-        self,
-        event: &'static str,
-        value: &(impl ToJson + ?Sized),
-    ) -> Result<Box<RawValue>, Inadmissible> {
+    fn json(self, event: &str, value: &(impl ToJson + ?Sized)) -> Result<Box<RawValue>, Inadmissible> {
         let limit = self.most_bytes.unwrap_or(usize::MAX);
-        let too_large = |bytes| Inadmissible::TooLarge(EventTooLarge { event, bytes, limit });
-        let unfit = |path, problem| Inadmissible::Unfit(UnfitEvent { event, path, problem });
+        let too_large = |bytes| Inadmissible::TooLarge(EventTooLarge { event: event.into(), bytes, limit });
+        let unfit = |path, problem| Inadmissible::Unfit(UnfitEvent { event: event.into(), path, problem });
         let json = json::fit(value, limit).map_err(|misfit| match misfit {
             Misfit::TooLarge { bytes } => too_large(bytes),
             Misfit::Unfit { path, problem } => unfit(path, problem),
@@ -143,8 +139,8 @@ impl Serialised {
 }
 
 impl Erased for Serialised {
-    fn event_type(&self) -> &'static EventType {
-        self.event.known_type()
+    fn kind(&self) -> EventKind<'_> {
+        self.event.kind()
     }
 
     /// Drops only this wrapper. The value is dropped by the events that share it.

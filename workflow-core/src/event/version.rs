@@ -43,6 +43,8 @@ pub(crate) enum Unreadable {
         "it has version {found}, and the type reads version {known} alone: upgrade it with `#[event(version = {known}, upgrade = …)]`"
     )]
     NoUpgrade { found: u32, known: u32 },
+    #[error("it has version {found}, and the table declares version {known}, to which nothing upgrades it")]
+    OtherVersion { found: u32, known: u32 },
     #[error("its upgrade from version {found} to version {known} failed: {problem}")]
     Upgrade { found: u32, known: u32, problem: String },
     #[error("its `Deserialize` panicked: {message}")]

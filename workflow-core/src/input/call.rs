@@ -30,6 +30,10 @@ use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::output::{Emitted, StepOutput};
 use crate::panics::discard;
 
+mod run_time;
+
+pub use run_time::{InputValue, JsonBranch};
+
 /// The contents of one slot.
 #[derive(Debug, Clone)]
 pub(crate) enum SlotValue {
@@ -54,6 +58,12 @@ pub(crate) struct CallContext {
     pub(crate) execution: ExecutionId,
     pub(crate) attempt: u32,
     pub(crate) scope: ScopeId,
+}
+
+impl CallContext {
+    pub(crate) fn is_of_precondition(&self) -> bool {
+        self.execution == ExecutionId(0)
+    }
 }
 
 /// One call of a step: its bound events, and the identity of the caller.
@@ -155,6 +165,31 @@ impl Frame {
 
     fn taken(&self) -> &Taken {
         self.taken.get_or_init(Box::default)
+    }
+
+    fn display(&self) -> Display {
+        let CallContext { step, execution, attempt, .. } = self.context;
+        let display = || self.context.run.display(step, execution, attempt);
+        self.taken().display.get_or_init(display).clone()
+    }
+
+    fn attempt_children(&self) -> Result<Arc<dyn StartedChildren>, StepError> {
+        let context = &self.context;
+        if context.is_of_precondition() {
+            return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
+        }
+        let children = || Arc::clone(&context.run).children(context, self.display());
+        Ok(Arc::clone(self.taken().children.get_or_init(children)))
+    }
+
+    fn engine_parts(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        self.context.run.engine().ok_or_else(|| StepError::permanent(Internal::NoEngine))
+    }
+
+    fn cancellation(&self) -> Cancellation {
+        let execution = self.context.execution;
+        let lease = || self.context.run.cancellations().lease(execution);
+        self.taken().cancellation.get_or_init(lease).cancellation()
     }
 }
 
@@ -404,31 +439,22 @@ impl<'a> Slot<'a> {
 
     /// The display of this attempt.
     pub fn display(&self) -> Display {
-        let CallContext { step, execution, attempt, .. } = self.frame.context;
-        let display = || self.run().display(step, execution, attempt);
-        self.frame.taken().display.get_or_init(display).clone()
+        self.frame.display()
     }
 
     /// The children of the attempt, without their type; a precondition has none.
     pub(crate) fn attempt_children(&self) -> Result<Arc<dyn StartedChildren>, StepError> {
-        let context = &self.frame.context;
-        if context.execution == ExecutionId(0) {
-            return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
-        }
-        let children = || Arc::clone(self.run()).children(context, self.display());
-        Ok(Arc::clone(self.frame.taken().children.get_or_init(children)))
+        self.frame.attempt_children()
     }
 
     /// The engine that drives the run, without its type.
     pub(crate) fn engine_parts(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
-        self.run().engine().ok_or_else(|| StepError::permanent(Internal::NoEngine))
+        self.frame.engine_parts()
     }
 
     /// The cancellation of this execution.
     pub fn cancellation(&self) -> Cancellation {
-        let execution = self.frame.context.execution;
-        let lease = || self.run().cancellations().lease(execution);
-        self.frame.taken().cancellation.get_or_init(lease).cancellation()
+        self.frame.cancellation()
     }
 
     /// The payload of the slot's event, if it has a single event of type `T`.

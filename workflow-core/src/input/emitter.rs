@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Slot, StepInput};
 use crate::error::StepError;
 use crate::event::{AnyEvent, ControlEvent};
-use crate::output::Emitted;
+use crate::output::{Emitted, OutputForm};
 use crate::spec::InputSpec;
+use crate::text::{enumerated, quoted};
 
 /// The most events that one execution can emit through its emitters.
-const MAX_EMITTED: usize = 1 << 16;
+pub(super) const MAX_EMITTED: usize = 1 << 16;
 
 /// Emits control events from inside a step, at most 65,536 per execution.
 ///
@@ -43,7 +44,7 @@ pub struct Emitter<E> {
 }
 
 /// The reasons why an event cannot be emitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
     /// The step has returned, so its batch is closed.
@@ -57,6 +58,32 @@ pub enum EmitError {
         /// The most events that one execution can emit: 65,536.
         limit: usize,
     },
+    /// The step of a run-time workflow does not declare the event among its outputs.
+    #[error("the step does not declare `{event}`: it emits {}", declared_text(declared))]
+    Undeclared {
+        /// The name.
+        event: Arc<str>,
+        /// The names of the step's outputs, sorted.
+        declared: Vec<Arc<str>>,
+    },
+    /// The step of a run-time workflow declares the event, and not in this form.
+    #[error("the step does not declare `{event}` as {form}")]
+    OtherForm {
+        /// The name.
+        event: Arc<str>,
+        /// The form in which the step emitted it.
+        form: OutputForm,
+    },
+    /// The step is a Rust function: it returns its events.
+    #[error("`{event}` is a Rust type: the step returns it")]
+    RustType {
+        /// The name.
+        event: Arc<str>,
+    },
+}
+
+fn declared_text(declared: &[Arc<str>]) -> String {
+    if declared.is_empty() { "nothing".to_owned() } else { enumerated(&quoted(declared), "and") }
 }
 
 impl<E: ControlEvent> Emitter<E> {

@@ -37,6 +37,10 @@ impl Prefix {
         Entries { heads: self.segments.iter().map(|(log, len)| log.iter(*len).peekable()).collect() }
     }
 
+    pub(super) fn events(&self) -> impl Iterator<Item = &AnyEvent> {
+        self.entries().map(|entry| &entry.event)
+    }
+
     fn get(&self, index: usize) -> Option<&LogEntry> {
         match &self.segments[..] {
             [(log, len)] => (index < *len).then(|| log.get(index)).flatten(),

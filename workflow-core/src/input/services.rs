@@ -4,11 +4,13 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
-use super::CallContext;
+use super::{CallContext, EmitError};
 use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
+use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
+use crate::output::{JsonOutputTypes, OutputForm};
 use crate::report::Ending;
 
 /// The run of a call: its names, and the injectables that it hands out.
@@ -25,6 +27,15 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
 
     /// Whether a parameter of a step is a passive input, by their places in the table.
     fn is_passive(&self, step: usize, slot: usize) -> bool;
+
+    /// Whether a step declares that it uses a context, by its place in the table.
+    fn uses_context(&self, step: usize) -> bool;
+
+    /// Whether a parameter of the call gathers events of this type, by its place.
+    fn gathers(&self, call: &CallContext, slot: usize, event: &AnyEvent) -> bool;
+
+    /// The types of an output of a step, by the name of its event and its form.
+    fn json_output(&self, step: usize, event: &str, form: OutputForm) -> Result<JsonOutputTypes, EmitError>;
 
     /// Why the run ends, once its clean-up has begun.
     fn ending(&self) -> Option<&Arc<Ending>>;

@@ -3,10 +3,11 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use super::{Emitted, EmittedItem, One, StepOutput};
 use crate::error::StepError;
-use crate::event::{AnyEvent, ControlEvent};
+use crate::event::{AnyEvent, ControlEvent, EventKind, EventType, JsonType};
 use crate::spec::OutputSpec;
 
 /// The meaning of a failed branch for its fan-out.
@@ -230,7 +231,31 @@ pub(crate) struct OpenedFanOut {
     pub(crate) concurrency: Option<NonZeroU32>,
     pub(crate) until: Option<NonZeroU32>,
     pub(crate) policy: FanOutPolicy,
-    pub(crate) item_type: crate::event::EventType,
+    pub(crate) item_type: ItemType,
+}
+
+/// The type of the items, known also without an item.
+#[derive(Debug)]
+pub(crate) enum ItemType {
+    Rust(&'static EventType),
+    Json(Arc<JsonType>),
+}
+
+impl ItemType {
+    pub(crate) fn kind(&self) -> EventKind<'_> {
+        match self {
+            Self::Rust(known) => EventKind::Rust(known),
+            Self::Json(known) => EventKind::Json(known),
+        }
+    }
+}
+
+impl OpenedFanOut {
+    /// Opens the fan-out with its items as events.
+    pub(super) fn of<E>(fan_out: FanOut<E>, item_type: ItemType, event: impl FnMut(E) -> AnyEvent) -> Self {
+        let FanOut { items, concurrency, until, policy } = fan_out;
+        Self { items: items.into_iter().map(event).collect(), concurrency, until, policy, item_type }
+    }
 }
 
 impl<E: ControlEvent> StepOutput for FanOut<E> {
@@ -238,9 +263,7 @@ impl<E: ControlEvent> StepOutput for FanOut<E> {
     type Events = One<E>;
 
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
-        let Self { items, concurrency, until, policy } = self;
-        let items = items.into_iter().map(AnyEvent::new).collect();
-        let opened = OpenedFanOut { items, concurrency, until, policy, item_type: E::TYPE };
+        let opened = OpenedFanOut::of(self, ItemType::Rust(&E::TYPE), AnyEvent::new);
         emitted.put(EmittedItem::FanOut(Box::new(opened)));
         Ok(())
     }

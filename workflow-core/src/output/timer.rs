@@ -79,14 +79,18 @@ impl<E> fmt::Debug for Timer<E> {
     }
 }
 
+impl<E> Timer<E> {
+    pub(super) fn set(self, event: impl FnOnce(E) -> AnyEvent) -> SetTimer {
+        SetTimer { when: self.when, event: event(self.event) }
+    }
+}
+
 impl<E: ControlEvent> StepOutput for Timer<E> {
     const SPEC: OutputSpec = OutputSpec::Timed(E::TYPE);
     type Events = One<E>;
 
     fn emit(self, emitted: &mut Emitted) -> Result<(), StepError> {
-        let Self { when, event } = self;
-        let timer = SetTimer { when, event: AnyEvent::new(event) };
-        emitted.put(EmittedItem::Timer(Box::new(timer)));
+        emitted.put(EmittedItem::Timer(Box::new(self.set(AnyEvent::new))));
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use serde::ser::{Error as _, SerializeStruct};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::event::{AnyEvent, Request};
+use crate::event::{AnyEvent, EventKind, Request};
 use crate::id::Seq;
 
 /// A request that waits for its reply.
@@ -89,7 +89,7 @@ impl OpenRequest {
     }
 
     /// The wire name of the request's type.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         self.event.name()
     }
 
@@ -112,7 +112,10 @@ impl OpenRequest {
 
     /// The schema; `None` without the feature `schemars`.
     fn schema(&self) -> Option<Value> {
-        self.event.reply_form()?.schema.map(|schema| schema())
+        match self.event.kind() {
+            EventKind::Rust(_) => self.event.reply_form()?.schema.map(|schema| schema()),
+            EventKind::Json(known) => known.reply_schema.clone(),
+        }
     }
 
     /// When a step made the request, by the engine's clock.

@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::RunShared;
-use super::outside::Entrance;
+use super::outside::{Entrance, read_reply};
 use super::view::EndedState;
 use crate::display::DisplayStream;
-use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request, Unfit};
+use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
 use crate::explain::Explanation;
 use crate::id::{RunId, RunStatus, Seq, ThreadId};
 use crate::json;
@@ -134,7 +134,8 @@ impl AnyRun {
     /// event for another reason. [`SendError::NotLoaded`] if the run waits unloaded in its store, and the
     /// store cannot read it now.
     pub fn send<E: ExternalEvent>(&self, event: E) -> BoxFuture<'_, Result<(), SendError>> {
-        Box::pin(self.send_any(AnyEvent::new(event)))
+        let (index, event) = (self.index_of(&E::TYPE), AnyEvent::new(event));
+        Box::pin(async move { self.send_to(index?, event).await })
     }
 
     /// Sends an event as JSON, by its name, and returns once the event is in the log.
@@ -186,11 +187,6 @@ impl AnyRun {
         })
     }
 
-    async fn send_any(&self, event: AnyEvent) -> Result<(), SendError> {
-        let index = self.index_of(&event.event_type())?;
-        self.send_to(index, event).await
-    }
-
     async fn send_to(&self, index: EventIndex, mut event: AnyEvent) -> Result<(), SendError> {
         self.shared.common.event_check().check(&mut event, 1)?;
         self.ask(|done| Command::Send { event, index, done }).await?
@@ -232,7 +228,8 @@ impl AnyRun {
         let open = self.requests().await?;
         let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
         // Deserialised here, because the run's task must not run user code for a caller.
-        let mut read = asked.map(|asked| read_reply(request, &asked, reply)).transpose()?;
+        let mut read =
+            asked.map(|asked| read_reply(&self.shared.table, request, &asked, reply)).transpose()?;
         if let Some(reply) = &mut read {
             self.shared.common.event_check().check(reply, 1)?;
         }
@@ -431,7 +428,7 @@ impl AnyRun {
 
     fn index_of(&self, event: &EventType) -> Result<EventIndex, SendError> {
         let index = self.shared.table.by_type.get(&event.type_id());
-        index.copied().ok_or(SendError::NotTaken { event: event.name() })
+        index.copied().ok_or_else(|| SendError::NotTaken { event: event.name().into() })
     }
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, NoAnswer> {
@@ -486,17 +483,6 @@ fn answer<R: Request>(asked: Arc<R>, reply: Contained<R::Reply>, json: Option<Bo
         Some(json) => reply.with_json(json, 1),
         None => reply,
     }
-}
-
-fn read_reply(request: Seq, asked: &AnyEvent, reply: serde_json::Value) -> Result<AnyEvent, SendError> {
-    let unfit = |path: String, problem: String| {
-        let asked = asked.name().to_owned();
-        SendError::UnfitReply { request, asked, path, problem }
-    };
-    let form = asked.reply_form().ok_or_else(|| {
-        unfit(String::new(), "its type does not derive `Event`, so no reply to it can be read".into())
-    })?;
-    (form.read)(asked, reply).map_err(|Unfit { path, problem }| unfit(path, problem))
 }
 
 impl fmt::Debug for AnyRun {

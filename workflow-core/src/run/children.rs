@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, StartEvent};
-use crate::input::{Slot, StepInput};
+use crate::input::{Slot, StartedChildren, StepCall, StepInput};
 use crate::outcome::{RunError, StartError};
 use crate::run::{AnyRun, RunHandle, RunOptions, Start, output_of};
 use crate::spec::InputSpec;
@@ -135,10 +135,22 @@ pub struct Children {
     children: Arc<AttemptChildren>,
 }
 
+impl StepCall {
+    /// The children of this attempt.
+    ///
+    /// # Errors
+    /// In a precondition, which runs no children.
+    pub fn children(&self) -> Result<Children, StepError> {
+        Children::of(self.attempt_children()?)
+    }
+}
+
 impl Children {
-    fn of(slot: &Slot<'_>) -> Result<Self, StepError> {
-        let children: Arc<dyn Any + Send + Sync> = slot.attempt_children()?;
-        Ok(Self { children: children.downcast().map_err(|_| slot.mismatch())? })
+    fn of(children: Arc<dyn StartedChildren>) -> Result<Self, StepError> {
+        let children: Arc<dyn Any + Send + Sync> = children;
+        let foreign = "the attempt has children of another kind";
+        let children = children.downcast().map_err(|_| StepError::permanent(foreign))?;
+        Ok(Self { children })
     }
 
     /// Runs a child to its end and returns its output, or the error that ended it.
@@ -381,7 +393,7 @@ impl Slot<'_> {
     /// # Errors
     /// If the call is that of a precondition, which cannot start children.
     pub fn children(&self) -> Result<Children, StepError> {
-        Children::of(self)
+        Children::of(self.attempt_children()?)
     }
 }
 
@@ -390,7 +402,7 @@ impl StepInput for Children {
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
-        Self::of(&slot)
+        Self::of(slot.attempt_children()?)
     }
 }
 
@@ -399,7 +411,7 @@ impl StepInput for &Children {
     type Item<'a> = &'a Children;
 
     fn fill(slot: Slot<'_>) -> Result<&Children, StepError> {
-        let children = Children::of(&slot)?;
+        let children = Children::of(slot.attempt_children()?)?;
         Ok(slot.keep(children))
     }
 }

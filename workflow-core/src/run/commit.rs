@@ -238,7 +238,7 @@ impl Committer {
         events: impl Iterator<Item = &'a AnyEvent>,
     ) {
         let Some(step) = self.state.step_of(execution) else { return };
-        let events: Vec<&'static str> = events.map(AnyEvent::name).collect();
+        let events: Vec<Arc<str>> = events.map(|event| event.name().into()).collect();
         if self.state.scheduler.is_to_clean_up() {
             // The journal has the execution as one that was dropped when the clean-up began.
             if events.is_empty() {

@@ -97,10 +97,10 @@ impl<W> Deref for RunHandle<W> {
 
 /// The run's output, from the stop event.
 pub(crate) fn output_of<W: Workflow>(stop: &AnyEvent) -> Result<W::Output, RunError> {
-    let event = stop.name();
+    let event = || stop.name().into();
     let output = caught(|| W::Output::from_event(stop))
-        .map_err(|Panicked { message }| RunError::OutputPanicked { event, message })?;
-    output.ok_or_else(|| RunError::UnexpectedStop { event, workflow: W::TABLE.name() })
+        .map_err(|Panicked { message }| RunError::OutputPanicked { event: event(), message })?;
+    output.ok_or_else(|| RunError::UnexpectedStop { event: event(), workflow: W::TABLE.name() })
 }
 
 impl<W> Clone for RunHandle<W> {

@@ -11,27 +11,28 @@ use dashmap::DashMap;
 
 use super::timeout::Timeout;
 use crate::error::StepError;
-use crate::event::{AnyEvent, Unreadable};
+use crate::event::{AnyEvent, JsonEvent, Unreadable};
 use crate::input::StepCall;
 use crate::limit::Limiter;
 use crate::middleware::{Middleware, Next, Surrounded};
 use crate::output::Emitted;
 use crate::panics::caught_in;
 use crate::retry::{RetryPolicy, Rules};
+use crate::runtime_workflow::{RuntimeWorkflow, Steps};
 use crate::spec::{TableError, TableSpec};
 use crate::store::RecordedEvent;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
-use crate::workflow::{Check, Compaction, StepFuture, Workflow};
+use crate::workflow::{Check, Compaction, StepFuture, Workflow, no_such_row};
 
 /// The calls that a host makes to a workflow.
-pub(crate) trait Steps: Send + Sync {
+pub(crate) trait HostedSteps: Send + Sync {
     fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture;
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check;
     fn limit_key(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check<String>;
     fn compact<'a>(&'a self, step: usize, call: &'a mut StepCall) -> Result<Compaction<'a>, StepError>;
 }
 
-impl<W: Workflow> Steps for W {
+impl<W: Workflow> HostedSteps for W {
     fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture {
         W::call(self, step, call)
     }
@@ -58,7 +59,7 @@ impl NoSteps {
     }
 }
 
-impl Steps for NoSteps {
+impl HostedSteps for NoSteps {
     fn call(self: Arc<Self>, _: usize, _: StepCall) -> StepFuture {
         Box::pin(std::future::ready(Err(Self::refusal())))
     }
@@ -73,6 +74,27 @@ impl Steps for NoSteps {
 
     fn compact<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
         Err(Self::refusal())
+    }
+}
+
+/// The steps of a run-time workflow.
+struct RuntimeSteps(Arc<dyn Steps>);
+
+impl HostedSteps for RuntimeSteps {
+    fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture {
+        Arc::clone(&self.0).call(StepIndex::at(step), call)
+    }
+
+    fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check {
+        Check::Answered(self.0.check(StepIndex::at(step), call))
+    }
+
+    fn limit_key(self: Arc<Self>, _: usize, _: &mut StepCall) -> Check<String> {
+        Check::Answered(Ok(String::new()))
+    }
+
+    fn compact<'a>(&'a self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
+        Err(no_such_row())
     }
 }
 
@@ -104,27 +126,48 @@ impl Weight {
 
 /// A workflow that is about to be hosted.
 pub(crate) struct UnhostedWorkflow {
-    steps: Arc<dyn Steps>,
+    steps: Arc<dyn HostedSteps>,
     id: TypeId,
-    spec: &'static TableSpec,
-    /// The name under which it is hosted; `None` for its own.
-    name: Option<Arc<str>>,
+    table: TableSource,
+}
+
+/// Where the table of a workflow comes from.
+enum TableSource {
+    /// The workflow's type.
+    Spec {
+        spec: &'static TableSpec,
+        /// The name under which it is hosted; `None` for its own.
+        name: Option<Arc<str>>,
+    },
+    /// The program, at run time.
+    Built(Arc<DependencyTable>),
 }
 
 impl UnhostedWorkflow {
     pub(crate) fn new<W: Workflow>(workflow: W) -> Self {
-        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), spec: W::TABLE, name: None }
+        Self::of(workflow, None)
     }
 
-    /// The same workflow under another name than its own.
-    pub(crate) fn named(self, name: Arc<str>) -> Self {
-        Self { name: Some(name).filter(|name| **name != *self.spec.name()), ..self }
+    /// The workflow under another name than its own.
+    pub(crate) fn named<W: Workflow>(workflow: W, name: Arc<str>) -> Self {
+        Self::of(workflow, Some(name).filter(|name| **name != *W::TABLE.name()))
+    }
+
+    fn of<W: Workflow>(workflow: W, name: Option<Arc<str>>) -> Self {
+        let table = TableSource::Spec { spec: W::TABLE, name };
+        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), table }
+    }
+
+    pub(crate) fn at_run_time(workflow: RuntimeWorkflow) -> Self {
+        let RuntimeWorkflow { table, steps } = workflow;
+        let steps = Arc::new(RuntimeSteps(steps));
+        Self { steps, id: TypeId::of::<RuntimeWorkflow>(), table: TableSource::Built(Arc::new(table)) }
     }
 }
 
 /// A hosted workflow: its steps, its table, and the engine's policies for it.
 pub(crate) struct Host {
-    steps: Arc<dyn Steps>,
+    steps: Arc<dyn HostedSteps>,
     pub(crate) id: TypeId,
     pub(crate) table: Arc<DependencyTable>,
     /// The own name of its type.
@@ -141,47 +184,45 @@ pub(crate) struct Host {
     limiters: Box<[Option<Arc<Limiter>>]>,
     /// How long polls took so far, by row.
     weights: Box<[Weight]>,
-    /// Whether there are steps, and types that decode events. False if only the table is known.
-    has_steps: bool,
 }
 
 impl Host {
     /// Hosts the workflow. Returns the errors of its table too, so that all errors of an engine are found
     /// together; a host with an error must not run.
     pub(crate) fn new(unhosted: UnhostedWorkflow) -> (Self, Option<TableError>) {
-        let UnhostedWorkflow { steps, id, spec, name } = unhosted;
-        let type_name = spec.name();
-        let (table, error) = match name {
-            None => table_of(id, spec),
-            Some(name) => {
-                let (table, error) = DependencyTable::with_problems(spec);
-                (Arc::new(table.renamed(name)), error)
+        let UnhostedWorkflow { steps, id, table } = unhosted;
+        let (table, type_name, retries, compacting, error) = match table {
+            TableSource::Spec { spec, name } => {
+                let (table, error) = match name {
+                    None => table_of(id, spec),
+                    Some(name) => {
+                        let (table, error) = DependencyTable::with_problems(spec);
+                        (Arc::new(table.renamed(name)), error)
+                    }
+                };
+                let rows = || spec.steps.iter().enumerate();
+                let retries = rows().filter_map(|(row, step)| Some((row, step.retry?()))).collect();
+                let compacting = rows().filter(|(_, step)| step.compacts).map(|(row, _)| row).collect();
+                (table, spec.name(), retries, compacting, error)
+            }
+            TableSource::Built(table) => {
+                let retries = table.edges.retries.iter().cloned().collect();
+                (table, "", retries, Vec::new(), None)
             }
         };
-        let weights = table.steps.iter().map(|_| Weight::default()).collect();
-        let own = spec.steps.iter().enumerate();
-        let retries = own.filter_map(|(row, step)| Some((row, step.retry?()))).collect();
-        let compacting = spec.steps.iter().enumerate().filter(|(_, step)| step.compacts);
-        let compacting = compacting.map(|(row, _)| row).collect();
-        let (middleware, rules): (Arc<[_; 0]>, _) = (Arc::new([]), Arc::default());
-        let has_steps = true;
-        let limiters = Box::default();
-        (
-            Self {
-                steps,
-                id,
-                table,
-                type_name,
-                middleware,
-                rules,
-                retries,
-                compacting,
-                limiters,
-                weights,
-                has_steps,
-            },
-            error,
-        )
+        let host = Self {
+            steps,
+            id,
+            type_name,
+            middleware: Arc::new([]),
+            rules: Arc::default(),
+            retries,
+            compacting,
+            limiters: Box::default(),
+            weights: table.steps.iter().map(|_| Weight::default()).collect(),
+            table,
+        };
+        (host, error)
     }
 
     /// A host of a table alone: no step can be called, and events stay JSON.
@@ -197,7 +238,6 @@ impl Host {
             retries: HashMap::new(),
             compacting: Vec::new(),
             limiters: Box::default(),
-            has_steps: false,
         }
     }
 
@@ -208,11 +248,20 @@ impl Host {
         event: EventIndex,
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
-        if !self.has_steps {
-            return Ok(recorded.undecoded());
+        let row = self.table.event(event);
+        let Some(known) = self.table.json_type(event) else {
+            return recorded.decoded(row.reader(), request);
+        };
+        let (found, known_version) = (recorded.version(), row.version);
+        // A table that is only viewed shows every version as it is.
+        if self.table.edges.accept.is_some() && found != known_version {
+            return Err(Unreadable::OtherVersion { found, known: known_version });
         }
-        let reader = self.table.event(event).reader();
-        recorded.decoded(reader, request)
+        match recorded.value() {
+            // A typed value in a store in memory, viewed without its workflow.
+            Some(value) if value.as_json().is_none() => Ok(value.clone()),
+            _ => Ok(JsonEvent::new(known, recorded.to_json()?).to(request).into()),
+        }
     }
 
     /// The same host with this middleware.

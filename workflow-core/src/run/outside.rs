@@ -6,9 +6,10 @@ use serde_json::value::to_raw_value;
 use serde_json::{Error, Value};
 
 use crate::error::UnfitValue;
-use crate::event::{AnyEvent, Unfit};
+use crate::event::{AnyEvent, EventKind, JsonEvent, JsonForm, JsonType, UnfitJson};
+use crate::id::Seq;
 use crate::outcome::{SendError, StartError};
-use crate::table::{DependencyTable, EventIndex, EventRow};
+use crate::table::{DependencyTable, EventForm, EventIndex, EventRow};
 
 /// The way by which events enter a run from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +44,8 @@ impl Entrance {
     ) -> Result<(EventIndex, AnyEvent), Refused> {
         let index = table.event_named(event).filter(|index| self.admits(table.event(*index)));
         let index = index.ok_or_else(|| self.unknown(table, event))?;
-        let read =
-            data.map_err(|error| Unfit::whole(error.to_string())).and_then(|data| read(table, index, data));
-        let read = read.map_err(|Unfit { path, problem }| Refused::Unfit {
+        let read = data.map_err(UnfitJson::whole).and_then(|data| read(table, index, data));
+        let read = read.map_err(|UnfitJson { path, problem }| Refused::Unfit {
             event: Arc::clone(&table.event(index).name),
             path,
             problem: UnfitValue::Read { problem },
@@ -61,15 +61,58 @@ impl Entrance {
     }
 }
 
-/// Reads the event with its own reader, or as from a journal if it does not derive `Event`.
-fn read(table: &DependencyTable, index: EventIndex, data: Value) -> Result<AnyEvent, Unfit> {
-    if let Some(read) = table.form(index).read {
-        return read(data);
+/// Reads the event with its own reader, or as from a journal if it does not derive `Event`. JSON without a Rust type stays
+/// as it is, once the workflow has accepted it.
+fn read(table: &DependencyTable, index: EventIndex, data: Value) -> Result<AnyEvent, UnfitJson> {
+    match table.form(index) {
+        Some(EventForm::Json(known)) => {
+            table.edges.accept(&known.name, &data)?;
+            Ok(JsonEvent::new(known, data).into())
+        }
+        Some(EventForm::Rust(JsonForm { read: Some(read), .. })) => read(data),
+        _ => {
+            let row = table.event(index);
+            let reader = row.reader().ok_or_else(|| UnfitJson::whole("nothing reads it"))?;
+            let data = to_raw_value(&data).map_err(UnfitJson::whole)?;
+            reader.read(row.version, &data, None).map_err(UnfitJson::whole)
+        }
     }
-    let row = table.event(index);
-    let reader = row.reader().ok_or_else(|| Unfit::whole("nothing reads it"))?;
-    let data = to_raw_value(&data).map_err(|error| Unfit::whole(error.to_string()))?;
-    reader.read(row.version, &data, None).map_err(|error| Unfit::whole(error.to_string()))
+}
+
+/// Reads the reply to an open request.
+pub(super) fn read_reply(
+    table: &DependencyTable,
+    request: Seq,
+    asked: &AnyEvent,
+    reply: Value,
+) -> Result<AnyEvent, SendError> {
+    let read = match asked.kind() {
+        EventKind::Rust(_) => read_typed_reply(asked, reply),
+        EventKind::Json(known) => read_json_reply(table, known, asked, reply),
+    };
+    read.map_err(|UnfitJson { path, problem }| {
+        let asked = asked.name().to_owned();
+        SendError::UnfitReply { request, asked, path, problem }
+    })
+}
+
+fn read_typed_reply(asked: &AnyEvent, reply: Value) -> Result<AnyEvent, UnfitJson> {
+    let no_form = "its type does not derive `Event`, so no reply to it can be read";
+    let form = asked.reply_form().ok_or_else(|| UnfitJson::whole(no_form))?;
+    (form.read)(asked, reply)
+}
+
+fn read_json_reply(
+    table: &DependencyTable,
+    known: &JsonType,
+    asked: &AnyEvent,
+    reply: Value,
+) -> Result<AnyEvent, UnfitJson> {
+    let index = table.event_named(&known.name).and_then(|request| table.event(request).reply);
+    let of = index.and_then(|reply| table.json_type(reply));
+    let of = of.ok_or_else(|| UnfitJson::whole("the workflow declares no reply to it"))?;
+    table.edges.accept(&of.name, &reply)?;
+    Ok(JsonEvent::new(of, reply).to(Some(asked)).into())
 }
 
 impl From<Refused> for StartError {

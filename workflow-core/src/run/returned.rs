@@ -5,7 +5,7 @@ use super::clock::RunClock;
 use super::state::{DueEvent, Returned, ReturnedBatch, RunState};
 use crate::display::Display;
 use crate::error::{Internal, StepError};
-use crate::event::{AnyEvent, EventCheck};
+use crate::event::{AnyEvent, EventCheck, EventKind};
 use crate::output::{Emitted, EmittedItem, MAX_TIMERS, SetTimer, TimerError};
 use crate::scheduler::{Emission, FanOutTerms};
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
@@ -31,6 +31,9 @@ pub(super) fn returned(
     clock: &RunClock,
 ) -> Result<(Returned, PendingDisplay), StepError> {
     let outputs = &state.table().step(step).outputs;
+    if state.table().edges.accept.is_some() {
+        state.table().check_counts(outputs, &emitted)?;
+    }
     if emitted.items().is_empty() {
         return Ok((Returned::Nothing, emitted.commit_display()));
     }
@@ -68,12 +71,10 @@ fn plain_output(
     outputs: &[OutputRow],
     event: &AnyEvent,
 ) -> Result<EventIndex, Internal> {
-    let known = event.known_type();
-    let is_it = |row: &&OutputRow| {
-        row.fan_out.is_none() && !row.timed && table.event(row.event).type_id == Some(known.type_id)
-    };
+    let known = event.kind();
+    let is_it = |row: &&OutputRow| row.fan_out.is_none() && !row.timed && table.is_of(row.event, known);
     let declared = outputs.iter().find(is_it);
-    declared.map(|row| row.event).ok_or(Internal::UndeclaredOutput { event: known.name })
+    declared.map(|row| row.event).ok_or_else(|| undeclared(known))
 }
 
 /// The emissions of an execution, as its step declares them.
@@ -84,17 +85,22 @@ fn emissions(
 ) -> Result<Vec<Emission>, Internal> {
     let mut emissions = Vec::with_capacity(emitted.items().len());
     for item in emitted.items() {
-        let event = item.event_type();
-        let declares = |row: &&OutputRow| table.event(row.event).type_id == Some(event.type_id);
+        let known = item.kind();
+        let declares = |row: &&OutputRow| table.is_of(row.event, known);
         let emission = outputs.iter().filter(declares).find_map(|row| emission_of(item, row, table));
         // A request can expire only where its type declares an expiry event.
         let emission = emission.filter(|emission| match emission {
             Emission::Expiring(request) => table.event(*request).expired.is_some(),
             _ => true,
         });
-        emissions.push(emission.ok_or(Internal::UndeclaredOutput { event: event.name })?);
+        emissions.push(emission.ok_or_else(|| undeclared(known))?);
     }
     Ok(emissions)
+}
+
+#[cold]
+fn undeclared(known: EventKind<'_>) -> Internal {
+    Internal::UndeclaredOutput { event: known.name().into() }
 }
 
 /// The item in the scheduler's terms; `None` if `output` does not declare it.

@@ -311,7 +311,7 @@ impl Rewind<'_> {
             }
             Batch::Received { event, .. } | Batch::Replied { event, .. } => {
                 // Nothing follows from the event: it is in neither log nor journal.
-                let (run, event) = (shared.id.clone(), event.name());
+                let (run, event) = (shared.id.clone(), event.name().into());
                 if let Some(done) = done {
                     let _ = done.send(Err(SendError::Refused { run, event, source: why.clone() }));
                 }

@@ -8,8 +8,10 @@ use super::children::AttemptChildren;
 use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
+use crate::event::AnyEvent;
 use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
-use crate::input::{CallContext, RunServices, StartedChildren};
+use crate::input::{CallContext, EmitError, RunServices, StartedChildren};
+use crate::output::{JsonOutputTypes, OutputForm};
 use crate::report::Ending;
 
 impl RunServices for RunShared {
@@ -31,6 +33,27 @@ impl RunServices for RunShared {
 
     fn is_passive(&self, step: usize, slot: usize) -> bool {
         self.table.steps[step].inputs.get(slot).is_some_and(|input| input.passive)
+    }
+
+    fn uses_context(&self, step: usize) -> bool {
+        self.table.steps[step].inputs.iter().any(|input| input.uses_context)
+    }
+
+    fn gathers(&self, call: &CallContext, slot: usize, event: &AnyEvent) -> bool {
+        let step = &self.table.steps[call.step];
+        let slot = match &step.precondition {
+            Some(precondition) if call.is_of_precondition() => {
+                precondition.slots.get(slot).copied().flatten()
+            }
+            _ => Some(slot),
+        };
+        let input = slot.and_then(|slot| step.inputs.get(slot));
+        let gathered = input.and_then(|input| input.gathered);
+        gathered.is_some_and(|gathered| self.table.is_of(gathered, event.kind()))
+    }
+
+    fn json_output(&self, step: usize, event: &str, form: OutputForm) -> Result<JsonOutputTypes, EmitError> {
+        self.table.json_output(step, event, form)
     }
 
     fn ending(&self) -> Option<&Arc<Ending>> {

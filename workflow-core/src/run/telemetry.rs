@@ -161,7 +161,7 @@ impl Telemetry {
         shared: &RunShared,
         state: &RunState,
         execution: ExecutionId,
-        events: Vec<&'static str>,
+        events: Vec<Arc<str>>,
     ) {
         self.ended(state, execution, ExecutionEnd::Refused);
         let step = name_of(state, execution);
@@ -201,7 +201,7 @@ impl Telemetry {
         let Some(record) = state.log.get(seq) else { return };
         let (event, scope, cause) = (&record.event, record.scope, record.cause);
         shared.tell(|| Observed::EventLogged { seq, scope, event: event.clone(), cause });
-        if !event.known_type().roles.is_display() {
+        if !event.roles().is_display() {
             return;
         }
         let (Cause::Execution(execution) | Cause::Timer { execution, .. }) = cause else {
@@ -258,7 +258,7 @@ mod tests {
 
         telemetry.failed(&run.shared, &run.state, WRITE, (&error, NotRetried::Class, AT));
         telemetry.dropped(&run.shared, &run.state, WRITE);
-        telemetry.refused(&run.shared, &run.state, WRITE, vec!["Draft"]);
+        telemetry.refused(&run.shared, &run.state, WRITE, vec!["Draft".into()]);
         telemetry.succeeded(&run.shared, &run.state, WRITE);
         let ended = ["ExecutionFailed", "ExecutionDropped", "CommitRefused", "ExecutionSucceeded"];
         assert_eq!(run.seen.take(), ended);

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::DependencyTable;
 use super::graph::Strictness;
 use crate::event::Roles;
+use crate::retry::RetryPolicy;
 use crate::spec::{InputKind, OnEnd, StepPolicy, TableError};
 
 mod from_shape;
@@ -27,12 +30,13 @@ pub struct EventDef {
     replies_to: Option<Arc<str>>,
     expires: Option<Arc<str>>,
     version: u32,
+    schema: Option<Value>,
 }
 
 impl EventDef {
     /// Declares an event type with this wire name and these roles.
     pub fn new(name: impl Into<Arc<str>>, roles: Roles) -> Self {
-        Self { name: name.into(), roles, replies_to: None, expires: None, version: 1 }
+        Self { name: name.into(), roles, replies_to: None, expires: None, version: 1, schema: None }
     }
 
     /// Declares the failure event, which no step emits.
@@ -75,6 +79,15 @@ impl EventDef {
     /// Sets the version of the event's serialised form. Default: 1.
     pub fn version(self, version: u32) -> Self {
         Self { version, ..self }
+    }
+
+    /// Sets the JSON schema of the event's data, of a reply that of the reply. Default: none.
+    ///
+    /// It is for front ends, which find it in [`Engine::hosted`](crate::Engine::hosted) and in open requests. The
+    /// library does not check it: a [`RuntimeWorkflow`](crate::RuntimeWorkflow) checks JSON from outside in
+    /// [`accept`](crate::Steps::accept).
+    pub fn schema(self, schema: Value) -> Self {
+        Self { schema: Some(schema), ..self }
     }
 }
 
@@ -231,6 +244,8 @@ pub struct StepDef {
     limit: Option<Arc<str>>,
     catches: Option<Vec<Arc<str>>>,
     on_end: Option<OnEnd>,
+    retry: Option<RetryPolicy>,
+    uses_context: bool,
 }
 
 impl StepDef {
@@ -246,6 +261,8 @@ impl StepDef {
             limit: None,
             catches: None,
             on_end: None,
+            retry: None,
+            uses_context: false,
         }
     }
 
@@ -319,6 +336,21 @@ impl StepDef {
     /// ```
     pub fn limit(self, name: impl Into<Arc<str>>) -> Self {
         Self { limit: Some(name.into()), ..self }
+    }
+
+    /// Sets the step's own retry policy. Default: that of the engine.
+    ///
+    /// A [`RuntimeWorkflow`](crate::RuntimeWorkflow) keeps it. It is no part of the table's shape.
+    pub fn retry(self, policy: RetryPolicy) -> Self {
+        Self { retry: Some(policy), ..self }
+    }
+
+    /// Declares that the step uses the context of its run or its thread.
+    ///
+    /// [`StepCall::run_context`](crate::signature::StepCall::run_context) fails without it, and the builder of an engine
+    /// refuses it where a restart would lose contexts.
+    pub fn uses_context(self) -> Self {
+        Self { uses_context: true, ..self }
     }
 
     /// Sets the policy. Default: [`StepPolicy::DEFAULT`].

@@ -25,8 +25,8 @@ use std::sync::{Arc, OnceLock};
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 use super::graph::Strictness;
 use super::{
-    Condition, DependencyTable, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, OutputRow,
-    PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
+    Condition, DependencyTable, Edges, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask,
+    OutputRow, PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
 };
 use crate::event::Roles;
 use crate::spec::{InputKind, TableError, TableProblem};
@@ -85,7 +85,7 @@ impl Compiler {
             fan_outs: Vec::new(),
             conditions: 0,
             by_type,
-            forms: draft.events.iter().map(|event| event.json).collect(),
+            edges: Edges::of(draft),
             recorded: OnceLock::new(),
         };
         Self { table, problems: Vec::new() }

@@ -4,8 +4,11 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::config::ConfigType;
 use crate::event::{Decode, EventType, JsonForm, Roles, Upgrade};
+use crate::retry::RetryPolicy;
 use crate::spec::{
     InputKind, InputSpec, OnEnd, OutputSpec, PreconditionSpec, StepPolicy, StepSpec, TableProblem, TableSpec,
 };
@@ -32,6 +35,8 @@ pub(super) struct EventDraft {
     /// Reads the event back; `None` in a table built at run time.
     pub(super) decode: Option<Decode>,
     pub(super) json: JsonForm,
+    /// The JSON schema of an event of a table built at run time.
+    pub(super) schema: Option<Value>,
     /// The version of the event's serialised form.
     pub(super) version: u32,
     pub(super) upgrade: Option<Upgrade>,
@@ -53,6 +58,7 @@ impl EventDraft {
             rust: None,
             decode: None,
             json: JsonForm::NONE,
+            schema: None,
             version: 1,
             upgrade: None,
             reply: None,
@@ -86,6 +92,8 @@ pub(super) struct StepDraft {
     pub(super) policy: StepPolicy,
     /// The engine's limit of the step's attempts.
     pub(super) limit: Option<Arc<str>>,
+    /// The retry policy, in a table built at run time.
+    pub(super) retry: Option<RetryPolicy>,
     /// The places of the steps whose failures it catches; empty for the default rule.
     pub(super) catches: Vec<usize>,
     /// The ends at which the step runs, of a clean-up step.
@@ -196,6 +204,7 @@ impl TableDraft {
             precondition: spec.precondition.map(|precondition| self.precondition(&precondition)),
             policy: spec.policy,
             limit: spec.limit.map(Into::into),
+            retry: None,
             catches: spec.catches.to_vec(),
             on_end: spec.on_end,
         }

@@ -22,6 +22,7 @@ use workflow_testkit::VirtualClock;
 use crate::fixtures::Begin;
 use crate::formats::recorded::same_by_its_records;
 
+mod run_time;
 mod workflows;
 
 /// A file of this format, which may not exist yet.

@@ -91,6 +91,7 @@ mod engine {
     mod hosting;
     mod journals;
     mod json;
+    mod run_time;
     mod middleware;
     mod named_limits;
     mod named_workflows;

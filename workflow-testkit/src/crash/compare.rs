@@ -115,7 +115,7 @@ fn outcome<W: Workflow>(run: &TestRun<W>) -> String {
     if let Err(error) = run.outcome() {
         return format!("\"{error}\"");
     }
-    let mut stops = run.report().log.iter().filter(|logged| logged.value.event_type().roles().is_stop());
+    let mut stops = run.report().log.iter().filter(|logged| logged.value.roles().is_stop());
     stops.next().map_or_else(String::new, |stop| said(&stop.event, &json(&stop.value)))
 }
 

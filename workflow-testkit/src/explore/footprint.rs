@@ -206,7 +206,7 @@ impl Interest {
     pub(super) fn of_commit(&self, step: &str, scope: ScopeId, emitted: &Emitted) -> Footprint {
         // Timers for one time fire in the order in which they were set.
         let sets_timer = emitted.timed_events().next().is_some();
-        if sets_timer || emitted.events().any(|event| event.event_type().roles().is_stop()) {
+        if sets_timer || emitted.events().any(|event| event.roles().is_stop()) {
             return Footprint::Everything;
         }
         let Some(step) = self.table.step_named(step) else { return Footprint::Everything };

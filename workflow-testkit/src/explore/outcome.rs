@@ -69,7 +69,7 @@ impl fmt::Display for Outcome {
 }
 
 fn output(report: &RunReport) -> Option<String> {
-    let stop = report.log.iter().find(|logged| logged.value.event_type().roles().is_stop())?;
+    let stop = report.log.iter().find(|logged| logged.value.roles().is_stop())?;
     let json = stop.value.to_json().map_or_else(|error| error.to_string(), |json| json.to_string());
     Some(format!("{} {json}", stop.event))
 }

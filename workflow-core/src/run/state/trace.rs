@@ -25,6 +25,7 @@
     reason = "every step goes through here: as one function its parts pass no values through memory"
 )]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -391,7 +392,7 @@ impl Trace {
         &mut self,
         (execution, step): (ExecutionId, StepIndex),
         now: Duration,
-        events: &[&'static str],
+        events: &[Arc<str>],
     ) {
         if events.is_empty() {
             self.end(execution, now, TraceState::Succeeded);

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::event::{AnyEvent, Erased, EventType, Reader, Roles, Unreadable, WithJson};
-use crate::panics::release;
+use crate::event::{AnyEvent, Reader, Unreadable, WithJson};
 
 /// An event in a journal: the value itself, or the JSON that was read back. Clones share it.
 ///
@@ -95,8 +94,8 @@ impl RecordedEvent {
     /// The version of its shape, from 1.
     pub fn version(&self) -> u32 {
         match &self.0 {
-            Payload::Value(event) => event.event_type().version(),
-            Payload::Made(made) => made.event.event_type().version(),
+            Payload::Value(event) => event.version(),
+            Payload::Made(made) => made.event.version(),
             Payload::Read(read) => read.version,
         }
     }
@@ -126,15 +125,6 @@ impl RecordedEvent {
         }
     }
 
-    /// The value itself, or its JSON as an event without a type.
-    pub(crate) fn undecoded(&self) -> AnyEvent {
-        match &self.0 {
-            Payload::Value(event) => event.clone(),
-            Payload::Made(made) => made.event.clone(),
-            Payload::Read(read) => AnyEvent::from_erased(Arc::new(Undecoded(Arc::clone(read)))),
-        }
-    }
-
     /// The value as JSON.
     ///
     /// # Errors
@@ -145,38 +135,6 @@ impl RecordedEvent {
             Payload::Made(made) => serde_json::from_str(made.json.get()),
             Payload::Read(read) => serde_json::from_str(read.data.get()),
         }
-    }
-}
-
-/// An event in the log of a run that is viewed without its workflow: undecoded JSON.
-struct Undecoded(Arc<Read>);
-
-impl Undecoded {
-    const TYPE: EventType = EventType {
-        name: "undecoded",
-        roles: Roles::NONE,
-        version: 1,
-        upgrade: None,
-        type_id: std::any::TypeId::of::<Undecoded>(),
-        type_name: std::any::type_name::<Undecoded>,
-        decode: |_, _| Err(serde_json::Error::custom("it stays as it is")),
-        json: crate::event::JsonForm::NONE,
-    };
-}
-
-impl Erased for Undecoded {
-    fn event_type(&self) -> &'static EventType {
-        &Self::TYPE
-    }
-
-    fn release(self: Arc<Self>) {
-        release(self);
-    }
-}
-
-impl Serialize for Undecoded {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.data.serialize(serializer)
     }
 }
 
@@ -197,7 +155,7 @@ impl Serialize for RecordedEvent {
 
 /// Serialises like [`Read`], so that both are read back alike.
 fn serialise<S: Serializer>(event: &AnyEvent, data: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
-    let version = event.event_type().version();
+    let version = event.version();
     let fields = if is_first(&version) { 2 } else { 3 };
     let mut record = to.serialize_struct("RecordedEvent", fields)?;
     record.serialize_field("type", event.name())?;

@@ -42,10 +42,20 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn step(&mut self, step: &StepDef) -> StepDraft {
+        let context = step.uses_context.then(|| InputDraft {
+            kind: InputKind::Injected,
+            optional: false,
+            passive: false,
+            events: Vec::new(),
+            item: None,
+            config: None,
+            uses_context: true,
+            label: "uses_context".into(),
+        });
         StepDraft {
             name: Arc::clone(&step.name),
             description: Arc::clone(&step.description),
-            inputs: self.inputs(&step.name, &step.inputs),
+            inputs: self.inputs(&step.name, &step.inputs).into_iter().chain(context).collect(),
             outputs: step.outputs.iter().map(|output| self.output(&step.name, output)).collect(),
             precondition: step.precondition.as_ref().map(|precondition| PreconditionDraft {
                 name: Arc::clone(&precondition.name),
@@ -53,6 +63,7 @@ impl Resolver<'_> {
             }),
             policy: step.policy,
             limit: step.limit.clone(),
+            retry: step.retry.clone(),
             catches: self.catches(step),
             on_end: step.on_end,
         }
@@ -217,5 +228,6 @@ impl Resolver<'_> {
 }
 
 fn event_draft(event: &EventDef) -> EventDraft {
-    EventDraft { version: event.version, ..EventDraft::new(Arc::clone(&event.name), event.roles) }
+    let (version, schema) = (event.version, event.schema.clone());
+    EventDraft { schema, version, ..EventDraft::new(Arc::clone(&event.name), event.roles) }
 }

@@ -130,7 +130,7 @@ async fn requests_of_which_one_is_answered() {
 }
 
 /// Asks several people, one after the other. The first two answers are enough.
-struct Races;
+pub(super) struct Races;
 
 #[workflow]
 impl Races {
@@ -221,10 +221,10 @@ async fn timers_that_are_pending() {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-struct Rang(u32);
+pub(super) struct Rang(u32);
 
 /// Waits for its own timer.
-struct Rings;
+pub(super) struct Rings;
 
 #[workflow]
 impl Rings {
@@ -240,7 +240,7 @@ impl Rings {
 }
 
 /// Has a waiting child.
-struct Calls;
+pub(super) struct Calls;
 
 #[workflow]
 impl Calls {
@@ -290,7 +290,7 @@ async fn a_run_that_was_cancelled() {
 }
 
 /// Cleans up in three steps, one of which fails, and one of which is not wanted.
-struct Cleans;
+pub(super) struct Cleans;
 
 #[workflow]
 impl Cleans {
@@ -336,7 +336,7 @@ async fn a_run_that_cleaned_up() {
 }
 
 /// Its precondition fails.
-struct Wonders;
+pub(super) struct Wonders;
 
 #[workflow]
 impl Wonders {

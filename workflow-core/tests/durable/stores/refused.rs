@@ -432,7 +432,7 @@ impl Listens {
 fn assert_refused(sent: Result<(), SendError>, name: &str) {
     let error = sent.unwrap_err();
     let SendError::Refused { run, event, source } = &error else { panic!("{error:?}") };
-    assert_eq!((run.as_str(), *event), ("r", name));
+    assert_eq!((run.as_str(), &**event), ("r", name));
     assert_unwanted(source);
 }
 

@@ -335,7 +335,7 @@ async fn events_of_timers_requests_and_branches_are_checked_when_they_are_emitte
         let error = engine.start::<Elsewhere>(Begin(begin)).await.unwrap().outcome().await.unwrap_err();
         let RunError::StepFailed { step: failed, source, .. } = &error else { panic!("{error:?}") };
         let UnfitEvent { event, problem, .. } = source.downcast_ref().unwrap();
-        assert_eq!((&**failed, *event, problem), (step, name, &UnfitValue::NotFinite));
+        assert_eq!((&**failed, &**event, problem), (step, name, &UnfitValue::NotFinite));
     }
 }
 

@@ -1,0 +1,131 @@
+//! The type of a log entry: a Rust type, or a type of JSON that a table built at run time declares (S57).
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::{AnyEvent, Erased, EventType, Roles};
+use crate::panics::release;
+
+/// The type of a log entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EventKind<'a> {
+    Rust(&'static EventType),
+    Json(&'a Arc<JsonType>),
+}
+
+impl<'a> EventKind<'a> {
+    pub(crate) fn name(self) -> &'a str {
+        match self {
+            Self::Rust(known) => known.name,
+            Self::Json(known) => &known.name,
+        }
+    }
+
+    pub(crate) fn roles(self) -> Roles {
+        match self {
+            Self::Rust(known) => known.roles,
+            Self::Json(known) => known.roles,
+        }
+    }
+
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Self::Rust(known) => known.version,
+            Self::Json(known) => known.version,
+        }
+    }
+}
+
+/// A type of JSON, as one table declares it. Two tables have different types, also with the same names.
+#[derive(Debug)]
+pub(crate) struct JsonType {
+    pub(crate) name: Arc<str>,
+    pub(crate) roles: Roles,
+    pub(crate) version: u32,
+    /// The JSON schema of its data.
+    pub(crate) schema: Option<Value>,
+    /// For a request: the JSON schema of its reply.
+    pub(crate) reply_schema: Option<Value>,
+}
+
+/// A log entry that is JSON: an event, a reply or an expiry.
+#[derive(Debug)]
+pub(crate) struct JsonEvent {
+    of: Arc<JsonType>,
+    value: Value,
+    /// Of a reply or an expiry: the request.
+    request: Option<AnyEvent>,
+}
+
+impl JsonEvent {
+    pub(crate) fn new(of: &Arc<JsonType>, value: Value) -> Self {
+        Self { of: Arc::clone(of), value, request: None }
+    }
+
+    /// The reply to this request, or its expiry.
+    pub(crate) fn to(self, request: Option<&AnyEvent>) -> Self {
+        Self { request: request.cloned(), ..self }
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    pub(crate) fn request(&self) -> Option<&AnyEvent> {
+        self.request.as_ref()
+    }
+}
+
+impl From<JsonEvent> for AnyEvent {
+    fn from(event: JsonEvent) -> Self {
+        Self::from_erased(Arc::new(event))
+    }
+}
+
+impl Erased for JsonEvent {
+    fn kind(&self) -> EventKind<'_> {
+        EventKind::Json(&self.of)
+    }
+
+    fn release(self: Arc<Self>) {
+        release(self);
+    }
+}
+
+impl Serialize for JsonEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+/// JSON does not fit what is asked for. [`Steps::accept`](crate::Steps::accept) returns it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", crate::error::at(path))]
+#[non_exhaustive]
+pub struct UnfitJson {
+    /// The place in the JSON, as in `lines[3].price`; empty for the whole.
+    pub path: String,
+    /// The problem at that place.
+    pub problem: String,
+}
+
+impl UnfitJson {
+    /// The problem at this place, as in `lines[3].price`; at the empty place it is one of the whole.
+    ///
+    /// ```
+    /// use workflow_core::UnfitJson;
+    ///
+    /// let unfit = UnfitJson::new("lines[3]", "a line has a price");
+    /// assert_eq!(unfit.to_string(), "at `lines[3]`, a line has a price");
+    /// ```
+    pub fn new(path: impl Into<String>, problem: impl fmt::Display) -> Self {
+        Self { path: path.into(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn whole(problem: impl fmt::Display) -> Self {
+        Self::new("", problem)
+    }
+}
