@@ -31,7 +31,7 @@ mod when;
 pub(crate) use answered::Answered;
 pub(crate) use expired::ExpiredRequest;
 pub use expiring::Expiring;
-pub(crate) use gathered::{Gathered, GatheredBranch};
+pub(crate) use gathered::{BranchEnd, Gathered, GatheredBranch};
 pub use json_form::{ConfigSchema, JsonForm, NoSchema, Schema};
 pub use kind::UnfitJson;
 pub(crate) use kind::{EventKind, JsonEvent, JsonType};

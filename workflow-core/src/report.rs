@@ -420,6 +420,13 @@ impl LoggedEvent {
     pub fn is_gathered(&self) -> bool {
         self.value.event_type().is_some_and(|known| known.type_id() == Gathered::TYPE.type_id())
     }
+
+    /// Whether a step asked in which order the branches of this gather settled
+    /// ([`Branch::settled`](crate::Branch::settled)). Tools that try orders need to know. False again once the run was
+    /// loaded from its journal.
+    pub fn is_order_read(&self) -> bool {
+        self.value.payload_ref::<Gathered>().is_some_and(Gathered::is_order_read)
+    }
 }
 
 impl Drop for RunReport {

@@ -196,8 +196,8 @@ pub struct InputRow {
     pub(crate) passive: bool,
     /// The event types that the input takes; for a gather the internal events that complete the fan-outs.
     pub(crate) events: Vec<EventIndex>,
-    /// For a gather: the event that it collects.
-    pub(crate) gathered: Option<EventIndex>,
+    /// For a gather: the events that it collects.
+    pub(crate) gathered: Vec<EventIndex>,
     /// For a gather that names its fan-out: the item.
     pub(crate) item: Option<EventIndex>,
     /// The topic of the input's event types; `None` for an injected parameter.

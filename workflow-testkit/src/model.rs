@@ -136,6 +136,8 @@ pub struct Model {
     /// Every evaluation so far.
     evaluations: Vec<Evaluation>,
     scopes: Vec<Scope>,
+    /// How many times a branch settled.
+    settlements: u32,
     groups: Vec<Group>,
     questions: Vec<Question>,
     executions: Vec<Execution>,
@@ -195,6 +197,7 @@ impl Model {
             todo: VecDeque::new(),
             evaluations: Vec::new(),
             scopes: vec![Scope::root()],
+            settlements: 0,
             groups: Vec::new(),
             questions: Vec::new(),
             executions: Vec::new(),

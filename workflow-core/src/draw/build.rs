@@ -130,8 +130,9 @@ impl DependencyTable {
 
     /// Adds an edge from every source of the input.
     fn edges_into(&self, to: &str, input: &InputRow, cleans_up: bool, edges: &mut Vec<Edge>) {
-        let events = input.gathered.map_or_else(|| input.events.clone(), |gathered| vec![gathered]);
-        for event in events {
+        let collects = input.kind == InputKind::Gather;
+        for event in if collects { &input.gathered } else { &input.events } {
+            let event = *event;
             let row = self.event(event);
             let mut edge = |from: &str, output: Option<&OutputRow>| {
                 edges.push(Edge {
@@ -142,8 +143,7 @@ impl DependencyTable {
                     optional: input.optional,
                     passive: input.passive,
                     many: output.is_some_and(|output| output.many),
-                    fan_out: output.is_some_and(|output| output.fan_out.is_some())
-                        && input.gathered.is_none(),
+                    fan_out: output.is_some_and(|output| output.fan_out.is_some()) && !collects,
                     timed: output.is_some_and(|output| output.timed),
                     cleans_up,
                 });
@@ -160,8 +160,7 @@ impl DependencyTable {
             }
             for (index, step) in self.steps.iter().enumerate() {
                 let supplies = |output: &&OutputRow| {
-                    output.event == event
-                        && (input.gathered.is_none() || self.gathers_from(input, step, output))
+                    output.event == event && (!collects || self.gathers_from(input, step, output))
                 };
                 for output in step.outputs.iter().filter(supplies) {
                     edge(&format!("s{index}"), Some(output));
@@ -187,7 +186,10 @@ impl DependencyTable {
     fn edges_out(&self, from: &str, output: &OutputRow, edges: &mut Vec<Edge>) {
         let row = self.event(output.event);
         let gathered = || {
-            self.steps.iter().flat_map(|step| &step.inputs).any(|input| input.gathered == Some(output.event))
+            self.steps
+                .iter()
+                .flat_map(|step| &step.inputs)
+                .any(|input| input.gathered.contains(&output.event))
         };
         // Steps that the event does not trigger take it all the same: clean-up, and those that read it.
         let taken = || {

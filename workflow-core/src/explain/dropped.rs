@@ -33,7 +33,7 @@ impl Source<'_> {
             let dropped = gathered.branches.iter().filter(|branch| branch.is_dropped());
             let branches: Vec<Cited> = dropped.filter_map(|branch| self.item_of(branch.scope)).collect();
             let gather = self.cite(logged.seq);
-            let settled = |branch: &&GatheredBranch| branch.failure.is_none() && !branch.dropped;
+            let settled = |branch: &&GatheredBranch| branch.failure.is_none() && !branch.is_dropped();
             (!branches.is_empty()).then(|| DroppedBranches {
                 step: gather.producer.as_ref().map_or_else(|| "?".into(), Arc::clone),
                 settled: gathered.branches.iter().filter(settled).count() as u64,

@@ -153,10 +153,12 @@ impl Source<'_> {
     }
 
     fn missing_input(&self, input: &InputRow, have: u32, need: u32) -> MissingInput {
-        let events = match (input.kind, input.gathered) {
-            (InputKind::Reply, _) => self
+        let events = match input.kind {
+            InputKind::Reply => self
                 .names(&input.events.iter().filter_map(|reply| self.request_of(*reply)).collect::<Vec<_>>()),
-            (_, Some(gathered)) => self.names(&[gathered]),
+            // Of a gather without events, people know the item.
+            InputKind::Gather if input.gathered.is_empty() => self.names(input.item.as_slice()),
+            InputKind::Gather => self.names(&input.gathered),
             _ => self.names(&input.events),
         };
         MissingInput { have, need, ..missing(events, input.kind) }

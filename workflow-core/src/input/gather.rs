@@ -160,7 +160,7 @@ impl<E: ControlEvent, Item: GatherItem> Gather<E, Item> {
 
     /// The branches, in the order of the fan-out's items.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = Branch<'_, E>> + DoubleEndedIterator {
-        self.gathered.branches.iter().map(Branch::of)
+        self.gathered.branches.iter().map(|branch| Branch::of(&self.gathered, branch))
     }
 
     /// The events of the branches that settled without a failure, in the items' order.
@@ -227,31 +227,32 @@ impl<E, Item> fmt::Debug for Gather<E, Item> {
 
 /// One branch of a [`Gather`]: it settled, failed, or was dropped since enough others had settled.
 pub struct Branch<'a, E> {
-    branch: &'a GatheredBranch,
+    gathered: &'a Gathered,
+    result: &'a GatheredBranch,
     event: PhantomData<fn() -> E>,
 }
 
 impl<'a, E: ControlEvent> Branch<'a, E> {
-    fn of(branch: &'a GatheredBranch) -> Self {
-        Self { branch, event: PhantomData }
+    fn of(gathered: &'a Gathered, branch: &'a GatheredBranch) -> Self {
+        Self { gathered, result: branch, event: PhantomData }
     }
 
     /// The item that opened the branch, if its type is `I`.
     ///
     /// Always `Some` for the type of the fan-out's items, which a `Branch` does not have in its own type.
     pub fn item<I: ControlEvent>(&self) -> Option<&'a I> {
-        self.branch.item.downcast_ref()
+        self.result.item.downcast_ref()
     }
 
     /// The item that opened the branch, of any type.
     pub fn any_item(&self) -> &'a AnyEvent {
-        &self.branch.item
+        &self.result.item
     }
 
     /// The events of type `E` emitted in the branch's own scope, in log order. For a branch that was dropped, those
     /// until then.
     pub fn events(&self) -> impl Iterator<Item = &'a E> + use<'a, E> {
-        self.branch.events.iter().filter_map(AnyEvent::downcast_ref)
+        self.result.events.iter().filter_map(AnyEvent::downcast_ref)
     }
 
     /// The first of these events, for the usual branch that emits one.
@@ -261,18 +262,41 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
 
     /// The failure of the branch, if it failed.
     pub fn failure(&self) -> Option<&'a BranchFailure> {
-        self.branch.failure.as_deref()
+        self.result.failure.as_deref()
     }
 
     /// Whether the branch was dropped, since enough others had settled ([`FanOut::until`](crate::FanOut::until)). False
     /// for a branch that had failed by then.
     pub fn is_dropped(&self) -> bool {
-        self.branch.is_dropped()
+        self.result.is_dropped()
+    }
+
+    /// How many branches of the fan-out settled before this one, from 0: the order in which they settled.
+    ///
+    /// Of branches that settle at the same event, the first in the order of the items comes first. Dropped branches come
+    /// behind all others, in the order of the items.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Runner { name: String }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Arrived;
+    /// /// The names in the order of arrival.
+    /// fn ranking(runners: &Gather<Arrived>) -> Vec<String> {
+    ///     let mut branches: Vec<_> = runners.branches().collect();
+    ///     branches.sort_by_key(|branch| branch.settled());
+    ///     let runners = branches.iter().filter_map(|branch| branch.item::<Runner>());
+    ///     runners.map(|runner| runner.name.clone()).collect()
+    /// }
+    /// ```
+    pub fn settled(&self) -> u32 {
+        self.gathered.settled(self.result)
     }
 
     /// The scope of the branch, under which explanations and traces show it.
     pub fn scope(&self) -> ScopeId {
-        self.branch.scope
+        self.result.scope
     }
 
     fn into_events(self) -> impl Iterator<Item = &'a E> + use<'a, E> {
@@ -283,10 +307,10 @@ impl<'a, E: ControlEvent> Branch<'a, E> {
 impl<E> fmt::Debug for Branch<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Branch")
-            .field("item", &self.branch.item)
-            .field("events", &self.branch.events)
-            .field("failure", &self.branch.failure)
-            .field("dropped", &self.branch.is_dropped())
+            .field("item", &self.result.item)
+            .field("events", &self.result.events)
+            .field("failure", &self.result.failure)
+            .field("dropped", &self.result.is_dropped())
             .finish()
     }
 }

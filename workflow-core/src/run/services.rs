@@ -48,8 +48,7 @@ impl RunServices for RunShared {
             _ => Some(slot),
         };
         let input = slot.and_then(|slot| step.inputs.get(slot));
-        let gathered = input.and_then(|input| input.gathered);
-        gathered.is_some_and(|gathered| self.table.is_of(gathered, event.kind()))
+        input.is_some_and(|input| input.gathered.iter().any(|of| self.table.is_of(*of, event.kind())))
     }
 
     fn json_output(&self, step: usize, event: &str, form: OutputForm) -> Result<JsonOutputTypes, EmitError> {

@@ -552,7 +552,7 @@ impl RunState {
             self.failures.forget(&branch.failures);
             branches.extend(self.log.gathered(branch, failure));
         }
-        let event = AnyEvent::from_erased(Arc::new(Gathered { branches }));
+        let event = AnyEvent::from_erased(Arc::new(Gathered::new(branches)));
         self.log.append(self.scheduler.table(), entry, event, Cause::Outside, self.now);
         self.derived.push_back(entry.seq);
         self.position = self.position.after(1);

@@ -45,6 +45,7 @@ use super::evaluate::Evaluation;
 use super::redrive::Kept;
 use super::scope::{ClosedBranch, Scope, Scopes};
 use super::{End, Entry};
+use crate::event::BranchEnd;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
@@ -138,9 +139,22 @@ pub struct BranchSummary {
     pub events: SmallVec<[(EventIndex, Seq); 1]>,
     /// The failed executions of the branch.
     pub failures: Vec<ExecutionId>,
-    /// Whether the branch was dropped, since enough others had settled ([`FanOutTerms::until`]). `events` and
-    /// `failures` are those until then.
-    pub dropped: bool,
+    /// Meaningful once the branch has ended.
+    pub(crate) end: BranchEnd,
+}
+
+impl BranchSummary {
+    /// Whether the branch was dropped, since enough others had settled ([`FanOutTerms::until`]). Its events and failures
+    /// are those until then.
+    pub fn is_dropped(&self) -> bool {
+        self.end.is_dropped()
+    }
+
+    /// The number of branches of the fan-out that settled before, from 0. Dropped ones are numbered after these, in
+    /// fan-out order.
+    pub fn settled(&self) -> u32 {
+        self.end.before()
+    }
 }
 
 /// The result of a fan-out: its branches in fan-out order.
@@ -268,6 +282,7 @@ impl Groups {
     /// Settles one branch, if nothing is left in it, or opens branches of a fan-out. Returns `false` if neither is due.
     /// The order of settling is that of the branches' numbers, whichever became idle first, so that replay
     /// settles them alike.
+    #[inline]
     pub(super) fn settle_next(&mut self, evaluation: &mut Evaluation, board: &mut Board) -> bool {
         let Some((id, is_idle)) = board.scopes.next_to_settle() else { return self.open_next(board) };
         // A branch that got new work after it was queued is not idle, and is queued again when that work
@@ -275,21 +290,32 @@ impl Groups {
         if !is_idle {
             return true;
         }
-        // The run will fail with the failures of this branch. A redrive opens the branch again, so it is not freed.
-        let fails =
+        let may_fail =
             board.progress.redrivable && board.scopes.get(id).is_some_and(|scope| !scope.failures.is_empty());
-        if fails && self.fate(id, &board.scopes) == Fate::Fatal {
-            if let Some(kept) = evaluation.sweeps.keep_branch(id, &mut board.scopes) {
-                let left = ClosedBranch::of(&kept.scope);
-                self.kept.get_or_insert_default().scopes.insert(id, kept);
-                if let Some(left) = left {
-                    self.settle(left, evaluation, board);
-                }
-            }
-        } else if let Some(branch) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
+        if may_fail && self.keep_failed(id, evaluation, board) {
+            return true;
+        }
+        if let Some(branch) = evaluation.sweeps.close_branch(id, &mut board.scopes) {
             board.actions.push(QueuedAction::Free(id));
             evaluation.forget_refused(id);
             self.settle(branch, evaluation, board);
+        }
+        true
+    }
+
+    /// Settles a branch with failures. If the run will fail with them, a redrive opens the branch again, so it is not
+    /// freed. Returns whether that is so.
+    #[cold]
+    fn keep_failed(&mut self, id: ScopeId, evaluation: &mut Evaluation, board: &mut Board) -> bool {
+        if self.fate(id, &board.scopes) != Fate::Fatal {
+            return false;
+        }
+        if let Some(kept) = evaluation.sweeps.keep_branch(id, &mut board.scopes) {
+            let left = ClosedBranch::of(&kept.scope);
+            self.kept.get_or_insert_default().scopes.insert(id, kept);
+            if let Some(left) = left {
+                self.settle(left, evaluation, board);
+            }
         }
         true
     }
@@ -310,9 +336,6 @@ impl Groups {
         group.settle(place, carried_by(carried, group.fan_out, board), failures);
         if group.is_enough() {
             self.drop_others(id, evaluation, board);
-            self.gather_if_settled(id, evaluation, board);
-            // What was dropped has left room for waiting executions.
-            board.start_waiting();
             return;
         }
         // Opening comes before gathering: a group with items left is not settled.
@@ -452,18 +475,24 @@ impl Groups {
         branches
     }
 
-    /// Drops the branches that are not settled, now that enough others are, and notes them as dropped (S50).
+    /// Drops the branches that are not settled, now that enough others are, notes them as dropped (S50), and gathers.
+    #[cold]
     fn drop_others(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let dropped = self.drop_branches(id, Fate::Handled, evaluation, board);
         let Some(group) = self.open.get_mut(&id) else { return };
-        for ClosedBranch { branch: (_, place), carried, failures, .. } in dropped {
+        // They come from the last to the first, and are numbered from the first on.
+        for ClosedBranch { branch: (_, place), carried, failures, .. } in dropped.into_iter().rev() {
             group.drop(place, carried_by(carried, group.fan_out, board), failures);
         }
         group.drop_unopened();
+        self.gather_if_settled(id, evaluation, board);
+        // What was dropped has left room for waiting executions.
+        board.start_waiting();
     }
 }
 
 /// Of the events that a branch stores for every gather of the table, those of its fan-out's gathers.
+#[inline]
 fn carried_by(mut events: Carried, fan_out: FanOutIndex, board: &Board) -> Carried {
     let carried = &board.table.fan_out(fan_out).carried;
     events.retain(|(event, _)| carried.contains(event));
@@ -531,13 +560,14 @@ impl Group {
         self.open += 1;
         // The summary has its item from here on; events and failures follow when the branch is settled.
         // Branches open in the order of items, so the place of a branch is the number of those before it.
-        self.add_summary(item, false);
+        self.add_summary(item, BranchEnd::default());
         Some((item, place))
     }
 
-    fn add_summary(&mut self, item: Entry, dropped: bool) {
+    fn add_summary(&mut self, item: Entry, end: BranchEnd) {
         let (events, failures) = (SmallVec::new(), Vec::new());
-        self.branches.push(BranchSummary { scope: item.scope, item: item.seq, events, failures, dropped });
+        let (scope, item) = (item.scope, item.seq);
+        self.branches.push(BranchSummary { scope, item, events, failures, end });
     }
 
     /// Stores the results of the branch at this place.
@@ -545,25 +575,32 @@ impl Group {
         if let Some(tally) = self.tally.as_mut().filter(|_| failures.is_empty()) {
             tally.succeed();
         }
-        self.close(place, events, failures, false);
+        self.close(place, events, failures, BranchEnd::settled(self.ended()));
     }
 
     /// Stores that the branch at this place was dropped, and its results until then.
     fn drop(&mut self, place: u32, events: Carried, failures: Vec<ExecutionId>) {
-        self.close(place, events, failures, true);
+        self.close(place, events, failures, BranchEnd::dropped(self.ended()));
     }
 
-    fn close(&mut self, place: u32, events: Carried, failures: Vec<ExecutionId>, dropped: bool) {
+    fn close(&mut self, place: u32, events: Carried, failures: Vec<ExecutionId>, end: BranchEnd) {
         self.open -= 1;
         if let Some(branch) = self.branches.get_mut(place as usize) {
-            (branch.events, branch.failures, branch.dropped) = (events, failures, dropped);
+            (branch.events, branch.failures, branch.end) = (events, failures, end);
         }
+    }
+
+    /// The number of branches that are settled or dropped: the number of the one that ends next (S59).
+    #[expect(clippy::cast_possible_truncation, reason = "branches have numbers of 32 bits")]
+    fn ended(&self) -> u32 {
+        (self.branches.len() - self.open) as u32
     }
 
     /// Notes the branches that are not open yet as dropped.
     fn drop_unopened(&mut self) {
         while let Some(item) = self.unopened.pop() {
-            self.add_summary(item, true);
+            // All before it have ended, so it is numbered after them.
+            self.add_summary(item, BranchEnd::dropped(self.ended()));
         }
     }
 }

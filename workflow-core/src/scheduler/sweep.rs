@@ -127,6 +127,7 @@ impl Sweeps {
     }
 
     /// Closes a branch and adds it to the history if it was swept.
+    #[inline]
     pub(super) fn close_branch(&mut self, id: ScopeId, scopes: &mut Scopes) -> Option<ClosedBranch> {
         // Asked before closing, which removes the scope from the tree.
         let during = scopes.swept(id);

@@ -137,9 +137,42 @@ impl InputDef {
         Self::of(InputKind::Gather, [event])
     }
 
-    /// Takes the settled branches of the fan-outs with this item, and their events of this type.
-    pub fn gather_of(item: impl Into<Arc<str>>, event: impl Into<Arc<str>>) -> Self {
-        Self { item: Some(item.into()), ..Self::gather(event) }
+    /// Takes the settled branches of the fan-outs with this item and of no others, and their events of these types, in
+    /// the order of each branch.
+    ///
+    /// Without any type, the branches come without events: with their items, failures and order.
+    ///
+    /// ```
+    /// use workflow_core::signature::Roles;
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    ///
+    /// let table = DependencyTable::builder("review")
+    ///     .event(EventDef::new("Book", Roles::NONE.start()))
+    ///     .event(EventDef::new("Page", Roles::NONE))
+    ///     .event(EventDef::new("Praise", Roles::NONE))
+    ///     .event(EventDef::new("Blame", Roles::NONE))
+    ///     .event(EventDef::new("Review", Roles::NONE.stop()))
+    ///     .step(StepDef::new("split").input(InputDef::one("Book")).output(OutputDef::fan_out("Page")))
+    ///     .step(
+    ///         StepDef::new("read")
+    ///             .input(InputDef::one("Page"))
+    ///             .output(OutputDef::many("Praise"))
+    ///             .output(OutputDef::many("Blame")),
+    ///     )
+    ///     .step(
+    ///         StepDef::new("sum")
+    ///             .input(InputDef::gather_of("Page", ["Praise", "Blame"]))
+    ///             .output(OutputDef::event("Review")),
+    ///     )
+    ///     .build()?;
+    /// assert_eq!(table.shape().steps[2].inputs[0].events, ["Praise".into(), "Blame".into()]);
+    /// # Ok::<(), workflow_core::table::TableError>(())
+    /// ```
+    pub fn gather_of<N: Into<Arc<str>>>(
+        item: impl Into<Arc<str>>,
+        events: impl IntoIterator<Item = N>,
+    ) -> Self {
+        Self { item: Some(item.into()), ..Self::of(InputKind::Gather, events) }
     }
 
     /// Lets the step run without this input.

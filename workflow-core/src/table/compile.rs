@@ -340,13 +340,14 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
 fn input_row(input: &InputDraft) -> InputRow {
     let events: Vec<EventIndex> = input.events.iter().copied().map(EventIndex::at).collect();
     let gather = input.kind == InputKind::Gather;
+    let (gathered, events) = if gather { (events, Vec::new()) } else { (Vec::new(), events) };
     InputRow {
         kind: input.kind,
         optional: input.optional,
         passive: input.passive,
-        gathered: if gather { events.first().copied() } else { None },
         item: input.item.map(EventIndex::at),
-        events: if gather { Vec::new() } else { events },
+        gathered,
+        events,
         topic: None,
         condition: None,
         config: input.config,

@@ -123,7 +123,8 @@ impl InputDraft {
 
     /// Whether the input takes events but names none.
     pub(super) fn takes_nothing(&self) -> bool {
-        self.kind.takes_events() && self.events.is_empty()
+        // S59: a gather that names its item may collect nothing.
+        self.kind.takes_events() && self.events.is_empty() && self.item.is_none()
     }
 
     /// Whether the input's events trigger its step (S58).

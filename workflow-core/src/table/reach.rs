@@ -70,17 +70,18 @@ impl DependencyTable {
         reach.size() > before
     }
 
-    /// Matches each gather with all fan-outs whose branches can have its event. Returns whether a match is
-    /// new.
+    /// Matches each gather with the fan-outs of the item that it names (S59), or with all fan-outs whose branches can
+    /// have its event. Returns whether a match is new.
     fn grow_gathers(&mut self, reach: &Reach) -> bool {
         let fan_outs = &self.fan_outs;
         let gathers = self.steps.iter_mut().flat_map(|step| &mut step.inputs);
         gathers.filter(|input| input.kind == InputKind::Gather).fold(false, |grew, input| {
-            let fits =
-                |place: usize| input.gathered.is_some_and(|event| reach.own[place + 1].contains(&event));
-            let is_named = |fan_out: &FanOutRow| input.item.is_none_or(|item| item == fan_out.item);
+            let fits = |place: usize, fan_out: &FanOutRow| match input.item {
+                Some(item) => item == fan_out.item,
+                None => input.gathered.iter().any(|event| reach.own[place + 1].contains(event)),
+            };
             let fitting = fan_outs.iter().enumerate();
-            let fitting = fitting.filter(|(place, fan_out)| fits(*place) && is_named(fan_out));
+            let fitting = fitting.filter(|(place, fan_out)| fits(*place, fan_out));
             let gathered: Vec<EventIndex> = fitting.map(|(_, fan_out)| fan_out.gathered).collect();
             let grows = gathered.len() > input.events.len();
             input.events = gathered;
@@ -94,7 +95,7 @@ impl DependencyTable {
         let inputs = self.steps.iter().flat_map(|step| &step.inputs);
         let takers =
             inputs.filter(|input| input.kind == InputKind::Gather && input.events.contains(&gathered));
-        let mut carried: Vec<EventIndex> = takers.filter_map(|input| input.gathered).collect();
+        let mut carried: Vec<EventIndex> = takers.flat_map(|input| &input.gathered).copied().collect();
         carried.sort_unstable();
         carried.dedup();
         for event in &carried {

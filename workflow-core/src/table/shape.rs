@@ -120,7 +120,7 @@ pub struct InputShape {
     /// Whether the step reads the input when another one triggers it. Such an input is optional too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub passive: bool,
-    /// The event types, in order; for a gather the event that it collects.
+    /// The event types, in order; for a gather those that it collects.
     pub events: Vec<Arc<str>>,
     /// For a gather that names its fan-out, the item.
     #[serde(default, skip_serializing_if = "Option::is_none")]

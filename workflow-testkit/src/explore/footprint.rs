@@ -16,6 +16,7 @@
 //! - Where a fan-out waits for all its branches after one has failed, the commit that settles the last branch fails the
 //!   run, and which one that is shows only afterwards. So each commit in a branch touches everything. The same holds
 //!   where a fan-out drops the others once enough branches have settled.
+//! - Where a step asks in which order the branches of a fan-out settled, commits in different branches do not commute.
 //! - Where a step takes failures, which contain the numbers of their executions, commits do not commute with each
 //!   other. The same holds where a step gathers and several fan-outs may open, because a gather contains the numbers of
 //!   its branches.
@@ -29,6 +30,7 @@
 //! `Children` sees the number of its execution in the ids of its children.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use workflow_core::signature::{Emitted, EventType, InputSpec};
@@ -97,6 +99,9 @@ pub(super) struct Interest {
     sight: Sight,
     /// Whether the run has a store whose confirmations are operations.
     durable: bool,
+    /// Whether a step asked in which order branches settled, in some run. A run in which none did is the same in every
+    /// order of its branches; so it is soon enough to know this once a run is over.
+    order_read: AtomicBool,
     /// The operations that turned out to touch everything in some run.
     wide: Mutex<HashSet<OpId>>,
 }
@@ -171,6 +176,7 @@ impl Interest {
             numbered: table.steps().iter().map(numbered).collect(),
             sight: Sight::of(&table, one_fan_out),
             durable,
+            order_read: AtomicBool::new(false),
             wide: Mutex::default(),
             discerning,
             bounded,
@@ -286,6 +292,11 @@ impl Interest {
         self.wide.lock().unwrap_or_else(PoisonError::into_inner).insert(op);
     }
 
+    /// A step asked in which order branches settled: from here on no two of them commute.
+    pub(super) fn note_order_read(&self) {
+        self.order_read.store(true, Ordering::Relaxed);
+    }
+
     /// Whether swapping the two makes no difference to the run.
     pub(super) fn commute(&self, one: &Op, other: &Op) -> bool {
         let wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
@@ -330,7 +341,8 @@ impl Interest {
             return !intersect(&one.steps, &other.steps);
         }
         // A branch may settle, and outer events are evaluated in open branches.
-        if one.scope == ScopeId::ROOT || other.scope == ScopeId::ROOT || self.nested {
+        let order_read = self.order_read.load(Ordering::Relaxed);
+        if one.scope == ScopeId::ROOT || other.scope == ScopeId::ROOT || self.nested || order_read {
             return false;
         }
         // Siblings do not see each other, and a gather of one fan-out does not see which branch was last.

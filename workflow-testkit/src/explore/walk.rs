@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use workflow_core::Workflow;
+use workflow_core::report::LoggedEvent;
 
 use super::footprint::Interest;
 use super::gate::Op;
@@ -58,6 +59,9 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
             if is_checked { (self.scenario)() } else { workflow_core::without_replay_check(self.scenario) };
         let played = play(start, &self.interest, choose);
         self.explored.caveats.add(played.caveats);
+        if played.run.iter().any(|run| run.report().log.iter().any(LoggedEvent::is_order_read)) {
+            self.interest.note_order_read();
+        }
         played
     }
 

@@ -15,6 +15,8 @@ pub(super) struct Scope {
     group: Option<usize>,
     state: ScopeState,
     failures: Vec<ExecutionId>,
+    /// When it settled: the number of branches of the run that had settled before, however often.
+    settled: u32,
     /// The state to which a redrive returns it (S39).
     pub(super) anew: Option<ScopeState>,
 }
@@ -58,7 +60,14 @@ pub(super) enum Fate {
 
 impl Scope {
     pub(super) fn root() -> Self {
-        Self { parent: None, group: None, state: ScopeState::Open, failures: Vec::new(), anew: None }
+        Self {
+            parent: None,
+            group: None,
+            state: ScopeState::Open,
+            failures: Vec::new(),
+            settled: 0,
+            anew: None,
+        }
     }
 }
 
@@ -103,7 +112,7 @@ impl Model {
         for _ in 0..items {
             let branch = u32::try_from(self.scopes.len()).expect("scopes are few");
             let (parent, state) = (Some(opener), ScopeState::Unopened);
-            self.scopes.push(Scope { parent, group: None, state, failures: Vec::new(), anew: None });
+            self.scopes.push(Scope { parent, state, ..Scope::root() });
             branches.push((branch, self.number(branch, item)));
         }
         Opening { fan_out, opener, branches, terms }
@@ -203,6 +212,8 @@ impl Model {
             self.out.push_back(Line::Frees { scope: branch });
         }
         self.scopes[branch as usize].state = ScopeState::Settled;
+        self.scopes[branch as usize].settled = self.settlements;
+        self.settlements += 1;
         let group = self.scopes[branch as usize].group.expect("a branch belongs to a fan-out");
         if self.is_enough(group) {
             self.drop_group(group, Fate::Handled);
@@ -315,18 +326,26 @@ impl Model {
     /// The branches in fan-out order, with the events that the fan-out's gathers collect.
     fn branch_lines(&self, group: usize) -> Vec<BranchLine> {
         let Opening { fan_out, ref branches, .. } = self.groups[group].opening;
+        // S59: the settled ones as they settled, and behind them the dropped ones.
+        let mut order: Vec<u32> = branches.iter().map(|(branch, _)| *branch).collect();
+        order.sort_by_key(|branch| {
+            let scope = &self.scopes[*branch as usize];
+            if scope.state == ScopeState::Dropped { u32::MAX } else { scope.settled }
+        });
         let line = |(scope, item): &(u32, Placed)| {
             let own = self.read.iter().map(|seq| (self.logged(*seq), *seq));
             let own = own.filter(|(logged, _)| {
                 logged.scope == *scope && self.collected[fan_out].contains(logged.event)
             });
             let failures = self.scopes[*scope as usize].failures.iter().map(|execution| execution.0);
+            let settled = order.iter().position(|other| other == scope).expect("each branch has its place");
             BranchLine {
                 scope: *scope,
                 item: item.seq,
                 events: own.map(|(logged, seq)| (logged.event, seq)).collect(),
                 failures: failures.collect(),
                 dropped: self.scopes[*scope as usize].state == ScopeState::Dropped,
+                settled: u32::try_from(settled).expect("scopes are few"),
             }
         };
         branches.iter().map(line).collect()

@@ -90,10 +90,12 @@ pub(super) fn taken(plan: &Plan, own: &[Events], step: usize, input: &PlannedInp
         return failures::named(plan, step, input);
     }
     let places = plan.fan_outs();
-    let is_named = |fan_out: usize| input.item.is_none_or(|item| item == places[fan_out].item);
-    let fitting = own.iter().enumerate().filter(|(_, events)| events.contains(input.events[0]));
-    let fitting = fitting.filter(|(fan_out, _)| is_named(*fan_out));
-    fitting.map(|(fan_out, _)| plan.gathered(fan_out)).collect()
+    // S59: the named item decides alone.
+    let fits = |(fan_out, events): &(usize, &Events)| match input.item {
+        Some(item) => item == places[*fan_out].item,
+        None => input.events.iter().any(|event| events.contains(*event)),
+    };
+    own.iter().enumerate().filter(fits).map(|(fan_out, _)| plan.gathered(fan_out)).collect()
 }
 
 /// The events that the gathers of one fan-out collect.
@@ -102,7 +104,12 @@ pub(super) fn collected(plan: &Plan, own: &[Events], fan_out: usize) -> Events {
     let item = plan.fan_outs()[fan_out].item;
     let is_named = |input: &&PlannedInput| input.item.is_none_or(|named| named == item);
     let gathers = inputs.filter(|input| input.take == Take::Gather).filter(is_named);
-    gathers.map(|input| input.events[0]).filter(|event| own[fan_out].contains(*event)).collect()
+    // S59: where the item is named, all events of the branch count.
+    let events = gathers.flat_map(|input| input.events.iter().map(|event| (*event, input.item.is_some())));
+    events
+        .filter(|(event, is_named)| *is_named || own[fan_out].contains(*event))
+        .map(|(event, _)| event)
+        .collect()
 }
 
 /// The events of a step in its own scope: its outputs, the completions of its fan-outs, and its failure if caught.

@@ -136,6 +136,9 @@ pub struct BranchLine {
     pub failures: Vec<u64>,
     /// Whether it was dropped, since enough others had settled.
     pub dropped: bool,
+    /// How many branches of the fan-out were settled before; of a dropped one, with those dropped before in fan-out
+    /// order.
+    pub settled: u32,
 }
 
 impl Line {
@@ -167,7 +170,8 @@ impl Line {
                 format!("append for {}: {}", cause_text(*cause), entries.join(", "))
             }
             Self::Gathers { entry, branches, .. } => {
-                let branches: Vec<String> = branches.iter().map(|branch| branch.text(table)).collect();
+                let branches = branches.iter().zip(0..).map(|(branch, place)| branch.text(place, table));
+                let branches: Vec<String> = branches.collect();
                 format!("gather {}: {}", entry.text(table), branches.join("; "))
             }
             Self::Drops { execution } => format!("drop x{execution}"),
@@ -208,7 +212,8 @@ impl TimerLine {
 }
 
 impl BranchLine {
-    fn text(&self, table: &DependencyTable) -> String {
+    /// The place in the order of settling is shown where it differs from that of the item.
+    fn text(&self, place: u32, table: &DependencyTable) -> String {
         let mut text = format!("scope {} of #{}", self.scope, self.item);
         for (event, seq) in &self.events {
             let _ = write!(text, ", #{seq} {}", table.events()[*event].name());
@@ -218,6 +223,9 @@ impl BranchLine {
         }
         if self.dropped {
             text.push_str(", dropped");
+        }
+        if self.settled != place {
+            let _ = write!(text, ", place {}", self.settled);
         }
         text
     }

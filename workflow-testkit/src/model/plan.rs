@@ -109,7 +109,7 @@ pub struct PlannedInput {
     pub passive: bool,
     /// The event types of the input: one, or several for an event set.
     ///
-    /// For a gather, the collected types.
+    /// For a gather, the collected types: several, or none, only if it names its item.
     pub events: Vec<usize>,
     /// For a gather that names its fan-out, the item.
     pub item: Option<usize>,
@@ -134,7 +134,7 @@ pub enum Take {
     Fixed(u32),
     /// The reply to a request; the event is the reply.
     Reply,
-    /// The settled branches of a fan-out, with their events of one type.
+    /// The settled branches of a fan-out, with their events of these types.
     Gather,
 }
 

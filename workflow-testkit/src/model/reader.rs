@@ -112,7 +112,8 @@ fn branch_lines(group: &GroupSummary) -> Vec<BranchLine> {
         item: branch.item.0,
         events: branch.events.iter().map(|(event, seq)| (event.get(), seq.0)).collect(),
         failures: branch.failures.iter().map(|execution| execution.0).collect(),
-        dropped: branch.dropped,
+        dropped: branch.is_dropped(),
+        settled: branch.settled(),
     });
     lines.collect()
 }

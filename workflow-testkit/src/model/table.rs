@@ -108,7 +108,7 @@ impl Plan {
 
     fn input_def(&self, input: &PlannedInput) -> InputDef {
         let names: Vec<String> = input.events.iter().map(|event| self.event_name(*event)).collect();
-        let first = names[0].clone();
+        let first = names.first().cloned().unwrap_or_default();
         let def = match input.take {
             Take::One if names.len() == 1 => InputDef::one(first),
             Take::One => InputDef::one_of(names),
@@ -116,7 +116,7 @@ impl Plan {
             Take::Fixed(count) => InputDef::fixed(count, names),
             Take::Reply => InputDef::reply(first),
             Take::Gather => match input.item {
-                Some(item) => InputDef::gather_of(self.event_name(item), first),
+                Some(item) => InputDef::gather_of(self.event_name(item), names),
                 None => InputDef::gather(first),
             },
         };

@@ -44,6 +44,7 @@ pub enum InputValue<'a> {
 /// A settled branch, as a step of a run-time workflow gathers it.
 #[derive(Debug)]
 pub struct JsonBranch<'a> {
+    gathered: &'a Gathered,
     branch: &'a GatheredBranch,
     events: Vec<&'a AnyEvent>,
 }
@@ -69,6 +70,12 @@ impl<'a> JsonBranch<'a> {
     /// a branch that had failed by then.
     pub fn is_dropped(&self) -> bool {
         self.branch.is_dropped()
+    }
+
+    /// The number of branches of the fan-out that settled before this one. [`Branch::settled`](crate::Branch::settled)
+    /// says more.
+    pub fn settled(&self) -> u32 {
+        self.gathered.settled(self.branch)
     }
 
     /// The scope of the branch, under which explanations and traces show it.
@@ -117,7 +124,7 @@ impl StepCall {
         let context = &self.frame.context;
         let branches = gathered.branches.iter().map(|branch| {
             let taken = branch.events.iter().filter(|event| context.run.gathers(context, index, event));
-            JsonBranch { branch, events: taken.collect() }
+            JsonBranch { gathered, branch, events: taken.collect() }
         });
         branches.collect()
     }

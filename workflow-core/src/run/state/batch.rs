@@ -220,7 +220,7 @@ mod tests {
     use crate::event::Gathered;
 
     fn event() -> AnyEvent {
-        AnyEvent::from_erased(Arc::new(Gathered { branches: Vec::new() }))
+        AnyEvent::from_erased(Arc::new(Gathered::new(Vec::new())))
     }
 
     #[test]

@@ -241,7 +241,7 @@ impl Log {
         let event = |seq: Seq| self.get(seq).map(|record| record.event.clone());
         let events = branch.events.iter().filter_map(|(_, seq)| event(*seq)).collect();
         let (item, failure) = (event(branch.item)?, failure.map(Box::new));
-        Some(GatheredBranch { scope: branch.scope, item, events, failure, dropped: branch.dropped })
+        Some(GatheredBranch { scope: branch.scope, item, events, failure, end: branch.end })
     }
 
     /// The value of a slot that is bound to one event.
@@ -339,7 +339,7 @@ mod tests {
         let mut log = Log::default();
         for (scope, seq) in scopes.iter().zip(1..) {
             let entry = Entry { seq: Seq(seq), scope: ScopeId(*scope), event: EventIndex::at(0) };
-            let event = AnyEvent::from_erased(Arc::new(Gathered { branches: Vec::new() }));
+            let event = AnyEvent::from_erased(Arc::new(Gathered::new(Vec::new())));
             log.append(&table, entry, event, Cause::Outside, Duration::from_secs(seq));
         }
         log

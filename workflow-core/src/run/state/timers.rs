@@ -105,8 +105,7 @@ mod tests {
             .expect("the table is sound");
         let scheduler = Scheduler::new(table.into());
         let mut timers = TimerQueue::default();
-        let event =
-            AnyEvent::from_erased(std::sync::Arc::new(crate::event::Gathered { branches: Vec::new() }));
+        let event = AnyEvent::from_erased(std::sync::Arc::new(crate::event::Gathered::new(Vec::new())));
         let due = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         timers.insert(TimerId(1), DueEvent { due, event }, &scheduler);
         assert_eq!(timers.pending(&scheduler).count(), 0);

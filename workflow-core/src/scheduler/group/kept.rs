@@ -72,5 +72,10 @@ impl Group {
             }
         }
         self.tally = self.tally.map(|tally| tally.recounted(succeeded, left));
+        // S59: those that are open again do not count among the settled ones.
+        let ended = self.branches.iter_mut().filter(|branch| scopes.get(branch.scope).is_none());
+        let mut ended: Vec<&mut BranchSummary> = ended.collect();
+        ended.sort_unstable_by_key(|branch| branch.end.before());
+        ended.into_iter().zip(0..).for_each(|(branch, before)| branch.end = branch.end.renumbered(before));
     }
 }

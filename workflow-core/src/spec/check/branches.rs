@@ -260,24 +260,45 @@ impl RuleGraph<'_, '_> {
         found
     }
 
-    /// Links one gather to each fan-out whose branches can have its event. Returns whether a link is new.
+    /// Links one gather to each fan-out with the item that it names (S59), or whose branches can have its event. Returns
+    /// whether a link is new.
     const fn link_gather(&mut self, step: usize, input: usize) -> bool {
-        let Some(event) = self.only_event(self.inputs.get(input)) else { return false };
+        let Some(event) = self.first_event(self.inputs.get(input)) else { return false };
         let (mut fan_out, mut found) = (0, false);
         while fan_out < self.fan_outs.len() {
             let FanOut { gathered, item, .. } = *self.fan_outs.get(fan_out);
-            let is_named = match self.inputs.get(input).item {
+            let fits = match self.inputs.get(input).item {
                 Some(named) => named == item,
-                None => true,
+                // The item type counts as well: branches have it from their opening.
+                None => self.holds(fan_out, event),
             };
-            // The item type counts as well: branches have it from their opening.
-            if is_named && self.holds(fan_out, event) && !self.is_linked(gathered, input) {
+            if fits && !self.is_linked(gathered, input) {
                 self.link(gathered, step, input);
                 found = true;
             }
             fan_out += 1;
         }
         found
+    }
+
+    /// Whether branches of a fan-out that the gather takes can have one of its events. Without events to collect, there
+    /// is nothing that they could lack.
+    pub(super) const fn collects(&self, input: usize) -> bool {
+        let members = self.inputs.get(input).members;
+        let mut fan_out = 0;
+        while fan_out < self.fan_outs.len() {
+            let is_taken = self.is_linked(self.fan_outs.get(fan_out).gathered, input);
+            let (mut member, mut has) = (members.start, members.start == members.end);
+            while member < members.end && !has {
+                has = self.holds(fan_out, self.members.get(member).event);
+                member += 1;
+            }
+            if is_taken && has {
+                return true;
+            }
+            fan_out += 1;
+        }
+        false
     }
 
     /// Whether branches of the fan-out can end in a gather or a stop.

@@ -158,7 +158,7 @@ impl<'n> RuleGraph<'_, 'n> {
         while input < inputs.end {
             let row = self.inputs.get(input);
             if matches!(row.kind, InputKind::Gather)
-                && let Some(event) = self.only_event(row)
+                && let Some(event) = self.first_event(row)
                 && self.events.get(event).roles.is_failure()
             {
                 return true;

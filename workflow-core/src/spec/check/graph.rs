@@ -501,10 +501,10 @@ impl<'n> RuleGraph<'_, 'n> {
         false
     }
 
-    /// The event type of a gather or a reply, which has one; `None` if the compiler has reported it.
-    pub(super) const fn only_event(&self, input: &Input) -> Option<usize> {
+    /// The first event type of a gather or a reply, else the item of a gather; `None` if the compiler has reported it.
+    pub(super) const fn first_event(&self, input: &Input) -> Option<usize> {
         if input.members.start == input.members.end {
-            return None;
+            return input.item;
         }
         Some(self.members.get(input.members.start).event)
     }

@@ -118,9 +118,9 @@ impl RuleGraph<'_, '_> {
         let is_gather = matches!(row.kind, InputKind::Gather);
         // Fan-outs with one item type count as one.
         let is_ambiguous = is_gather && row.item.is_none() && self.items_gathered(input).count() > 1;
-        // A gather is unproduced if no fan-out fits. Any other required parameter, if none of its types
+        // A gather is unproduced if no fan-out fits, or has none of its events. Any other required parameter, if none of its types
         // comes.
-        let mut unproduced = if is_gather { row.linked.is_none() } else { !row.optional };
+        let mut unproduced = if is_gather { !self.collects(input) } else { !row.optional };
         let (mut member, mut own) = (row.members.start, None);
         while member < row.members.end {
             let event = self.members.get(member).event;

@@ -172,7 +172,7 @@ impl<'n> RuleGraph<'_, 'n> {
     /// The mistake of a parameter without a producer, by its kind.
     const fn unproduced(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {
         let row = self.inputs.get(input);
-        let Some(event) = self.only_event(row) else { return None };
+        let Some(event) = self.first_event(row) else { return None };
         match (row.kind, self.events.get(event).request) {
             (InputKind::Gather, _) => {
                 let item = match row.item {
@@ -203,7 +203,7 @@ impl<'n> RuleGraph<'_, 'n> {
 
     /// The mistake of a gather that fits fan-outs with several items and names none.
     const fn ambiguous(&self, step: &'n str, input: usize) -> Option<Mistake<'n>> {
-        let Some(event) = self.only_event(self.inputs.get(input)) else { return None };
+        let Some(event) = self.first_event(self.inputs.get(input)) else { return None };
         let items = self.items_gathered(input);
         Some(Mistake::AmbiguousGather { step, event: self.name(event), items })
     }

@@ -68,7 +68,7 @@ impl DependencyTable {
     /// The shape of an input. Caught failures appear under the name of the library's failure event.
     fn input_shape(&self, input: &InputRow) -> InputShape {
         let mut events: Vec<Arc<str>> = Vec::new();
-        let named = if input.kind == InputKind::Gather { input.gathered.as_slice() } else { &input.events };
+        let named = if input.kind == InputKind::Gather { &input.gathered } else { &input.events };
         for event in named {
             let name = &self.named(self.event(*event)).name;
             if !events.contains(name) {

@@ -1,4 +1,5 @@
-//! Fan-outs of which some branches are enough, and branches that wait beside a bound, survive crashes (S50).
+//! Fan-outs of which some branches are enough, the order in which branches settled, and branches that wait beside a
+//! bound, survive crashes (S50, S59).
 
 use std::time::Duration;
 
@@ -192,7 +193,35 @@ impl Sees {
     }
 }
 
+/// The order in which branches settle is that of the journal (S59).
+struct Ranked;
+
+#[workflow]
+impl Ranked {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().until(3)
+    }
+
+    /// The journal has when timers are due, so a crash does not change their order.
+    #[step]
+    async fn work(&self, item: &Item) -> Timer<Late> {
+        Timer::after(seconds(100 * ((2 * item.0 + 1) % 5 + 1)), Late(item.0))
+    }
+
+    #[step]
+    async fn late(&self, late: &Late) -> Part {
+        Part(late.0)
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part, Item>) -> Done {
+        Done(parts.branches().fold(0, |places, branch| 10 * places + branch.settled()))
+    }
+}
+
 survive! {
+    a_ranking: Scenario::new(Ranked), 5;
     a_race: Scenario::new(Race), 5;
     a_lost_race: Scenario::new(Lost), 3;
     bounded_branches_that_wait: Scenario::new(Bounded).reply_after(Duration::from_secs(5), |ask: &Ask| ask.0), 4;

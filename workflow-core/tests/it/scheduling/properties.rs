@@ -43,13 +43,18 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["too many executions", "a fired timer", "an expired request"]);
     // S58
     reached.assert_at_least(1_000, &["a passive read"]);
+    // S59
+    reached.assert_at_least(100, &["branches settled in another order", "a gather of several types"]);
+    reached.assert_at_least(20, &["a gather of no type"]);
     // S39
     reached.assert_at_least(100, &["redriven after a failure", "a branch that opens again"]);
     reached.assert_at_least(20, &["branches that open again"]);
 }
 
 fn check(shape: Shape) -> Reached {
-    let config = Config { cases: 10_000, failure_persistence: None, ..Config::default() };
+    // `PROPTEST_CASES` asks for more.
+    let cases = Config::default().cases.max(10_000);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let reached = RefCell::new(Reached::default());
     let result = TestRunner::new(config).run(&tapes(), |tape| {
         let of_run = play(&tape, shape).map_err(TestCaseError::fail)?;

@@ -277,12 +277,12 @@ fn a_gather_that_fits_fan_outs_of_several_items_names_one_or_is_refused() {
           - step `answer` gathers `Weight`, which branches of `Parcel` and `Letter` have: name one as the item, such as `Gather<Weight, Parcel>`"#]],
     );
     refuses(
-        weighs(InputDef::gather_of("Note", "Weight")),
+        weighs(InputDef::gather_of("Note", ["Weight"])),
         &expect![[r#"
         workflow `research` has 1 mistake:
           - step `answer` gathers `Weight` of branches of `Note`, but no step fans out to it: return `FanOut<Note>` from one"#]],
     );
-    let table = weighs(InputDef::gather_of("Parcel", "Weight")).build().unwrap();
+    let table = weighs(InputDef::gather_of("Parcel", ["Weight"])).build().unwrap();
     let shape = table.shape();
     let answer = shape.steps.iter().find(|step| &*step.name == "answer").unwrap();
     assert_eq!(answer.inputs[0].to_string(), "a gather of `Weight` in branches of `Parcel`");
@@ -814,4 +814,28 @@ fn an_unchecked_table_needs_only_what_its_scheduler_needs() {
     expect![[r#"
         workflow `research` has 1 mistake:
           - step `tick` takes no event, so nothing would ever run it: give it a parameter for the event it waits for, such as `&Question`"#]].assert_eq(&error.to_string());
+}
+
+// S59
+#[test]
+fn a_gather_by_item_collects_several_types_or_none_and_refuses_what_no_branch_has() {
+    let fans = |gather: InputDef| {
+        table(&[("Note", CONTROL), ("Weight", CONTROL), ("Length", CONTROL), ("Other", CONTROL)])
+            .step(step("split", &[one("Question")], &[OutputDef::fan_out("Note")]))
+            .step(step("weigh", &[one("Note")], &[OutputDef::many("Weight"), OutputDef::many("Length")]))
+            .step(step("other", &[one("Question")], &[emits("Other")]))
+            .step(answers(&[gather]))
+            .build()
+    };
+    let both = fans(InputDef::gather_of("Note", ["Weight", "Length"])).unwrap();
+    let graph = both.graph();
+    let edges = graph.edges.iter().filter(|edge| edge.kind == workflow_core::draw::EdgeKind::Gather);
+    assert_eq!(edges.map(|edge| &*edge.event).collect::<Vec<_>>(), ["Weight", "Length"]);
+    assert_eq!(DependencyTable::from_shape(&both.shape()).unwrap().shape(), both.shape());
+    let none = fans(InputDef::gather_of("Note", <[&str; 0]>::default())).unwrap();
+    assert!(none.shape().steps[3].inputs[0].events.is_empty());
+    // One of them is enough.
+    assert!(fans(InputDef::gather_of("Note", ["Other", "Weight"])).is_ok());
+    let error = fans(InputDef::gather_of("Note", ["Other"])).unwrap_err();
+    assert!(matches!(&error.problems[..], [TableProblem::GatherFitsNothing { .. }]), "{error}");
 }

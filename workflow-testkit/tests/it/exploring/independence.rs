@@ -483,3 +483,32 @@ fn the_order_of_an_event_and_a_passive_read_is_tried() {
     let outputs = outputs(|| Scenario::new(Reading).start(Go));
     assert_eq!(outputs, ["Bought 1", "Bought 3"].map(str::to_owned).into());
 }
+
+/// Ranks its branches, which run in any order.
+struct Ranking;
+
+#[workflow]
+impl Ranking {
+    #[step]
+    async fn split(&self, _: &Go) -> FanOut<Stock> {
+        (1..=3).map(Stock).collect()
+    }
+
+    #[step]
+    async fn run(&self, stock: &Stock) -> Note {
+        Note(stock.0)
+    }
+
+    #[step]
+    async fn rank(&self, notes: Gather<Note>) -> Bought {
+        Bought(notes.branches().fold(0, |sum, branch| sum * 10 + u64::from(branch.settled())))
+    }
+}
+
+// S59
+#[test]
+fn the_order_in_which_branches_settle_is_tried_where_a_step_asks_for_it() {
+    let outputs = outputs(|| Scenario::new(Ranking).start(Go));
+    let all = [12, 21, 102, 120, 201, 210];
+    assert_eq!(outputs, all.map(|order| format!("Bought {order}")).into());
+}

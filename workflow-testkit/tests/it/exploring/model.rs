@@ -90,7 +90,7 @@ fn branches_are_opened_settled_and_gathered() {
     ];
     let said = said(&mut model, &table, facts);
     assert_eq!(said[..9], expected);
-    assert!(said[9].ends_with("scope 1 of #2, #5 E2; scope 2 of #3, #4 E2"), "{}", said[9]);
+    assert!(said[9].ends_with("scope 1 of #2, #5 E2, place 1; scope 2 of #3, #4 E2, place 0"), "{}", said[9]);
     assert_eq!(said[10..], ["start x4 s2(#6) by #6", "append for x4: #7 E3", "completed by #7"]);
     assert_eq!(model.executed().map(|call| call.step).collect::<Vec<usize>>(), [0, 1, 1, 2]);
     assert_eq!(model.depth(), 2);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use workflow_core::scheduler::{End, Fact, Scheduler, SchedulerLimits, Verdict};
 use workflow_core::table::DependencyTable;
-use workflow_testkit::model::{Call, Evaluation, Line, Model, Plan, Reader};
+use workflow_testkit::model::{Call, Evaluation, Line, Model, Plan, PlannedInput, Reader, Take};
 
 use super::moves::answered;
 use super::reached::Reached;
@@ -82,6 +82,20 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
         inputs.any(|(input, seqs)| input.passive && !seqs.is_empty())
     };
     reached.note("a passive read", run.model.executed().any(reads_passively));
+    let is_another = |line: &Line| match line {
+        Line::Gathers { branches, .. } => !branches.is_sorted_by_key(|branch| branch.settled),
+        _ => false,
+    };
+    reached.note("branches settled in another order", run.lines().any(is_another));
+    let takes = |several: bool| {
+        let inputs = |call: &Call| run.plan.steps[call.step].inputs.iter();
+        let is_such = |input: &PlannedInput| {
+            input.take == Take::Gather && input.events.len() != 1 && several != input.events.is_empty()
+        };
+        run.model.executed().any(|call| inputs(call).any(is_such))
+    };
+    reached.note("a gather of several types", takes(true));
+    reached.note("a gather of no type", takes(false));
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)

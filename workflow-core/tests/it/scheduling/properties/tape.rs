@@ -66,6 +66,7 @@ impl Tape {
         make_clean_up_fit(&mut plan);
         make_catches_fit(&mut plan);
         make_gathers_fit(&mut plan);
+        collect_more(&mut plan);
         plan
     }
 }
@@ -281,6 +282,20 @@ fn make_some_gather_fit(plan: &mut Plan, items: &[usize]) -> bool {
         }
     }
     changed
+}
+
+/// S59: some gathers that name their item collect further events, which the branches may have or not, or none.
+fn collect_more(plan: &mut Plan) {
+    let events = &plan.events;
+    for input in plan.steps.iter_mut().flat_map(|step| &mut step.inputs) {
+        let first = input.events[0];
+        let more = (first + 1) % events.len();
+        match (input.take, input.item) {
+            (Take::Gather, Some(item)) if item != first && first % 3 == 2 => input.events.clear(),
+            (Take::Gather, Some(_)) if more != first && !events[more].failure => input.events.push(more),
+            _ => {}
+        }
+    }
 }
 
 /// Makes every gather collect an event and every fan-out end in a gather, as a table requires (S48).

@@ -277,7 +277,8 @@ fn a_reply_belongs_to_the_branch_that_asked_and_keeps_it_open() {
         stage.said(),
         [
             "free scope 1",
-            "gather #8 split.Line.gathered: scope 1 of #2, #7 Approve.reply; scope 2 of #3, #6 Approve.reply",
+            "gather #8 split.Line.gathered: scope 1 of #2, #7 Approve.reply, place 1; scope 2 of #3, #6 \
+             Approve.reply, place 0",
             "start x6 close(#8) by #8",
         ],
     );

@@ -54,7 +54,8 @@ fn a_fan_out_is_gathered_once_in_its_own_order() {
         stage.said(),
         [
             "free scope 1",
-            "gather #7 split.Line.gathered: scope 1 of #2, #6 Label; scope 2 of #3, #4 Label, #5 Label",
+            "gather #7 split.Line.gathered: scope 1 of #2, #6 Label, place 1; scope 2 of #3, #4 Label, #5 Label, \
+             place 0",
             "start x4 confirm(#1, #7) by #7",
         ],
     );
@@ -292,7 +293,8 @@ fn failures_are_in_the_gather_of_a_fan_out_that_continues() {
             "free scope 2",
             "free scope 1",
             "free scope 3",
-            "gather #7 split.Line.gathered: scope 1 of #2, #5 Label; scope 2 of #3, failed x3; scope 3 of #4, #6 Label",
+            "gather #7 split.Line.gathered: scope 1 of #2, #5 Label, place 1; scope 2 of #3, failed x3, place 0; \
+             scope 3 of #4, #6 Label",
             "start x5 confirm(#1, #7) by #7",
         ],
     );
@@ -357,7 +359,8 @@ fn at_most_the_given_number_of_branches_is_open_and_the_rest_follow_in_order() {
         [
             "free scope 1",
             "free scope 4",
-            "gather #6 split.Line.gathered: scope 1 of #2; scope 2 of #3; scope 3 of #4; scope 4 of #5",
+            "gather #6 split.Line.gathered: scope 1 of #2, place 2; scope 2 of #3, place 0; scope 3 of #4, \
+             place 1; scope 4 of #5",
             "start x6 confirm(#1, #6) by #6",
         ],
     );

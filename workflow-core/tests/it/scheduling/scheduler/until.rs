@@ -44,8 +44,8 @@ fn enough_branches_settle_the_fan_out_and_the_others_are_dropped() {
             "free scope 4",
             "drop x3",
             "drop x5",
-            "gather #8 split.Model.gathered: scope 1 of #2, #7 Answer; scope 2 of #3, dropped; scope 3 of #4, #6 \
-             Answer; scope 4 of #5, dropped",
+            "gather #8 split.Model.gathered: scope 1 of #2, #7 Answer, place 1; scope 2 of #3, dropped, place \
+             2; scope 3 of #4, #6 Answer, place 0; scope 4 of #5, dropped",
             "start x6 confirm(#8) by #8",
         ],
     );
@@ -68,7 +68,8 @@ fn a_branch_that_fails_early_does_not_end_the_race() {
         assert!(stage.scheduler.is_degraded());
         stage.finish(4, &["Answer"]);
         let said = stage.said();
-        let gather = "gather #6 split.Model.gathered: scope 1 of #2, dropped; scope 2 of #3, failed x3; scope 3 of #4, #5 Answer";
+        let gather = "gather #6 split.Model.gathered: scope 1 of #2, dropped, place 2; scope 2 of #3, failed x3, \
+                      place 0; scope 3 of #4, #5 Answer, place 1";
         assert!(said.iter().any(|line| line == gather), "{policy:?}: {said:?}");
         assert_eq!(said.iter().filter(|line| *line == "free scope 2").count(), usize::from(is_kept));
     }
@@ -88,8 +89,8 @@ fn once_too_few_branches_are_left_the_policy_decides_over_all_failures() {
     stage.fail(2);
     assert_eq!(stage.said(), ["free scope 3", "free scope 1"]);
     stage.finish(3, &["Answer"]);
-    let gather = "gather #6 split.Model.gathered: scope 1 of #2, failed x2; scope 2 of #3, #5 Answer; scope 3 of #4, \
-                  failed x4";
+    let gather = "gather #6 split.Model.gathered: scope 1 of #2, failed x2, place 1; scope 2 of #3, #5 Answer, \
+                  place 2; scope 3 of #4, failed x4, place 0";
     assert_eq!(stage.said()[1], gather);
 
     let mut stage = race(3, until(2, FanOutPolicy::WaitAll));
@@ -133,7 +134,7 @@ fn branches_that_are_not_open_yet_are_listed_as_dropped() {
             "free scope 2",
             "free scope 1",
             "drop x2",
-            "gather #7 split.Model.gathered: scope 1 of #2, dropped; scope 2 of #3, #6 Answer; scope 3 of #4, \
+            "gather #7 split.Model.gathered: scope 1 of #2, dropped, place 1; scope 2 of #3, #6 Answer, place 0; scope 3 of #4, \
              dropped; scope 4 of #5, dropped",
             "start x4 confirm(#7) by #7",
         ],
@@ -160,8 +161,7 @@ fn a_branch_that_had_failed_when_it_was_dropped_keeps_its_failure_and_its_events
     for execution in 5..=7 {
         stage.finish(execution, &[]);
     }
-    let gather =
-        "gather #5 split.Model.gathered: scope 1 of #2, #4 Answer, failed x3, dropped; scope 2 of #3";
+    let gather = "gather #5 split.Model.gathered: scope 1 of #2, #4 Answer, failed x3, dropped, place 1; scope 2 of #3, place 0";
     assert_eq!(stage.said()[..4], ["free scope 2", "free scope 1", "drop x4", gather]);
 }
 

@@ -39,8 +39,8 @@ fn unopened() -> Stage {
         step("hurry", &["Due"]).output(OutputDef::many("Packed")),
         step("give_up", &["Ask.expired"]).output(OutputDef::many("Packed")),
         step("cut", &["Part"]).output(OutputDef::many("Ask")),
-        step("parts", &["Line"]).input(InputDef::gather_of("Part", "Part")),
-        StepDef::new("confirm").input(InputDef::gather_of("Line", "Packed")),
+        step("parts", &["Line"]).input(InputDef::gather_of("Part", ["Part"])),
+        StepDef::new("confirm").input(InputDef::gather_of("Line", ["Packed"])),
     ];
     let mut stage = Stage::with(events, steps);
     stage.send("Order");
@@ -210,7 +210,7 @@ fn enough_settled_branches_drop_those_that_wait_and_those_that_never_opened() {
             "free scope 4",
             "drop x4",
             "drop x5",
-            "gather #11 split.Line.gathered: scope 1 of #2, dropped; scope 2 of #3, #10 Packed; scope 3 of #4, \
+            "gather #11 split.Line.gathered: scope 1 of #2, dropped, place 1; scope 2 of #3, #10 Packed, place 0; scope 3 of #4, \
              dropped; scope 4 of #5, dropped; scope 5 of #6, dropped",
             "start x7 confirm(#11) by #11",
         ],

@@ -197,3 +197,49 @@ async fn the_requests_of_dropped_branches_are_closed() {
     run.settled().await;
     run.assert_output(&Done(7));
 }
+
+/// Items that settle in the order of their sleeps.
+struct Runners {
+    enough: Option<u32>,
+}
+
+#[workflow]
+impl Runners {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        let items: FanOut<Item> = (0..begin.0).rev().map(Item).collect();
+        match self.enough {
+            Some(enough) => items.until(enough),
+            None => items,
+        }
+    }
+
+    #[step]
+    async fn run(&self, item: &Item) -> Part {
+        // Items 2 and 3 arrive together.
+        sleep(Duration::from_secs(u64::from(item.0.min(2)))).await;
+        Part(item.0)
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part, Item>) -> Told {
+        told(
+            parts
+                .branches()
+                .map(|branch| format!("{}: {}", branch.item::<Item>().unwrap().0, branch.settled())),
+        )
+    }
+}
+
+// S50, S59
+#[tokio::test(start_paused = true)]
+async fn a_gather_says_in_which_order_its_branches_settled() {
+    let run = Scenario::new(Runners { enough: None }).start(Begin(4)).await;
+    run.assert_output(&told(["3: 2", "2: 3", "1: 1", "0: 0"]));
+    assert!(run.report().log.iter().any(workflow_core::report::LoggedEvent::is_order_read));
+    // Dropped ones follow, in the order of the items.
+    let run = Scenario::new(Runners { enough: Some(2) }).start(Begin(4)).await;
+    run.assert_output(&told(["3: 2", "2: 3", "1: 1", "0: 0"]));
+    let run = Scenario::new(Runners { enough: Some(1) }).start(Begin(3)).await;
+    run.assert_output(&told(["2: 1", "1: 2", "0: 0"]));
+}
