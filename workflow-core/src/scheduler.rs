@@ -77,7 +77,7 @@ pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, FanOutTerms, GroupSummary};
 pub use prefixes::Prefixes;
 
-pub(crate) use actions::QueuedAction;
+pub(crate) use actions::{FanOutFailure, QueuedAction};
 pub(crate) use board::Board;
 pub(crate) use candidates::Candidate;
 pub(crate) use clean_up::{CleanUp, CleanUpState};

@@ -153,6 +153,8 @@ pub struct Model {
     is_degraded: bool,
     /// Whether a branch opened in the place of one that only waits (S50).
     opened_beside_waiting: bool,
+    /// How many fan-outs failed and had no effect, since their openers' failures are tolerated.
+    tolerated_fan_outs: usize,
     end: Option<End>,
     clean_up: Option<CleanUp>,
 }
@@ -209,6 +211,7 @@ impl Model {
             patience: Patience::AsTheRulesSay,
             is_degraded: false,
             opened_beside_waiting: false,
+            tolerated_fan_outs: 0,
             end: None,
             clean_up: None,
             plan,
@@ -285,6 +288,11 @@ impl Model {
     /// Whether a bounded fan-out opened a branch in the place of one that only waits for replies or timers.
     pub fn opened_beside_waiting(&self) -> bool {
         self.opened_beside_waiting
+    }
+
+    /// How many fan-outs failed without an effect on the run, since the failures of their openers are tolerated.
+    pub fn tolerated_fan_outs(&self) -> usize {
+        self.tolerated_fan_outs
     }
 
     /// All executions in order: the first is `x1`.

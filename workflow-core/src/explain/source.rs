@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Arrival, Cited, FailedStep, Unconsumed};
+use crate::failure::StepFailed;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
-use crate::report::{ExecutionOutcome, ExecutionTrace, RunReport, WaitsFor};
+use crate::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport, WaitsFor};
 use crate::scheduler::{End, Scheduler, Verdict};
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
@@ -139,12 +140,27 @@ impl<'a> Source<'a> {
             self.last.insert(event, logged.seq);
             let evaluated = self.evaluated_at(logged.seq);
             self.positions.entry((logged.scope, event)).or_default().push((evaluated, logged.seq));
-            match logged.execution.and_then(|id| self.executions.get(&id)) {
-                Some((_, step)) => {
+            match logged.execution.and_then(|id| self.executions.get(&id)).copied() {
+                Some((place, step)) => {
+                    self.read_failed_fan_out(logged, place, step);
                     self.steps[step.get()].emitted.entry(event).or_default().push(logged.scope);
                 }
                 None => *self.sent.entry(event).or_default() += 1,
             }
+        }
+    }
+
+    /// A failure of an execution that succeeded is that of a fan-out which it opened (S60).
+    fn read_failed_fan_out(&mut self, logged: &LoggedEvent, place: usize, step: StepIndex) {
+        let trace = &self.report.trace[place];
+        if trace.failure == Some(logged.seq)
+            && trace.outcome == ExecutionOutcome::Succeeded
+            && let Some(failed) = logged.value.payload_ref::<StepFailed>()
+        {
+            let facts = &mut self.steps[step.get()];
+            facts.failures += 1;
+            facts.failed_in.insert(trace.scope);
+            facts.last_error = Some(Arc::clone(&failed.error));
         }
     }
 

@@ -41,15 +41,15 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
-use crate::error::StepError;
+use crate::error::{ErrorClass, StepError};
 use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
 use crate::id::{ChildRun, ExecutionId, RunStatus, Seq};
 use crate::report::RedriveReport;
 use crate::retry::NotRetried;
 use crate::scheduler::{
-    Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, Execution, ExecutionStart, GroupSummary,
-    LoggedBatch, QueuedAction, Scheduler, SchedulerLimits,
+    Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, Execution, ExecutionStart,
+    FanOutFailure, GroupSummary, LoggedBatch, QueuedAction, Scheduler, SchedulerLimits,
 };
 use crate::store::Position;
 use crate::table::{DependencyTable, StepIndex};
@@ -482,6 +482,7 @@ impl RunState {
                 }
                 QueuedAction::Ask(candidate) => self.queue_effect(EffectKind::Precondition(candidate)),
                 QueuedAction::Gathered(gathered) => self.gather(gathered.0, &gathered.1),
+                QueuedAction::FanOutFailed(failed) => self.fan_out_failed(&failed),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
                     if self.scheduler.is_redrivable() && !self.is_delayed(execution, self.now) {
@@ -554,6 +555,24 @@ impl RunState {
         }
         let event = AnyEvent::from_erased(Arc::new(Gathered::new(branches)));
         self.log.append(self.scheduler.table(), entry, event, Cause::Outside, self.now);
+        self.derived.push_back(entry.seq);
+        self.position = self.position.after(1);
+    }
+
+    /// Logs the failure of the execution that opened a failed fan-out, with every error in its text (S60).
+    fn fan_out_failed(&mut self, failed: &FanOutFailure) {
+        let FanOutFailure { entry, by, ref failures } = *failed;
+        let first = failures.first().and_then(|execution| self.failure_of(*execution));
+        let class = first.map_or(ErrorClass::Permanent, StepError::class);
+        let each = failures.iter().filter_map(|execution| self.branch_failure(*execution));
+        let each: Vec<String> = each.map(|failure| failure.to_string()).collect();
+        self.failures.forget(failures);
+        let (Some(entry), Some(step)) = (entry, self.step_of(by)) else { return };
+        let error = StepError::new(class, each.join("; "));
+        let (name, attempts) = (Arc::clone(&self.table().step(step).name), self.trace.attempts_made(by));
+        let event = AnyEvent::new(StepFailed::new(name, by, attempts, &error));
+        self.trace.caught(by, entry.seq);
+        self.log.append(self.scheduler.table(), entry, event, Cause::Failure(by), self.now);
         self.derived.push_back(entry.seq);
         self.position = self.position.after(1);
     }

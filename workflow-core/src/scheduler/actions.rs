@@ -32,6 +32,8 @@ pub(crate) enum QueuedAction {
     Ask(CandidateId),
     /// All branches of a fan-out are settled, and the gather has its position in the log. The run makes the event.
     Gathered(Box<(Entry, GroupSummary)>),
+    /// A fan-out failed, and its failures are caught or tolerated (S60). The run makes the event, if there is one.
+    FanOutFailed(Box<FanOutFailure>),
     /// The branch is closed. The run frees the lists that it stores for this scope.
     Free(ScopeId),
     /// The branch of the execution was dropped. Queued only for executions whose `Start` the run has taken.
@@ -62,6 +64,10 @@ impl QueuedAction {
                 let (entry, group) = *gathered;
                 Action::AppendGathered { entry, group }
             }
+            Self::FanOutFailed(failed) => {
+                let (cause, entry) = (Cause::Failure(failed.by), failed.entry?);
+                Action::Append { cause, entries: SmallVec::from_buf([entry]), timers: Vec::new() }
+            }
             Self::Free(scope) => Action::FreeScope { scope },
             Self::Drop(execution) => Action::DropExecution { execution },
             Self::QuestionsDropped => return None,
@@ -69,6 +75,17 @@ impl QueuedAction {
             Self::Report(action) => *action,
         })
     }
+}
+
+/// The failure of a fan-out that is a failure of the execution which opened it (S60).
+#[derive(Debug)]
+pub(crate) struct FanOutFailure {
+    /// The event of the failure; `None` if the run continues without one.
+    pub(crate) entry: Option<Entry>,
+    /// The execution that opened the fan-out.
+    pub(crate) by: ExecutionId,
+    /// The executions that failed in its branches.
+    pub(crate) failures: Vec<ExecutionId>,
 }
 
 /// The queue, first action first.
@@ -125,7 +142,10 @@ impl Actions {
     /// Drops all work, since the run ends. Reports stay in the queue, and so do gathers: their positions are
     /// taken, and a log has no gaps.
     pub(super) fn close(&mut self) {
-        self.0.retain(|queued| matches!(queued, QueuedAction::Report(_) | QueuedAction::Gathered(_)));
+        self.0.retain(|queued| {
+            let is_logged = matches!(queued, QueuedAction::Gathered(_) | QueuedAction::FanOutFailed(_));
+            is_logged || matches!(queued, QueuedAction::Report(_))
+        });
     }
 
     /// Drops questions whose candidates are dropped.

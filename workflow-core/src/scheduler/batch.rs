@@ -92,7 +92,7 @@ impl NumberedBatch {
                     events.push(board.number(branch, event)?);
                 }
                 let items = Items::new(events.get(before).copied(), items);
-                let opening = Opening { fan_out, opener: self.scope, items, terms };
+                let opening = Opening { fan_out, by: self.execution, opener: self.scope, items, terms };
                 self.parts.push(Part::FanOut(Box::new(opening)));
             }
         }

@@ -32,29 +32,37 @@
 //! | `FailAll` | all branches are dropped | the failure counts there, and climbs on |
 //! | `ContinueOthers` | the failure is in the gather | none; the run is degraded |
 //! | `WaitAll` | the other branches continue | all failures count there once every branch is settled |
+//!
+//! A failure that would count in the opener's scope is one of the execution that opened the group, and ends there if a
+//! step catches that, or if its own step tolerates it (S60).
+//!
+//! Where a step catches failures of the step that opened the fan-out, or the run continues after them, a failure that
+//! would count in the opener's scope is a failure of the opening execution instead (S60).
 
 use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::Entry;
 use super::actions::QueuedAction;
 use super::board::Board;
 use super::counts::Counts;
 use super::evaluate::Evaluation;
 use super::redrive::Kept;
 use super::scope::{ClosedBranch, Scope, Scopes};
-use super::{End, Entry};
 use crate::event::BranchEnd;
 use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::output::FanOutPolicy;
 use crate::table::{EventIndex, FanOutIndex};
 
+mod failing;
 mod kept;
 mod terms;
 
 pub use terms::FanOutTerms;
 
+use failing::Fate;
 use terms::Tally;
 
 /// The number of one fan-out of one execution, unique in a run.
@@ -74,20 +82,13 @@ pub(super) struct Groups {
     pub(super) kept: Option<Box<Kept>>,
 }
 
-/// The fate of a failure that no step catches, by the policies of the fan-outs around its scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// The run ends: at once, or when the branches of a fan-out that waits for all of them have settled.
-    Fatal,
-    /// A fan-out that continues has the failure, and its gather gets it.
-    Handled,
-}
-
 /// A fan-out of a batch, whose items have their positions.
 #[derive(Debug)]
 pub(super) struct Opening {
     /// The output of the table, which says what the branches are gathered as.
     pub(super) fan_out: FanOutIndex,
+    /// The execution that returned it.
+    pub(super) by: ExecutionId,
     /// The scope of the execution. The gather will belong to it.
     pub(super) opener: ScopeId,
     /// All items; none of their branches is open yet.
@@ -110,6 +111,8 @@ pub(super) struct Items {
 pub(super) struct Group {
     /// The output of the table that opened this group.
     pub(super) fan_out: FanOutIndex,
+    /// The execution that opened the group, whose failure the group's is (S60).
+    by: ExecutionId,
     /// The scope that waits for this group, by a count in its pending work.
     pub(super) opener: ScopeId,
     /// The policy applies to each failure that no step in the branch catches.
@@ -186,11 +189,12 @@ impl Groups {
     }
 
     fn add(&mut self, opening: &Opening) -> GroupId {
-        let Opening { fan_out, opener, items, terms } = *opening;
+        let Opening { fan_out, by, opener, items, terms } = *opening;
         let id = GroupId(self.next);
         self.next += 1;
         let group = Group {
             fan_out,
+            by,
             opener,
             terms,
             tally: Tally::of(&terms, items.left),
@@ -244,15 +248,6 @@ impl Groups {
         self.openers.remove((group.opener, group.fan_out));
         Some(group)
     }
-
-    /// The fate of a failure in this scope.
-    fn fate(&self, scope: ScopeId, scopes: &Scopes) -> Fate {
-        let mut groups = scopes.chain(scope).filter_map(|(_, scope)| scope.branch).map(|(group, _)| group);
-        let handles = |group: GroupId| {
-            self.open.get(&group).is_none_or(|group| group.terms.policy == FanOutPolicy::ContinueOthers)
-        };
-        if groups.any(handles) { Fate::Handled } else { Fate::Fatal }
-    }
 }
 
 impl Groups {
@@ -303,23 +298,6 @@ impl Groups {
         true
     }
 
-    /// Settles a branch with failures. If the run will fail with them, a redrive opens the branch again, so it is not
-    /// freed. Returns whether that is so.
-    #[cold]
-    fn keep_failed(&mut self, id: ScopeId, evaluation: &mut Evaluation, board: &mut Board) -> bool {
-        if self.fate(id, &board.scopes) != Fate::Fatal {
-            return false;
-        }
-        if let Some(kept) = evaluation.sweeps.keep_branch(id, &mut board.scopes) {
-            let left = ClosedBranch::of(&kept.scope);
-            self.kept.get_or_insert_default().scopes.insert(id, kept);
-            if let Some(left) = left {
-                self.settle(left, evaluation, board);
-            }
-        }
-        true
-    }
-
     /// Opens branches in the place of those that only wait, now that no branch is left to settle (S50). Returns `false`
     /// if no fan-out is left to look at.
     fn open_next(&mut self, board: &mut Board) -> bool {
@@ -347,19 +325,9 @@ impl Groups {
     /// fails the opener's scope under `WaitAll` (S49).
     pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let Some(group) = self.take_settled(id) else { return };
-        let (is_enough, opener) = (group.is_enough(), group.opener);
-        if group.terms.policy == FanOutPolicy::WaitAll && !is_enough {
-            let failures = group.branches.iter().flat_map(|branch| branch.failures.iter().copied());
-            let failures: Vec<ExecutionId> = failures.collect();
-            if !failures.is_empty() {
-                if board.progress.redrivable && self.fate(opener, &board.scopes) != Fate::Handled {
-                    self.kept.get_or_insert_default().groups.push((id, group));
-                }
-                self.fail(opener, failures, evaluation, board);
-                board.scopes.remove_pending(opener);
-                board.start_waiting();
-                return;
-            }
+        let opener = group.opener;
+        if group.terms.policy == FanOutPolicy::WaitAll && !group.is_enough() && group.has_failures() {
+            return self.fail_as_a_whole(id, group, evaluation, board);
         }
         // With enough other branches, the failures that were borne are handled now.
         if group.tally.is_some()
@@ -378,65 +346,6 @@ impl Groups {
             board.queue_evaluation(entry);
             board.scopes.remove_pending(opener);
         }
-    }
-
-    /// Handles failures in a scope: at the root the run ends; in a branch the policy of its fan-out decides
-    /// (S49), unless enough of its branches can still settle (S50).
-    pub(super) fn fail(
-        &mut self,
-        mut id: ScopeId,
-        mut failures: Vec<ExecutionId>,
-        evaluation: &mut Evaluation,
-        board: &mut Board,
-    ) {
-        // Without a redrive to come, nothing is kept of any failure.
-        let fate = if board.progress.redrivable { self.fate(id, &board.scopes) } else { Fate::Handled };
-        if fate != Fate::Handled {
-            self.kept.get_or_insert_default().executions.extend(failures.iter().copied());
-        }
-        // A loop rather than recursion, since branches can nest deeply: a failure climbs from scope to scope.
-        let mut openers = Vec::new();
-        while let Some(scope) = board.scopes.get_mut(id) {
-            let Some((group, _)) = scope.branch else {
-                board.finish(End::Failed(failures));
-                break;
-            };
-            // In a branch the failure belongs to the summary of the branch, whatever the policy does next.
-            let is_first = scope.failures.is_empty();
-            scope.failures.extend(failures.iter().copied());
-            match self.open.get_mut(&group).map(|group| (group.effect_of_failure(is_first), group.opener)) {
-                Some((FanOutPolicy::FailAll, opener)) => {
-                    failures = self.failures_of(group, failures, &board.scopes);
-                    // The opener's count for this group is removed only after the climb, so that no opener is
-                    // queued to settle while the failure climbs past it.
-                    self.drop_branches(group, fate, evaluation, board);
-                    let removed = self.remove(group).filter(|_| fate == Fate::Fatal);
-                    if let Some(removed) = removed {
-                        self.kept.get_or_insert_default().groups.push((group, removed));
-                    }
-                    openers.push(opener);
-                    id = opener;
-                    continue;
-                }
-                Some((FanOutPolicy::ContinueOthers, _)) => board.progress.degraded = true,
-                Some((FanOutPolicy::WaitAll, _)) | None => {}
-            }
-            break;
-        }
-        for opener in openers.into_iter().rev() {
-            board.scopes.remove_pending(opener);
-        }
-    }
-
-    /// The failures with which a fan-out fails as a whole: those that were borne, in fan-out order. Without `until` the
-    /// first one ends the fan-out, so there are no others.
-    fn failures_of(&self, id: GroupId, failures: Vec<ExecutionId>, scopes: &Scopes) -> Vec<ExecutionId> {
-        let Some(group) = self.open.get(&id).filter(|group| group.tally.is_some()) else { return failures };
-        let of_branch = |branch: &BranchSummary| match scopes.get(branch.scope) {
-            Some(open) => open.failures.clone(),
-            None => branch.failures.clone(),
-        };
-        group.branches.iter().flat_map(of_branch).collect()
     }
 
     /// Drops the open branches of a fan-out with all work in and below them (S49). Returns the state of each, unless
@@ -532,6 +441,10 @@ impl Group {
         self.open == 0 && !self.has_unopened()
     }
 
+    fn has_failures(&self) -> bool {
+        self.branches.iter().any(|branch| !branch.failures.is_empty())
+    }
+
     /// Whether enough branches have settled without a failure, so that the others are dropped.
     fn is_enough(&self) -> bool {
         self.tally.is_some_and(Tally::is_reached)
@@ -617,8 +530,8 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::scheduler::SchedulerLimits;
     use crate::scheduler::fixtures::{self, entry_in};
+    use crate::scheduler::{End, SchedulerLimits};
 
     struct Opened {
         groups: Groups,
@@ -644,7 +557,8 @@ mod tests {
             .collect();
         let (fan_out, opener) = (FanOutIndex::at(0), ScopeId::ROOT);
         let items = Items::new(entries.first().copied(), items);
-        let id = groups.open(&Opening { fan_out, opener, items, terms }, &mut board);
+        let by = ExecutionId(1);
+        let id = groups.open(&Opening { fan_out, by, opener, items, terms }, &mut board);
         Opened { groups, evaluation, board, id }
     }
 

@@ -1,6 +1,6 @@
 //! The tree of scopes: how branches open and settle, and how a fan-out ends (S44–S50).
 
-use workflow_core::scheduler::{End, FanOutTerms};
+use workflow_core::scheduler::{Cause, End, FanOutTerms};
 use workflow_core::{ExecutionId, FanOutPolicy};
 
 use super::Model;
@@ -34,6 +34,8 @@ pub(super) enum ScopeState {
 #[derive(Debug)]
 pub(super) struct Opening {
     fan_out: usize,
+    /// The execution that returned it.
+    by: u64,
     opener: u32,
     pub(super) branches: Vec<(u32, Placed)>,
     terms: FanOutTerms,
@@ -106,7 +108,13 @@ impl Model {
     }
 
     /// Numbers a fan-out's branches and places their items in the log.
-    pub(super) fn opening(&mut self, fan_out: usize, opener: u32, items: u32, terms: FanOutTerms) -> Opening {
+    pub(super) fn opening(
+        &mut self,
+        (fan_out, by): (usize, u64),
+        opener: u32,
+        items: u32,
+        terms: FanOutTerms,
+    ) -> Opening {
         let item = self.items[fan_out];
         let mut branches = Vec::new();
         for _ in 0..items {
@@ -115,7 +123,7 @@ impl Model {
             self.scopes.push(Scope { parent, state, ..Scope::root() });
             branches.push((branch, self.number(branch, item)));
         }
-        Opening { fan_out, opener, branches, terms }
+        Opening { fan_out, by, opener, branches, terms }
     }
 
     /// The items of a fan-out are in the log.
@@ -282,6 +290,11 @@ impl Model {
         let failures = self.failures_of(group);
         if terms.policy == FanOutPolicy::WaitAll && !failures.is_empty() {
             self.groups[group].is_open = false;
+            if self.is_handled(group) {
+                self.handle(group);
+                self.start_waiting();
+                return;
+            }
             self.groups[group].anew = self.fate(opener) != Fate::Handled;
             self.fail_in(opener, failures);
             self.start_waiting();
@@ -363,9 +376,27 @@ impl Model {
     /// The fate of a failure in this scope.
     pub(super) fn fate(&self, scope: u32) -> Fate {
         let groups = self.chain(scope).into_iter().filter_map(|scope| self.scopes[scope as usize].group);
-        let policies: Vec<FanOutPolicy> =
-            groups.map(|group| self.groups[group].opening.terms.policy).collect();
-        if policies.contains(&FanOutPolicy::ContinueOthers) { Fate::Handled } else { Fate::Fatal }
+        let mut groups = groups.map(|group| (group, self.groups[group].opening.terms.policy));
+        let is_handled =
+            groups.any(|(group, policy)| policy == FanOutPolicy::ContinueOthers || self.is_handled(group));
+        if is_handled { Fate::Handled } else { Fate::Fatal }
+    }
+
+    /// S60: whether the failure of a fan-out is one of its opener that is caught, or after which the run continues.
+    fn is_handled(&self, group: usize) -> bool {
+        let step = self.plan.fan_outs()[self.groups[group].opening.fan_out].step;
+        self.failed[step].is_some() || self.plan.steps[step].continue_on_error
+    }
+
+    /// S60: the failure of the fan-out becomes an event of its opener, if a step catches that.
+    fn handle(&mut self, group: usize) {
+        let Opening { fan_out, by, opener, .. } = self.groups[group].opening;
+        self.is_degraded = true;
+        if let Some(event) = self.failed[self.plan.fan_outs()[fan_out].step] {
+            self.append_one(Cause::Failure(ExecutionId(by)), opener, event);
+        } else {
+            self.tolerated_fan_outs += 1;
+        }
     }
 
     fn climb(&mut self, scope: u32, failures: Vec<ExecutionId>, fate: Fate) {
@@ -386,7 +417,11 @@ impl Model {
             FanOutPolicy::FailAll => {
                 let failures = self.failures_of(group);
                 self.drop_group(group, fate);
-                self.climb(opener, failures, fate);
+                if self.is_handled(group) {
+                    self.handle(group);
+                } else {
+                    self.climb(opener, failures, fate);
+                }
             }
             FanOutPolicy::ContinueOthers => self.is_degraded = true,
             _ => {}

@@ -70,7 +70,7 @@ impl Model {
                     parts.push(Part::Timer(self.timers.len() as u64));
                 }
                 Emission::FanOut { fan_out, items, terms } => {
-                    let opening = self.opening(fan_out.get(), scope, *items, *terms);
+                    let opening = self.opening((fan_out.get(), execution), scope, *items, *terms);
                     entries.extend(opening.branches.iter().map(|(_, item)| *item));
                     parts.push(Part::FanOut(opening));
                 }

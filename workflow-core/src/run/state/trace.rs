@@ -112,7 +112,7 @@ pub(crate) enum TraceState {
 /// The failure of an execution.
 #[derive(Debug)]
 struct Failure {
-    /// Always an [`ExecutionOutcome::Failed`].
+    /// An [`ExecutionOutcome::Failed`]; of an execution whose fan-out failed, that it succeeded (S60).
     outcome: ExecutionOutcome,
     /// The sequence number of the failure as an event, if a step catches it.
     caught: Option<Seq>,
@@ -451,11 +451,10 @@ impl Trace {
         }
     }
 
-    /// The failure of the execution is in the log as an event.
+    /// The failure of the execution is in the log as an event. An execution that succeeded fails with its fan-out (S60).
     pub(super) fn caught(&mut self, execution: ExecutionId, failure: Seq) {
-        if let Some(failed) = self.failures.get_mut(&execution) {
-            failed.caught = Some(failure);
-        }
+        let succeeded = || Failure { outcome: ExecutionOutcome::Succeeded, caught: None };
+        self.failures.entry(execution).or_insert_with(succeeded).caught = Some(failure);
     }
 
     /// The outcome of an execution, for reports.

@@ -128,7 +128,13 @@ impl RuleGraph<'_, '_> {
     const fn count_outputs(&mut self, step: usize) {
         let &Step { outputs, most, failed, .. } = self.steps.get(step);
         if let Some(failed) = failed {
-            self.add(failed, most);
+            // S60: an execution fails once, or each fan-out that it opened does.
+            let (mut output, mut fan_outs) = (outputs.start, 0);
+            while output < outputs.end {
+                fan_outs += self.outputs.get(output).fan_out.is_some() as u64;
+                output += 1;
+            }
+            self.add(failed, most.saturating_mul(if fan_outs > 1 { fan_outs } else { 1 }));
         }
         let mut output = outputs.start;
         while output < outputs.end {

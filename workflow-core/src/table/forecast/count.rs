@@ -188,7 +188,13 @@ impl<'a> Counts<'a> {
     /// included.
     fn emitted(&mut self, place: ScopeKind, event: EventIndex) -> Most {
         let failing = self.table.event(event).fails;
-        let mut most = failing.map_or(Some(0), |step| self.runs(place, step));
+        // S60: an execution fails once, or each fan-out that it opened does.
+        let fan_outs = |step: StepIndex| {
+            let outputs = self.table.step(step).outputs.iter();
+            outputs.filter(|output| output.fan_out.is_some()).count().max(1) as u64
+        };
+        let times = failing.map_or(1, fan_outs);
+        let mut most = failing.map_or(Some(0), |step| self.runs(place, step)?.checked_mul(times));
         for step in (0..self.table.steps.len()).map(StepIndex::at) {
             let row = self.table.step(step);
             for output in &row.outputs {

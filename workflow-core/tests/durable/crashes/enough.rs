@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use workflow_core::StepFailed;
 use workflow_core::prelude::*;
 use workflow_testkit::Scenario;
 
@@ -220,8 +221,47 @@ impl Ranked {
     }
 }
 
+/// A fan-out whose failure is caught in a branch of another one (S60).
+struct Caught;
+
+#[workflow]
+impl Caught {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Outer> {
+        (1..=begin.0).map(Outer).collect()
+    }
+
+    #[step]
+    async fn split(&self, outer: &Outer) -> FanOut<Item> {
+        (0..=outer.0).map(Item).collect::<FanOut<_>>().wait_all()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Result<Part, StepError> {
+        tokio::time::sleep(seconds(item.0)).await;
+        if item.0 == 2 { Err(StepError::tool("none")) } else { Ok(Part(item.0)) }
+    }
+
+    #[step(catches = [split])]
+    async fn instead(&self, outer: &Outer, failed: &StepFailed) -> Joined {
+        assert_eq!(&*failed.error, "step `work` failed: none");
+        Joined(100 * outer.0)
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part, Item>) -> Joined {
+        Joined(parts.ok().map(|part| part.0).sum())
+    }
+
+    #[step]
+    async fn end(&self, joined: &Gather<Joined, Outer>) -> Done {
+        Done(joined.ok().map(|joined| joined.0).sum())
+    }
+}
+
 survive! {
     a_ranking: Scenario::new(Ranked), 5;
+    a_caught_fan_out: Scenario::new(Caught), 3;
     a_race: Scenario::new(Race), 5;
     a_lost_race: Scenario::new(Lost), 3;
     bounded_branches_that_wait: Scenario::new(Bounded).reply_after(Duration::from_secs(5), |ask: &Ask| ask.0), 4;

@@ -342,3 +342,70 @@ async fn a_journal_is_read_with_the_version_that_the_table_declares() {
     run.send_json("Note", ()).await.unwrap();
     assert_eq!(run.outcome_any().await.unwrap().as_json(), Some(&json!("b")));
 }
+
+// S57, S59, S60: fan-outs of a run-time workflow, gathered by item with several events, and caught.
+#[tokio::test]
+async fn a_gather_by_item_has_the_events_of_its_own_types_and_a_failed_fan_out_is_caught() {
+    let table = table()
+        .event(EventDef::new("Left", Roles::NONE))
+        .event(EventDef::new("Right", Roles::NONE))
+        .event(EventDef::new("Other", Roles::NONE))
+        .event(EventDef::failure("StepFailed"))
+        .event(EventDef::new("Again", Roles::NONE))
+        .step(StepDef::new("open").input(InputDef::one("Begin")).output(OutputDef::fan_out("Item")))
+        .step(
+            StepDef::new("work")
+                .input(InputDef::one("Item"))
+                .output(OutputDef::optional("Left"))
+                .output(OutputDef::optional("Right"))
+                .output(OutputDef::event("Other")),
+        )
+        .step(
+            StepDef::new("gather")
+                .input(InputDef::gather_of("Item", ["Left", "Right"]))
+                .output(OutputDef::fan_out("Again")),
+        )
+        .step(StepDef::new("fail").input(InputDef::one("Again")).output(OutputDef::optional("Done")))
+        .step(
+            StepDef::new("mend")
+                .input(InputDef::one("StepFailed"))
+                .output(OutputDef::event("Done"))
+                .catches(["gather"]),
+        );
+    let steps = |mut call: StepCall| async move {
+        let step = call.step().to_owned();
+        match &*step {
+            "open" => {
+                let items: FanOut<Value> = [json!(0), json!(1)].into_iter().collect();
+                call.emit("Item", items)?;
+            }
+            "work" => {
+                let item = call.input(0).json().cloned().unwrap();
+                call.emit(if item == 0 { "Left" } else { "Right" }, json!({ "of": item }))?;
+                call.emit("Other", item)?;
+            }
+            "gather" => {
+                let InputValue::Gather(branches) = call.input(0) else { panic!("{call:?}") };
+                let seen: Vec<_> = branches
+                    .iter()
+                    .map(|branch| {
+                        let names: Vec<_> = branch.events().iter().map(|event| event.name()).collect();
+                        (branch.item().to_json().unwrap(), names.join(" "), branch.settled())
+                    })
+                    .collect();
+                assert_eq!(seen, [(json!(0), "Left".into(), 0), (json!(1), "Right".into(), 1)]);
+                let items: FanOut<Value> = [json!("a"), json!("b")].into_iter().collect();
+                call.emit("Again", items.wait_all())?;
+            }
+            "fail" => return Err(StepError::tool(call.input(0).json().unwrap().to_string())),
+            _ => {
+                let InputValue::Event(failed) = call.input(0) else { panic!("{call:?}") };
+                call.emit("Done", failed.to_json().unwrap()["error"].clone())?;
+            }
+        }
+        call.commit(())
+    };
+    let run = started(RuntimeWorkflow::new(table.build_unchecked().unwrap(), steps)).await;
+    let done = run.outcome_any().await.unwrap();
+    assert_eq!(done.as_json(), Some(&json!("step `fail` failed: \"a\"; step `fail` failed: \"b\"")));
+}

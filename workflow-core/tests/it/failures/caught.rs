@@ -8,6 +8,7 @@ use workflow_testkit::{Scenario, TestRun, explore};
 use crate::fixtures::{Alpha, Begin, Done, Item, Part, Saw, log_of, outcomes_of, saw};
 
 mod branches;
+mod fan_outs;
 mod records;
 mod tables;
 

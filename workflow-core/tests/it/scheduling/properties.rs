@@ -46,6 +46,8 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     // S59
     reached.assert_at_least(100, &["branches settled in another order", "a gather of several types"]);
     reached.assert_at_least(20, &["a gather of no type"]);
+    // S60
+    reached.assert_at_least(20, &["a caught fan-out", "a tolerated fan-out"]);
     // S39
     reached.assert_at_least(100, &["redriven after a failure", "a branch that opens again"]);
     reached.assert_at_least(20, &["branches that open again"]);

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use workflow_core::scheduler::{End, Fact, Scheduler, SchedulerLimits, Verdict};
+use workflow_core::ExecutionId;
+use workflow_core::scheduler::{Cause, End, Fact, Scheduler, SchedulerLimits, Verdict};
 use workflow_core::table::DependencyTable;
 use workflow_testkit::model::{Call, Evaluation, Line, Model, Plan, PlannedInput, Reader, Take};
 
@@ -96,6 +97,17 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     };
     reached.note("a gather of several types", takes(true));
     reached.note("a gather of no type", takes(false));
+    // An execution that succeeded and fails has opened a fan-out that did.
+    let succeeded = |execution: ExecutionId| {
+        let is_its = |cause: Cause| cause == Cause::Execution(execution);
+        run.lines().any(|line| matches!(line, Line::Appends { cause, .. } if is_its(*cause)))
+    };
+    let is_of_fan_out = |line: &Line| match line {
+        Line::Appends { cause: Cause::Failure(execution), .. } => succeeded(*execution),
+        _ => false,
+    };
+    reached.note("a caught fan-out", run.lines().any(is_of_fan_out));
+    reached.note("a tolerated fan-out", run.model.tolerated_fan_outs() > 0);
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)
