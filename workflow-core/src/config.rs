@@ -123,7 +123,7 @@ impl ConfigType {
     /// `None` unless the type implements `schemars::JsonSchema` (version 1), a step takes it as `Config<…>`, and the
     /// feature `schemars` is on.
     pub fn json_schema(&self) -> Option<Value> {
-        self.schema.map(|schema| schema())
+        crate::json::schema(self.schema)
     }
 
     /// The identity of the Rust type.

@@ -306,8 +306,8 @@ impl EventType {
 
     /// The JSON schema of the event, of a reply that of the reply.
     ///
-    /// `None` unless the type implements `schemars::JsonSchema` (version 1), derives `Event` and has no type parameters,
-    /// and the feature `schemars` is on.
+    /// `None` unless the type implements `schemars::JsonSchema` (version 1) without a panic, derives `Event` and has no
+    /// type parameters, and the feature `schemars` is on.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -320,7 +320,7 @@ impl EventType {
     /// assert_eq!(schema["required"], serde_json::json!(["lines"]));
     /// ```
     pub fn json_schema(&self) -> Option<serde_json::Value> {
-        self.json.schema.map(|schema| schema())
+        json::schema(self.json.schema)
     }
 
     /// The full path of the Rust type, for messages.

@@ -57,6 +57,11 @@ fn written(value: &(impl ToJson + ?Sized), to: &mut JsonWriter) -> Result<(), Er
     caught(|| value.write(to)).unwrap_or_else(|panic| Err(Error::custom(panic)))
 }
 
+/// The schema that a user's type makes of itself; `None` also if that panics.
+pub(crate) fn schema(make: Option<fn() -> Value>) -> Option<Value> {
+    caught(make?).ok()
+}
+
 /// Takes one value, part by part.
 #[derive(Debug, Default)]
 pub(crate) struct JsonWriter {

@@ -33,7 +33,7 @@ use crate::table::{DependencyTable, StepIndex};
 /// impl Steps for Doubler {
 ///     fn call(self: Arc<Self>, _: StepIndex, mut call: StepCall) -> BoxFuture<'static, Result<Emitted, StepError>> {
 ///         Box::pin(async move {
-///             let number = call.input(0).json().and_then(Value::as_i64).unwrap_or_default();
+///             let number = call.input(0).json().and_then(Value::as_i64).ok_or_else(|| StepError::permanent("no number"))?;
 ///             call.emit("Doubled", json!(2 * number))?;
 ///             call.commit(())
 ///         })
@@ -101,7 +101,6 @@ where
     T: Future<Output = Result<Emitted, StepError>> + Send + 'static,
 {
     fn call(self: Arc<Self>, _: StepIndex, call: StepCall) -> BoxFuture<'static, Result<Emitted, StepError>> {
-        // Nothing happens before the first poll, as in a typed step.
         Box::pin(async move { self(call).await })
     }
 }

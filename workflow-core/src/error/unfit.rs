@@ -46,6 +46,12 @@ pub enum UnfitValue {
         /// The key.
         key: String,
     },
+    /// An object has a key that `serde_json` keeps for itself, and would not read back as what it is.
+    #[error("the key `{key}` is reserved by `serde_json`: rename it")]
+    ReservedKey {
+        /// The key.
+        key: String,
+    },
     /// The type's own `Serialize` returned an error.
     #[error("its `Serialize` failed: {source}")]
     Serialize {
@@ -72,6 +78,7 @@ impl PartialEq for UnfitValue {
         match (self, other) {
             (Self::TooDeep { limit: one }, Self::TooDeep { limit: other }) => one == other,
             (Self::KeyTwice { key: one }, Self::KeyTwice { key: other })
+            | (Self::ReservedKey { key: one }, Self::ReservedKey { key: other })
             | (Self::Panicked { message: one }, Self::Panicked { message: other })
             | (Self::Read { problem: one }, Self::Read { problem: other }) => one == other,
             (Self::Serialize { source: one }, Self::Serialize { source: other }) => {

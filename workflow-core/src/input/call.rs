@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::emitter::EmitBuffer;
-use super::{Prefix, RunInfo, RunServices, StartedChildren};
+use super::{EmitError, Prefix, RunInfo, RunServices, StartedChildren};
 use crate::cancel::{CancelRegistration, Cancellation};
 use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
@@ -94,6 +94,8 @@ struct Taken {
     cancellation: OnceLock<CancelRegistration>,
     /// Whether the attempt may have begun before. Here, so that a call that has not needs no room for it.
     may_have_begun: bool,
+    /// The first output of a run-time step that was refused.
+    refused: Option<EmitError>,
 }
 
 impl Frame {
@@ -165,6 +167,13 @@ impl Frame {
 
     fn taken(&self) -> &Taken {
         self.taken.get_or_init(Box::default)
+    }
+
+    fn refuse(&mut self, error: EmitError) {
+        let _ = self.taken();
+        if let Some(taken) = self.taken.get_mut() {
+            taken.refused.get_or_insert(error);
+        }
     }
 
     fn display(&self) -> Display {
@@ -305,9 +314,13 @@ impl StepCall {
     /// ```
     ///
     /// # Errors
-    /// The error in the output, if the output is a `Result` with one.
+    /// The error in the output, if the output is a `Result` with one. The first error of [`emit`](Self::emit), if it
+    /// returned one.
     pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {
         output.emit(&mut self.batch)?;
+        if let Some(refused) = self.frame.taken.get_mut().and_then(|taken| taken.refused.take()) {
+            return Err(refused.into());
+        }
         Ok(self.committed())
     }
 

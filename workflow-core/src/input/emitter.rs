@@ -74,6 +74,12 @@ pub enum EmitError {
         /// The form in which the step emitted it.
         form: OutputForm,
     },
+    /// The call is that of a precondition, which emits nothing.
+    #[error("a precondition emits nothing: emit `{event}` in the step")]
+    OfPrecondition {
+        /// The name.
+        event: Arc<str>,
+    },
     /// The step is a Rust function: it returns its events.
     #[error("`{event}` is a Rust type: the step returns it")]
     RustType {

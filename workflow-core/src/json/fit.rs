@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::ser::{Error as _, Serialize};
 use serde_json::{Error, Value};
 
-use super::{JsonWriter, Open, ToJson, key_of};
+use super::{JsonWriter, Open, ToJson, VERBATIM, key_of};
 use crate::error::UnfitValue;
 use crate::panics::{Panicked, caught};
 
@@ -142,6 +142,9 @@ impl JsonWriter {
             None => written?,
         }
         let text = writer.done.and_then(key_of).ok_or_else(|| self.refused(UnfitValue::Key))?;
+        if self.checks.is_some() && VERBATIM.contains(&&*text) {
+            return Err(self.refused(UnfitValue::ReservedKey { key: text }));
+        }
         self.note_bytes(text.len() + 2)?;
         Ok(text)
     }

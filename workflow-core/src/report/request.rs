@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::event::{AnyEvent, EventKind, Request};
 use crate::id::Seq;
+use crate::json;
 
 /// A request that waits for its reply.
 ///
@@ -113,7 +114,7 @@ impl OpenRequest {
     /// The schema; `None` without the feature `schemars`.
     fn schema(&self) -> Option<Value> {
         match self.event.kind() {
-            EventKind::Rust(_) => self.event.reply_form()?.schema.map(|schema| schema()),
+            EventKind::Rust(_) => json::schema(self.event.reply_form()?.schema),
             EventKind::Json(known) => known.reply_schema.clone(),
         }
     }

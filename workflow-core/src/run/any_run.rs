@@ -182,8 +182,11 @@ impl AnyRun {
     pub fn send_json(&self, event: &str, data: impl Serialize) -> BoxFuture<'_, Result<(), SendError>> {
         let read = Entrance::Send.read(&self.shared.table, event, json::to_json(&data));
         Box::pin(async move {
-            let (index, event) = read?;
-            self.send_to(index, event).await
+            match read {
+                Ok((index, event)) => self.send_to(index, event).await,
+                Err(_) if self.shared.status().is_ended() => Err(self.ended().await),
+                Err(refused) => Err(refused.into()),
+            }
         })
     }
 

@@ -82,7 +82,8 @@ struct RuntimeSteps(Arc<dyn Steps>);
 
 impl HostedSteps for RuntimeSteps {
     fn call(self: Arc<Self>, step: usize, call: StepCall) -> StepFuture {
-        Arc::clone(&self.0).call(StepIndex::at(step), call)
+        // Called by the first poll, which contains its panics like those of a typed step.
+        Box::pin(async move { Arc::clone(&self.0).call(StepIndex::at(step), call).await })
     }
 
     fn check(self: Arc<Self>, step: usize, call: &mut StepCall) -> Check {
@@ -250,7 +251,11 @@ impl Host {
     ) -> Result<AnyEvent, Unreadable> {
         let row = self.table.event(event);
         let Some(known) = self.table.json_type(event) else {
-            return recorded.decoded(row.reader(), request);
+            return match recorded.value() {
+                Some(value) if self.table.is_of(event, value.kind()) => Ok(value.clone()),
+                // A store in memory has the value that another workflow of the same name recorded.
+                _ => recorded.decoded(row.reader(), request),
+            };
         };
         let (found, known_version) = (recorded.version(), row.version);
         // A table that is only viewed shows every version as it is.
@@ -259,7 +264,9 @@ impl Host {
         }
         match recorded.value() {
             // A typed value in a store in memory, viewed without its workflow.
-            Some(value) if value.as_json().is_none() => Ok(value.clone()),
+            Some(value) if value.as_json().is_none() && self.table.edges.accept.is_none() => {
+                Ok(value.clone())
+            }
             _ => Ok(JsonEvent::new(known, recorded.to_json()?).to(request).into()),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::returned::undeclared;
 use crate::error::Internal;
 use crate::input::EmitError;
 use crate::output::{Emitted, EmittedItem, JsonOutputTypes, OutputForm};
@@ -50,18 +51,23 @@ impl DependencyTable {
         Ok(JsonOutputTypes { event: Arc::clone(types), expired: expired.cloned() })
     }
 
-    /// Whether a step of a run-time workflow has emitted as many of each output as it declares. The type of a typed step
-    /// sees to that.
-    pub(super) fn check_counts(&self, outputs: &[OutputRow], emitted: &Emitted) -> Result<(), Internal> {
+    /// Whether a step of a run-time workflow has emitted declared outputs only, and as many of each as it declares. The
+    /// type of a typed step guarantees both.
+    pub(super) fn check_outputs(&self, outputs: &[OutputRow], emitted: &Emitted) -> Result<(), Internal> {
+        let declares = |output: &OutputRow, item: &EmittedItem| {
+            declared(item.form()) == output.form() && self.is_of(output.event, item.kind())
+        };
+        for item in emitted.items() {
+            if !outputs.iter().any(|output| declares(output, item)) {
+                return Err(undeclared(item.kind()));
+            }
+        }
         for (place, output) in outputs.iter().enumerate() {
             let alike = |other: &&OutputRow| (other.event, other.form()) == (output.event, output.form());
             if outputs[..place].iter().any(|other| alike(&other)) {
                 continue;
             }
-            let is_it = |item: &&EmittedItem| {
-                declared(item.form()) == output.form() && self.is_of(output.event, item.kind())
-            };
-            let count = emitted.items().iter().filter(is_it).count();
+            let count = emitted.items().iter().filter(|item| declares(output, item)).count();
             let all = || outputs.iter().filter(alike);
             let least = all().map(|row| row.least as usize).sum();
             let most = if all().any(|row| row.many) { usize::MAX } else { all().count() };

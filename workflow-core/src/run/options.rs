@@ -47,6 +47,8 @@ impl RunOptions {
     /// Sets the name of the workflow to start. Default: the workflow with the type's own name, or the only one of the type.
     ///
     /// For an engine that hosts several workflows of one type, each [under a name](crate::EngineBuilder::workflow_named).
+    /// [`Engine::start_json`](crate::Engine::start_json) and [`Children::run_json`](crate::Children::run_json) are called with
+    /// a name, which counts instead of this one.
     pub fn workflow(self, name: impl Into<Arc<str>>) -> Self {
         Self { workflow: Some(name.into()), ..self }
     }

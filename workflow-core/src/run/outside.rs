@@ -26,13 +26,13 @@ pub(crate) enum Refused {
 }
 
 impl Entrance {
-    /// Whether the event may enter, and a step takes it or it ends the run.
+    /// Whether the event may enter, and a step reads it or it ends the run.
     fn admits(self, row: &EventRow) -> bool {
         let may_enter = match self {
             Self::Start => row.roles.is_start(),
             Self::Send => row.roles.is_external(),
         };
-        may_enter && (!row.takers.is_empty() || row.roles.is_stop())
+        may_enter && (!row.topics.is_empty() || row.roles.is_stop())
     }
 
     /// Reads an event that the table takes from outside. `data` is the result of serialising it.

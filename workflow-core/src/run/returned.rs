@@ -32,7 +32,7 @@ pub(super) fn returned(
 ) -> Result<(Returned, PendingDisplay), StepError> {
     let outputs = &state.table().step(step).outputs;
     if state.table().edges.accept.is_some() {
-        state.table().check_counts(outputs, &emitted)?;
+        state.table().check_outputs(outputs, &emitted)?;
     }
     if emitted.items().is_empty() {
         return Ok((Returned::Nothing, emitted.commit_display()));
@@ -99,7 +99,7 @@ fn emissions(
 }
 
 #[cold]
-fn undeclared(known: EventKind<'_>) -> Internal {
+pub(super) fn undeclared(known: EventKind<'_>) -> Internal {
     Internal::UndeclaredOutput { event: known.name().into() }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::draft::{EventDraft, TableDraft};
 use super::{DependencyTable, EventIndex};
 use crate::event::{EventKind, JsonForm, JsonType, UnfitJson};
+use crate::json;
 use crate::panics::{Panicked, caught};
 use crate::retry::RetryPolicy;
 
@@ -36,7 +37,7 @@ impl EventForm {
     /// The JSON schema of the event's data.
     pub(crate) fn schema(&self) -> Option<Value> {
         match self {
-            Self::Rust(form) => form.schema.map(|schema| schema()),
+            Self::Rust(form) => json::schema(form.schema),
             Self::Json(known) => known.schema.clone(),
         }
     }

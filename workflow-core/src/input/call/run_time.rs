@@ -137,14 +137,25 @@ impl StepCall {
     ///
     /// # Errors
     /// [`EmitError::Undeclared`] and [`EmitError::OtherForm`] if the step does not declare such an output,
-    /// [`EmitError::Full`] after 65,536 outputs, [`EmitError::RustType`] in a step that is a Rust function. An error that the
-    /// step returns fails the execution.
+    /// [`EmitError::Full`] after 65,536 outputs, [`EmitError::RustType`] in a step that is a Rust function,
+    /// [`EmitError::OfPrecondition`] in a precondition. After an error the execution fails, also if the step ignores the
+    /// error: [`commit`](Self::commit) returns it again.
     pub fn emit(&mut self, event: &str, value: impl Into<JsonOutput>) -> Result<(), EmitError> {
+        let emitted = self.try_emit(event, value.into());
+        if let Err(refused) = &emitted {
+            self.frame.refuse(refused.clone());
+        }
+        emitted
+    }
+
+    fn try_emit(&mut self, event: &str, output: JsonOutput) -> Result<(), EmitError> {
+        let context = &self.frame.context;
+        if context.is_of_precondition() {
+            return Err(EmitError::OfPrecondition { event: event.into() });
+        }
         if self.batch.items().len() >= MAX_EMITTED {
             return Err(EmitError::Full { limit: MAX_EMITTED });
         }
-        let output: JsonOutput = value.into();
-        let context = &self.frame.context;
         let types = context.run.json_output(context.step, event, output.form())?;
         output.emit(&types, &mut self.batch);
         Ok(())

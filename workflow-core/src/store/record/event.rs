@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::ser::{Error as _, SerializeStruct};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::event::{AnyEvent, Reader, Unreadable, WithJson};
 
@@ -109,19 +109,20 @@ impl RecordedEvent {
         }
     }
 
-    /// The value, decoded if it was read back. A reply or an expired request needs `request`.
+    /// Decodes the JSON of the event. A reply or an expired request needs `request`.
     pub(crate) fn decoded(
         &self,
         reader: Option<Reader>,
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
+        let reader = reader.ok_or(Unreadable::NoReader)?;
         match &self.0 {
-            Payload::Value(event) => Ok(event.clone()),
-            Payload::Made(made) => Ok(made.event.clone()),
-            Payload::Read(read) => {
-                let reader = reader.ok_or(Unreadable::NoReader)?;
-                reader.read(read.version, &read.data, request)
+            Payload::Value(event) => {
+                let data = event.to_json().and_then(|data| to_raw_value(&data))?;
+                reader.read(event.version(), &data, request)
             }
+            Payload::Made(made) => reader.read(made.event.version(), &made.json, request),
+            Payload::Read(read) => reader.read(read.version, &read.data, request),
         }
     }
 

@@ -65,6 +65,11 @@ fn unfit() -> Vec<(Data, &'static str, &'static str)> {
         (Data::Pairs([((1, 2), 3)].into()), "Pairs", "a key in JSON is a text, a number or a bool"),
         (Data::Wide(u128::MAX), "Wide", "the integer fits neither"),
         (Data::Json(nested(MAX_JSON_DEPTH)), "Json[0][0]", "the JSON nests deeper than 120 levels"),
+        (
+            Data::Json(json!({ "note": { "$serde_json::private::RawValue": "1" } })),
+            "Json.note",
+            "the key `$serde_json::private::RawValue` is reserved by `serde_json`",
+        ),
         (Data::Trap(Trap::Fails), "Trap", "its `Serialize` failed: it is secret"),
         (Data::Trap(Trap::Panics), "Trap", "its `Serialize` panicked: never look"),
     ]

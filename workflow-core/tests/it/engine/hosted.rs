@@ -57,12 +57,27 @@ impl Orders {
     }
 }
 
+/// A type whose schema panics.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Vague;
+
+impl schemars::JsonSchema for Vague {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Vague".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        panic!("it has no shape")
+    }
+}
+
 struct Other;
 
 #[workflow]
 impl Other {
     #[step]
-    async fn end(&self, begin: &Begin) -> Done {
+    async fn end(&self, begin: &Begin, _vague: Passive<&Vague>) -> Done {
         Done(begin.0)
     }
 }
@@ -73,6 +88,8 @@ fn hosted_workflows_are_data_with_names_events_configurations_and_drawings() {
     let engine = Engine::builder().workflow_named("orders", Orders).workflow(Other).build().unwrap();
     let hosted = engine.hosted();
     assert_eq!(hosted.iter().map(|workflow| &*workflow.name).collect::<Vec<_>>(), ["Other", "orders"]);
+    let vague = hosted[0].events.iter().find(|event| &*event.name == "Vague").expect("it is there");
+    assert_eq!(vague.schema, None, "a panic stays inside");
     let orders = &hosted[1];
     assert_eq!(&*orders.description, "Approves orders.");
     assert_eq!(&*orders.graph.workflow, "orders");

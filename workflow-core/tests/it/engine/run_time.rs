@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use workflow_core::errors::{BuildProblem, EmitError};
 use workflow_core::prelude::*;
 use workflow_core::signature::{Emitted, Roles, StepCall};
 use workflow_core::store::MemoryStore;
 use workflow_core::table::{
-    DependencyTable, EventDef, InputDef, OnEnd, OutputDef, PreconditionDef, StepDef, TableBuilder,
+    DependencyTable, EventDef, InputDef, OnEnd, OutputDef, PreconditionDef, StepDef, StepIndex, TableBuilder,
 };
 use workflow_core::{
     AnyRun, ErrorClass, InputValue, JsonOutput, OutputForm, ResumeError, Retries, RetryPolicy, RunOptions,
-    RunStatus, RuntimeWorkflow, SendError,
+    RunStatus, RuntimeWorkflow, SendError, Steps,
 };
 
 use crate::fixtures::{Begin, Done, everyone_else};
@@ -160,6 +161,48 @@ async fn inputs_have_the_values_of_their_parameters() {
     assert_eq!(run.outcome_any().await.unwrap().as_json(), Some(&json!("attempt 2")));
 }
 
+// S57
+#[tokio::test]
+async fn a_refused_output_fails_the_execution_also_if_the_step_ignores_the_error() {
+    let text = failure(works(vec![], |mut call: StepCall| async move {
+        let _ = call.emit("Lost", json!(1));
+        call.emit("Done", json!(1))?;
+        call.commit(())
+    }));
+    let text = text.await;
+    assert!(text.contains("the step does not declare `Lost`: it emits `Done`"), "{text}");
+
+    // An undeclared event of a Rust type is named, and not the one that is missing for it.
+    let text = failure(works(vec![], |call: StepCall| async move { call.commit(Begin(1)) })).await;
+    assert!(text.contains("`Begin`") && !text.contains("emitted 0"), "{text}");
+}
+
+/// A step whose call panics before it makes its future, and whose precondition emits.
+struct Careless;
+
+impl Steps for Careless {
+    fn call(self: Arc<Self>, _: StepIndex, call: StepCall) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        panic!("{} has no code", call.step())
+    }
+
+    fn check(&self, _: StepIndex, call: &mut StepCall) -> Result<bool, StepError> {
+        let refused = call.emit("Done", json!(1)).unwrap_err();
+        assert_eq!(refused, EmitError::OfPrecondition { event: "Done".into() });
+        Ok(true)
+    }
+}
+
+// S57, S18, S22
+#[tokio::test]
+async fn a_panic_of_the_steps_is_one_of_the_execution() {
+    let end = StepDef::new("end")
+        .input(InputDef::one("Begin"))
+        .output(OutputDef::event("Done"))
+        .precondition(PreconditionDef::new("is_wanted").input(InputDef::one("Begin")));
+    let text = failure(RuntimeWorkflow::new(table().step(end).build_unchecked().unwrap(), Careless)).await;
+    assert!(text.contains("end has no code"), "{text}");
+}
+
 // S57, S18
 #[tokio::test]
 async fn a_precondition_without_an_answer_fails_the_run() {
@@ -251,6 +294,40 @@ async fn a_typed_event_is_none_of_a_run_time_workflow() {
     assert!(matches!(run.send(Note).await, Err(SendError::NotTaken { event }) if &*event == "Note"));
     run.send_json("Note", json!(["a"])).await.unwrap();
     assert_eq!(run.outcome_any().await.unwrap().as_json(), Some(&json!(["a"])));
+    // An ended run says so first.
+    let ended = run.send_json("Unknown", ()).await.unwrap_err();
+    assert!(matches!(ended, SendError::Ended { .. }), "{ended:?}");
+}
+
+// S56, S58
+#[tokio::test]
+async fn json_enters_for_a_step_that_only_reads_it_passively_or_in_clean_up() {
+    let table = table()
+        .event(EventDef::new("Note", Roles::NONE.external()))
+        .event(EventDef::new("Bill", Roles::NONE.external()))
+        .event(EventDef::new("Stop", Roles::NONE.external()))
+        .step(
+            StepDef::new("end")
+                .input(InputDef::one("Begin"))
+                .input(InputDef::one("Stop"))
+                .input(InputDef::one("Note").passive())
+                .output(OutputDef::event("Done")),
+        )
+        .step(StepDef::new("pay").input(InputDef::one("Bill")).on_end(OnEnd::ANY));
+    let run = started(RuntimeWorkflow::new(table.build_unchecked().unwrap(), |call: StepCall| async move {
+        if call.step() == "end" {
+            assert_eq!(call.input(2).json(), Some(&json!("a")));
+            return Err(StepError::permanent("it read the note"));
+        }
+        call.commit(())
+    }))
+    .await;
+    run.send_json("Note", json!("a")).await.unwrap();
+    run.send_json("Bill", json!(9)).await.unwrap();
+    run.send_json("Stop", ()).await.unwrap();
+    let error = run.outcome_any().await.unwrap_err().to_string();
+    assert!(error.contains("it read the note"), "{error}");
+    assert_eq!(run.report().await.unwrap().executions("pay"), 1);
 }
 
 // S57, S31
@@ -305,6 +382,56 @@ async fn a_table_with_rust_types_is_no_run_time_table() {
         &error.problems[..],
         [BuildProblem::TypedEvent { .. }, BuildProblem::DuplicateWorkflow { .. }]
     ));
+}
+
+/// Waits for a note behind its start.
+struct Waits;
+
+/// `Waits`, in JSON.
+fn waits() -> RuntimeWorkflow {
+    let table = DependencyTable::builder("Waits")
+        .event(EventDef::new("Begin", Roles::NONE.start()))
+        .event(EventDef::new("Note", Roles::NONE.external()))
+        .event(EventDef::new("Done", Roles::NONE.stop()))
+        .step(
+            StepDef::new("end")
+                .input(InputDef::one("Begin"))
+                .input(InputDef::one("Note"))
+                .output(OutputDef::event("Done")),
+        );
+    RuntimeWorkflow::new(table.build().unwrap(), |mut call: StepCall| async move {
+        call.emit("Done", call.input(0).json().cloned().unwrap())?;
+        call.commit(())
+    })
+}
+
+#[derive(Debug, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Note;
+
+#[workflow]
+impl Waits {
+    #[step]
+    async fn end(&self, begin: &Begin, _note: &Note) -> Done {
+        Done(begin.0)
+    }
+}
+
+// S57: a store in memory has values, and each kind of workflow reads those of the other.
+#[tokio::test]
+async fn a_run_in_memory_is_resumed_by_a_workflow_of_the_other_kind() {
+    let store = Arc::new(MemoryStore::default());
+    let typed = || Engine::builder().workflow(Waits).store(Arc::clone(&store)).build().unwrap();
+    let untyped = || Engine::builder().workflows([waits()]).store(Arc::clone(&store)).build().unwrap();
+    for (first, then, id) in [(typed(), untyped(), "a"), (untyped(), typed(), "b")] {
+        let run = first.start_json("Waits", "Begin", 7, RunOptions::new().id(id)).await.unwrap();
+        run.settled().await;
+        first.shut_down(Duration::ZERO).await;
+        everyone_else().await;
+        let run = then.attach_any(id).await.unwrap();
+        run.send_json("Note", ()).await.unwrap();
+        assert_eq!(run.outcome_any().await.unwrap().to_json().unwrap(), json!(7));
+    }
 }
 
 // S57, S41, S43
