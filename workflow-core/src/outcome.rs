@@ -465,6 +465,9 @@ pub enum RunError {
         /// The reason, if it is known.
         error: Arc<str>,
     },
+    /// The records end before the run does: [`outcome_of`](crate::outcome_of) returns it.
+    #[error("the run has not ended: its journal is open")]
+    NotEnded,
     /// The engine does not drive the run any more, and has not ended it. With a store the run can be resumed.
     ///
     /// [`Engine::shut_down`](crate::Engine::shut_down) detached the run for another process, or its task is gone: the
@@ -478,6 +481,14 @@ pub enum RunError {
         event: Arc<str>,
         /// The workflow.
         workflow: &'static str,
+    },
+    /// The run completed, and its stop event does not fit its type: [`outcome_of`](crate::outcome_of) returns it.
+    #[error("the run ended with `{event}`, which cannot be read as what it is now: {problem}")]
+    Unreadable {
+        /// The stop event.
+        event: Arc<str>,
+        /// The text of the problem.
+        problem: String,
     },
     /// The run completed, and cloning its stop event panicked. The report has the event.
     #[error("the run ended with `{event}`, which cannot be taken out of the log: it panicked: {message}")]

@@ -59,6 +59,7 @@ mod outside;
 mod pending;
 mod permits;
 mod recorded;
+mod recorded_outcome;
 mod redriven;
 mod records;
 mod unload;
@@ -87,6 +88,7 @@ pub use children::Children;
 pub use handle::RunHandle;
 pub use options::RunOptions;
 pub use recorded::RecordedRun;
+pub use recorded_outcome::outcome_of;
 pub use redriven::Redrive;
 
 pub(crate) use any_run::Command;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::draw::Graph;
 use crate::error::StepError;
-use crate::event::FromEvent;
+use crate::event::{Event, FromEvent};
 use crate::input::StepCall;
 use crate::output::Emitted;
+use crate::spec::check::taken_from_outside;
 use crate::spec::{InputSpec, TableSpec};
 use crate::table::{DependencyTable, TableShape};
 
@@ -122,6 +123,64 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     fn compact<'a>(_: &'a Self, _: usize, _: &'a mut StepCall) -> Result<Compaction<'a>, StepError> {
         Err(no_such_row())
     }
+}
+
+/// Does not compile if no step of `W` takes `E`, and `E` ends no run of it.
+///
+/// For your own functions that start or address runs of `W` by name or over a network, where the types that this crate
+/// checks are gone. [`Engine::start`](crate::Engine::start) and [`RunHandle::send`](crate::RunHandle::send) check the same by
+/// themselves. Costs nothing at run time.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// use workflow_core::{ExternalEvent, assert_taken};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Open;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(external)]
+/// # struct Note(String);
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Closed(usize);
+/// # struct Desk;
+/// # #[workflow]
+/// # impl Desk {
+/// #     #[step]
+/// #     async fn close(&self, _open: &Open, note: &Note) -> Closed { Closed(note.0.len()) }
+/// # }
+/// /// The body of a request that sends an event to a run on another machine.
+/// fn to_send<W: Workflow, E: ExternalEvent + Serialize>(event: &E) -> serde_json::Result<String> {
+///     const { assert_taken::<W, E>() };
+///     serde_json::to_string(&(E::NAME, event))
+/// }
+///
+/// assert_eq!(to_send::<Desk, Note>(&Note("hi".into())).unwrap(), r#"["Note","hi"]"#);
+/// ```
+///
+/// ```compile_fail
+/// # use workflow_core::prelude::*;
+/// # use workflow_core::assert_taken;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Open;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(external)]
+/// # struct Bill;
+/// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Closed;
+/// # struct Desk;
+/// # #[workflow]
+/// # impl Desk {
+/// #     #[step]
+/// #     async fn close(&self, _open: &Open) -> Closed { Closed }
+/// # }
+/// const _: () = assert_taken::<Desk, Bill>(); // no step of `Desk` takes `Bill`
+/// ```
+#[track_caller]
+pub const fn assert_taken<W: Workflow, E: Event>() {
+    taken_from_outside::<E>(W::TABLE);
 }
 
 /// The result of a compaction: nothing, or `Result<(), E>`.

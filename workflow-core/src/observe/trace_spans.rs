@@ -181,6 +181,8 @@ fn kind_of(error: &RunError) -> Option<&'static str> {
         RunError::Past { .. } => "past",
         RunError::UnexpectedStop { .. } => "unexpected_stop",
         RunError::OutputPanicked { .. } => "output_panicked",
+        RunError::NotEnded => "not_ended",
+        RunError::Unreadable { .. } => "unreadable",
         RunError::Build(_) | RunError::Start(_) => "not_started",
     })
 }

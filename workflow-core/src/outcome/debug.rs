@@ -56,9 +56,13 @@ impl fmt::Debug for RunError {
             Self::Past { status, error } => {
                 f.debug_struct("Past").field("status", status).field("error", error).finish()
             }
+            Self::NotEnded => f.write_str("NotEnded"),
             Self::Detached => f.write_str("Detached"),
             Self::UnexpectedStop { event, workflow } => {
                 f.debug_struct("UnexpectedStop").field("event", event).field("workflow", workflow).finish()
+            }
+            Self::Unreadable { event, problem } => {
+                f.debug_struct("Unreadable").field("event", event).field("problem", problem).finish()
             }
             Self::OutputPanicked { event, message } => {
                 f.debug_struct("OutputPanicked").field("event", event).field("message", message).finish()

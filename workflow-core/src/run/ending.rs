@@ -11,7 +11,7 @@ use crate::explain::{Runaway, StallReport};
 use crate::id::{ExecutionId, RunStatus};
 use crate::outcome::RunError;
 use crate::scheduler::End;
-use crate::table::StepIndex;
+use crate::table::{DependencyTable, StepIndex};
 
 /// A run that has ended.
 #[derive(Clone, Copy)]
@@ -126,17 +126,24 @@ impl EndedRun<'_> {
     }
 
     fn precondition_error(&self, step: StepIndex, error: &StepError) -> RunError {
-        let precondition = &self.state.table().step(step).precondition;
-        let precondition = precondition.as_ref().map_or_else(|| "".into(), |row| Arc::clone(&row.name));
-        RunError::PreconditionFailed {
-            step: self.name_of(step),
-            precondition,
-            source: SharedError::of(error),
-        }
+        self.state.table().precondition_error(&self.name_of(step), error)
     }
 
     pub(super) fn name_of(&self, step: StepIndex) -> Arc<str> {
         Arc::clone(&self.state.table().step(step).name)
+    }
+}
+
+impl DependencyTable {
+    /// The error of a run that ended with a failed precondition of the step of this name.
+    pub(super) fn precondition_error(&self, step: &Arc<str>, error: &StepError) -> RunError {
+        let row = self.step_named(step).map(|index| self.step(index));
+        let precondition = row.and_then(|row| row.precondition.as_ref());
+        RunError::PreconditionFailed {
+            step: Arc::clone(step),
+            precondition: precondition.map_or_else(|| "".into(), |row| Arc::clone(&row.name)),
+            source: SharedError::of(error),
+        }
     }
 }
 

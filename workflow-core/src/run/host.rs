@@ -251,11 +251,7 @@ impl Host {
     ) -> Result<AnyEvent, Unreadable> {
         let row = self.table.event(event);
         let Some(known) = self.table.json_type(event) else {
-            return match recorded.value() {
-                Some(value) if self.table.is_of(event, value.kind()) => Ok(value.clone()),
-                // A store in memory has the value that another workflow of the same name recorded.
-                _ => recorded.decoded(row.reader(), request),
-            };
+            return value_of(&self.table, recorded, event, request);
         };
         let (found, known_version) = (recorded.version(), row.version);
         // A table that is only viewed shows every version as it is.
@@ -371,6 +367,20 @@ impl Host {
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Host({})", self.table.name)
+    }
+}
+
+/// The value of an event of a Rust type.
+pub(super) fn value_of(
+    table: &DependencyTable,
+    recorded: &RecordedEvent,
+    event: EventIndex,
+    request: Option<&AnyEvent>,
+) -> Result<AnyEvent, Unreadable> {
+    match recorded.value() {
+        Some(value) if table.is_of(event, value.kind()) => Ok(value.clone()),
+        // A store in memory has the value that another workflow of the same name recorded.
+        _ => recorded.decoded(table.event(event).reader(), request),
     }
 }
 

@@ -54,6 +54,7 @@ mod stores {
 mod formats {
     mod changes;
     mod damaged;
+    mod outcomes;
     pub(crate) mod recorded;
     mod tables;
     mod unreadable;

@@ -33,7 +33,7 @@ pub(crate) async fn same_by_its_records<W: Workflow>(run: &RunHandle<W>, store: 
 }
 
 /// The records as a store on disk returns them, without values in memory.
-fn as_read(records: &[Record]) -> Vec<Record> {
+pub(crate) fn as_read(records: &[Record]) -> Vec<Record> {
     serde_json::from_slice(&serde_json::to_vec(records).unwrap()).unwrap()
 }
 
