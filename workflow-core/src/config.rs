@@ -12,10 +12,13 @@ use serde_json::Value;
 mod error;
 mod layers;
 mod set;
+mod source;
 
 pub use error::{ConfigError, ConfigOrigin};
 pub use layers::ConfigLayers;
 pub(crate) use set::ConfigSet;
+pub use source::{ConfigRequest, ConfigSource};
+pub(crate) use source::{SourceLayer, Sources, layered};
 
 /// The configuration of a run, as a step takes it: `config: &Config<ResearchConfig>`.
 ///

@@ -44,6 +44,7 @@ mod ending;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod find_child;
+mod config_sources;
 mod guarded_store;
 mod shut_down;
 mod hosted;

@@ -124,7 +124,7 @@ mod engine;
 pub use blocking::blocking;
 pub use cancel::{Cancellation, CancellationSource};
 pub use clock::{Clock, SystemClock};
-pub use config::{Config, ConfigLayers, ConfigOrigin};
+pub use config::{Config, ConfigLayers, ConfigOrigin, ConfigRequest, ConfigSource};
 pub use context::{RunContext, ThreadContext};
 pub use display::{Display, DisplayItem, DisplayStream};
 #[cfg(feature = "replay-check")]

@@ -1,14 +1,14 @@
 //! Errors of configurations, and the origins of their layers.
 
+use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use thiserror::Error;
 
-use crate::error::{UnfitValue, at};
+use crate::error::{UnfitValue, at, chain};
 use crate::json::fit;
 
 /// The origin of a configuration layer.
@@ -32,6 +32,8 @@ pub enum ConfigOrigin {
         /// The path, as the program gave it.
         path: PathBuf,
     },
+    /// A source that is asked for each run, see [`ConfigLayers::source`](crate::ConfigLayers::source).
+    Source,
     /// Environment variables.
     Environment {
         /// The prefix of their names.
@@ -48,6 +50,7 @@ impl fmt::Display for ConfigOrigin {
             Self::Layer { position } => write!(f, "layer {position}"),
             Self::File { path } => write!(f, "the file `{}`", path.display()),
             Self::Environment { prefix } => write!(f, "the environment (`{prefix}_…`)"),
+            Self::Source => f.write_str("a source"),
             Self::Run => f.write_str("the run's own value"),
         }
     }
@@ -64,7 +67,7 @@ impl fmt::Display for ConfigOrigin {
 /// # let error = ConfigError::NotUnicode { variable: "APP_X".into() };
 /// # assert!(!is_the_operators_to_fix(&error));
 /// ```
-#[derive(Debug, Clone, Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file layer could not be read.
@@ -106,6 +109,13 @@ pub enum ConfigError {
         /// The full name of the variable.
         variable: String,
     },
+    /// A source could not answer.
+    #[error("a source of the configuration is unavailable: {}", chain(&**source))]
+    Unavailable {
+        /// Its error.
+        #[source]
+        source: Arc<dyn Error + Send + Sync>,
+    },
     /// The merged layers are no value of the configuration type.
     #[error("`{path}` is not valid in the config `{type_name}`{}: {source}", given_by(origin.as_ref()))]
     Invalid {
@@ -121,6 +131,18 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// The error of a [`ConfigSource`](crate::ConfigSource) that cannot answer now.
+    ///
+    /// ```
+    /// use workflow_core::errors::ConfigError;
+    ///
+    /// let error = ConfigError::unavailable("no route to the vault");
+    /// assert_eq!(error.to_string(), "a source of the configuration is unavailable: no route to the vault");
+    /// ```
+    pub fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable { source: Arc::from(source.into()) }
+    }
+
     /// The JSON of a layer that is a value. All of it can be read back, from a journal too.
     pub(crate) fn json_of(value: &impl Serialize, origin: &ConfigOrigin) -> Result<Value, Self> {
         fit(value, usize::MAX).map_err(|misfit| {
@@ -136,8 +158,6 @@ fn given_by(origin: Option<&ConfigOrigin>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
     use super::*;
 
     #[test]

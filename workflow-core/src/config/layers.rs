@@ -12,6 +12,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
+use super::source::{ConfigSource, Sources};
 use super::{ConfigError, ConfigOrigin};
 use crate::panics::{Panicked, caught};
 
@@ -105,6 +106,26 @@ impl<C> ConfigLayers<C> {
         self.with(ConfigOrigin::Environment { prefix: prefix.to_owned() }, value)
     }
 
+    /// Adds a source that is asked for a layer of each run.
+    ///
+    /// Its layer replaces values of all layers given here, also of those added later, and the run's own layer replaces
+    /// those of the source. Of several sources, the later one counts.
+    ///
+    /// [`ConfigSource`] has an example.
+    pub fn source(mut self, source: impl ConfigSource) -> Self {
+        self.layers.asked.sources.push(Arc::new(source));
+        self
+    }
+
+    /// Marks a field of the sources' layers as secret, by its keys with dots between them: `store.key`.
+    ///
+    /// No journal has it. An engine that resumes the run asks the [sources](Self::source) for it again. A field that the
+    /// run's own layer gives is recorded with that layer.
+    pub fn secret(mut self, path: impl AsRef<str>) -> Self {
+        self.layers.asked.secrets.push(path.as_ref().split('.').map(str::to_owned).collect());
+        self
+    }
+
     fn with_value(self, origin: ConfigOrigin, value: &impl Serialize) -> Self {
         let value = ConfigError::json_of(value, &origin);
         self.with(origin, value)
@@ -158,6 +179,8 @@ impl<C> fmt::Debug for ConfigLayers<C> {
 #[derive(Clone, Default)]
 pub(super) struct Layers {
     parts: Vec<Layer>,
+    /// The sources that are asked for each run.
+    pub(super) asked: Sources,
 }
 
 #[derive(Clone)]
@@ -208,7 +231,7 @@ impl Layers {
 
 type Part<'a> = (&'a ConfigOrigin, &'a Value);
 
-fn merge(base: &mut Value, over: Value) {
+pub(super) fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (key, value) in over {

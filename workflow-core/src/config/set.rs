@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::layers::Layers;
+use super::source::Sources;
 use super::{AnyConfig, ConfigError, ConfigLayers, ConfigType};
 
 /// The layers of every configuration type an engine was given.
@@ -33,6 +34,18 @@ impl ConfigSet {
     /// The errors of reading layers, which an engine reports when it is built.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &ConfigError> {
         self.registered.values().flat_map(|registered| registered.layers.problems())
+    }
+
+    /// The sources of this type; `None` if it has none.
+    pub(crate) fn sources(&self, config: &ConfigType) -> Option<&Sources> {
+        let registered = self.registered.get(&config.type_id())?;
+        Some(&registered.layers.asked).filter(|sources| !sources.is_empty())
+    }
+
+    /// The sources of every type that has some.
+    pub(crate) fn all_sources(&self) -> impl Iterator<Item = &Sources> {
+        let all = self.registered.values().map(|registered| &registered.layers.asked);
+        all.filter(|sources| !sources.is_empty())
     }
 
     /// Whether all layers of this type could be read.

@@ -795,7 +795,9 @@ impl EngineBuilder {
     fn unfit_configs(&self, table: &DependencyTable) -> impl Iterator<Item = BuildProblem> {
         let mut seen = HashSet::new();
         let configs = table.configs().filter(move |config| seen.insert(config.type_id()));
-        let readable = configs.filter(|config| self.configs.is_readable(config));
+        // Without the layers of its sources, a configuration may not be complete.
+        let complete = configs.filter(|config| self.configs.sources(config).is_none());
+        let readable = complete.filter(|config| self.configs.is_readable(config));
         let errors = readable.filter_map(|config| self.configs.resolve_for(&config, None).err());
         errors.map(|source| BuildProblem::Config { workflow: table.name.to_string(), source })
     }

@@ -48,6 +48,10 @@ impl HostsRuns for Inner {
         Ok(Spawned { shared, written })
     }
 
+    fn asks_sources(&self, start: &Start, options: &RunOptions) -> bool {
+        Self::asks_sources(self, start, options)
+    }
+
     // In a task of its own: the step may not poll this for long, and other tasks wait for the run's lock.
     fn find_child(
         self: Arc<Self>,
@@ -56,7 +60,9 @@ impl HostsRuns for Inner {
         link: ParentLink,
     ) -> BoxFuture<'static, Result<Spawned, StartError>> {
         Box::pin(async move {
-            let Some(id) = options.id.clone().filter(|_| self.journals.are_kept()) else {
+            let may_have_begun = link.may_have_earlier_children && self.journals.are_kept();
+            let Some(id) = options.id.clone().filter(|_| may_have_begun) else {
+                let options = self.with_sources(&start, options).await?;
                 return self.start_child(start, options, link);
             };
             let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;

@@ -31,6 +31,7 @@ use super::journals::{Journals, Pages};
 use super::load::{Loaded, Resumes};
 use super::owner::Owner;
 use super::registry::{Lookup, RunRegistry};
+use crate::config::ConfigError;
 use crate::id::RunId;
 use crate::outcome::ResumeError;
 use crate::panics::locked;
@@ -151,6 +152,8 @@ impl<R: Resumes> OrphanSearch<'_, R> {
                 }
             }
             Ok(Loaded::Awaited) => self.result.awaited.push(run.id.clone()),
+            // The next search asks the sources of its configuration again.
+            Err(ResumeError::Config(ConfigError::Unavailable { .. })) => {}
             Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
                 self.result.incompatible.insert(run.id.clone(), run.end);
             }

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 
 use super::Inner;
 use super::children::NewChild;
+use super::config_sources::Secrets;
 use super::first_record::Beginning;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use crate::id::RunId;
@@ -36,12 +37,16 @@ impl Inner {
         let _run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
         let (records, here) = self.begun_before(id).await?;
         if records.is_empty() {
+            let options = self.with_sources(&start, options).await?;
             return Arc::clone(self).start_child(start, options, link);
         }
         self.is_the_same(id, beginning_of(id, &records)?, &start, &options, &link)?;
         match here {
             Some(shared) => self.reattached(shared, link),
-            None => self.resume_child(id, &start, records, link),
+            None => {
+                let secrets = self.secrets_of(id, &records).await.map_err(start_error)?;
+                self.resume_child(id, &start, records, (link, secrets))
+            }
         }
     }
 
@@ -122,7 +127,7 @@ impl Inner {
         id: &RunId,
         start: &Start,
         records: Vec<Record>,
-        link: ParentLink,
+        (link, secrets): (ParentLink, Secrets),
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
         let beginning = beginning_of(id, &records)?;
@@ -134,7 +139,8 @@ impl Inner {
             link.child_store_failure(error.clone());
         }
         let host = Arc::clone(hosted?);
-        let shared = beginning.restores(self.shared(&host, beginning.options(id, &host), Some(link))?);
+        let options = RunOptions { secrets, ..beginning.options(id, &host) };
+        let shared = beginning.restores(self.shared(&host, options, Some(link))?);
         let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
@@ -153,6 +159,8 @@ fn start_error(error: ResumeError) -> StartError {
     match error {
         ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
         ResumeError::Store(error) => StartError::Store(error),
+        ResumeError::Config(error) => StartError::Config(error),
+        ResumeError::ShutDown => StartError::ShutDown,
         other => StartError::Store(StoreError::unavailable(other)),
     }
 }

@@ -1,10 +1,10 @@
 //! The workflows that an engine hosts, with the configuration of their parameters.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::config::ConfigSet;
+use crate::config::{ConfigError, ConfigOrigin, ConfigSet, ConfigType, Sources, layered};
 use crate::event::AnyEvent;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
@@ -154,6 +154,26 @@ impl Hosts {
         self.by_name.values().map(|host| host.table.name())
     }
 
+    /// The configurations of a workflow that have sources, each once.
+    pub(super) fn sources<'a>(
+        &'a self,
+        host: &'a Host,
+    ) -> impl Iterator<Item = (ConfigType, &'a Sources)> + 'a {
+        let mut seen = BTreeSet::new();
+        let configs = host.table.configs().filter(move |config| seen.insert(config.type_id()));
+        configs.filter_map(|config| Some((config, self.configs.sources(&config)?)))
+    }
+
+    /// Whether any configuration has sources.
+    pub(super) fn have_sources(&self) -> bool {
+        self.configs.all_sources().next().is_some()
+    }
+
+    /// Whether a source gives any configuration secret fields.
+    pub(super) fn have_secrets(&self) -> bool {
+        self.configs.all_sources().any(Sources::has_secrets)
+    }
+
     /// Every configuration that the workflow's parameters declare, checked into its type.
     pub(super) fn configs(
         &self,
@@ -163,7 +183,21 @@ impl Hosts {
         let resolved = host.table.configs().map(|config| {
             let layer = options.configs.get(&config.type_id()).map(Result::as_ref).transpose();
             let layer = layer.map_err(|error| StartError::Config(error.clone()))?;
-            let value = self.configs.resolve_for(&config, layer).map_err(StartError::Config)?;
+            let with_secrets = options
+                .secrets
+                .get(&config.type_id())
+                .and_then(|secret| layered(Some(secret.clone()), layer.cloned()));
+            let layer = with_secrets.as_ref().or(layer);
+            let value = self.configs.resolve_for(&config, layer).map_err(|error| match error {
+                // The run's layer has the values of its sources too, so none of them is blamed.
+                ConfigError::Invalid { type_name, path, origin: Some(ConfigOrigin::Run), source }
+                    if self.configs.sources(&config).is_some() =>
+                {
+                    ConfigError::Invalid { type_name, path, origin: None, source }
+                }
+                error => error,
+            });
+            let value = value.map_err(StartError::Config)?;
             Ok((config.type_id(), value))
         });
         resolved.collect()

@@ -10,9 +10,11 @@
 //! This file does not decide who owns a run: `owner` does, and the caller passes the end that it saw. A journal with
 //! another end is not resumed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Inner;
+use super::config_sources::Secrets;
 use super::first_record::Beginning;
 use super::hosts::AskedType;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
@@ -21,7 +23,7 @@ use super::registry::Unloaded;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Reattach, Run, RunShared};
+use crate::run::{Host, Journal, Reattach, Run, RunOptions, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 /// The result of loading a run.
@@ -56,6 +58,8 @@ pub(super) struct ResumeAs<'a> {
     pub(super) cancelled: Option<&'a Arc<str>>,
     /// The registry's entry, if this engine had unloaded the run.
     pub(super) unloaded: Option<&'a Unloaded>,
+    /// The secret fields of its configurations.
+    pub(super) secrets: Option<&'a Secrets>,
 }
 
 /// Resumes runs, for code that finds them in the store. A trait, so that the finding is tested without an engine.
@@ -178,7 +182,8 @@ impl Inner {
             }
             unloaded = None;
         }
-        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref() };
+        let secrets = self.secrets_of(id, &records).await?;
+        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref(), secrets: Some(&secrets) };
         self.resume(id, &records, how)
     }
 
@@ -189,7 +194,7 @@ impl Inner {
         records: &[Record],
         how: ResumeAs<'_>,
     ) -> Result<Loaded, ResumeError> {
-        let ResumeAs { cancelled, unloaded } = how;
+        let ResumeAs { cancelled, unloaded, secrets } = how;
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
         let runtime = self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
@@ -200,7 +205,12 @@ impl Inner {
                 shared.signals.mailbox.reopen();
                 shared
             }
-            None => self.restored(id, host, beginning)?,
+            // No step of an ended run reads a configuration.
+            None if ends_with_run_ended(records) => {
+                let shared = self.shared_with(host, beginning.options(id, host), None, HashMap::new());
+                Arc::new(beginning.restores(shared).resumed(beginning.parent.cloned()))
+            }
+            None => self.restored(id, host, beginning, secrets)?,
         };
         if ends_with_run_ended(records) {
             self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
@@ -270,8 +280,10 @@ impl Inner {
         id: &RunId,
         host: &Host,
         beginning: Beginning<'_>,
+        secrets: Option<&Secrets>,
     ) -> Result<Arc<RunShared>, ResumeError> {
-        let made = self.shared(host, beginning.options(id, host), None);
+        let secrets = secrets.cloned().unwrap_or_default();
+        let made = self.shared(host, RunOptions { secrets, ..beginning.options(id, host) }, None);
         let shared = made.map_err(|error| match error {
             StartError::Config(error) => ResumeError::Config(error),
             // Only the configuration can be wrong in a run that has begun before.

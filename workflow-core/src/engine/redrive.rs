@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use super::config_sources::Secrets;
 use super::first_record::Beginning;
 use super::hosts::AskedType;
 use super::journals::Pages;
@@ -253,7 +254,8 @@ impl Inner {
         write.run = write.run.owned_by(self.journals.lease().map(|lease| lease.engine().clone()));
         let end = Position::default().after(records.len());
         records.extend(write.records.iter().cloned());
-        self.try_resume(id, &records)?;
+        let secrets = self.secrets_of(id, &records).await?;
+        self.try_resume(id, &records, &secrets)?;
         redrive.check(&self.hosts.named(id, Beginning::of(id, &records)?.workflow)?.table)?;
         match store.append(id, end, write).await {
             Ok(()) => {}
@@ -262,7 +264,7 @@ impl Inner {
             }
             Err(error) => return Err(RedriveError::Store(error)),
         }
-        match self.resume(id, &records, ResumeAs::default())? {
+        match self.resume(id, &records, ResumeAs { secrets: Some(&secrets), ..ResumeAs::default() })? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
             Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run: id.clone() }.into()),
         }
@@ -277,14 +279,19 @@ impl Inner {
     }
 
     /// Whether the run can be resumed from these records. Resumes nothing.
-    fn try_resume(self: &Arc<Self>, id: &RunId, records: &[Record]) -> Result<(), ResumeError> {
+    fn try_resume(
+        self: &Arc<Self>,
+        id: &RunId,
+        records: &[Record],
+        secrets: &Secrets,
+    ) -> Result<(), ResumeError> {
         if self.ending.has_begun() {
             return Err(ResumeError::ShutDown);
         }
         self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
-        let shared = self.restored(id, host, beginning)?;
+        let shared = self.restored(id, host, beginning, Some(secrets))?;
         let resumed = self.made(&shared, host, None).resume(records);
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         resumed.map(|_| ()).map_err(incompatible)

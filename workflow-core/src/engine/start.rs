@@ -1,6 +1,7 @@
 //! Starting runs.
 
-use std::collections::BTreeMap;
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -127,6 +128,20 @@ impl Inner {
     /// Starts a run in a task of its own, at once if it waits for nothing. Without type parameters, so that it is
     /// compiled once, in this crate.
     fn begin(self: &Arc<Self>, start: Start, options: RunOptions) -> Result<Begun<'_>, StartError> {
+        if !self.asks_sources(&start, &options) {
+            return self.begin_with(start, options);
+        }
+        Ok(Begun::Later(Box::pin(async move {
+            let options = self.with_sources(&start, options).await?;
+            match self.begin_with(start, options)? {
+                Begun::Now(shared) => Ok(shared),
+                Begun::Later(waiting) => waiting.await,
+            }
+        })))
+    }
+
+    /// Starts a run whose configuration is complete.
+    fn begin_with(self: &Arc<Self>, start: Start, options: RunOptions) -> Result<Begun<'_>, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::NoRuntime)?;
         let (prepared, permit_request) = self.prepare(start, options)?;
         if permit_request.is_none() && !self.journals.are_kept() && self.journals.lease().is_none() {
@@ -201,6 +216,17 @@ impl Inner {
         link: Option<ParentLink>,
     ) -> Result<RunShared, StartError> {
         let configs = self.hosts.configs(host, &options)?;
+        Ok(self.shared_with(host, options, link, configs))
+    }
+
+    /// The same, with these configurations.
+    pub(super) fn shared_with(
+        &self,
+        host: &Host,
+        options: RunOptions,
+        link: Option<ParentLink>,
+        configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    ) -> RunShared {
         let RunOptions { id, thread, metadata, timeout, .. } = options;
         let id = id.unwrap_or_else(RunId::generate);
         let shows = link.as_ref().map(|link| {
@@ -214,7 +240,7 @@ impl Inner {
         if let Some(shows) = shows {
             shared.display().forward(shows);
         }
-        Ok(shared)
+        shared
     }
 
     /// Takes the engine's lease, if it has one, and keeps it. Each renewal starts a claim of orphans.

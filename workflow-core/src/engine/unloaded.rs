@@ -8,9 +8,11 @@ use futures_util::future::{Either, select};
 use futures_util::stream;
 
 use super::Inner;
+use super::config_sources::Secrets;
 use super::load::ResumeAs;
 use super::registry::{Lookup, Unloaded};
 use super::reminders::{MAX_CONCURRENT_LOADS, RETRY_DELAY};
+use crate::config::ConfigError;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError};
 use crate::run::{RunShared, end_unloaded};
@@ -75,9 +77,22 @@ impl Inner {
             self.give_up_unloaded(id, RunError::Conflict { run: id.clone() });
             return Ok(false);
         }
-        match self.resume(id, &records, ResumeAs { cancelled, unloaded: Some(unloaded) }) {
+        // A run that still has handles has its configuration too, and keeps it until it is resumed.
+        let handles = unloaded.run.upgrade();
+        let secrets = match &handles {
+            Some(_) => Ok(Secrets::new()),
+            None => self.secrets_of(id, &records).await,
+        };
+        let resumed = secrets.and_then(|secrets| {
+            let how = ResumeAs { cancelled, unloaded: Some(unloaded), secrets: Some(&secrets) };
+            self.resume(id, &records, how)
+        });
+        match resumed {
             Ok(_) => Ok(true),
             Err(ResumeError::Store(error)) => Err(error),
+            Err(ResumeError::Config(error @ ConfigError::Unavailable { .. })) => {
+                Err(StoreError::unavailable(error))
+            }
             // The engine gave the run up meanwhile.
             Err(ResumeError::ShutDown) => Ok(false),
             Err(error) => {

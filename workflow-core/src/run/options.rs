@@ -23,6 +23,8 @@ pub struct RunOptions {
     pub(crate) thread: Option<ThreadId>,
     pub(crate) workflow: Option<Arc<str>>,
     pub(crate) configs: BTreeMap<TypeId, Result<Value, ConfigError>>,
+    /// The secret fields that sources of the configurations gave. No journal has them.
+    pub(crate) secrets: BTreeMap<TypeId, Value>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
 }

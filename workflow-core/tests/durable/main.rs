@@ -25,6 +25,7 @@ mod crashes {
 /// Runs that are found, attached to, unloaded, loaded and removed.
 mod resumed {
     mod at_most_once;
+    mod config_sources;
     mod attach;
     mod clean_up;
     mod bounds;

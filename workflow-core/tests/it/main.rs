@@ -8,6 +8,7 @@ mod fixtures;
 /// Inputs of steps: events in all their forms, injectables, and preconditions.
 mod inputs {
     mod config;
+    mod config_sources;
     mod contexts;
     mod event_inputs;
     mod events;

@@ -108,7 +108,7 @@ impl AttemptChildren {
         if link.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
-        let spawned = if link.may_have_earlier_children {
+        let spawned = if link.may_have_earlier_children || engine.asks_sources(&start, &options) {
             engine.find_child(start, options, link).await
         } else {
             engine.start_child(start, options, link)

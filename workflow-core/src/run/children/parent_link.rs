@@ -23,6 +23,9 @@ pub(crate) trait HostsRuns: Any + Send + Sync {
         link: ParentLink,
     ) -> Result<Spawned, StartError>;
 
+    /// Whether a source has to be asked for the child's configuration: then [`find_child`](Self::find_child) starts it.
+    fn asks_sources(&self, start: &Start, options: &RunOptions) -> bool;
+
     /// Starts a child of a resumed parent, or resumes the child that an earlier process began for the same execution.
     fn find_child(
         self: Arc<Self>,

@@ -1,0 +1,113 @@
+//! Asks the sources of a run's configuration: before its first batch, and on a resume for what no journal has (S68).
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+use serde_json::Value;
+
+use super::Inner;
+use super::first_record::Beginning;
+use crate::config::{ConfigError, ConfigRequest, ConfigType, SourceLayer, Sources, layered};
+use crate::id::RunId;
+use crate::outcome::{ResumeError, StartError};
+use crate::run::{Host, RunOptions, Start};
+use crate::store::Record;
+
+/// The secret fields of a run's configurations, by their types.
+pub(super) type Secrets = BTreeMap<TypeId, Value>;
+
+/// Why a source gave no layer.
+enum NoLayer {
+    Config(ConfigError),
+    ShutDown,
+}
+
+impl Inner {
+    /// Whether a source has to be asked before this start.
+    pub(super) fn asks_sources(&self, start: &Start, options: &RunOptions) -> bool {
+        if !self.hosts.have_sources() {
+            return false;
+        }
+        let host = self.hosts.host_of(start, options.workflow.as_ref());
+        host.is_ok_and(|host| self.hosts.sources(host).next().is_some())
+    }
+
+    /// The options with the layers of the sources below the run's own.
+    pub(super) async fn with_sources(
+        &self,
+        start: &Start,
+        mut options: RunOptions,
+    ) -> Result<RunOptions, StartError> {
+        if !self.asks_sources(start, &options) {
+            return Ok(options);
+        }
+        let host = self.hosts.host_of(start, options.workflow.as_ref())?;
+        // The sources are asked for this run, so its id is chosen before.
+        options.id.get_or_insert_with(RunId::generate);
+        for (config, sources) in self.hosts.sources(host) {
+            let id = config.type_id();
+            let own = options.configs.remove(&id).transpose().map_err(StartError::Config)?;
+            let SourceLayer { open, secret } = self.ask(host, config, sources, &options).await?;
+            options.configs.extend(layered(open, own).map(|layer| (id, Ok(layer))));
+            options.secrets.extend(secret.map(|secret| (id, secret)));
+        }
+        Ok(options)
+    }
+
+    /// The secret fields of a run that is about to be resumed: its journal has everything else.
+    pub(super) async fn secrets_of(&self, id: &RunId, records: &[Record]) -> Result<Secrets, ResumeError> {
+        let mut secrets = Secrets::new();
+        if !self.hosts.have_secrets() || matches!(records.last(), Some(Record::RunEnded { .. })) {
+            return Ok(secrets);
+        }
+        let beginning = Beginning::of(id, records)?;
+        let host = self.hosts.named(id, beginning.workflow)?;
+        let options = beginning.options(id, &host);
+        for (config, sources) in self.hosts.sources(&host).filter(|(_, sources)| sources.has_secrets()) {
+            let asked = self.ask(&host, config, sources, &options).await?;
+            secrets.extend(asked.secret.map(|secret| (config.type_id(), secret)));
+        }
+        Ok(secrets)
+    }
+
+    /// Asks the sources, unless the engine ends meanwhile.
+    async fn ask(
+        &self,
+        host: &Host,
+        config: ConfigType,
+        sources: &Sources,
+        options: &RunOptions,
+    ) -> Result<SourceLayer, NoLayer> {
+        let request = ConfigRequest {
+            run: options.id.clone().unwrap_or_else(RunId::generate),
+            workflow: host.table.name.clone(),
+            thread: options.thread.clone(),
+            metadata: options.metadata.clone(),
+            config: config.type_name(),
+        };
+        match select(pin!(sources.ask(&request)), pin!(self.ending.begins())).await {
+            Either::Left((asked, _)) => asked.map_err(NoLayer::Config),
+            Either::Right(_) => Err(NoLayer::ShutDown),
+        }
+    }
+}
+
+impl From<NoLayer> for StartError {
+    fn from(none: NoLayer) -> Self {
+        match none {
+            NoLayer::Config(error) => Self::Config(error),
+            NoLayer::ShutDown => Self::ShutDown,
+        }
+    }
+}
+
+impl From<NoLayer> for ResumeError {
+    fn from(none: NoLayer) -> Self {
+        match none {
+            NoLayer::Config(error) => Self::Config(error),
+            NoLayer::ShutDown => Self::ShutDown,
+        }
+    }
+}

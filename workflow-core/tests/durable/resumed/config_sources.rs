@@ -1,0 +1,141 @@
+//! What sources of configuration gave a run, when it is resumed (S68).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use workflow_core::errors::ConfigError;
+use workflow_core::prelude::*;
+use workflow_core::store::{EventStore, MemoryStore, Position};
+use workflow_core::{ConfigLayers, ConfigRequest, ConfigSource, ResumeError, RunOptions, RunStatus};
+
+use crate::fixtures::{Begin, Note};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Login {
+    name: String,
+    key: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Known(String);
+
+struct Logins;
+
+#[workflow]
+impl Logins {
+    #[step]
+    async fn log_in(&self, _begin: &Begin, _note: &Note, login: &Config<Login>) -> Known {
+        Known(format!("{} {}", login.name, login.key))
+    }
+}
+
+/// Gives another name and key each time.
+#[derive(Default)]
+struct Vault {
+    asked: AtomicUsize,
+    is_away: AtomicBool,
+}
+
+impl ConfigSource for Vault {
+    fn layer<'a>(&'a self, _: &'a ConfigRequest) -> BoxFuture<'a, Result<Option<Value>, ConfigError>> {
+        Box::pin(async move {
+            if self.is_away.load(Ordering::SeqCst) {
+                return Err(ConfigError::unavailable("no route to the vault"));
+            }
+            let asked = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+            Ok(Some(json!({ "name": format!("name {asked}"), "key": format!("key {asked}") })))
+        })
+    }
+}
+
+fn engine(vault: &Arc<Vault>, store: &Arc<MemoryStore>, secret: bool) -> Engine {
+    let layers = ConfigLayers::<Login>::new().source(Arc::clone(vault));
+    let layers = if secret { layers.secret("key") } else { layers };
+    let builder = Engine::builder().workflow(Logins).config::<Login>(layers);
+    builder.store(Arc::clone(store)).build().unwrap()
+}
+
+async fn journal(store: &MemoryStore) -> String {
+    serde_json::to_string(&store.read(&"a".into(), Position(0), usize::MAX).await.unwrap()).unwrap()
+}
+
+/// A run that waits for its note, and that no engine drives any more.
+async fn detached(vault: &Arc<Vault>, store: &Arc<MemoryStore>, secret: bool) {
+    let engine = engine(vault, store, secret);
+    let run = engine.start_with::<Logins>(Begin(0), RunOptions::new().id("a")).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    engine.shut_down(Duration::ZERO).await;
+}
+
+// S68
+#[tokio::test]
+async fn a_resumed_run_has_the_recorded_layer_and_the_secrets_of_now() {
+    let (vault, store) = (Arc::<Vault>::default(), Arc::<MemoryStore>::default());
+    detached(&vault, &store, true).await;
+    let written = journal(&store).await;
+    assert!(written.contains("name 1") && !written.contains("key 1"), "{written}");
+
+    let engine = engine(&vault, &store, true);
+    let run = engine.attach::<Logins>("a").await.unwrap();
+    run.send(Note(0)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Known("name 1 key 2".into()));
+    assert_eq!(vault.asked.load(Ordering::SeqCst), 2);
+    // An ended run asks nobody.
+    engine.attach::<Logins>("a").await.unwrap().outcome().await.unwrap();
+    assert_eq!(vault.asked.load(Ordering::SeqCst), 2);
+}
+
+// S68
+#[tokio::test]
+async fn a_run_without_secrets_is_resumed_without_its_source() {
+    let (vault, store) = (Arc::<Vault>::default(), Arc::<MemoryStore>::default());
+    detached(&vault, &store, false).await;
+    vault.is_away.store(true, Ordering::SeqCst);
+    let run = engine(&vault, &store, false).attach::<Logins>("a").await.unwrap();
+    run.send(Note(0)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Known("name 1 key 1".into()));
+}
+
+// S68
+#[tokio::test]
+async fn an_attach_fails_with_its_source_and_changes_nothing() {
+    let (vault, store) = (Arc::<Vault>::default(), Arc::<MemoryStore>::default());
+    detached(&vault, &store, true).await;
+    let before = journal(&store).await;
+    vault.is_away.store(true, Ordering::SeqCst);
+    let engine = engine(&vault, &store, true);
+    let error = engine.attach::<Logins>("a").await.unwrap_err();
+    assert!(matches!(error, ResumeError::Config(ConfigError::Unavailable { .. })), "{error:?}");
+    assert_eq!(journal(&store).await, before);
+    vault.is_away.store(false, Ordering::SeqCst);
+    let run = engine.attach::<Logins>("a").await.unwrap();
+    run.send(Note(0)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Known("name 1 key 2".into()));
+}
+
+// S68, S39: an unloaded run without handles asks again, and a run with handles keeps what it has.
+#[tokio::test(start_paused = true)]
+async fn an_unloaded_run_keeps_its_secrets_while_it_has_handles() {
+    let (vault, store) = (Arc::<Vault>::default(), Arc::<MemoryStore>::default());
+    let layers = ConfigLayers::<Login>::new().source(Arc::clone(&vault)).secret("key");
+    let builder =
+        Engine::builder().workflow(Logins).config::<Login>(layers).unload_waiting_after(Duration::ZERO);
+    let engine = builder.store(Arc::clone(&store)).build().unwrap();
+    let run = engine.start_with::<Logins>(Begin(0), RunOptions::new().id("a")).await.unwrap();
+    run.settled().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run.send(Note(0)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Known("name 1 key 1".into()));
+
+    let run = engine.start_with::<Logins>(Begin(0), RunOptions::new().id("b")).await.unwrap();
+    run.settled().await;
+    drop(run);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let run = engine.attach::<Logins>("b").await.unwrap();
+    run.send(Note(0)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Known("name 2 key 3".into()));
+}
