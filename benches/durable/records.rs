@@ -34,6 +34,7 @@ pub fn batch(number: u64) -> Write {
         scope,
         cause: Cause::Execution(execution),
         event: RecordedEvent::new(event),
+        origin: None,
         at,
     };
     Write { records: vec![succeeded, logged], run: RunSummary::running("Orders", at) }

@@ -7,11 +7,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 mod links;
+mod origin;
 mod redriver;
 mod status;
 mod time_ordered;
 
 pub use links::{ChildRun, ParentRun};
+pub(crate) use origin::MAX_ORIGIN_BYTES;
+pub use origin::Origin;
 pub use redriver::Redriver;
 pub use status::RunStatus;
 

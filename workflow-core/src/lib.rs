@@ -139,7 +139,7 @@ pub use event::{
     UnfitJson,
 };
 pub use failure::StepFailed;
-pub use id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
+pub use id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId};
 pub use input::{
     Branch, Emitter, EventSet, Expired, FixedList, Gather, InputValue, JsonBranch, List, Passive, Reply,
     RunInfo, StepInput,

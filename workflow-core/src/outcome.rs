@@ -342,6 +342,14 @@ pub enum StartError {
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
     NoRuntime,
+    /// A part of the origin is too long.
+    #[error("a part of the origin has {bytes} bytes, and may have {limit}")]
+    OriginTooLong {
+        /// The bytes of the part.
+        bytes: usize,
+        /// The most: 256.
+        limit: usize,
+    },
 }
 
 /// Why a run ended without its output.
@@ -612,6 +620,14 @@ pub enum SendError {
         run: RunId,
         /// The store's error.
         source: StoreError,
+    },
+    /// A part of the origin is too long.
+    #[error("a part of the origin has {bytes} bytes, and may have {limit}")]
+    OriginTooLong {
+        /// The bytes of the part.
+        bytes: usize,
+        /// The most: 256.
+        limit: usize,
     },
 }
 

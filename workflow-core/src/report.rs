@@ -63,7 +63,7 @@ use serde::Serialize;
 
 use crate::error::{BranchItem, ErrorClass};
 use crate::event::{AnyEvent, Gathered};
-use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq, ThreadId};
+use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId};
 use crate::retry::{NextAttempt, tried};
 
 mod ending;
@@ -130,6 +130,9 @@ pub struct RunReport {
     /// How often the run continued after it had ended, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redrives: Vec<RedriveReport>,
+    /// The origin of the cancel that ended the run, if the caller gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<Origin>,
 }
 
 /// A [redrive](crate::Engine::redrive): the run continued although it had ended.
@@ -334,6 +337,9 @@ pub struct LoggedEvent {
     pub expired: Option<Seq>,
     /// The sequence number of the request to which this event replies.
     pub reply_to: Option<Seq>,
+    /// The origin of an event from outside, if the caller gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// When the event entered the log, by the engine's clock.
     pub at: SystemTime,
 }

@@ -13,9 +13,12 @@
 //!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use crate::event::AnyEvent;
+use crate::id::Origin;
 use crate::outcome::SendError;
 
 mod admission;
@@ -121,5 +124,6 @@ pub(crate) use unload::{Registration, RunLockGuard, UnloadedRun, end_unloaded};
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) event: AnyEvent,
+    pub(crate) origin: Option<Arc<Origin>>,
     pub(crate) done: Option<oneshot::Sender<Result<(), SendError>>>,
 }

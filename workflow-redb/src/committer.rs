@@ -235,8 +235,13 @@ mod tests {
 
     fn append(store: &RedbStore, run: &str) -> StoreFuture<()> {
         let now = SystemTime::now();
-        let records =
-            vec![Record::RunEnded { status: RunStatus::Completed, step: None, error: None, at: now }];
+        let records = vec![Record::RunEnded {
+            status: RunStatus::Completed,
+            step: None,
+            error: None,
+            origin: None,
+            at: now,
+        }];
         store.append(&run.into(), Position(0), Write { records, run: RunSummary::running("Orders", now) })
     }
 

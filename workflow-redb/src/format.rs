@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn the_bytes_of_a_recent_batch_and_of_an_entry_are_those_of_the_format() {
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(258);
-        let ended = Record::RunEnded { status: RunStatus::Completed, step: None, error: None, at };
+        let ended =
+            Record::RunEnded { status: RunStatus::Completed, step: None, error: None, origin: None, at };
         let mut batch = record_key("ab", Position(7));
         push_recent(&mut batch, &ended).unwrap();
         push_recent(&mut batch, &ended).unwrap();

@@ -39,11 +39,12 @@ impl HostsRuns for Inner {
         let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
         self.common.event_check().check(&mut event, 1)?;
         let layers = self.journals.layers(&host, &options);
+        let origin = options.checked_origin()?;
         let made = self.shared(&host, options, Some(link))?;
         let NewChild { run, shared, registered, _task } =
             self.register_child(host, made, |shared| self.journals.begin(shared, layers))?;
         let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-        let start = Received { event, done };
+        let start = Received { event, origin, done };
         runtime.spawn(self.ending.track(Driven::new(run.drive(start, index, registered))));
         Ok(Spawned { shared, written })
     }

@@ -120,7 +120,7 @@ impl Written {
         };
         let event = RecordedEvent::new(AnyEvent::new(Greet));
         let (seq, scope, cause) = (Seq(0), ScopeId::ROOT, Cause::Outside);
-        let opened = Record::EventLogged { seq, scope, cause, event, at };
+        let opened = Record::EventLogged { seq, scope, cause, event, origin: None, at };
         let summary = RunSummary::running("Greeter", at).owned_by(began.owner.cloned());
         self.append(run, Position(0), Write { records: vec![first, opened], run: summary });
     }
@@ -131,7 +131,7 @@ impl Written {
 
     pub(super) fn end_with(&self, run: &str, status: RunStatus) {
         let at = SystemTime::UNIX_EPOCH;
-        let records = vec![Record::RunEnded { status, error: None, step: None, at }];
+        let records = vec![Record::RunEnded { status, error: None, step: None, origin: None, at }];
         self.append(run, OPEN, Write { records, run: RunSummary::running("Greeter", at).ended(status) });
     }
 

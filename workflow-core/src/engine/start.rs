@@ -19,7 +19,7 @@ use super::Inner;
 use super::registration::Registered;
 use crate::display::Forward;
 use crate::event::AnyEvent;
-use crate::id::RunId;
+use crate::id::{Origin, RunId};
 use crate::outcome::{SendError, StartError};
 use crate::panics::Driven;
 use crate::run::{
@@ -119,6 +119,7 @@ pub(super) struct Prepared {
     host: Arc<Host>,
     index: EventIndex,
     event: AnyEvent,
+    origin: Option<Arc<Origin>>,
     layers: BTreeMap<String, Value>,
     shared: Arc<RunShared>,
     registered: Registered,
@@ -172,10 +173,11 @@ impl Inner {
         let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
         self.common.event_check().check(&mut event, 1)?;
         let layers = self.journals.layers(&host, &options);
+        let origin = options.checked_origin()?;
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
         let permit_request = self.concurrency.permit_request(&shared.id, host.id, &host.table.name);
-        Ok((Prepared { host, index, event, layers, shared, registered }, permit_request))
+        Ok((Prepared { host, index, event, origin, layers, shared, registered }, permit_request))
     }
 
     /// Waits for a permit and for the engine's lease.
@@ -198,13 +200,13 @@ impl Inner {
         slot: Option<Slot>,
         done: Option<Written>,
     ) -> Result<(impl Future<Output = ()> + Send + use<>, Arc<RunShared>), StartError> {
-        let Prepared { host, index, event, layers, shared, registered } = prepared;
+        let Prepared { host, index, event, origin, layers, shared, registered } = prepared;
         // Checked once the run is registered: either the run is refused here, or shutting down finds it in the
         // registry.
         let _task = self.ending.enter().ok_or(StartError::ShutDown)?;
         let journal = self.journals.begin(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.common.settings.limits, slot, journal);
-        let driven = Driven::new(run.drive(Received { event, done }, index, registered));
+        let driven = Driven::new(run.drive(Received { event, origin, done }, index, registered));
         Ok((self.ending.track(driven), shared))
     }
 

@@ -15,7 +15,7 @@ use super::view::EndedState;
 use crate::display::DisplayStream;
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
 use crate::explain::Explanation;
-use crate::id::{RunId, RunStatus, Seq, ThreadId};
+use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, RunStatus, Seq, ThreadId};
 use crate::json;
 use crate::outcome::{RunError, SendError};
 use crate::panics::Contained;
@@ -28,14 +28,39 @@ pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Result<AnyEvent, SendEr
 
 /// A message from a handle to its run, with the channel for the answer.
 pub(crate) enum Command {
-    Send { event: AnyEvent, index: EventIndex, done: oneshot::Sender<Result<(), SendError>> },
-    Reply { request: Seq, make: MakeReply, done: oneshot::Sender<Result<(), SendError>> },
-    Timers { done: oneshot::Sender<Vec<PendingTimer>> },
-    RetryNow { done: oneshot::Sender<usize> },
-    Requests { done: oneshot::Sender<Vec<OpenRequest>> },
-    Explain { done: oneshot::Sender<Explanation> },
-    Report { done: oneshot::Sender<RunReport> },
-    Cancel { reason: Arc<str>, done: oneshot::Sender<()> },
+    Send {
+        event: AnyEvent,
+        index: EventIndex,
+        origin: Option<Arc<Origin>>,
+        done: oneshot::Sender<Result<(), SendError>>,
+    },
+    Reply {
+        request: Seq,
+        make: MakeReply,
+        origin: Option<Arc<Origin>>,
+        done: oneshot::Sender<Result<(), SendError>>,
+    },
+    Timers {
+        done: oneshot::Sender<Vec<PendingTimer>>,
+    },
+    RetryNow {
+        done: oneshot::Sender<usize>,
+    },
+    Requests {
+        done: oneshot::Sender<Vec<OpenRequest>>,
+    },
+    Explain {
+        done: oneshot::Sender<Explanation>,
+    },
+    Report {
+        done: oneshot::Sender<RunReport>,
+    },
+    /// The answer says whether the run ends.
+    Cancel {
+        reason: Arc<str>,
+        origin: Option<Arc<Origin>>,
+        done: oneshot::Sender<bool>,
+    },
 }
 
 /// A handle of a run of any workflow.
@@ -78,11 +103,57 @@ pub(crate) enum Command {
 #[derive(Clone)]
 pub struct AnyRun {
     pub(super) shared: Arc<RunShared>,
+    /// Of what the handle sends.
+    origin: Option<Arc<Origin>>,
 }
 
 impl AnyRun {
     pub(crate) fn new(shared: Arc<RunShared>) -> Self {
-        Self { shared }
+        Self { shared, origin: None }
+    }
+
+    /// The same handle, whose events, replies and cancels have this origin.
+    ///
+    /// The journal and the report have it. A call does nothing and succeeds if the run's journal has a start, an event, a
+    /// reply or a cancel with the same [id](Origin::id), also after the run's end. So a caller that got no answer can
+    /// repeat the call. A refused call leaves no id.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::Origin;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Open;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(external)]
+    /// # struct Note(u32);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Closed(u32);
+    /// struct Desk;
+    ///
+    /// #[workflow]
+    /// impl Desk {
+    ///     #[step]
+    ///     async fn close(&self, _open: &Open, notes: &FixedList<Note, 2>) -> Closed {
+    ///         Closed(notes.iter().map(|note| note.0).sum())
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Desk).build()?;
+    /// let run = engine.start::<Desk>(Open).await?;
+    /// let first = run.with_origin(Origin::new().by("ada").id("message-1"));
+    /// first.send(Note(1)).await?;
+    /// first.send(Note(1)).await?; // a repetition
+    /// run.with_origin(Origin::new().by("ada").id("message-2")).send(Note(2)).await?;
+    /// assert_eq!(run.outcome().await?, Closed(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_origin(&self, origin: Origin) -> Self {
+        Self { shared: Arc::clone(&self.shared), origin: Some(Arc::new(origin)) }
     }
 
     /// The id of the run.
@@ -184,15 +255,35 @@ impl AnyRun {
         Box::pin(async move {
             match read {
                 Ok((index, event)) => self.send_to(index, event).await,
-                Err(_) if self.shared.status().is_ended() => Err(self.ended().await),
+                Err(_) if self.shared.status().is_ended() => self.unless_known(self.ended().await).await,
                 Err(refused) => Err(refused.into()),
             }
         })
     }
 
     async fn send_to(&self, index: EventIndex, mut event: AnyEvent) -> Result<(), SendError> {
+        self.check_origin()?;
         self.shared.common.event_check().check(&mut event, 1)?;
-        self.ask(|done| Command::Send { event, index, done }).await?
+        let origin = self.origin.clone();
+        match self.ask(|done| Command::Send { event, index, origin, done }).await {
+            Ok(sent) => sent,
+            Err(no_answer) => self.unless_known(no_answer.into()).await,
+        }
+    }
+
+    /// Refuses an origin that is too long.
+    fn check_origin(&self) -> Result<(), SendError> {
+        let excess = self.origin.as_ref().and_then(|origin| origin.excess());
+        excess.map_or(Ok(()), |bytes| Err(SendError::OriginTooLong { bytes, limit: MAX_ORIGIN_BYTES }))
+    }
+
+    /// The answer of a run that has ended: `Ok` if its journal has the act of this origin.
+    async fn unless_known(&self, error: SendError) -> Result<(), SendError> {
+        if self.origin.is_none() || !matches!(error, SendError::Ended { .. }) {
+            return Err(error);
+        }
+        let kept = self.kept().await.ok();
+        if kept.is_some_and(|kept| kept.knows(self.origin.as_ref())) { Ok(()) } else { Err(error) }
     }
 
     /// Replies to an open request, with the reply type of the request.
@@ -228,7 +319,11 @@ impl AnyRun {
     /// [`SendError::UnfitReply`] if the JSON is no reply to this request, which then stays open; otherwise
     /// those of [`reply`](Self::reply).
     pub async fn reply_json(&self, request: Seq, reply: serde_json::Value) -> Result<(), SendError> {
-        let open = self.requests().await?;
+        self.check_origin()?;
+        let open = match self.requests().await {
+            Ok(open) => open,
+            Err(error) => return self.unless_known(error).await,
+        };
         let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
         // Deserialised here, because the run's task must not run user code for a caller.
         let mut read =
@@ -241,7 +336,12 @@ impl AnyRun {
     }
 
     async fn reply_with(&self, request: Seq, make: MakeReply) -> Result<(), SendError> {
-        self.ask(|done| Command::Reply { request, make, done }).await?
+        self.check_origin()?;
+        let origin = self.origin.clone();
+        match self.ask(|done| Command::Reply { request, make, origin, done }).await {
+            Ok(replied) => replied,
+            Err(no_answer) => self.unless_known(no_answer.into()).await,
+        }
     }
 
     /// Lists the open requests, oldest first.
@@ -385,10 +485,17 @@ impl AnyRun {
     /// [`SendError::Ended`] if the run had ended before. [`SendError::NotLoaded`] if the run waits unloaded in
     /// its store, and the store cannot read it now.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
-        let reason = reason.into();
-        self.ask(|done| Command::Cancel { reason, done }).await?;
-        self.shared.finished().await;
-        Ok(())
+        self.check_origin()?;
+        let (reason, origin) = (reason.into(), self.origin.clone());
+        match self.ask(|done| Command::Cancel { reason, origin, done }).await {
+            Ok(ends) => {
+                if ends {
+                    self.shared.finished().await;
+                }
+                Ok(())
+            }
+            Err(no_answer) => self.unless_known(no_answer.into()).await,
+        }
     }
 
     /// Waits for the end, and returns the stop event. Can be called any number of times.

@@ -116,7 +116,7 @@ impl BareRun {
 
     /// The start event.
     pub(super) fn received(&self) -> Batch {
-        Batch::Received { event: AnyEvent::new(Begin), index: self.event::<Begin>() }
+        Batch::Received { event: AnyEvent::new(Begin), index: self.event::<Begin>(), origin: None }
     }
 
     /// The batch of an execution that emits this event.

@@ -126,7 +126,7 @@ impl Driver {
                 _ => None,
             });
             let first = executed.min();
-            state.children.iter().any(|(child, _)| Some(child.execution) >= first && first.is_some())
+            state.children().iter().any(|(child, _)| Some(child.execution) >= first && first.is_some())
         });
         let has_children = shared.children.get().is_some() || shared.may_have_earlier_children();
         if is_over || !has_children {

@@ -40,7 +40,7 @@ use super::clock::RunClock;
 use super::host::Host;
 use super::journal::{Answer, Journal};
 use super::pending::{Logged, PendingBatch, PendingKind};
-use super::records::{BatchFacts, logged};
+use super::records::{BatchFacts, logged, origin_of_end};
 use super::resume::unlimited;
 use super::state::{Applied, Batch, EffectKind, RunState, Stop};
 use super::state_box::StateBox;
@@ -390,7 +390,8 @@ impl Committer {
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
             let at = self.clock.stamp();
-            journal.queue_end([Record::RunEnded { status, error, step, at }], status);
+            let origin = origin_of_end(&self.state);
+            journal.queue_end([Record::RunEnded { status, error, step, origin, at }], status);
             self.state.skip(1);
         }
     }

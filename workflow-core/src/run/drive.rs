@@ -124,11 +124,11 @@ impl Run {
         registered: R,
     ) -> impl Future<Output = ()> + Send + use<R> {
         // Outside of the async block, so that the task needs no room for it.
-        let Received { event, done } = start;
+        let Received { event, origin, done } = start;
         if self.driver.committer.journal.is_none() {
             self.driver.committer.shared.begin();
         }
-        self.driver.commit_in_turn(Batch::Received { event, index }, done);
+        self.driver.commit_in_turn(Batch::Received { event, index, origin }, done);
         self.drive_to_end(registered, true)
     }
 
@@ -379,7 +379,12 @@ impl<'a> Slice<'a> {
 
     /// Cancels the run if there is an unread cancel signal. Returns whether there was.
     fn read_cancel_note(&mut self) -> bool {
-        self.driver.committer.shared.signals.read_cancel().is_some_and(|reason| self.driver.cancel(reason))
+        self.driver
+            .committer
+            .shared
+            .signals
+            .read_cancel()
+            .is_some_and(|reason| self.driver.cancel(reason, None))
     }
 
     /// Whether a command waits in the mailbox.
@@ -461,7 +466,7 @@ impl<'a> Slice<'a> {
         let is_open = self.driver.committer.state.end().is_none();
         if is_open && link.drop_signal.is_set(cx) && !self.driver.committer.is_detaching() {
             let reason = link.cancel_reason();
-            self.driver.cancel(reason);
+            self.driver.cancel(reason, None);
         }
     }
 

@@ -34,7 +34,7 @@ use super::state::{Batch, EffectKind, RunState, Stop};
 use super::view::View;
 use super::waiting::Deferred;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, RunStatus, Seq};
+use crate::id::{ExecutionId, Origin, RunStatus, Seq};
 use crate::outcome::SendError;
 use crate::report::OpenRequest;
 use crate::scheduler::{Cause, ExecutionStart};
@@ -57,7 +57,7 @@ impl Driver {
     pub(super) fn commit(&mut self, batch: Batch, done: Option<CommitReply>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
-        if !matches!(batch, Batch::Stopped(_)) && self.committer.note_running() {
+        if !matches!(batch, Batch::Stopped(_) | Batch::Cancelled(_)) && self.committer.note_running() {
             self.count_time();
         }
         self.committer.commit(batch, done)
@@ -242,11 +242,11 @@ impl Driver {
     }
 
     /// Cancels the run, unless it has ended. Returns whether it did.
-    pub(super) fn cancel(&mut self, reason: Arc<str>) -> bool {
+    pub(super) fn cancel(&mut self, reason: Arc<str>, origin: Option<Arc<Origin>>) -> bool {
         if self.committer.state.end().is_some() {
             return false;
         }
-        let _ = self.commit(Batch::Stopped(Stop::Cancelled), None);
+        let _ = self.commit(origin.map_or(Batch::Stopped(Stop::Cancelled), Batch::Cancelled), None);
         self.at_end.get_or_insert_default().cancel_reason = Some(reason);
         true
     }
@@ -343,15 +343,29 @@ impl Driver {
     pub(super) fn handle_command(&mut self, command: Command) {
         // A handle that no longer listens has no use for the answer.
         match command {
+            // The journal has the act, or will have it before the answer (S62).
+            Command::Send { event, index, origin, done } if self.committer.state.knows(origin.as_ref()) => {
+                let again = move |done| Command::Send { event, index, origin, done };
+                self.committer.answer_when_written(done, Ok(()), again);
+            }
+            Command::Reply { request, make, origin, done } if self.committer.state.knows(origin.as_ref()) => {
+                let again = move |done| Command::Reply { request, make, origin, done };
+                self.committer.answer_when_written(done, Ok(()), again);
+            }
+            Command::Cancel { reason, origin, done } if self.committer.state.knows(origin.as_ref()) => {
+                let ends = self.committer.state.end().is_some();
+                let again = move |done| Command::Cancel { reason, origin, done };
+                self.committer.answer_when_written(done, ends, again);
+            }
             // The run has ended and cleans up: senders need not wait until that is over.
             Command::Send { done, .. } if self.committer.state.scheduler.cleans_up() => {
                 let _ = done.send(Err(ended(&self.committer)));
             }
-            Command::Send { event, index, done } => {
-                self.commit_in_turn(Batch::Received { event, index }, Some(done));
+            Command::Send { event, index, origin, done } => {
+                self.commit_in_turn(Batch::Received { event, index, origin }, Some(done));
             }
-            Command::Reply { request, make, done } => match reply(&self.committer, request, make) {
-                Ok(event) => self.commit_in_turn(Batch::Replied { request, event }, Some(done)),
+            Command::Reply { request, make, origin, done } => match reply(&self.committer, request, make) {
+                Ok(event) => self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done)),
                 Err(error) => drop(done.send(Err(error))),
             },
             Command::Timers { done } => {
@@ -362,10 +376,10 @@ impl Driver {
                 let requests = open_requests(&self.committer.state, self.committer.clock.began_at);
                 self.committer.answer_when_written(done, requests, |done| Command::Requests { done });
             }
-            Command::Cancel { reason, done } => {
+            Command::Cancel { reason, origin, done } => {
                 // A cancel after the end has no answer: the handle waits for the end and reports it.
-                if self.cancel(reason) {
-                    let _ = done.send(());
+                if self.cancel(reason, origin) {
+                    let _ = done.send(true);
                 }
             }
             Command::RetryNow { done } => {

@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::{ConfigError, ConfigOrigin};
-use crate::id::{RunId, ThreadId};
+use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, ThreadId};
+use crate::outcome::StartError;
 
 /// The options of a run at its start. Every option has a default.
 ///
@@ -27,6 +28,7 @@ pub struct RunOptions {
     pub(crate) secrets: BTreeMap<TypeId, Value>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) origin: Option<Arc<Origin>>,
 }
 
 impl RunOptions {
@@ -44,6 +46,19 @@ impl RunOptions {
     /// Sets the thread of the run. Runs of one thread share a [`ThreadContext`](crate::ThreadContext).
     pub fn thread(self, thread: impl Into<ThreadId>) -> Self {
         Self { thread: Some(thread.into()), ..self }
+    }
+
+    /// Sets the author of the start, and its id. The journal has it with the start event.
+    ///
+    /// A later act of the run with the same [id](Origin::id) does nothing. A start itself is not known by its origin, but by
+    /// the id of its run.
+    ///
+    /// ```
+    /// use workflow_core::{Origin, RunOptions};
+    /// let options = RunOptions::new().origin(Origin::new().by("ada@example.com"));
+    /// ```
+    pub fn origin(self, origin: Origin) -> Self {
+        Self { origin: Some(Arc::new(origin)), ..self }
     }
 
     /// Sets the name of the workflow to start. Default: the workflow with the type's own name, or the only one of the type.
@@ -98,5 +113,12 @@ impl RunOptions {
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
+    }
+
+    /// The origin of the start.
+    pub(crate) fn checked_origin(&self) -> Result<Option<Arc<Origin>>, StartError> {
+        let excess = self.origin.as_ref().and_then(|origin| origin.excess());
+        let too_long = |bytes| Err(StartError::OriginTooLong { bytes, limit: MAX_ORIGIN_BYTES });
+        excess.map_or_else(|| Ok(self.origin.clone()), too_long)
     }
 }

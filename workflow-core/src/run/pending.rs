@@ -92,7 +92,7 @@ impl Committer {
         &mut self,
         done: oneshot::Sender<T>,
         answer: T,
-        again: fn(oneshot::Sender<T>) -> Command,
+        again: impl FnOnce(oneshot::Sender<T>) -> Command + Send + 'static,
     ) {
         if self.journal.as_deref().is_none_or(Journal::is_written) {
             // The caller may be gone.

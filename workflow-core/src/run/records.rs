@@ -11,7 +11,7 @@
 //! ChildStarted                  ChildStarted
 //! Answered with an error        none: the run's end has the error
 //! CleanUpStarted                CleanUpStarted
-//! Stopped                       none: `RunEnded` follows when the run has stopped
+//! Stopped, Cancelled            none: `RunEnded` follows when the run has stopped
 //! DelaysEnded                   DelaysEnded
 //! Redriven                      RunRedriven
 //! any that completes the run    these, and RunEnded
@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use super::clock::RunClock;
 use super::state::{Applied, Batch, CleanUpStart, DueEvent, Reopening, RunState};
 use crate::event::Gathered;
-use crate::id::{RunStatus, ScopeId, Seq};
+use crate::id::{Origin, RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
 use crate::scheduler::{Candidate, Emission, End, FanOutTerms};
 use crate::store::{OpenedFanOut, Record, RecordedEvent};
@@ -83,7 +83,7 @@ impl BatchFacts {
         // The end belongs to the batch that causes it.
         if let Some(End::Completed(_)) = state.end() {
             let (status, error, step) = (RunStatus::Completed, None, None);
-            records.push(Record::RunEnded { status, error, step, at });
+            records.push(Record::RunEnded { status, error, step, origin: None, at });
         }
         records
     }
@@ -93,7 +93,11 @@ impl BatchFacts {
 fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
     let name = |step: StepIndex| Arc::clone(&state.table().step(step).name);
     match batch {
-        Batch::Received { .. } | Batch::Replied { .. } | Batch::Fired { .. } | Batch::Stopped(_) => None,
+        Batch::Received { .. }
+        | Batch::Replied { .. }
+        | Batch::Fired { .. }
+        | Batch::Stopped(_)
+        | Batch::Cancelled(_) => None,
         Batch::DelaysEnded => Some(Record::DelaysEnded { at }),
         Batch::Redriven(Reopening { by, again, .. }) => {
             let again = again.iter().map(|step| name(*step)).collect();
@@ -159,13 +163,19 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
         Batch::CleanUpStarted(start) => {
             let CleanUpStart { status, error, step, limit, ref steps, first } = (**start).clone();
             let steps = steps.iter().map(|step| name(*step)).collect();
-            Some(Record::CleanUpStarted { status, error, step, limit, steps, first, at })
+            let origin = origin_of_end(state);
+            Some(Record::CleanUpStarted { status, error, step, limit, steps, first, origin, at })
         }
         Batch::ChildStarted { child, at } => {
             let (_, scope, trigger) = identity_of(child.execution, state)?;
             Some(Record::ChildStarted { child: child.clone(), scope, trigger, at: *at })
         }
     }
+}
+
+/// The origin of the cancel that ended the run.
+pub(super) fn origin_of_end(state: &RunState) -> Option<Origin> {
+    Some((**state.origins()?.of_cancel()?).clone())
 }
 
 /// The step, scope and trigger of an execution: its identity in records.
@@ -198,6 +208,9 @@ pub(super) fn logged(seq: Seq, state: &RunState, at: SystemTime) -> Option<Recor
             let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
             Record::FanOutGathered { seq, scope, fan_out, branches, at }
         }
-        None => Record::EventLogged { seq, scope, cause, event: RecordedEvent::new(event.clone()), at },
+        None => {
+            let (event, origin) = (RecordedEvent::new(event.clone()), state.origin_of(seq));
+            Record::EventLogged { seq, scope, cause, event, origin: origin.map(|it| (**it).clone()), at }
+        }
     })
 }

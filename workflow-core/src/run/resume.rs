@@ -103,7 +103,7 @@ impl Run {
         committer.check_replay(host, records);
         // The new clock still stands at the run's beginning.
         committer.clock.catch_up();
-        for (child, at) in &committer.state.children {
+        for (child, at) in committer.state.children() {
             committer.shared.child_registry().recall(child.clone(), *at);
         }
         if let Some(reason) = super::clean_up::recorded_reason(records) {

@@ -447,9 +447,9 @@ impl PendingAnswers {
 /// decoded.
 fn with_value(record: Record, live: &RunState) -> Record {
     match record {
-        Record::EventLogged { seq, scope, cause, event, at } => {
+        Record::EventLogged { seq, scope, cause, event, origin, at } => {
             let value = live.log.get(seq).map(|known| RecordedEvent::of_value(known.event.clone()));
-            Record::EventLogged { seq, scope, cause, event: value.unwrap_or(event), at }
+            Record::EventLogged { seq, scope, cause, event: value.unwrap_or(event), origin, at }
         }
         Record::TimerSet { timer, execution, scope, request, due, event, at } => {
             let value = live.timers.event(due, timer).map(RecordedEvent::of_value);

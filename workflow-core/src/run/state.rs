@@ -37,14 +37,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
 use crate::error::{ErrorClass, StepError};
 use crate::event::{AnyEvent, Gathered};
 use crate::failure::StepFailed;
-use crate::id::{ChildRun, ExecutionId, RunStatus, Seq};
+use crate::id::{ChildRun, ExecutionId, Origin, RunStatus, Seq};
 use crate::report::RedriveReport;
 use crate::retry::NotRetried;
 use crate::scheduler::{
@@ -61,8 +61,10 @@ mod failures;
 mod inherited;
 mod lives;
 mod log;
+mod origins;
 #[cfg(test)]
 mod planted;
+mod rare;
 mod replay;
 mod snapshot;
 mod suspended;
@@ -81,6 +83,7 @@ pub(super) use trace::{Trace, TraceEntry, TraceState};
 
 use failures::Failures;
 use lives::Lives;
+use rare::RareState;
 
 /// The state of a run at one position of its journal.
 #[derive(Debug)]
@@ -95,8 +98,8 @@ pub(crate) struct RunState {
     pub(super) timers: TimerQueue,
     /// Errors that no step has caught and no gather has taken.
     failures: Failures,
-    /// The children that executions started, oldest first, with the times of their starts.
-    pub(super) children: Vec<(ChildRun, SystemTime)>,
+    /// What few runs have.
+    rare: Option<Box<RareState>>,
     /// Which attempts earlier processes may have begun.
     pub(super) lives: Lives,
     /// How long the run has been active, for its timeout (S32).
@@ -132,7 +135,7 @@ impl RunState {
             trace: Trace::default(),
             timers: TimerQueue::default(),
             failures: Failures::default(),
-            children: Vec::new(),
+            rare: None,
             lives: Lives::default(),
             active: ActiveTime::default(),
             effects: Effects::default(),
@@ -186,12 +189,12 @@ impl RunState {
         }
         match batch {
             Batch::Succeeded { execution, returned } => self.succeed(execution, returned),
-            Batch::Received { event, index } => match self.scheduler.receive(index) {
-                Some(entered) => self.enter_one(Cause::Outside, entered, event),
+            Batch::Received { event, index, origin } => match self.scheduler.receive(index) {
+                Some(entered) => self.enter_from_outside(Cause::Outside, entered, event, origin),
                 None => Applied::Refused,
             },
-            Batch::Replied { request, event } => match self.scheduler.receive_reply(request) {
-                Some(entered) => self.enter_one(Cause::Reply(request), entered, event),
+            Batch::Replied { request, event, origin } => match self.scheduler.receive_reply(request) {
+                Some(entered) => self.enter_from_outside(Cause::Reply(request), entered, event, origin),
                 None => Applied::Refused,
             },
             Batch::Fired { timer, event } => match self.scheduler.fire(timer) {
@@ -232,7 +235,7 @@ impl RunState {
                 Applied::Refused
             }
             Batch::ChildStarted { child, at } => {
-                self.children.push((child, at));
+                self.rare_mut().children.push((child, at));
                 self.note(1)
             }
             Batch::CleanUpStarted(start) => self.clean_up(&start),
@@ -241,7 +244,12 @@ impl RunState {
                 self.note(0)
             }
             // The first end counts (S28).
-            Batch::Stopped(_) if self.end().is_some() => Applied::Refused,
+            Batch::Stopped(_) | Batch::Cancelled(_) if self.end().is_some() => Applied::Refused,
+            Batch::Cancelled(origin) => {
+                self.rare_mut().origins.note_cancel(origin);
+                self.scheduler.end_by(Stop::Cancelled.into());
+                self.note(0)
+            }
             Batch::Stopped(stop) => {
                 self.scheduler.end_by(stop.into());
                 // `RunEnded` follows once the run has stopped, and is counted then.
@@ -299,6 +307,9 @@ impl RunState {
             |id| executions.get(id).is_some_and(|execution| again.contains(&execution.step)),
         );
         self.trace.redrive(self.now, is_open);
+        if let Some(rare) = &mut self.rare {
+            rare.origins.redrive();
+        }
         self.lives.note_redrive(RedriveReport { status, by, at: self.now });
         self.failures.begin_anew(is_open);
         self.note(1)
@@ -328,6 +339,21 @@ impl RunState {
         // event's.
         let caused = usize::from(matches!(cause, Cause::Failure(_) | Cause::Execution(_)));
         self.advance_position(entered, caused)
+    }
+
+    /// The same for an event from outside, whose origin is stored too.
+    #[inline(always)]
+    fn enter_from_outside(
+        &mut self,
+        cause: Cause,
+        entered: LoggedBatch,
+        event: AnyEvent,
+        origin: Option<Arc<Origin>>,
+    ) -> Applied {
+        if let (Some(origin), Some(entry)) = (origin, entered.events().first()) {
+            self.rare_mut().origins.note_event(entry.seq, origin);
+        }
+        self.enter_one(cause, entered, event)
     }
 
     /// Counts the records of a batch whose events are in the log: `before` other records, events, timers and
@@ -595,6 +621,9 @@ impl RunState {
         if let Some(from) = from {
             self.log.retract(from);
             self.scheduler.retract(from);
+            if let Some(rare) = &mut self.rare {
+                rare.origins.retract(from);
+            }
             // Executions that the removed events triggered have never begun, since effects wait for the
             // store.
             let scheduler = &self.scheduler;

@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use super::RunShared;
+use super::records::origin_of_end;
 use super::state::{BranchRecord, RunState, TraceEntry, TraceState, bound_input};
 use super::state_box::StateBox;
 use super::waiting::Deferred;
 use crate::event::Gathered;
 use crate::explain::Explanation;
-use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
+use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq};
 use crate::report::{
     BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PendingTimer, Quality, RedriveReport, RunReport,
     StepReport, Violation,
@@ -42,6 +43,11 @@ impl EndedState {
 
     pub(crate) fn report(&self, run: &RunShared) -> Arc<RunReport> {
         Arc::clone(self.report.get_or_init(|| Arc::new(self.past.view(run).report())))
+    }
+
+    /// Whether the run's journal has the act of this origin.
+    pub(super) fn knows(&self, origin: Option<&Arc<Origin>>) -> bool {
+        self.past.state.knows(origin)
     }
 
     pub(crate) fn explanation(&self, run: &RunShared) -> Arc<Explanation> {
@@ -95,6 +101,7 @@ impl View<'_> {
             children,
             metadata: self.run.metadata().clone(),
             redrives: self.redrives(),
+            cancelled_by: origin_of_end(self.state),
         }
     }
 
@@ -270,6 +277,7 @@ impl View<'_> {
             timer: if let Cause::Timer { timer, .. } = record.cause { Some(timer) } else { None },
             expired: if let Cause::Expired(request) = record.cause { Some(request) } else { None },
             at: self.began_at + record.at,
+            origin: self.state.origin_of(seq).map(|origin| (**origin).clone()),
             reply_to: if let Cause::Reply(request) = record.cause { Some(request) } else { None },
         });
         records.collect()

@@ -26,7 +26,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ErrorClass;
-use crate::id::{ChildRun, ExecutionId, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId};
+use crate::id::{
+    ChildRun, ExecutionId, Origin, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId,
+};
 use crate::output::FanOutPolicy;
 use crate::retry::NotRetried;
 use crate::scheduler::Cause;
@@ -89,6 +91,9 @@ pub enum Record {
         cause: Cause,
         /// The event.
         event: RecordedEvent,
+        /// The origin of an event from outside, if the caller gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
         /// When.
         at: SystemTime,
     },
@@ -281,6 +286,9 @@ pub enum Record {
         steps: Vec<Arc<str>>,
         /// The number of the first clean-up execution; those before it are not part of the clean-up.
         first: ExecutionId,
+        /// The origin of the cancel, if the caller gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
         /// When.
         at: SystemTime,
     },
@@ -295,6 +303,9 @@ pub enum Record {
         /// The step whose precondition failed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<Arc<str>>,
+        /// The origin of the cancel, if the caller gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
         /// When.
         at: SystemTime,
     },

@@ -35,6 +35,7 @@ mod resumed {
     mod interrupted;
     mod limits;
     mod lowered;
+    mod origins;
     mod redriven;
     mod removed;
     mod shut_down;

@@ -76,6 +76,7 @@ pub(crate) fn record(position: u64) -> Record {
         scope: ScopeId::ROOT,
         cause: Cause::Outside,
         event: RecordedEvent::new(AnyEvent::new(Note(position))),
+        origin: None,
         at: moment(),
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn batch(positions: Range<u64>) -> Write {
 /// The end of a run.
 pub(crate) fn last_batch(status: RunStatus) -> Write {
     Write {
-        records: vec![Record::RunEnded { status, step: None, error: None, at: moment() }],
+        records: vec![Record::RunEnded { status, step: None, error: None, origin: None, at: moment() }],
         run: summary().ended(status),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use workflow_core::observe::Observed;
 use workflow_core::report::{BranchReport, LoggedEvent, RunReport};
-use workflow_core::{AnyEvent, DisplayItem, ScopeId, Seq};
+use workflow_core::{AnyEvent, DisplayItem, Origin, ScopeId, Seq};
 
 /// The maximum number of characters of a value.
 const CHARACTERS: usize = 200;
@@ -43,9 +43,15 @@ impl<'a> Events<'a> {
             (None, Some(request)) if logged.expired.is_some() => {
                 write!(text, " of {request} without a reply")?;
             }
-            (None, Some(request)) => write!(text, " to {request} from outside")?,
+            (None, Some(request)) => {
+                write!(text, " to {request} from outside")?;
+                by(text, logged.origin.as_ref())?;
+            }
             (None, None) if logged.is_gathered() => {}
-            (None, None) => write!(text, " from outside")?,
+            (None, None) => {
+                write!(text, " from outside")?;
+                by(text, logged.origin.as_ref())?;
+            }
         }
         match self.branches.get(&logged.seq) {
             Some(branch) => {
@@ -98,4 +104,9 @@ pub(super) fn cut(text: &str) -> String {
 /// FNV-1a: the same on every machine and with every version of the standard library.
 fn digest(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |digest, byte| (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// The origin of an event from outside, if the caller gave one.
+fn by(text: &mut String, origin: Option<&Origin>) -> fmt::Result {
+    origin.map_or(Ok(()), |origin| write!(text, ", by {origin}"))
 }

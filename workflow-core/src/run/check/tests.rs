@@ -140,7 +140,7 @@ impl Driven {
     }
 
     fn received<E: Event>(&self, event: E) -> Batch {
-        Batch::Received { event: AnyEvent::new(event), index: self.event::<E>() }
+        Batch::Received { event: AnyEvent::new(event), index: self.event::<E>(), origin: None }
     }
 
     fn succeeded<E: Event>(&self, execution: u64, event: E) -> Batch {
@@ -426,7 +426,7 @@ fn a_surplus_event_that_the_run_dropped_is_found() {
     let mut run = three_notes();
     let entered = run.logged(Seq(4));
     let Record::EventLogged { scope, cause, event, at, .. } = entered else { panic!("it is an event") };
-    let dropped = Record::EventLogged { seq: Seq(5), scope, cause, event, at };
+    let dropped = Record::EventLogged { seq: Seq(5), scope, cause, event, origin: None, at };
     run.check.take(&[dropped]);
     assert_found(
         run.compared(),

@@ -81,7 +81,7 @@ fn record(text: &str) -> Record {
     let mut event = AnyEvent::new(Text(text.to_owned()));
     EventCheck { most_bytes: None, serialises: true }.check(&mut event, 1).unwrap();
     let (event, cause) = (RecordedEvent::new(event), Cause::Outside);
-    Record::EventLogged { seq: Seq(1), scope: ScopeId::ROOT, cause, event, at: AT }
+    Record::EventLogged { seq: Seq(1), scope: ScopeId::ROOT, cause, event, origin: None, at: AT }
 }
 
 /// A batch of this many records.

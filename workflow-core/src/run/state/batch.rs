@@ -23,7 +23,7 @@ use rustc_hash::FxHashSet;
 use super::DueEvent;
 use crate::error::StepError;
 use crate::event::AnyEvent;
-use crate::id::{ChildRun, ExecutionId, Redriver, RunStatus, Seq, TimerId};
+use crate::id::{ChildRun, ExecutionId, Origin, Redriver, RunStatus, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{CandidateId, Emission, End, LoggedBatch};
 use crate::store::ReachedLimit;
@@ -33,9 +33,9 @@ use crate::table::{EventIndex, StepIndex};
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Batch {
     /// An event came from outside: the start event, or an external one.
-    Received { event: AnyEvent, index: EventIndex },
+    Received { event: AnyEvent, index: EventIndex, origin: Option<Arc<Origin>> },
     /// A reply to this request came from outside.
-    Replied { request: Seq, event: AnyEvent },
+    Replied { request: Seq, event: AnyEvent, origin: Option<Arc<Origin>> },
     /// A timer fell due. `event` is the event that the timer was set with, or the expiry of a request.
     Fired { timer: TimerId, event: AnyEvent },
     /// A precondition answered, or failed. `step` is the step of the candidate, for the error.
@@ -54,6 +54,8 @@ pub(in crate::run) enum Batch {
     CleanUpStarted(Box<CleanUpStart>),
     /// The run ends before it has nothing left to do, or its clean-up does.
     Stopped(Stop),
+    /// A caller with this origin cancels the run.
+    Cancelled(Arc<Origin>),
     /// A caller ended the waits for next attempts.
     DelaysEnded,
     /// The run continues after its end (S39). Only a replay applies it: a redriven run is always loaded from its journal.

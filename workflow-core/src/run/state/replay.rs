@@ -187,8 +187,8 @@ impl Replay {
             }
             // Neither changes the state: waiting follows from the batches, and `RunKept` is about the lease.
             Record::RunWaiting { .. } | Record::RunKept { .. } => {}
-            Record::EventLogged { seq, scope, cause, event, at } => {
-                self.logged(*cause, (*seq, *scope), event, *at)?;
+            Record::EventLogged { seq, scope, cause, event, origin, at } => {
+                self.logged(*cause, (*seq, *scope), event, (origin.as_ref(), *at))?;
             }
             Record::TimerSet { .. } => return Err("the timer has no execution that set it".into()),
             Record::FanOutGathered { seq, scope, fan_out, .. } => {
@@ -240,12 +240,14 @@ impl Replay {
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
             }
-            Record::CleanUpStarted { status, error, step, limit, steps, first, at } => {
-                self.end((*status, *limit), step.as_deref().zip(error.as_deref()), *at)?;
+            Record::CleanUpStarted { status, error, step, limit, steps, first, origin, at } => {
+                let failed = step.as_deref().zip(error.as_deref());
+                self.end((*status, *limit), failed, (origin.as_ref(), *at))?;
                 self.clean_up_started(*status, steps, *first, *at)?;
             }
-            Record::RunEnded { status, error, step, at } => {
-                self.ended(*status, step.as_deref().zip(error.as_deref()), *at)?;
+            Record::RunEnded { status, error, step, origin, at } => {
+                let failed = step.as_deref().zip(error.as_deref());
+                self.ended(*status, failed, (origin.as_ref(), *at))?;
             }
             Record::DelaysEnded { at } => {
                 for due in self.retries.values_mut() {

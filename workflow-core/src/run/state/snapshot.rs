@@ -14,6 +14,7 @@
 
 use std::fmt::Write as _;
 
+use super::origins::Origins;
 use super::{RunState, TraceState};
 use crate::retry::FailedAttempt;
 
@@ -54,8 +55,11 @@ impl RunState {
         for (due, timer) in self.timers.pending(&self.scheduler) {
             let _ = writeln!(text, "timer {timer:?} due {due:?}");
         }
-        for (child, _) in &self.children {
+        for (child, _) in self.children() {
             let _ = writeln!(text, "child {child:?}");
+        }
+        for line in self.origins().into_iter().flat_map(Origins::lines) {
+            let _ = writeln!(text, "origin {line}");
         }
         for line in self.lives.lines() {
             let _ = writeln!(text, "earlier {line}");

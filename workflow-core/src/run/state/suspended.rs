@@ -31,7 +31,7 @@ impl RunState {
             && self.trace.can_suspend()
             && self.timers.is_empty()
             && self.failures.is_empty()
-            && self.children.is_empty()
+            && self.rare.is_none()
             && self.effects.is_empty()
             && self.derived.is_empty()
     }

@@ -24,6 +24,7 @@ fn large(records: u64) -> Write {
         scope: ScopeId::ROOT,
         cause: Cause::Outside,
         event: text.clone(),
+        origin: None,
         at,
     };
     let run: RunSummary = summary();

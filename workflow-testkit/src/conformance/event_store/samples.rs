@@ -12,7 +12,7 @@ use workflow_core::scheduler::Cause;
 use workflow_core::signature::Roles;
 use workflow_core::store::{EngineId, JOURNAL_FORMAT, ReachedLimit, Record, RecordedEvent, WaitingFor};
 use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
-use workflow_core::{AnyEvent, ErrorClass, ExecutionId, RunStatus, ScopeId, Seq, ThreadId};
+use workflow_core::{AnyEvent, ErrorClass, ExecutionId, Origin, RunStatus, ScopeId, Seq, ThreadId};
 
 /// An event that holds any JSON.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -62,6 +62,7 @@ fn caused(cause: Cause, number: u64, event: AnyEvent) -> Record {
         scope: ScopeId::ROOT,
         cause,
         event: RecordedEvent::new(event),
+        origin: None,
         at: moment(number),
     }
 }
@@ -165,6 +166,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         status,
         error: Some(status.to_string()),
         step: Some("asks".into()),
+        origin: Some(Origin::new().by("ä\"1\"").id("line 1\nline 2")),
         at,
     }));
     records.extend(clean_ups(at));
@@ -178,6 +180,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         status: RunStatus::Completed,
         error: None,
         step: None,
+        origin: None,
         at: SystemTime::UNIX_EPOCH,
     });
     records
@@ -193,6 +196,7 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
             limit,
             steps: vec!["unbook".into(), "\"ä\"".into()],
             first: ExecutionId(u64::MAX),
+            origin: limit.is_none().then(|| Origin::new().id("1")),
             at,
         }
     })

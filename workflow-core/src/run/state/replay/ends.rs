@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Replay, ReplayResult};
-use crate::id::{ExecutionId, Redriver, RunStatus};
+use crate::id::{ExecutionId, Origin, Redriver, RunStatus};
 use crate::run::state::{Applied, Batch, CleanUpStart, Reopening, Stop};
 use crate::store::ReachedLimit;
 
@@ -23,11 +23,11 @@ impl Replay {
         &mut self,
         status: RunStatus,
         failed: Option<(&str, &str)>,
-        at: SystemTime,
+        (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
         self.complete();
         self.ended = Some(status);
-        self.end((status, None), failed, at)?;
+        self.end((status, None), failed, (origin, at))?;
         // The clean-up was stopped, or the journal is older than the clean-up steps of the table.
         if self.state.end().is_some() && !self.state.scheduler.is_over() {
             self.apply(Batch::Stopped(Stop::CleanUpOver), at)?;
@@ -40,7 +40,7 @@ impl Replay {
         &mut self,
         (status, limit): (RunStatus, Option<ReachedLimit>),
         failed: Option<(&str, &str)>,
-        at: SystemTime,
+        (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
         self.complete();
         if self.state.end().is_some() {
@@ -61,7 +61,10 @@ impl Replay {
             return self.precondition_error(step, error, at);
         }
         match status {
-            RunStatus::Cancelled => drop(self.apply(Batch::Stopped(Stop::Cancelled), at)?),
+            RunStatus::Cancelled => {
+                let origin = origin.cloned().map(Arc::new);
+                self.apply(origin.map_or(Batch::Stopped(Stop::Cancelled), Batch::Cancelled), at)?;
+            }
             RunStatus::TimedOut => drop(self.apply(Batch::Stopped(Stop::TimedOut), at)?),
             _ => {}
         }

@@ -17,11 +17,12 @@
 //! Example: a reply to a request that a changed step does not emit any more is a contradiction at the
 //! position of the reply.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Replay, ReplayResult, caused};
 use crate::event::AnyEvent;
-use crate::id::{ScopeId, Seq};
+use crate::id::{Origin, ScopeId, Seq};
 use crate::run::state::{Applied, Batch};
 use crate::scheduler::Cause;
 use crate::store::RecordedEvent;
@@ -33,7 +34,7 @@ impl Replay {
         cause: Cause,
         place: (Seq, ScopeId),
         recorded: &RecordedEvent,
-        at: SystemTime,
+        (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
         if let Cause::Failure(_) | Cause::Execution(_) = cause {
             // Events of a success were read with it, so an `Execution` cause here has no success before it.
@@ -42,12 +43,14 @@ impl Replay {
         // Entries that follow by themselves come before any new event.
         self.complete();
         let index = self.event_named(recorded.name())?;
+        let origin = origin.cloned().map(Arc::new);
         let batch = match cause {
             Cause::Reply(request) => {
                 if !self.state.scheduler.open_requests().any(|(seq, _)| seq == request) {
                     return Err(format!("{request} got a reply, and would not be open now"));
                 }
-                Batch::Replied { request, event: self.decoded(recorded, index, Some(request))? }
+                let event = self.decoded(recorded, index, Some(request))?;
+                Batch::Replied { request, event, origin }
             }
             Cause::Timer { timer, .. } => {
                 if self.state.scheduler.board().awaited.timer(timer).is_none() {
@@ -62,7 +65,7 @@ impl Replay {
             }
             _ => {
                 let event: AnyEvent = self.decoded(recorded, index, None)?;
-                Batch::Received { event, index }
+                Batch::Received { event, index, origin }
             }
         };
         let applied = self.apply(batch, at)?;

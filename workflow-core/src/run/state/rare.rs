@@ -1,0 +1,43 @@
+//! What few runs have in their state: children, and origins. Allocated with the first of it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::RunState;
+use super::origins::Origins;
+use crate::id::{ChildRun, Origin, Seq};
+
+/// The rarely used state of a run.
+#[derive(Debug, Default)]
+pub(super) struct RareState {
+    /// The children that executions started, oldest first, with the times of their starts.
+    pub(super) children: Vec<(ChildRun, SystemTime)>,
+    pub(super) origins: Origins,
+}
+
+impl RunState {
+    /// The children that executions started, oldest first, with the times of their starts.
+    pub(in crate::run) fn children(&self) -> &[(ChildRun, SystemTime)] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.children)
+    }
+
+    /// The origins in the journal, if there are any.
+    pub(in crate::run) fn origins(&self) -> Option<&Origins> {
+        self.rare.as_ref().map(|rare| &rare.origins)
+    }
+
+    /// The origin of an event from outside.
+    pub(in crate::run) fn origin_of(&self, seq: Seq) -> Option<&Arc<Origin>> {
+        self.origins()?.of_event(seq)
+    }
+
+    /// Whether the journal has the act of this origin already.
+    pub(in crate::run) fn knows(&self, origin: Option<&Arc<Origin>>) -> bool {
+        let id = origin.and_then(|origin| origin.id.as_ref());
+        id.is_some_and(|id| self.origins().is_some_and(|origins| origins.has(id)))
+    }
+
+    pub(super) fn rare_mut(&mut self) -> &mut RareState {
+        self.rare.get_or_insert_default()
+    }
+}
