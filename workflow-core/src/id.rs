@@ -11,12 +11,14 @@ mod origin;
 mod redriver;
 mod status;
 mod time_ordered;
+mod trace_parent;
 
 pub use links::{ChildRun, ParentRun};
 pub(crate) use origin::MAX_ORIGIN_BYTES;
 pub use origin::Origin;
 pub use redriver::Redriver;
 pub use status::RunStatus;
+pub use trace_parent::{InvalidTraceParent, TraceParent};
 
 /// The id of one run, unique in an engine: any text, or a time-ordered UUID by default.
 ///

@@ -139,7 +139,7 @@ pub use event::{
     UnfitJson,
 };
 pub use failure::StepFailed;
-pub use id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId};
+pub use id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId, TraceParent};
 pub use input::{
     Branch, Emitter, EventSet, Expired, FixedList, Gather, InputValue, JsonBranch, List, Passive, Reply,
     RunInfo, StepInput,
@@ -166,6 +166,7 @@ pub mod errors {
         BranchFailure, BranchItem, EventTooLarge, InDoubt, Interrupted, SharedError, TimedOut, UnfitEvent,
         UnfitValue, chain,
     };
+    pub use crate::id::InvalidTraceParent;
     pub use crate::input::EmitError;
     pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};
     pub use crate::output::TimerError;

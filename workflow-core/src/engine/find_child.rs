@@ -41,13 +41,11 @@ impl Inner {
             return Arc::clone(self).start_child(start, options, link);
         }
         self.is_the_same(id, beginning_of(id, &records)?, &start, &options, &link)?;
-        match here {
-            Some(shared) => self.reattached(shared, link),
-            None => {
-                let secrets = self.secrets_of(id, &records).await.map_err(start_error)?;
-                self.resume_child(id, &start, records, (link, secrets))
-            }
+        if let Some(shared) = here {
+            return self.reattached(shared, link);
         }
+        let secrets = self.secrets_of(id, &records).await.map_err(start_error)?;
+        self.resume_child(id, &start, records, (link, secrets))
     }
 
     /// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::id::{ParentRun, RunId, ThreadId};
+use crate::id::{ParentRun, RunId, ThreadId, TraceParent};
 use crate::outcome::ResumeError;
 use crate::run::{Host, RunOptions, RunShared};
 use crate::store::{Position, Record, StoreError};
@@ -22,6 +22,7 @@ pub(super) struct Beginning<'r> {
     private_thread: bool,
     timeout: Option<Duration>,
     configs: &'r BTreeMap<String, Value>,
+    trace_parent: Option<TraceParent>,
 }
 
 impl<'r> Beginning<'r> {
@@ -39,6 +40,7 @@ impl<'r> Beginning<'r> {
                 private_thread,
                 timeout,
                 configs,
+                trace_parent,
                 ..
             }) if records.iter().any(opens) => Ok(Self {
                 workflow,
@@ -49,6 +51,7 @@ impl<'r> Beginning<'r> {
                 private_thread: *private_thread,
                 timeout: *timeout,
                 configs,
+                trace_parent: *trace_parent,
             }),
             Some(_) => Err(ResumeError::Store(StoreError::corrupt(run, Position(0), NoBeginning))),
         }
@@ -63,7 +66,7 @@ impl<'r> Beginning<'r> {
     pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
         let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
         options.metadata.clone_from(self.metadata);
-        options.timeout = self.timeout;
+        (options.timeout, options.trace_parent) = (self.timeout, self.trace_parent.map(Box::new));
         for config in host.table.configs() {
             if let Some(layer) = self.configs.get(config.type_name()) {
                 options.configs.insert(config.type_id(), Ok(layer.clone()));

@@ -116,6 +116,7 @@ impl Written {
             private_thread: began.private_thread.is_some(),
             timeout: None,
             configs: [].into(),
+            trace_parent: None,
             at,
         };
         let event = RecordedEvent::new(AnyEvent::new(Greet));

@@ -101,6 +101,7 @@ impl Journals {
             private_thread: run.has_private_thread(),
             timeout: run.timeout,
             configs,
+            trace_parent: run.trace_parent(),
             at,
         };
         Some(Journal::begin(store, first, summary))

@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::error::StepError;
-use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, ThreadId};
+use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, ThreadId, TraceParent};
 use crate::report::Ending;
 use crate::spec::InputSpec;
 
@@ -42,6 +42,7 @@ pub struct RunInfo {
     scope: ScopeId,
     binding: String,
     parent: Option<ParentRun>,
+    trace_parent: Option<TraceParent>,
     may_have_begun: bool,
     ending: Option<Arc<Ending>>,
 }
@@ -59,6 +60,7 @@ impl RunInfo {
             scope: context.scope,
             binding: binding_text(frame),
             parent: context.run.parent().cloned(),
+            trace_parent: context.run.trace_parent(),
             may_have_begun: frame.may_have_begun(),
             ending: context.run.ending().cloned(),
         }
@@ -72,6 +74,15 @@ impl RunInfo {
     /// The thread of the run. Without one at its start, the run has a thread of its own.
     pub fn thread(&self) -> &ThreadId {
         &self.thread
+    }
+
+    /// The place of the run in a distributed trace, for the services that the step calls: their header `traceparent`.
+    ///
+    /// The same for every execution of the run, also after a restart. `None` unless the start, or that of a parent, has
+    /// [one](crate::RunOptions::trace_parent). A step in a `tracing` span that a layer exports can send the context of that
+    /// span instead.
+    pub fn trace_parent(&self) -> Option<&TraceParent> {
+        self.trace_parent.as_ref()
     }
 
     /// The name of the workflow.

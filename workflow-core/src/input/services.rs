@@ -9,7 +9,7 @@ use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
+use crate::id::{ExecutionId, ParentRun, RunId, ThreadId, TraceParent};
 use crate::output::{JsonOutputTypes, OutputForm};
 use crate::report::Ending;
 
@@ -44,6 +44,9 @@ pub(crate) trait RunServices: Any + fmt::Debug + Send + Sync {
     fn redrives_before_end(&self) -> usize;
 
     fn parent(&self) -> Option<&ParentRun>;
+
+    /// The place of the run in a distributed trace.
+    fn trace_parent(&self) -> Option<TraceParent>;
 
     /// The engine that drives the run, if there is one.
     fn engine(&self) -> Option<Arc<dyn Any + Send + Sync>>;

@@ -7,7 +7,7 @@ use tracing::{Level, Span, field};
 
 use super::{Observation, Observer};
 use crate::error::{BranchItem, StepError};
-use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, ThreadId};
+use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, ThreadId, TraceParent};
 use crate::outcome::RunError;
 
 /// Gives runs and executions `tracing` spans.
@@ -76,7 +76,12 @@ impl ExecutionEnd<'_> {
 }
 
 /// The span of a run; disabled if no observer needs one.
-pub(crate) fn run_span(workflow: &str, run: &RunId, thread: &ThreadId) -> Span {
+pub(crate) fn run_span(
+    workflow: &str,
+    run: &RunId,
+    thread: &ThreadId,
+    trace_parent: Option<TraceParent>,
+) -> Span {
     tracing::info_span!(
         "workflow.run",
         otel.name = format_args!("run {workflow}"),
@@ -87,6 +92,7 @@ pub(crate) fn run_span(workflow: &str, run: &RunId, thread: &ThreadId) -> Span {
         workflow.name = workflow,
         workflow.run.id = %run,
         workflow.thread.id = %thread,
+        workflow.run.trace_parent = trace_parent.map(field::display),
         workflow.run.status = field::Empty,
     )
 }

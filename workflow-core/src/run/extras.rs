@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::id::ParentRun;
+use crate::id::{ParentRun, TraceParent};
 use crate::run::ParentLink;
 
 /// Configuration, labels, parent, and whether the run was resumed.
@@ -12,6 +12,7 @@ use crate::run::ParentLink;
 pub(crate) struct RunExtras {
     pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) metadata: BTreeMap<String, String>,
+    pub(crate) trace_parent: Option<TraceParent>,
     /// The link to the parent in this process, if the run is a child.
     pub(crate) link: Option<ParentLink>,
     /// The parent by the run's journal.
@@ -23,9 +24,9 @@ pub(crate) struct RunExtras {
 impl RunExtras {
     /// Boxed; `None` if nothing is set.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
-        let Self { configs, metadata, link, parent, resumed } = &self;
-        let is_empty =
-            configs.is_empty() && metadata.is_empty() && link.is_none() && parent.is_none() && !resumed;
+        let Self { configs, metadata, trace_parent, link, parent, resumed } = &self;
+        let is_plain = configs.is_empty() && metadata.is_empty() && trace_parent.is_none();
+        let is_empty = is_plain && link.is_none() && parent.is_none() && !resumed;
         (!is_empty).then(|| Box::new(self))
     }
 

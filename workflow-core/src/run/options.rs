@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::{ConfigError, ConfigOrigin};
-use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, ThreadId};
+use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, ThreadId, TraceParent};
 use crate::outcome::StartError;
 
 /// The options of a run at its start. Every option has a default.
@@ -29,6 +29,7 @@ pub struct RunOptions {
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) origin: Option<Arc<Origin>>,
+    pub(crate) trace_parent: Option<Box<TraceParent>>,
 }
 
 impl RunOptions {
@@ -59,6 +60,22 @@ impl RunOptions {
     /// ```
     pub fn origin(self, origin: Origin) -> Self {
         Self { origin: Some(Arc::new(origin)), ..self }
+    }
+
+    /// Sets the place of the run in a distributed trace. Default: that of the parent, for a child.
+    ///
+    /// The journal has it, so it is the same after a restart. The run's `tracing` span has it in the field
+    /// `workflow.run.trace_parent`.
+    ///
+    /// ```
+    /// use workflow_core::RunOptions;
+    ///
+    /// let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    /// let options = RunOptions::new().trace_parent(header.parse()?);
+    /// # Ok::<(), workflow_core::errors::InvalidTraceParent>(())
+    /// ```
+    pub fn trace_parent(self, parent: TraceParent) -> Self {
+        Self { trace_parent: Some(Box::new(parent)), ..self }
     }
 
     /// Sets the name of the workflow to start. Default: the workflow with the type's own name, or the only one of the type.

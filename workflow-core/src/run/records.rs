@@ -202,15 +202,12 @@ fn opened(emissions: &[Emission], state: &RunState) -> Vec<OpenedFanOut> {
 pub(super) fn logged(seq: Seq, state: &RunState, at: SystemTime) -> Option<Record> {
     let record = state.log.get(seq)?;
     let (scope, cause, event) = (record.scope, record.cause, &record.event);
-    Some(match event.payload_arc::<Gathered>() {
-        Some(gathered) => {
-            let fan_out = Arc::clone(&state.table().event(record.index).name);
-            let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
-            Record::FanOutGathered { seq, scope, fan_out, branches, at }
-        }
-        None => {
-            let (event, origin) = (RecordedEvent::new(event.clone()), state.origin_of(seq));
-            Record::EventLogged { seq, scope, cause, event, origin: origin.map(|it| (**it).clone()), at }
-        }
-    })
+    if let Some(gathered) = event.payload_arc::<Gathered>() {
+        let fan_out = Arc::clone(&state.table().event(record.index).name);
+        let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
+        return Some(Record::FanOutGathered { seq, scope, fan_out, branches, at });
+    }
+    let (event, origin) = (RecordedEvent::new(event.clone()), state.origin_of(seq));
+    let origin = origin.map(|origin| (**origin).clone());
+    Some(Record::EventLogged { seq, scope, cause, event, origin, at })
 }

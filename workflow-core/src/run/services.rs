@@ -9,7 +9,7 @@ use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::event::AnyEvent;
-use crate::id::{ExecutionId, ParentRun, RunId, ThreadId};
+use crate::id::{ExecutionId, ParentRun, RunId, ThreadId, TraceParent};
 use crate::input::{CallContext, EmitError, RunServices, StartedChildren};
 use crate::output::{JsonOutputTypes, OutputForm};
 use crate::report::Ending;
@@ -65,6 +65,10 @@ impl RunServices for RunShared {
 
     fn parent(&self) -> Option<&ParentRun> {
         Self::parent(self)
+    }
+
+    fn trace_parent(&self) -> Option<TraceParent> {
+        Self::trace_parent(self)
     }
 
     fn engine(&self) -> Option<Arc<dyn Any + Send + Sync>> {

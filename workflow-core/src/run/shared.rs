@@ -11,7 +11,7 @@ use crate::cancel::Cancellations;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::{Display, DisplayHub, DisplayItem, Shown};
 use crate::event::AnyEvent;
-use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ThreadId};
+use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ThreadId, TraceParent};
 use crate::observe::Observed;
 use crate::outcome::RunError;
 use crate::report::RunReport;
@@ -214,6 +214,11 @@ impl RunShared {
     /// The parent of the run, if it is a child.
     pub(crate) fn parent(&self) -> Option<&ParentRun> {
         self.extras.as_ref()?.parent()
+    }
+
+    /// The place of the run in a distributed trace.
+    pub(crate) fn trace_parent(&self) -> Option<TraceParent> {
+        self.extras.as_ref()?.trace_parent
     }
 
     pub(crate) fn child_registry(&self) -> &Arc<ChildRegistry> {

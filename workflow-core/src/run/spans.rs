@@ -31,7 +31,7 @@ impl Spans {
         if !run.common.observers.wants_spans() {
             return Self::default();
         }
-        let run = run_span(&run.table.name, &run.id, run.thread());
+        let run = run_span(&run.table.name, &run.id, run.thread(), run.trace_parent());
         Self { run, executions: FxHashMap::default() }
     }
 

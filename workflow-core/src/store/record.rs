@@ -28,6 +28,7 @@ use serde_json::Value;
 use crate::error::ErrorClass;
 use crate::id::{
     ChildRun, ExecutionId, Origin, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId,
+    TraceParent,
 };
 use crate::output::FanOutPolicy;
 use crate::retry::NotRetried;
@@ -78,6 +79,9 @@ pub enum Record {
         /// The layers of configuration of the start, by the names of their types.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         configs: BTreeMap<String, Value>,
+        /// The place of the run in a distributed trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace_parent: Option<TraceParent>,
         /// When.
         at: SystemTime,
     },

@@ -68,6 +68,7 @@ pub(crate) fn record(position: u64) -> Record {
             private_thread: false,
             timeout: None,
             configs: std::collections::BTreeMap::new(),
+            trace_parent: None,
             at: moment(),
         };
     }

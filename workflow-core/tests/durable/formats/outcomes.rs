@@ -20,7 +20,7 @@ impl Ends {
     }
 
     #[precondition]
-    fn is_wanted(&self, item: &Item) -> Result<bool, StepError> {
+    fn is_wanted(item: &Item) -> Result<bool, StepError> {
         if item.0 == 2 { Err(StepError::permanent("no list")) } else { Ok(true) }
     }
 

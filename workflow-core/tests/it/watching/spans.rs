@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use tracing::field::{Field, Visit};
@@ -11,7 +12,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use workflow_core::observe::TracingObserver;
 use workflow_core::prelude::*;
-use workflow_core::{RetryPolicy, RunOptions};
+use workflow_core::store::MemoryStore;
+use workflow_core::{RetryPolicy, RunOptions, RunStatus};
 
 use crate::fixtures::{Begin, Done, Item, Part, everyone_else};
 
@@ -417,4 +419,69 @@ fn a_run_whose_task_is_gone_closes_its_spans_and_says_so() {
           workflow.execution
     "#]]
     .assert_eq(&recorder.tree(&["otel.status_code", "error", "workflow.run.status"]));
+}
+
+#[derive(Debug, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Continue;
+
+/// The trace parents that steps had, of the parent and of its child.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Parents(Vec<String>);
+
+struct Called;
+
+#[workflow]
+impl Called {
+    #[step]
+    async fn note(&self, _begin: &Begin, info: &RunInfo) -> Parents {
+        Parents(vec![info.trace_parent().map(ToString::to_string).unwrap_or_default()])
+    }
+}
+
+/// Waits, and then calls a child.
+struct Calls;
+
+#[workflow]
+impl Calls {
+    #[step]
+    async fn call(
+        &self,
+        begin: &Begin,
+        _continue: &Continue,
+        info: &RunInfo,
+        children: &Children,
+    ) -> Result<Parents, RunError> {
+        let Parents(mut parents) = children.run::<Called>(begin.clone()).await?;
+        parents.extend(info.trace_parent().map(ToString::to_string));
+        Ok(Parents(parents))
+    }
+}
+
+// S71
+#[tokio::test]
+async fn a_run_is_in_one_trace_in_whichever_process_and_so_are_its_children() {
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let (recorder, store) = (Recorder::default(), Arc::<MemoryStore>::default());
+    let engine = || {
+        let builder = Engine::builder().workflow(Calls).workflow(Called).observer(TracingObserver::new());
+        builder.store(Arc::clone(&store)).build().unwrap()
+    };
+    let subscriber = tracing_subscriber::registry().with(recorder.clone());
+    let default = tracing::subscriber::set_default(subscriber);
+    let first = engine();
+    let options = RunOptions::new().id("r").trace_parent(PARENT.parse().unwrap());
+    let run = first.start_with::<Calls>(Begin(1), options).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    first.shut_down(Duration::ZERO).await;
+
+    let run = engine().attach::<Calls>("r").await.unwrap();
+    run.send(Continue).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Parents(vec![PARENT.into(), PARENT.into()]));
+    everyone_else().await;
+    drop(default);
+    let seen = recorder.tree(&["workflow.run.trace_parent"]);
+    let spans = seen.lines().filter(|line| line.trim_start().starts_with("workflow.run "));
+    assert_eq!(spans.filter(|line| line.contains(PARENT)).count(), 3, "{seen}");
 }

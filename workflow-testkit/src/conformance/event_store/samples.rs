@@ -214,6 +214,7 @@ fn started(metadata: BTreeMap<String, String>) -> Record {
         private_thread: true,
         timeout: Some(Duration::from_nanos(1)),
         configs: [("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))].into(),
+        trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok(),
         at: moment(1),
     }
 }
