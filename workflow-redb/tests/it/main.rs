@@ -25,6 +25,7 @@ mod runs {
 /// The file: its format, its opening, its checks, its upkeep.
 mod files {
     mod checks;
+    mod earlier_formats;
     mod file_format;
     mod maintenance;
     mod opening;
