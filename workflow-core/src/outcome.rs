@@ -333,6 +333,16 @@ pub enum StartError {
         #[source]
         problem: UnfitValue,
     },
+    /// The labels of the start are too large: [`RunOptions::metadata`](crate::RunOptions::metadata).
+    #[error(
+        "the run's metadata has {bytes} bytes of JSON, and may have {limit}: put large values into the start event or a context"
+    )]
+    TooMuchMetadata {
+        /// The bytes of all labels as JSON.
+        bytes: usize,
+        /// The most bytes.
+        limit: usize,
+    },
     /// The engine is shut down.
     #[error("the engine is shut down")]
     ShutDown,

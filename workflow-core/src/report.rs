@@ -59,7 +59,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{BranchItem, ErrorClass};
 use crate::event::{AnyEvent, Gathered};
@@ -184,7 +184,7 @@ pub struct ChildReport {
 }
 
 /// Whether a run went well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quality {
     /// No execution failed for good. Retries do not count against it.

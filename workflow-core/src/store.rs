@@ -18,6 +18,7 @@ use crate::id::RunId;
 mod error;
 mod leases;
 mod memory;
+mod query;
 mod record;
 mod retention;
 mod summary;
@@ -31,9 +32,11 @@ pub use crate::json::MAX_JSON_DEPTH;
 pub use error::StoreError;
 pub use leases::Leases;
 pub use memory::MemoryStore;
+pub use query::RunQuery;
 pub use record::{JOURNAL_FORMAT, OpenedFanOut, ReachedLimit, Record, RecordedEvent};
 pub use retention::Retention;
-pub use summary::{RunQuery, RunSummary, StoredRun};
+pub(crate) use summary::metadata_bytes;
+pub use summary::{RunSummary, StoredRun};
 pub use waiting::WaitingFor;
 
 /// A place in a run's journal: the number of records before it. A journal begins at 0.
@@ -143,9 +146,11 @@ pub trait EventStore: Send + Sync + 'static {
     /// `Corrupt` if the stored bytes are not records; `Unavailable`.
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>>;
 
-    /// Lists the runs of a query by the bytes of their ids, with their latest summaries.
+    /// Lists the runs of a query with their latest summaries: by the bytes of their ids, or
+    /// [newest first](RunQuery::newest_first).
     ///
-    /// A page is shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
+    /// [`RunQuery::choose`] is the answer out of all runs. A query for [one run](RunQuery::run) reads no other. A page is
+    /// shorter than [`RunQuery::at_most`] only if it is the last. Changes nothing.
     ///
     /// A run that begins, ends or is removed between two pages may be missing; every other run is listed once. A
     /// damaged run hides no other: if its summary cannot be read, the store lists the run by its journal, or else as an

@@ -72,6 +72,7 @@ mod journal;
 mod mock;
 pub mod model;
 mod patience;
+mod random;
 mod recording;
 mod scenario;
 mod script;

@@ -87,8 +87,7 @@ impl Journals {
         Ok(Some(runs.iter().map(owner).collect()))
     }
 
-    /// Whether this engine may resume the run now. Calls the store at most twice, and more often only for ids that sort
-    /// close together.
+    /// Whether this engine may resume the run now. Calls the store at most twice.
     pub(super) async fn availability(&self, id: &RunId) -> Result<Availability, StoreError> {
         if self.lease().is_none() {
             return Ok(Availability::Free(None));

@@ -153,9 +153,9 @@ impl Engine {
 
     /// Redrives the runs of a query that failed, were cancelled, timed out or stalled: at most `limit` of them.
     ///
-    /// Looks at the runs in the order of their ids, and skips open and completed ones and children, which continue
+    /// Looks at the runs in the order of the query, and skips open and completed ones and children, which continue
     /// with their parents. The limit counts redriven and refused runs, so that the result stays bounded;
-    /// [`after`](RunQuery::after) the last of them continues the query. The runs execute within the engine's limits.
+    /// the query continues [`after`](RunQuery::after) the last of them. The runs execute within the engine's limits.
     ///
     /// ```
     /// use workflow_core::prelude::*;

@@ -38,19 +38,20 @@ use super::RunShared;
 use super::check::ReplayCheck;
 use super::clock::RunClock;
 use super::host::Host;
-use super::journal::{Answer, Journal};
+use super::journal::{Answer, Journal, RunEnd};
 use super::pending::{Logged, PendingBatch, PendingKind};
 use super::records::{BatchFacts, logged, origin_of_end};
 use super::resume::unlimited;
 use super::state::{Applied, Batch, EffectKind, RunState, Stop};
 use super::state_box::StateBox;
 use super::telemetry::Telemetry;
+use super::view::quality;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, Seq};
 use crate::observe::Observed;
 use crate::outcome::{RunError, SendError};
 use crate::scheduler::{End, ExecutionStart, LoggedBatch};
-use crate::store::{JOURNAL_FORMAT, Record, StoreError, WaitingFor};
+use crate::store::{JOURNAL_FORMAT, Position, Record, StoreError, WaitingFor};
 use crate::table::EventIndex;
 
 /// The channel that answers the sender of a batch.
@@ -86,6 +87,16 @@ impl Committer {
     /// Sends batches to this journal from here on. Its writes name the run's engine as owner.
     pub(super) fn keep_journal(&mut self, journal: Option<Journal>) {
         self.journal = journal.map(|journal| Box::new(journal.owned_by(self.shared.owner())));
+    }
+
+    /// Notes where the stop event is, of a journal that lacks only the end of its run.
+    pub(super) fn note_stop(&mut self, records: &[Record]) {
+        if let (Some(journal), Some(End::Completed(stop))) = (&mut self.journal, self.state.end()) {
+            let is_stop = |record: &Record| matches!(record, Record::EventLogged { seq, .. } if seq == stop);
+            if let Some(before) = records.iter().rposition(is_stop) {
+                journal.note_stop(Position::default().after(before));
+            }
+        }
     }
 
     /// Starts the replay check if the engine has it on. `records` are those that the journal already has.
@@ -141,13 +152,20 @@ impl Committer {
     /// Queues the records of an applied batch. The end of the run goes with the batch that completes it.
     #[inline(never)]
     fn journal(&mut self, noted: BatchFacts, applied: &Applied) {
+        let noted_at = noted.at();
         let records = noted.records(applied, &self.state);
         self.telemetry.journaled(&records);
         if let Some(journal) = &mut self.journal {
             // The records of such a batch end with `RunEnded`, in one write with the stop event: no store has
             // the one alone.
-            if matches!(self.state.end(), Some(End::Completed(_))) && !journal.has_ended() {
-                journal.queue_end(records, RunStatus::Completed);
+            if let Some(End::Completed(stop)) = self.state.end()
+                && !journal.has_ended()
+            {
+                let quality = quality(RunStatus::Completed, &self.state, &self.shared);
+                let is_stop =
+                    |record: &Record| matches!(record, Record::EventLogged { seq, .. } if seq == stop);
+                let (status, at, stop) = (RunStatus::Completed, noted_at, records.iter().position(is_stop));
+                journal.queue_end(records, RunEnd { status, at, quality, stop });
             } else if matches!(records.first(), Some(Record::CleanUpStarted { .. })) {
                 journal.queue_clean_up(records);
             } else if !records.is_empty() {
@@ -389,9 +407,10 @@ impl Committer {
     pub(super) fn queue_end(&mut self, (step, error): (Option<Arc<str>>, Option<String>)) {
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
-            let at = self.clock.stamp();
+            let (at, quality) = (self.clock.stamp(), quality(status, &self.state, &self.shared));
+            let end = RunEnd { status, at, quality, stop: None };
             let origin = origin_of_end(&self.state);
-            journal.queue_end([Record::RunEnded { status, error, step, origin, at }], status);
+            journal.queue_end([Record::RunEnded { status, error, step, origin, at }], end);
             self.state.skip(1);
         }
     }

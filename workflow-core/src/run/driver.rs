@@ -432,7 +432,8 @@ pub(super) fn why_not_open(state: &RunState, request: Seq, began_at: SystemTime)
     SendError::NotOpen { request }
 }
 
-fn open_requests(state: &RunState, began_at: SystemTime) -> Vec<OpenRequest> {
+/// The open requests of a run that began at this time.
+pub(super) fn open_requests(state: &RunState, began_at: SystemTime) -> Vec<OpenRequest> {
     let timers = state.timers.pending(&state.scheduler);
     let expiries: HashMap<Seq, SystemTime> =
         timers.filter_map(|(due, timer)| Some((timer.request?, due))).collect();

@@ -33,10 +33,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
 
 use self::queue::{WriteExtent, WriteQueue};
 use super::in_flight::panic_of;
 use crate::id::{EngineId, RunId, RunStatus};
+use crate::report::Quality;
 use crate::store::{EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
 use crate::table::{DependencyTable, RecordedTable};
 
@@ -75,6 +77,15 @@ struct Write {
     taken: WriteExtent,
     /// The run's summary once the store has the write.
     run: RunSummary,
+}
+
+/// How a run ends, for its summary.
+pub(super) struct RunEnd {
+    pub(super) status: RunStatus,
+    pub(super) at: SystemTime,
+    pub(super) quality: Quality,
+    /// How many records of the batch are before that of the stop event, if the batch has it.
+    pub(super) stop: Option<usize>,
 }
 
 /// A journal that is being read back.
@@ -117,8 +128,7 @@ impl Journal {
         records: &[Record],
         table: &DependencyTable,
     ) -> Option<Self> {
-        let Some(Record::RunStarted { workflow, at, .. }) = records.first() else { return None };
-        let run = RunSummary::running(Arc::clone(workflow), *at);
+        let run = RunSummary::begun_by(records.first()?)?;
         let is_of_end =
             |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunEnded { .. });
         let last = records.iter().rev().find(is_of_end);
@@ -224,10 +234,18 @@ impl Journal {
         }
     }
 
-    /// Queues the batch with which the run ends.
-    pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, status: RunStatus) {
-        self.queue_as(records, Some(self.run.clone().ended(status)));
+    /// Queues the batch with which the run ends, with the summary of that end.
+    pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, end: RunEnd) {
+        let RunEnd { status, at, quality, stop } = end;
+        let run = self.run.clone().ended(status);
+        let stop = stop.map(|before| self.end().after(before)).or(run.stop);
+        self.queue_as(records, Some(RunSummary { ended: Some(at), quality: Some(quality), stop, ..run }));
         self.queue.close();
+    }
+
+    /// Notes the position of the stop event, where a journal ends behind it and lacks the end of its run.
+    pub(super) fn note_stop(&mut self, stop: Position) {
+        self.run.stop = Some(stop);
     }
 
     /// Queues the batch with which the run's clean-up begins.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::config::{ConfigError, ConfigOrigin};
 use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, ThreadId, TraceParent};
 use crate::outcome::StartError;
+use crate::store::{RunSummary, metadata_bytes};
 
 /// The options of a run at its start. Every option has a default.
 ///
@@ -126,7 +127,11 @@ impl RunOptions {
         Self { timeout: Some(active), ..self }
     }
 
-    /// Adds a label, which the report has too.
+    /// Adds a label, which the report and the store's list of runs have too.
+    ///
+    /// A run has at most 8 KiB of labels as JSON
+    /// ([`RunSummary::MAX_METADATA_BYTES`](crate::store::RunSummary::MAX_METADATA_BYTES)). A start with more is
+    /// [`StartError::TooMuchMetadata`](crate::StartError::TooMuchMetadata).
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());
         self
@@ -137,5 +142,11 @@ impl RunOptions {
         let excess = self.origin.as_ref().and_then(|origin| origin.excess());
         let too_long = |bytes| Err(StartError::OriginTooLong { bytes, limit: MAX_ORIGIN_BYTES });
         excess.map_or_else(|| Ok(self.origin.clone()), too_long)
+    }
+
+    /// Checks the bound on labels.
+    pub(crate) fn check_metadata(&self) -> Result<(), StartError> {
+        let (bytes, limit) = (metadata_bytes(&self.metadata), RunSummary::MAX_METADATA_BYTES);
+        if bytes > limit { Err(StartError::TooMuchMetadata { bytes, limit }) } else { Ok(()) }
     }
 }

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::commit::Committer;
 use super::drive::{Run, RunLimits};
+use super::driver::open_requests;
 use super::redriven::Redrive;
 use super::state_box::StateBox;
 use super::view::View;
@@ -20,7 +21,7 @@ use crate::explain::Explanation;
 use crate::id::{Redriver, RunId, RunStatus};
 use crate::observe::Observers;
 use crate::outcome::{RecordedRunError, RedriveError};
-use crate::report::RunReport;
+use crate::report::{OpenRequest, RunReport};
 use crate::store::{JOURNAL_FORMAT, Position, Record, Write};
 use crate::table::DependencyTable;
 
@@ -93,6 +94,7 @@ use crate::table::DependencyTable;
 pub struct RecordedRun {
     state: StateBox,
     report: RunReport,
+    began_at: SystemTime,
 }
 
 impl RecordedRun {
@@ -112,7 +114,8 @@ impl RecordedRun {
         let contradiction = |difference| RecordedRunError::Contradiction { run: run.clone(), difference };
         let _ = replayed.resume(records).map_err(contradiction)?;
         let report = replayed.report_at_rest(records.last());
-        Ok(Self { state: replayed.driver.committer.state.take(), report })
+        let Committer { state, clock, .. } = &mut replayed.driver.committer;
+        Ok(Self { state: state.take(), report, began_at: clock.began_at })
     }
 
     /// The write that makes a run continue after its end, for tools of a store that no engine drives runs of.
@@ -160,6 +163,15 @@ impl RecordedRun {
     /// Explains why each step ran or did not. O(events + executions), and more for each step that never ran.
     pub fn explain(&self) -> Explanation {
         Explanation::of(&self.state.scheduler, &self.report)
+    }
+
+    /// The open requests, oldest first, as [`AnyRun::requests`](crate::AnyRun::requests) lists them.
+    ///
+    /// Their data is JSON, and their `reply_schema` is `None`: no journal has schemas. A run that has ended or cleans up
+    /// has none. O(open requests + pending timers).
+    pub fn requests(&self) -> Vec<OpenRequest> {
+        let is_open = matches!(self.status(), RunStatus::Running | RunStatus::Waiting);
+        if is_open { open_requests(&self.state, self.began_at) } else { Vec::new() }
     }
 
     /// The table that read the records. It has everything that decides how a run behaves, and no doc

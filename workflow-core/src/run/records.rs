@@ -59,6 +59,11 @@ impl BatchFacts {
         Self { lead: lead(batch, state, at), timers, at, set_at }
     }
 
+    /// The time of the batch.
+    pub(super) fn at(&self) -> SystemTime {
+        self.at
+    }
+
     /// The records of the applied batch; none if the state refused it.
     pub(super) fn records(self, applied: &Applied, state: &RunState) -> Records {
         let Self { lead, timers, at, set_at } = self;

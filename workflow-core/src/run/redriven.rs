@@ -70,9 +70,8 @@ impl Redrive {
         at: SystemTime,
     ) -> Result<Write, RedriveError> {
         let run = || run.clone();
-        let Some(Record::RunStarted { workflow, parent, at: began, .. }) = records.first() else {
-            return Err(ResumeError::UnknownRun { run: run() }.into());
-        };
+        let unknown = || ResumeError::UnknownRun { run: run() };
+        let begun = records.first().and_then(RunSummary::begun_by).ok_or_else(unknown)?;
         // The clean-up of an end before the last redrive is past.
         let of_end =
             |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunRedriven { .. });
@@ -91,8 +90,8 @@ impl Redrive {
             }
             _ => return Err(RedriveError::NotEnded { run: run(), status: RunStatus::Running }),
         }
-        if let Some(parent) = parent {
-            return Err(RedriveError::Child { run: run(), parent: parent.clone() });
+        if let Some(parent) = begun.parent {
+            return Err(RedriveError::Child { run: run(), parent });
         }
         match clean_up {
             // The events beyond the limit are in no journal.
@@ -104,6 +103,6 @@ impl Redrive {
             _ => {}
         }
         let record = Record::RunRedriven { by, again: self.again.clone(), at };
-        Ok(Write { records: vec![record], run: RunSummary::running(Arc::clone(workflow), *began) })
+        Ok(Write { records: vec![record], run: begun })
     }
 }

@@ -100,6 +100,7 @@ impl Run {
         if committer.state.end().is_none() {
             committer.state.limit(limits);
         }
+        committer.note_stop(records);
         committer.check_replay(host, records);
         // The new clock still stands at the run's beginning.
         committer.clock.catch_up();

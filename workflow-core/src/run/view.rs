@@ -72,6 +72,18 @@ pub(super) struct View<'a> {
     pub(super) began_at: SystemTime,
 }
 
+/// How well a run with this status went so far, for its report and its summary.
+pub(super) fn quality(status: RunStatus, state: &RunState, run: &RunShared) -> Quality {
+    match status {
+        RunStatus::Failed | RunStatus::Stalled | RunStatus::Cancelled | RunStatus::TimedOut => {
+            Quality::Failed
+        }
+        _ if state.scheduler.is_degraded() => Quality::Degraded,
+        _ if run.children.get().is_some_and(|registry| registry.has_failures()) => Quality::Degraded,
+        _ => Quality::Clean,
+    }
+}
+
 impl View<'_> {
     pub(super) fn explain(&self) -> Explanation {
         Explanation::of(&self.state.scheduler, &self.report())
@@ -84,7 +96,7 @@ impl View<'_> {
             thread: self.run.thread().clone(),
             workflow: Arc::clone(&self.state.table().name),
             status: self.status,
-            quality: self.quality(),
+            quality: quality(self.status, self.state, self.run),
             steps: self.steps(),
             parent: self.run.parent().cloned(),
             waiting: self
@@ -109,17 +121,6 @@ impl View<'_> {
         let began = self.state.log.began();
         let redrives = self.state.lives.redrives().iter().cloned();
         redrives.map(|redrive| RedriveReport { at: redrive.at.saturating_sub(began), ..redrive }).collect()
-    }
-
-    fn quality(&self) -> Quality {
-        match self.status {
-            RunStatus::Failed | RunStatus::Stalled | RunStatus::Cancelled | RunStatus::TimedOut => {
-                Quality::Failed
-            }
-            _ if self.state.scheduler.is_degraded() => Quality::Degraded,
-            _ if self.run.children.get().is_some_and(|registry| registry.has_failures()) => Quality::Degraded,
-            _ => Quality::Clean,
-        }
     }
 
     /// Whether the execution has begun; it may have ended.

@@ -83,6 +83,14 @@ impl MemoryStore {
 
     fn list(&self, query: &RunQuery) -> Vec<StoredRun> {
         let runs = self.runs();
+        if let Some(run) = query.of_run() {
+            return query.choose(runs.get_key_value(run).map(|(id, journal)| journal.stored(id)));
+        }
+        if query.is_newest_first() {
+            // Filtered before anything is cloned.
+            let admitted = runs.iter().filter(|(id, journal)| query.admits(id, &journal.run));
+            return query.choose(admitted.map(|(id, journal)| journal.stored(id)));
+        }
         let after = query.begins_after().map_or(Bound::Unbounded, Bound::Excluded);
         let listed =
             runs.range((after, Bound::Unbounded)).filter(|(id, journal)| query.admits(id, &journal.run));

@@ -1,14 +1,57 @@
-//! Runs as a store lists them.
+//! Runs as a store lists them. `query` says which of them, and in which order.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Position, WaitingFor};
-use crate::id::{EngineId, RunId, RunStatus};
+use super::{Position, Record, WaitingFor};
+use crate::id::{EngineId, ParentRun, RunId, RunStatus, ThreadId};
+use crate::report::Quality;
+
+/// The labels of a run, shared by all clones of its summary.
+type Labels = Arc<BTreeMap<String, String>>;
 
 /// The state of a run after its latest write.
+///
+/// A store keeps it as JSON and interprets none of it, except what a [query](crate::store::RunQuery) asks for. Fields that are
+/// newer than a stored summary are empty: `thread`, `metadata`, `parent`, `ended`, `quality` and `stop` of a run that an
+/// earlier release wrote last.
+///
+/// ```
+/// use workflow_core::prelude::*;
+/// use workflow_core::RunOptions;
+/// use workflow_core::report::Quality;
+/// use workflow_core::store::{MemoryStore, RunQuery};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(start)]
+/// # struct Greet;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+/// # #[event(stop)]
+/// # struct Greeted;
+/// # struct Greeter;
+/// # #[workflow]
+/// # impl Greeter {
+/// #     #[step]
+/// #     async fn greet(&self, _greet: &Greet) -> Greeted { Greeted }
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = Engine::builder().workflow(Greeter).store(MemoryStore::default()).build()?;
+/// let options = RunOptions::new().id("r-1").thread("ada").metadata("tenant", "acme");
+/// engine.start_with::<Greeter>(Greet, options).await?.outcome().await?;
+///
+/// let stored = engine.runs(&RunQuery::new().thread("ada")).await?.remove(0);
+/// assert_eq!(stored.run.metadata["tenant"], "acme");
+/// assert_eq!(stored.run.quality, Some(Quality::Clean));
+/// assert!(stored.run.ended.unwrap() >= stored.run.started);
+/// // The record of the stop event, without the rest of the journal:
+/// let stop = stored.run.stop.unwrap();
+/// assert!(engine.history(&stored.id).await?.len() as u64 > stop.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSummary {
@@ -24,12 +67,67 @@ pub struct RunSummary {
     /// The engine of the latest write, if it takes [leases](crate::EngineBuilder::lease).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<EngineId>,
+    /// The thread, also where it is the run's alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// The labels of the start: at most [`MAX_METADATA_BYTES`](Self::MAX_METADATA_BYTES) as JSON. Empty for a run that
+    /// an earlier release started with more.
+    #[serde(default = "no_labels", skip_serializing_if = "has_none")]
+    pub metadata: Arc<BTreeMap<String, String>>,
+    /// The parent, of a child run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentRun>,
+    /// When the run ended, by the clock of its engine; `None` for an open run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<SystemTime>,
+    /// How well the run went, as in its report; `None` for an open run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<Quality>,
+    /// The position of the stop event's record; `None` unless the run completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Position>,
 }
 
 impl RunSummary {
-    /// An open run of the workflow.
+    /// The most bytes of a run's [`metadata`](Self::metadata) as JSON: 8 KiB. An engine refuses a start with more.
+    pub const MAX_METADATA_BYTES: usize = 8 << 10;
+
+    /// An open run of the workflow, of which nothing else is known.
     pub fn running(workflow: impl Into<Arc<str>>, started: SystemTime) -> Self {
-        Self { workflow: workflow.into(), status: RunStatus::Running, waits_for: None, started, owner: None }
+        Self {
+            workflow: workflow.into(),
+            status: RunStatus::Running,
+            waits_for: None,
+            started,
+            owner: None,
+            thread: None,
+            metadata: no_labels(),
+            parent: None,
+            ended: None,
+            quality: None,
+            stop: None,
+        }
+    }
+
+    /// The open run that a journal's first record begins; `None` if it is no [`RunStarted`](Record::RunStarted).
+    ///
+    /// For tools that write to journals, and for stores that cannot read a summary.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use workflow_core::store::{Record, RunSummary};
+    ///
+    /// assert_eq!(RunSummary::begun_by(&Record::RunKept { at: SystemTime::UNIX_EPOCH }), None);
+    /// ```
+    pub fn begun_by(first: &Record) -> Option<Self> {
+        let Record::RunStarted { workflow, thread, metadata, parent, at, .. } = first else { return None };
+        let fits = metadata_bytes(metadata) <= Self::MAX_METADATA_BYTES;
+        Some(Self {
+            thread: Some(thread.clone()),
+            metadata: if fits && !metadata.is_empty() { Arc::new(metadata.clone()) } else { no_labels() },
+            parent: parent.clone(),
+            ..Self::running(Arc::clone(workflow), *at)
+        })
     }
 
     /// The same run with this owner.
@@ -42,9 +140,10 @@ impl RunSummary {
         Self { status: RunStatus::Waiting, waits_for: Some(waits_for), ..self }
     }
 
-    /// The same run, running again.
+    /// The same run, running again, after a wait or an end.
     pub fn running_again(self) -> Self {
-        Self { status: RunStatus::Running, waits_for: None, ..self }
+        let (ended, quality, stop) = (None, None, None);
+        Self { status: RunStatus::Running, waits_for: None, ended, quality, stop, ..self }
     }
 
     /// The same run, cleaning up.
@@ -52,10 +151,26 @@ impl RunSummary {
         Self { status: RunStatus::CleaningUp, waits_for: None, ..self }
     }
 
-    /// The same run, ended.
+    /// The same run, ended. When and how well is in `ended`, `quality` and `stop`, which the caller sets.
     pub fn ended(self, status: RunStatus) -> Self {
         Self { status, waits_for: None, ..self }
     }
+}
+
+/// The bytes of a run's labels as JSON.
+pub(crate) fn metadata_bytes(labels: &BTreeMap<String, String>) -> usize {
+    // Text always has JSON.
+    if labels.is_empty() { 2 } else { serde_json::to_vec(labels).map_or(usize::MAX, |json| json.len()) }
+}
+
+/// The labels of a run without any: one map for all runs, so that it costs no allocation.
+fn no_labels() -> Labels {
+    static NONE: LazyLock<Labels> = LazyLock::new(Labels::default);
+    Arc::clone(&NONE)
+}
+
+fn has_none(labels: &Labels) -> bool {
+    labels.is_empty()
 }
 
 /// A run in a store's list.
@@ -67,113 +182,4 @@ pub struct StoredRun {
     pub end: Position,
     /// Its summary.
     pub run: RunSummary,
-}
-
-/// A query for a list of runs.
-///
-/// ```
-/// use workflow_core::store::{EventStore, MemoryStore, RunQuery};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), workflow_core::store::StoreError> {
-/// # let store = MemoryStore::default();
-/// let mut query = RunQuery::new().workflow("Orders").open();
-/// loop {
-///     let page = store.runs(&query).await?;
-///     for run in &page {
-///         assert!(!run.run.status.is_ended());
-///     }
-///     match page.last() {
-///         Some(last) if page.len() == query.page() => query = query.after(last.id.clone()),
-///         _ => break,
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunQuery {
-    workflow: Option<Arc<str>>,
-    open: bool,
-    statuses: Vec<RunStatus>,
-    after: Option<RunId>,
-    at_most: Option<usize>,
-}
-
-impl RunQuery {
-    /// The default size of a page.
-    const PAGE: usize = 1_000;
-
-    /// Every run, in pages of 1,000, from the first one on.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Only runs of this workflow.
-    pub fn workflow(self, workflow: impl Into<Arc<str>>) -> Self {
-        Self { workflow: Some(workflow.into()), ..self }
-    }
-
-    /// Only runs that have not ended.
-    pub fn open(self) -> Self {
-        Self { open: true, ..self }
-    }
-
-    /// Only runs with this status. Several calls admit runs with any of theirs.
-    ///
-    /// ```
-    /// use workflow_core::RunStatus;
-    /// use workflow_core::store::RunQuery;
-    ///
-    /// let query = RunQuery::new().status(RunStatus::Failed).status(RunStatus::TimedOut);
-    /// assert_eq!(query.statuses(), [RunStatus::Failed, RunStatus::TimedOut]);
-    /// ```
-    pub fn status(mut self, status: RunStatus) -> Self {
-        self.statuses.push(status);
-        self
-    }
-
-    /// Only runs with greater ids: the page after the one that ends with `run`.
-    pub fn after(self, run: impl Into<RunId>) -> Self {
-        Self { after: Some(run.into()), ..self }
-    }
-
-    /// The size of a page. 0 counts as 1.
-    pub fn at_most(self, runs: usize) -> Self {
-        Self { at_most: Some(runs.max(1)), ..self }
-    }
-
-    /// The workflow of the query; `None` for all.
-    pub fn of_workflow(&self) -> Option<&str> {
-        self.workflow.as_deref()
-    }
-
-    /// Whether the query is for open runs only.
-    pub fn only_open(&self) -> bool {
-        self.open
-    }
-
-    /// The statuses that the query admits; empty for all.
-    pub fn statuses(&self) -> &[RunStatus] {
-        &self.statuses
-    }
-
-    /// The most runs of a page. Default: 1,000.
-    pub fn page(&self) -> usize {
-        self.at_most.unwrap_or(Self::PAGE)
-    }
-
-    /// The id before the page; `None` for the first page.
-    pub fn begins_after(&self) -> Option<&RunId> {
-        self.after.as_ref()
-    }
-
-    /// Whether the run matches the query. A store may use an index first, and has to check its result here.
-    pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
-        // Ids are compared last: they may be long.
-        !(self.open && run.status.is_ended())
-            && (self.statuses.is_empty() || self.statuses.contains(&run.status))
-            && self.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
-            && self.after.as_ref().is_none_or(|after| id > after)
-    }
 }

@@ -49,6 +49,7 @@ mod stores {
     mod faults;
     mod one_write;
     mod refused;
+    mod summaries;
     mod unfit;
 }
 

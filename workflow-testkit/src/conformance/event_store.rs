@@ -10,6 +10,8 @@ mod journal;
 pub mod leases;
 pub mod listing;
 pub mod pages;
+pub mod population;
+pub mod queries;
 pub mod races;
 pub mod reading;
 pub mod records;
@@ -115,6 +117,20 @@ macro_rules! __event_store_conformance {
                 a_page_is_shorter_than_asked_only_if_it_is_the_last
                 pages_put_together_list_each_run_once
                 a_page_counts_only_the_runs_that_the_query_asks_for
+            }
+            queries {
+                every_field_of_a_summary_is_listed_as_it_was_written
+                a_query_for_one_run_lists_that_run_and_no_other
+                runs_are_listed_by_the_whole_name_of_their_thread
+                runs_of_excluded_owners_are_not_listed
+                the_run_that_started_last_is_listed_first_on_demand
+                a_page_newest_first_begins_behind_its_run
+                pages_newest_first_list_each_run_once
+                a_page_newest_first_counts_only_the_runs_that_the_query_asks_for
+                a_run_is_listed_by_its_latest_summary_alone
+            }
+            population {
+                queries_list_what_a_scan_of_all_runs_finds
             }
             removal {
                 a_run_that_was_removed_is_gone

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -323,10 +322,8 @@ impl CrashStore {
 
     fn list(&self, query: &RunQuery) -> Vec<StoredRun> {
         let state = self.lock();
-        let after = query.begins_after().map_or(Bound::Unbounded, Bound::Excluded);
-        let listed = state.journals.range::<RunId, _>((after, Bound::Unbounded));
-        let listed = listed.filter(|(id, kept)| query.admits(id, &kept.run));
-        listed.map(|(id, kept)| kept.stored(id)).take(query.page()).collect()
+        let admitted = state.journals.iter().filter(|(id, kept)| query.admits(id, &kept.run));
+        query.choose(admitted.map(|(id, kept)| kept.stored(id)))
     }
 
     /// The runs that no rule of the retention keeps.

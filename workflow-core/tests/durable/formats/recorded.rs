@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use workflow_core::errors::RecordedRunError;
 use workflow_core::prelude::*;
-use workflow_core::report::{RunReport, WaitsFor};
+use workflow_core::report::{OpenRequest, RunReport, WaitsFor};
 use workflow_core::scheduler::Cause;
 use workflow_core::store::{EventStore, MemoryStore, Position, Record};
 use workflow_core::{ExecutionId, RecordedRun, RunHandle, RunStatus};
@@ -24,12 +24,24 @@ pub(crate) async fn same_by_its_records<W: Workflow>(run: &RunHandle<W>, store: 
     assert_eq!(recorded.status(), run.status());
     assert_eq!(facts(recorded.report()), facts(&report));
     assert_eq!(values(recorded.report()), values(&report));
+    let requests = run.requests().await.unwrap_or_default();
+    assert_eq!(requests_of(&recorded.requests()), requests_of(&requests));
     assert_eq!(recorded.explain().to_string(), explanation.to_string());
     assert_eq!(told(&recorded.explain()), told(&explanation));
     let mut drawn = W::graph().with_report(&report);
     drawn.description = "".into();
     drawn.nodes.iter_mut().for_each(|node| node.description = "".into());
     assert_eq!(recorded.graph().to_json(), drawn.to_json());
+}
+
+/// Requests without the schemas of their replies, which no journal has.
+fn requests_of(requests: &[OpenRequest]) -> Vec<Value> {
+    let without_schema = |request| {
+        let mut request = told(request);
+        request["reply_schema"] = Value::Null;
+        request
+    };
+    requests.iter().map(without_schema).collect()
 }
 
 /// The records as a store on disk returns them, without values in memory.

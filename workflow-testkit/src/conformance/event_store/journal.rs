@@ -79,6 +79,12 @@ impl Journal {
         put.unwrap_or_else(|error| self.reported("append", &error));
     }
 
+    /// Appends the note of a position with this summary.
+    pub(super) async fn put_summary(&self, at: u64, run: RunSummary) {
+        let put = self.store.append(&self.run, Position(at), Write { records: notes(at..at + 1), run }).await;
+        put.unwrap_or_else(|error| self.reported("append", &error));
+    }
+
     /// One read.
     pub(super) async fn read(&self, from: u64, at_most: usize) -> Vec<Record> {
         let read = self.store.read(&self.run, Position(from), at_most).await;
@@ -113,13 +119,16 @@ impl Journal {
         let mut all = Vec::new();
         loop {
             let page = self.runs(&query).await;
-            let last = page.last().map(|last| last.id.clone());
+            let last = page.last().map(|last| (last.run.started, last.id.clone()));
             let is_last = page.len() < query.page();
             all.extend(page);
-            match last {
-                Some(last) if !is_last => query = query.after(last),
+            query = match last {
+                Some((started, last)) if !is_last && query.is_newest_first() => {
+                    query.older_than(started, last)
+                }
+                Some((_, last)) if !is_last => query.after(last),
                 _ => return all,
-            }
+            };
             assert!(all.len() <= MOST, "paging through the runs comes to the end, but there are ever more");
         }
     }

@@ -228,7 +228,7 @@ fn table() -> RecordedTable {
     RecordedTable::new(&table.build().expect("the table has no problem").shape())
 }
 
-fn labels() -> BTreeMap<String, String> {
+pub(super) fn labels() -> BTreeMap<String, String> {
     let labels = [("", ""), ("tenant", "ä"), ("a.b", "line 1\nline 2"), ("\"", "\\")];
     labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
@@ -289,7 +289,7 @@ pub(super) fn forms() -> Vec<Value> {
     ]
 }
 
-fn waits_for(until: SystemTime) -> WaitingFor {
+pub(super) fn waits_for(until: SystemTime) -> WaitingFor {
     let mut waits_for = WaitingFor::default();
     waits_for.requests = vec!["Approve".into(); 2];
     waits_for.open_requests = 2;

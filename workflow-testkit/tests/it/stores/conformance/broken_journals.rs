@@ -8,8 +8,8 @@ use workflow_core::store::{
     EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
 use workflow_testkit::conformance::event_store::{
-    Subject, append, cancel, handles, ids, leases, listing, pages, races, reading, records, removal,
-    retaining,
+    Subject, append, cancel, handles, ids, leases, listing, pages, population, queries, races, reading,
+    records, removal, retaining,
 };
 
 use super::broken_stores::failure;
@@ -128,6 +128,32 @@ caught! {
         by pages::pages_put_together_list_each_run_once, "list each run once";
     a_store_that_limits_before_it_filters_is_caught: LimitsBeforeItFilters
         by pages::a_page_counts_only_the_runs_that_the_query_asks_for, "counts only the runs";
+    a_store_that_loses_labels_is_caught: LosesLabels
+        by queries::every_field_of_a_summary_is_listed_as_it_was_written, "every field of a summary";
+    a_store_that_rounds_starts_is_caught: RoundsStarts
+        by queries::the_run_that_started_last_is_listed_first_on_demand, "started last is listed first";
+    a_store_that_forgets_the_run_is_caught: ForgetsTheRun
+        by queries::a_query_for_one_run_lists_that_run_and_no_other, "the very run";
+    a_store_that_takes_prefixes_of_threads_is_caught: TakesPrefixesOfThreads
+        by queries::runs_are_listed_by_the_whole_name_of_their_thread, "the very thread";
+    a_store_that_lists_excluded_owners_is_caught: ListsExcludedOwners
+        by queries::runs_of_excluded_owners_are_not_listed, "of the excluded engines are not listed";
+    a_store_that_excludes_runs_without_an_owner_is_caught: ExcludesRunsWithoutAnOwner
+        by queries::runs_of_excluded_owners_are_not_listed, "those of others and of none are";
+    a_store_that_lists_the_newest_last_is_caught: ListsNewestLast
+        by queries::the_run_that_started_last_is_listed_first_on_demand, "started last is listed first";
+    a_store_that_lists_the_least_id_first_is_caught: ListsTheLeastIdFirst
+        by queries::the_run_that_started_last_is_listed_first_on_demand, "the greatest id";
+    a_store_that_pages_from_the_next_time_is_caught: PagesFromTheNextTime
+        by queries::pages_newest_first_list_each_run_once, "newest first list each run once";
+    a_store_that_pages_from_the_same_time_is_caught: PagesFromTheSameTime
+        by queries::a_page_newest_first_begins_behind_its_run, "without that one";
+    a_store_that_forgets_the_status_of_the_newest_is_caught: ForgetsTheStatusOfTheNewest
+        by queries::a_page_newest_first_counts_only_the_runs_that_the_query_asks_for, "counts only the runs";
+    a_store_that_keeps_the_first_thread_is_caught: KeepsTheFirstThread
+        by queries::a_run_is_listed_by_its_latest_summary_alone, "its thread";
+    a_store_that_mixes_up_filters_is_caught: MixesUpFilters
+        by population::queries_list_what_a_scan_of_all_runs_finds, "what a scan of all runs finds";
 
     a_store_that_removes_nothing_is_caught: RemovesNothing
         by removal::a_run_that_was_removed_is_gone, "with its journal";

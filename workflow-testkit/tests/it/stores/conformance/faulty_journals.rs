@@ -1,14 +1,15 @@
 //! An event store with one fault of any kind.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use workflow_core::RunId;
 use workflow_core::store::{
     ContextStore, EngineId, EventStore, MemoryContexts, Position, Record, Retention, RunQuery, RunSummary,
     StoreError, StoreFuture, StoredRun, Write,
 };
+use workflow_core::{RunId, RunStatus};
 
 mod alter;
 mod fault;
@@ -112,7 +113,14 @@ impl FaultyJournals {
         journal.batches += 1;
         journal.written = written;
         if !self.is(KeepsTheFirstSummary) && !self.is(SumsUpTooLate) {
+            let thread = journal.run.thread.take();
             journal.run = summary;
+            match self.fault {
+                KeepsTheFirstThread => journal.run.thread = thread,
+                LosesLabels => journal.run.metadata = Arc::default(),
+                RoundsStarts => journal.run.started = round(journal.run.started),
+                _ => {}
+            }
         }
     }
 
@@ -226,6 +234,13 @@ impl FaultyJournals {
             }
         }
         listed.retain(|stored| self.admits(query, stored));
+        if query.is_newest_first() {
+            match self.fault {
+                ListsNewestLast => {}
+                ListsTheLeastIdFirst => listed.sort_by_key(|stored| Reverse(stored.run.started)),
+                _ => listed.sort_by_key(|stored| Reverse((stored.run.started, stored.id.clone()))),
+            }
+        }
         if !self.is(ForgetsAtMost) {
             listed.truncate(if self.is(ShortensPages) { query.page().min(8) } else { query.page() });
         }
@@ -249,6 +264,44 @@ impl FaultyJournals {
             }
             PagesFromTheLastOne => {
                 admits || (query.begins_after() == Some(id) && query.admits(&format!("{id}~").into(), run))
+            }
+            ForgetsTheRun => {
+                let asked = query.of_run().is_some_and(|asked| query.admits(asked, run));
+                admits || asked && query.begins_before().is_none()
+            }
+            TakesPrefixesOfThreads => {
+                let asked = query.of_thread().filter(|asked| {
+                    run.thread.as_ref().is_some_and(|thread| thread.as_str().starts_with(asked.as_str()))
+                });
+                let mut shorter = run.clone();
+                shorter.thread = asked.cloned().or(shorter.thread);
+                query.admits(id, &shorter)
+            }
+            ListsExcludedOwners => query.admits(id, &run.clone().owned_by(None)),
+            ExcludesRunsWithoutAnOwner => {
+                admits && (query.excluded_owners().is_empty() || run.owner.is_some())
+            }
+            PagesFromTheNextTime => {
+                admits && query.begins_before().is_none_or(|(time, _)| run.started < time)
+            }
+            PagesFromTheSameTime => {
+                let mut earlier = run.clone();
+                earlier.started -= Duration::from_nanos(1);
+                admits
+                    || query.begins_before().is_some_and(|(time, _)| time == run.started)
+                        && query.admits(id, &earlier)
+            }
+            ForgetsTheStatusOfTheNewest if query.is_newest_first() => {
+                let mut statuses = query.statuses().iter().copied().chain([RunStatus::Running]);
+                admits
+                    || statuses.any(|status| {
+                        let mut other = run.clone();
+                        other.status = status;
+                        query.admits(id, &other)
+                    })
+            }
+            MixesUpFilters if query.of_thread().is_some() && !query.statuses().is_empty() => {
+                admits && query.of_workflow().is_none()
             }
             ForgetsTheWorkflow => query.begins_after().is_none_or(|after| id > after),
             TakesPrefixesOfWorkflows => {
@@ -284,6 +337,12 @@ impl FaultyJournals {
         }
         true
     }
+}
+
+/// The millisecond of a time.
+fn round(time: SystemTime) -> SystemTime {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(since.as_millis()).unwrap())
 }
 
 /// Long enough for others to come between.

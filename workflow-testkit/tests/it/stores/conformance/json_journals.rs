@@ -62,14 +62,8 @@ impl JsonJournals {
 
     fn list(&self, query: &RunQuery) -> Result<Vec<StoredRun>, StoreError> {
         let files = self.0.lock().unwrap();
-        let mut listed = Vec::new();
-        for file in files.values() {
-            let stored: StoredRun = serde_json::from_slice(&file.head).map_err(StoreError::unavailable)?;
-            if listed.len() < query.page() && query.admits(&stored.id, &stored.run) {
-                listed.push(stored);
-            }
-        }
-        Ok(listed)
+        let read = |file: &File| serde_json::from_slice(&file.head).map_err(StoreError::unavailable);
+        Ok(query.choose(files.values().map(read).collect::<Result<Vec<_>, _>>()?))
     }
 }
 
