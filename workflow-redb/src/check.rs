@@ -1,6 +1,7 @@
 //! Verifying the contents of a file: positions without gaps, summaries that agree with journals, and decodable values.
 //! `store_file` verifies redb's own pages.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -9,7 +10,9 @@ use serde_json::{Value, from_slice};
 use workflow_core::store::{Position, Record, RunSummary};
 use workflow_core::{RunId, RunStatus};
 
-use crate::format::{RunEntry, parse_context_key, parse_record_key, record_keys};
+use crate::error::Malformed;
+use crate::format::{IndexKey, RunEntry, parse_context_key, parse_index_key, parse_record_key, record_keys};
+use crate::index::Indexed;
 use crate::recent::{self, Finding};
 use crate::tables::{ReadError, View};
 
@@ -148,6 +151,14 @@ pub enum Problem {
         /// Whether it is in the index.
         listed: bool,
     },
+    /// A run is missing in the index by start, or is listed wrongly.
+    #[error("run `{run}` is {} in the index by start", if *.listed { "wrongly" } else { "missing" })]
+    StartsDiffer {
+        /// The run.
+        run: RunId,
+        /// Whether the index has a key that is not the run's.
+        listed: bool,
+    },
     /// A value of a context cannot be decoded.
     #[error("the value `{key}` of the context of {scope} cannot be decoded: {detail}")]
     BadValue {
@@ -167,6 +178,7 @@ pub(crate) fn tables(view: &View) -> Result<Report, redb::Error> {
     recent_batches(view, &mut report)?;
     runs(view, &mut report)?;
     index(view, &mut report)?;
+    starts(view, &mut report)?;
     contexts(view, &mut report)?;
     Ok(report)
 }
@@ -214,7 +226,7 @@ fn recent_batches(view: &View, report: &mut Report) -> Result<(), redb::Error> {
 struct Journal {
     run: RunId,
     end: Position,
-    begins: Option<(String, std::time::SystemTime)>,
+    begins: Option<RunSummary>,
     status: RunStatus,
     /// Whether clean-up has begun and the run has not ended.
     cleans_up: bool,
@@ -238,16 +250,23 @@ impl Journal {
         Ok(journal)
     }
 
-    fn add(&mut self, position: Position, bytes: &[u8], report: &mut Report) {
+    fn add(&mut self, position: Position, bytes: Result<&[u8], Malformed>, report: &mut Report) {
         report.records += 1;
         if position != self.end {
             report.add(Problem::Gap { run: self.run.clone(), expected: self.end, found: position });
         }
         self.end = position.after(1);
         self.status = if self.cleans_up { RunStatus::CleaningUp } else { RunStatus::Running };
+        let mut bad = |detail: String| {
+            report.add(Problem::BadRecord { run: self.run.clone(), position, detail });
+        };
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(malformed) => return bad(malformed.to_string()),
+        };
         match from_slice::<Record>(bytes) {
-            Ok(Record::RunStarted { workflow, at, .. }) if position == Position(0) => {
-                self.begins = Some((workflow.to_string(), at));
+            Ok(first @ Record::RunStarted { .. }) if position == Position(0) => {
+                self.begins = RunSummary::begun_by(&first);
             }
             Ok(Record::RunEnded { status, .. }) => (self.cleans_up, self.status) = (false, status),
             Ok(Record::RunWaiting { .. }) => self.status = RunStatus::Waiting,
@@ -255,10 +274,7 @@ impl Journal {
                 (self.cleans_up, self.status) = (true, RunStatus::CleaningUp);
             }
             Ok(_) => {}
-            Err(error) => {
-                let (run, detail) = (self.run.clone(), error.to_string());
-                report.add(Problem::BadRecord { run, position, detail });
-            }
+            Err(error) => bad(error.to_string()),
         }
     }
 
@@ -267,9 +283,7 @@ impl Journal {
         let run = self.run;
         let begins = self.begins.as_ref();
         // Without a record, only the end is compared.
-        if self.end != Position(0)
-            && begins.is_none_or(|(workflow, at)| **workflow != *summary.workflow || *at != summary.started)
-        {
+        if self.end != Position(0) && begins.is_none_or(|begins| !is_of_start(summary, begins)) {
             report.add(Problem::StartDiffers { run: run.clone() });
         }
         if self.end != Position(0) && self.status != summary.status {
@@ -288,9 +302,12 @@ fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
         };
         let run = || RunId::from(id);
         let journal = Journal::read(view, id, report)?;
-        let Some(entry) = RunEntry::from_bytes(value.value()) else {
-            report.add(Problem::BadSummary { run: run(), detail: "it is too short".to_owned() });
-            continue;
+        let entry = match RunEntry::from_bytes(id, value.value()) {
+            Ok(entry) => entry,
+            Err(malformed) => {
+                report.add(Problem::BadSummary { run: run(), detail: malformed.to_string() });
+                continue;
+            }
         };
         if entry.end != journal.end {
             report.add(Problem::EndDiffers { run: run(), summary: entry.end, found: journal.end });
@@ -301,6 +318,9 @@ fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
                 let listed = view.open.get(key.value())?.is_some();
                 if listed == summary.status.is_ended() {
                     report.add(Problem::OpenDiffers { run: run(), listed });
+                }
+                if !has_its_keys(view, id, &summary)? {
+                    report.add(Problem::StartsDiffer { run: run(), listed: false });
                 }
             }
             Err(error) => report.add(Problem::BadSummary { run: run(), detail: error.to_string() }),
@@ -317,6 +337,53 @@ fn index(view: &View, report: &mut Report) -> Result<(), redb::Error> {
             let run = RunId::from(String::from_utf8_lossy(key.value()).into_owned());
             report.add(Problem::OpenDiffers { run, listed: true });
         }
+    }
+    Ok(())
+}
+
+/// Whether the summary has the facts of a start. One that an earlier release wrote has only workflow and time.
+fn is_of_start(summary: &RunSummary, begins: &RunSummary) -> bool {
+    let has_more = summary.thread.is_some();
+    summary.workflow == begins.workflow
+        && summary.started == begins.started
+        && (!has_more
+            || (&summary.thread, &summary.metadata, &summary.parent)
+                == (&begins.thread, &begins.metadata, &begins.parent))
+}
+
+/// Whether the index by start has all keys of a run.
+fn has_its_keys(view: &View, run: &str, summary: &RunSummary) -> Result<bool, redb::Error> {
+    let Some(index) = &view.index else { return Ok(true) };
+    for key in Indexed::of(summary).keys(run) {
+        if index.get(&*key)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Reports keys of the index by start that no run has.
+fn starts(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    let Some(index) = &view.index else { return Ok(()) };
+    let mut wrongly = BTreeSet::new();
+    for entry in index.range::<&[u8]>(..)? {
+        let (key, _) = entry?;
+        let Some(IndexKey { run, .. }) = parse_index_key(key.value()) else {
+            report.add(bad_key("workflow.index", key.value()));
+            continue;
+        };
+        let entry = view.runs.get(run.as_bytes())?;
+        // The check of the runs has reported one that cannot be read.
+        let is_known = entry.is_some_and(|entry| {
+            Indexed::of_entry(run, entry.value())
+                .is_none_or(|facts| facts.keys(run).iter().any(|known| known == key.value()))
+        });
+        if !is_known {
+            wrongly.insert(run.to_owned());
+        }
+    }
+    for run in wrongly {
+        report.add(Problem::StartsDiffer { run: run.into(), listed: true });
     }
     Ok(())
 }

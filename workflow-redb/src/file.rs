@@ -19,6 +19,7 @@ use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION};
 use crate::opened::Opened;
 use crate::overlay::Overlay;
 use crate::rewrite::Home;
+use crate::upgrade::upgrade;
 
 /// Options for opening a file.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +62,7 @@ pub(crate) fn open_to_read(path: &Path, cache: usize) -> Result<Opened, OpenErro
     // A missing file is not a closing one.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match once_closed(&file, || probe(path, cache))? {
-        (database, Contents::Store) => Ok(database),
+        (database, Contents::Store { .. }) => Ok(database),
         (_, Contents::Empty) => Err(OpenError::Foreign { path: path.to_owned() }),
     }
 }
@@ -94,8 +95,10 @@ pub(crate) fn open_backend(
     options: Options,
 ) -> Result<Opened, OpenError> {
     let database = open_redb(path, backend, options)?;
-    if identify(path, &database)? == Contents::Empty {
-        initialise(path, &database)?;
+    match identify(path, &database)? {
+        Contents::Empty => change(path, &database, initialise)?,
+        Contents::Store { format } if format < VERSION => change(path, &database, upgrade)?,
+        Contents::Store { .. } => {}
     }
     Ok(database)
 }
@@ -122,7 +125,9 @@ fn length(path: &Path) -> Result<u64, OpenError> {
 /// The contents of a database that is no foreign one.
 #[derive(PartialEq, Eq)]
 enum Contents {
-    Store,
+    Store {
+        format: u32,
+    },
     /// A database without tables.
     Empty,
 }
@@ -143,9 +148,9 @@ fn identify(path: &Path, database: &Database) -> Result<Contents, OpenError> {
         return Err(OpenError::Newer { path, found, supported: VERSION });
     }
     if recovery.as_deref() != Some(RECOVERY) {
-        return Err(OpenError::damaged(&path, Malformed("mode of recovery that version 1 has")));
+        return Err(OpenError::damaged(&path, Malformed("mode of recovery that a store has")));
     }
-    Ok(Contents::Store)
+    Ok(Contents::Store { format: found })
 }
 
 /// The number of tables, and the format and the recovery mode of the meta table.
@@ -169,22 +174,27 @@ fn read_meta(database: &Database) -> Result<Meta, redb::Error> {
 }
 
 /// Creates the tables of an empty store, with format and recovery mode.
-fn initialise(path: &Path, database: &Database) -> Result<(), OpenError> {
-    let initialise = || {
-        let transaction = database.begin_write()?;
-        for table in TABLES {
-            transaction.open_table(table)?;
-        }
-        let mut meta = transaction.open_table(META)?;
-        meta.insert(FORMAT_KEY, &VERSION.to_be_bytes()[..])?;
-        meta.insert(RECOVERY_KEY, RECOVERY)?;
-        drop(meta);
-        Ok::<_, redb::Error>(transaction.commit()?)
-    };
-    // A file without tables may be damaged too.
-    let initialised = catch_unwind(AssertUnwindSafe(initialise));
-    let initialised = initialised.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
-    initialised.map_err(|error| OpenError::redb(path, error))
+fn initialise(database: &Database) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    for table in TABLES {
+        transaction.open_table(table)?;
+    }
+    let mut meta = transaction.open_table(META)?;
+    meta.insert(FORMAT_KEY, &VERSION.to_be_bytes()[..])?;
+    meta.insert(RECOVERY_KEY, RECOVERY)?;
+    drop(meta);
+    Ok(transaction.commit()?)
+}
+
+/// Changes a database that may be damaged.
+fn change(
+    path: &Path,
+    database: &Database,
+    change: impl FnOnce(&Database) -> Result<(), redb::Error>,
+) -> Result<(), OpenError> {
+    let changed = catch_unwind(AssertUnwindSafe(|| change(database)));
+    let changed = changed.map_err(|panic| OpenError::damaged(path, Panic::new(&*panic)))?;
+    changed.map_err(|error| OpenError::redb(path, error))
 }
 
 /// Creates a file with an empty store and fills it. The file gets its name when it is complete and on disk. An existing

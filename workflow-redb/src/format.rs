@@ -1,40 +1,44 @@
-//! The format of a store's file, byte by byte. This is version 1.
+//! The format of a store's file, byte by byte. This is version 2.
 //!
-//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the six tables below. Keys and values of all
+//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the seven tables below. Keys and values of all
 //! of them are byte strings (`&[u8]` to redb), and keys are ordered byte by byte. Numbers are big-endian, so that their
 //! order is that of their bytes. Texts are UTF-8. JSON is what `serde_json` writes of the type that is named.
 //!
 //! | table | key | value |
 //! |---|---|---|
 //! | `workflow.meta` | a name | see below |
-//! | `workflow.records` | *length*, *run*, *position* | JSON of the [`Record`] |
+//! | `workflow.records` | *length*, *run*, *position* | *sum*, JSON of the [`Record`] |
 //! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a write *size*, *record* |
-//! | `workflow.runs` | *run* | *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::store::RunSummary) |
+//! | `workflow.runs` | *run* | *sum*, *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::store::RunSummary) |
 //! | `workflow.open` | *run* | nothing: 0 bytes |
+//! | `workflow.index` | *group*, *length*, *name*, *started*, *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
 //!
 //! The parts follow each other without separators:
 //!
 //! | part | bytes | what |
 //! |---|---|---|
-//! | *length* | 4 | how many bytes the run's or the scope's id has |
+//! | *length* | 4 | how many bytes the id of the run or the scope has, or the *name* |
 //! | *run* | *length*, or the whole key | the run's id |
 //! | *position* | 8 | how many records of the run are before it: 0, 1, 2 … without a gap |
 //! | *end* | 8 | how many records the run has |
 //! | *number* | 8 | one more than the number of the write before it in `workflow.recent`; 0 for the first |
 //! | *size* | 4 | how many bytes the record has |
-//! | *record* | *size* | JSON of the [`Record`] |
+//! | *record* | *size* | the record as `workflow.records` has it: *sum*, JSON |
+//! | *sum* | 5 | 0x84, then the CRC-32 of the record's key in `workflow.records`, or of the run's id, and of what follows |
 //! | *count* | 2 | how many writes of the run are only in `workflow.recent`: 0 to 32 |
 //! | *written* | 8 | when its latest write was made: milliseconds since 1970 in UTC, by the clock of the machine |
+//! | *group* | 1 | 0 for runs by state, 1 by workflow, 2 by thread |
+//! | *started* | 12 | the start in the run's summary: seconds since 1970 in 8 bytes, nanoseconds in 4 |
 //! | *kind* | 1 | 0 for the context of a run, 1 for that of a thread |
 //! | *scope* | *length* | the run's or the thread's id |
-//! | *name* | the rest | the key of the value in its context |
+//! | *name* | *length*, or the rest | of a group: `open`, the status of ended runs as in summaries, the workflow, or the thread; otherwise the key of the value in its context |
 //!
 //! `workflow.meta` has two keys:
 //!
 //! | key | value |
 //! |---|---|
-//! | `format` | 4 bytes: the version of this format, 1 |
+//! | `format` | 4 bytes: the version of this format, 2 |
 //! | `recovery` | `one-phase`: redb makes every commit in one phase, and checksums detect what a crash left |
 //!
 //! # Invariants between the tables
@@ -45,7 +49,9 @@
 //!   removed; a reader ignores it. A write without records marks the removal of a run: writes before it do not belong
 //!   to a later run with the same id.
 //! - `workflow.open` has exactly the runs whose summary is not of an ended run.
-//! - A write, its summary and the change of `workflow.open` are one transaction of redb.
+//! - `workflow.index` has a key of each run for its state and for its workflow, and one for its thread if the summary has
+//!   one.
+//! - A write, its summary and the changes of `workflow.open` and `workflow.index` are one transaction of redb.
 //!
 //! # Why there are two tables for records
 //! A commit writes every page of the file that it changed. If each write went to the records of its run at once, writes
@@ -58,9 +64,23 @@
 //! Apart from recent writes, the records of a run are one range of keys in their order; runs are ordered by the bytes
 //! of their ids; a context is one range. Reading a page of any of them touches nothing else.
 //!
+//! Within a group of `workflow.index` the keys have the order of starts. A page of runs, newest first, is the end of the
+//! range of a group, or of the ranges of all states merged. A state changes when a run begins, ends or is redriven, so
+//! most writes change no key.
+//!
+//! # Checksums
+//! redb compares the checksums of its pages only where a file is verified as a whole. The *sum* of a record is compared at
+//! each reading of the record, and that of an entry at each reading of the run. So a flipped bit of a record is an error
+//! at the next reading of its run. The end of the journal in the entry shows that no record is missing.
+//!
 //! # Versions
 //! A reader looks at `format` first, and does not open a file with a greater version. New kinds of records in the core
 //! do not change the version: a record is opaque to its store.
+//!
+//! Version 1 had neither *sum* nor `workflow.index`. A file of version 1 is read as it is. Opening it for writing builds the index and
+//! sets the version, in one transaction. Values without a *sum* stay until they are written again, moved or copied by a
+//! [snapshot](crate::RedbStore::snapshot). They are told apart by their first byte: a record begins with `{`, an entry
+//! with 0.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -68,8 +88,12 @@ use std::time::{Duration, SystemTime};
 use redb::TableDefinition;
 use workflow_core::store::{ContextScope, Position, Record};
 
+use crate::error::Malformed;
+use crate::index::Kind;
+use crate::seal;
+
 /// The version of the format that this crate writes, and the greatest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// All tables have this type.
 pub(crate) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -79,10 +103,11 @@ pub(crate) const RECORDS: Definition = TableDefinition::new("workflow.records");
 pub(crate) const RECENT: Definition = TableDefinition::new("workflow.recent");
 pub(crate) const RUNS: Definition = TableDefinition::new("workflow.runs");
 pub(crate) const OPEN: Definition = TableDefinition::new("workflow.open");
+pub(crate) const INDEX: Definition = TableDefinition::new("workflow.index");
 pub(crate) const CONTEXTS: Definition = TableDefinition::new("workflow.contexts");
 
 /// Every table of a store.
-pub(crate) const TABLES: [Definition; 6] = [META, RECORDS, RECENT, RUNS, OPEN, CONTEXTS];
+pub(crate) const TABLES: [Definition; 7] = [META, RECORDS, RECENT, RUNS, OPEN, INDEX, CONTEXTS];
 
 pub(crate) const FORMAT_KEY: &[u8] = b"format";
 pub(crate) const RECOVERY_KEY: &[u8] = b"recovery";
@@ -147,6 +172,50 @@ pub(crate) fn parse_context_key(key: &[u8]) -> Option<(ContextScope, &str)> {
     Some((scope, std::str::from_utf8(name).ok()?))
 }
 
+/// How many bytes of a key the start of a run has.
+pub(crate) const TIME: usize = 12;
+
+/// The common prefix of a group's keys in the index.
+pub(crate) fn index_group(kind: Kind, name: &str) -> Vec<u8> {
+    let mut key = vec![kind as u8];
+    push_id(&mut key, name);
+    key
+}
+
+/// The start of a run in a key. A time before 1970, which no summary has, counts as 1970.
+pub(crate) fn index_time(started: SystemTime) -> [u8; TIME] {
+    let since = started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut bytes = [0; TIME];
+    bytes[..8].copy_from_slice(&since.as_secs().to_be_bytes());
+    bytes[8..].copy_from_slice(&since.subsec_nanos().to_be_bytes());
+    bytes
+}
+
+/// The parts of a key in the index that a listing needs.
+pub(crate) struct IndexKey<'a> {
+    pub(crate) started: SystemTime,
+    pub(crate) run: &'a str,
+}
+
+impl<'a> IndexKey<'a> {
+    /// Reads what follows the prefix of a group; `None` if it is no such key.
+    pub(crate) fn behind_group(rest: &'a [u8]) -> Option<Self> {
+        let (seconds, rest) = rest.split_first_chunk::<8>()?;
+        let (nanos, run) = rest.split_first_chunk::<4>()?;
+        let nanos = u32::from_be_bytes(*nanos);
+        let since = Duration::new(u64::from_be_bytes(*seconds), (nanos < 1_000_000_000).then_some(nanos)?);
+        let started = SystemTime::UNIX_EPOCH.checked_add(since)?;
+        Some(Self { started, run: std::str::from_utf8(run).ok()? })
+    }
+}
+
+/// The start and the run of a key in the index; `None` if it is no such key.
+pub(crate) fn parse_index_key(key: &[u8]) -> Option<IndexKey<'_>> {
+    let (kind, rest) = key.split_first()?;
+    let (_, rest) = split_id(rest).filter(|_| *kind <= Kind::Thread as u8)?;
+    IndexKey::behind_group(rest)
+}
+
 /// All keys with this prefix, which has a byte below 255.
 pub(crate) fn beginning_with(prefix: Vec<u8>) -> Range<Vec<u8>> {
     let mut end = prefix.clone();
@@ -182,10 +251,12 @@ pub(crate) struct RunEntry<'a> {
 }
 
 impl<'a> RunEntry<'a> {
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    /// The entry of this run, with its checksum.
+    pub(crate) fn to_bytes(&self, run: &str) -> Vec<u8> {
         let since = self.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let mut bytes = Vec::with_capacity(18 + 8 * self.recent.len() + self.summary.len());
+        let mut bytes = Vec::with_capacity(23 + 8 * self.recent.len() + self.summary.len());
+        let sum = seal::reserve(&mut bytes);
         bytes.extend_from_slice(&self.end.0.to_be_bytes());
         bytes.extend_from_slice(&millis.to_be_bytes());
         // At most 32.
@@ -193,11 +264,17 @@ impl<'a> RunEntry<'a> {
         bytes.extend_from_slice(&count.to_be_bytes());
         bytes.extend_from_slice(self.recent.as_flattened());
         bytes.extend_from_slice(self.summary);
+        seal::fill(&mut bytes, sum, run.as_bytes());
         bytes
     }
 
-    /// `None` if there are too few bytes.
-    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+    /// An error if the checksum differs, or if there are too few bytes.
+    pub(crate) fn from_bytes(run: &str, bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let bytes = seal::entry(run.as_bytes(), bytes)?;
+        Self::parse(bytes).ok_or(Malformed("entry of 18 bytes and more"))
+    }
+
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (end, rest) = bytes.split_first_chunk::<8>()?;
         let (millis, rest) = rest.split_first_chunk::<8>()?;
         let (count, rest) = rest.split_first_chunk::<2>()?;
@@ -209,11 +286,13 @@ impl<'a> RunEntry<'a> {
     }
 }
 
-/// Adds a record to a write in the form of `workflow.recent`, which begins with the key of its first record.
-pub(crate) fn push_recent(batch: &mut Vec<u8>, record: &Record) -> serde_json::Result<()> {
+/// Adds the record of this key to a write in the form of `workflow.recent`, which begins with the key of its first record.
+pub(crate) fn push_recent(batch: &mut Vec<u8>, key: &[u8], record: &Record) -> serde_json::Result<()> {
     let at = batch.len();
     batch.extend_from_slice(&[0; 4]);
+    let sum = seal::reserve(batch);
     serde_json::to_writer(&mut *batch, record)?;
+    seal::fill(batch, sum, key);
     // A write that is too long for its lengths is refused for its size.
     let size = u32::try_from(batch.len() - at - 4).unwrap_or(u32::MAX);
     batch[at..at + 4].copy_from_slice(&size.to_be_bytes());
@@ -249,7 +328,7 @@ impl<'a> RecentWrite<'a> {
         self.records().map(|record| 4 + record.len()).sum::<usize>() == self.records.len()
     }
 
-    /// Its records in JSON, in their order.
+    /// Its records as `workflow.records` has them, in their order.
     pub(crate) fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.records;
         std::iter::from_fn(move || {
@@ -286,34 +365,52 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_a_key_in_the_index_are_those_of_the_format() {
+        let started = SystemTime::UNIX_EPOCH + Duration::new(258, 3);
+        let group = index_group(Kind::Thread, "ab");
+        let key = [&group, &index_time(started)[..], b"run"].concat();
+        assert_eq!(key, b"\x02\0\0\0\x02ab\0\0\0\0\0\0\x01\x02\0\0\0\x03run");
+        let parsed = parse_index_key(&key).unwrap();
+        assert_eq!((parsed.started, parsed.run), (started, "run"));
+        assert_eq!([Kind::State, Kind::Workflow, Kind::Thread].map(|kind| kind as u8), [0, 1, 2]);
+    }
+
+    #[test]
     fn the_bytes_of_a_recent_batch_and_of_an_entry_are_those_of_the_format() {
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(258);
         let ended =
             Record::RunEnded { status: RunStatus::Completed, step: None, error: None, origin: None, at };
         let mut batch = record_key("ab", Position(7));
-        push_recent(&mut batch, &ended).unwrap();
-        push_recent(&mut batch, &ended).unwrap();
         let json = serde_json::to_vec(&ended).unwrap();
-        let size = u32::try_from(json.len()).unwrap().to_be_bytes();
+        let [one, other] = [7, 8].map(|position| {
+            let key = record_key("ab", Position(position));
+            push_recent(&mut batch, &key, &ended).unwrap();
+            seal::sealed(&key, &json).into_owned()
+        });
+        let size = u32::try_from(5 + json.len()).unwrap().to_be_bytes();
         let key = b"\0\0\0\x02ab\0\0\0\0\0\0\0\x07";
-        assert_eq!(batch, [&key[..], &size, &json, &size, &json].concat());
+        assert_eq!(batch, [&key[..], &size, &one, &size, &other].concat());
         let read = RecentWrite::from_bytes(&batch).unwrap();
         assert_eq!((read.key, read.run, read.position), (&key[..], "ab", Position(7)));
-        assert_eq!(read.records().collect::<Vec<_>>(), [&json[..], &json]);
+        assert_eq!(read.records().collect::<Vec<_>>(), [&one[..], &other]);
         assert!(read.is_whole() && !read.is_removal());
         assert!(!RecentWrite::from_bytes(&batch[..batch.len() - 1]).unwrap().is_whole());
 
         let recent = [[0, 0, 0, 0, 0, 0, 0, 3], [0, 0, 0, 0, 0, 0, 1, 2]];
         let entry = RunEntry { end: Position(9), written: at, recent: &recent, summary: b"{}" };
-        let bytes = entry.to_bytes();
-        let expected =
+        let bytes = entry.to_bytes("ab");
+        let unsealed =
             b"\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\x01\x02\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\x01\x02{}";
-        assert_eq!(bytes, expected);
-        let read = RunEntry::from_bytes(&bytes).unwrap();
-        assert_eq!(
-            (read.end, read.written, read.recent, read.summary),
-            (Position(9), at, &recent[..], &b"{}"[..])
-        );
+        let sum = crc32fast::hash(&[&b"ab"[..], unsealed].concat()).to_be_bytes();
+        assert_eq!(bytes, [&b"\x84"[..], &sum, unsealed].concat());
+        for bytes in [&bytes[..], unsealed] {
+            let read = RunEntry::from_bytes("ab", bytes).unwrap();
+            assert_eq!(
+                (read.end, read.written, read.recent, read.summary),
+                (Position(9), at, &recent[..], &b"{}"[..])
+            );
+        }
+        assert!(RunEntry::from_bytes("ac", &bytes).is_err());
     }
 
     #[test]
@@ -331,8 +428,11 @@ mod tests {
         assert_eq!(parse_record_key(b"\0\0\0\x09ab\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_record_key(b"\0\0\0\x01\xff\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_context_key(b"\x02\0\0\0\0"), None);
-        assert!(RunEntry::from_bytes(&[0; 17]).is_none());
-        assert!(RunEntry::from_bytes(&[1; 18]).is_none());
+        assert!(RunEntry::from_bytes("", &[0; 17]).is_err());
+        assert!(RunEntry::from_bytes("", &[1; 18]).is_err());
+        assert!(parse_index_key(b"\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0").is_none());
+        assert!(parse_index_key(b"\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\0\0\0").is_none());
+        assert!(parse_index_key(b"\0\0\0\0\x01a\0\0\0\0").is_none());
         assert!(RecentWrite::from_bytes(b"\xff\xff\xff\xff").is_none());
     }
 

@@ -1,16 +1,20 @@
-//! The calls of an event store, as work on the tables. The committer decides when writes are committed.
+//! The calls of an event store for one run, as work on the tables. The committer decides when writes are committed, and
+//! `listing` lists runs.
 
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::time::SystemTime;
 
-use redb::ReadableTable;
 use serde_json::from_slice;
 use workflow_core::RunId;
-use workflow_core::store::{Position, Record, RunQuery, RunSummary, StoreError, StoredRun, Write};
+use workflow_core::store::{Position, Record, RunSummary, StoreError, StoredRun, Write};
 
 use crate::error::Malformed;
-use crate::format::{RunEntry, beginning_with, context_prefix, push_recent, record_key, record_keys};
-use crate::recent::{self, Ends};
+use crate::format::{
+    RunEntry, beginning_with, context_prefix, move_record_key, push_recent, record_key, record_keys,
+};
+use crate::index::{self, Indexed};
+use crate::listing::written_run;
+use crate::recent::{self, Visited};
 use crate::tables::{ReadError, Tables, View, bytes_at};
 
 /// A page of records, or of values, ends once it has this many bytes.
@@ -23,8 +27,8 @@ pub(crate) struct SerialisedWrite {
     /// In the form of `workflow.recent`.
     batch: Vec<u8>,
     records: usize,
+    run_after: RunSummary,
     summary: Vec<u8>,
-    ended: bool,
     /// How many bytes it adds to a commit.
     pub(crate) bytes: usize,
 }
@@ -32,72 +36,56 @@ pub(crate) struct SerialisedWrite {
 impl SerialisedWrite {
     /// Serialises a write.
     pub(crate) fn new(run: &RunId, expected: Position, batch: &Write) -> Result<Self, StoreError> {
-        let mut serialised = record_key(run.as_str(), expected);
-        for record in &batch.records {
-            push_recent(&mut serialised, record).map_err(StoreError::unserialisable)?;
+        let mut key = record_key(run.as_str(), expected);
+        let mut serialised = key.clone();
+        for (number, record) in batch.records.iter().enumerate() {
+            move_record_key(&mut key, expected.after(number));
+            push_recent(&mut serialised, &key, record).map_err(StoreError::unserialisable)?;
         }
         let summary = serde_json::to_vec(&batch.run).map_err(StoreError::unserialisable)?;
-        let (records, keys) = (batch.records.len(), record_key(run.as_str(), expected).len());
-        let bytes = serialised.len() + keys * records + summary.len();
-        let ended = batch.run.status.is_ended();
-        Ok(Self { run: run.clone(), expected, batch: serialised, records, summary, ended, bytes })
+        let (records, run_after) = (batch.records.len(), batch.run.clone());
+        let bytes = serialised.len() + key.len() * records + summary.len();
+        Ok(Self { run: run.clone(), expected, batch: serialised, records, run_after, summary, bytes })
     }
 
     /// Appends the write, or returns its refusal. A refusal is no error of the transaction, which other writes share.
     pub(crate) fn append(&self, tables: &mut Tables<'_>) -> Result<Result<(), StoreError>, redb::Error> {
-        let (run, expected) = (self.run.as_str().as_bytes(), self.expected);
-        let (found, mut recent, is_listed) = match prior(tables, run, &self.summary)? {
-            Prior::Missing => (Position(0), Vec::new(), false),
-            Prior::Run { end, recent, is_same } => (end, recent, is_same),
-            Prior::Malformed => {
-                let malformed = Malformed("entry of 18 bytes and more");
-                return Ok(Err(StoreError::corrupt(&self.run, expected, malformed)));
-            }
+        let (run, expected) = (self.run.as_str(), self.expected);
+        let before = bytes_at(&tables.runs, run.as_bytes())?;
+        let entry = match before.as_deref().map(|entry| RunEntry::from_bytes(run, entry)).transpose() {
+            Ok(entry) => entry,
+            Err(malformed) => return Ok(Err(StoreError::corrupt(&self.run, expected, malformed))),
         };
+        let found = entry.as_ref().map_or(Position(0), |entry| entry.end);
         if found != expected {
             return Ok(Err(StoreError::Conflict { expected, found }));
         }
         // A write without records changes only the summary.
+        let mut recent = entry.as_ref().map(|entry| entry.recent.to_vec()).unwrap_or_default();
         if self.records > 0 {
-            recent::add(tables, self.run.as_str(), &mut recent, &self.batch)?;
+            recent::add(tables, run, &mut recent, &self.batch)?;
         }
         let (end, written) = (found.after(self.records), SystemTime::now());
-        let entry = RunEntry { end, written, recent: &recent, summary: &self.summary };
-        tables.runs.insert(run, &*entry.to_bytes())?;
-        // With an unchanged summary, the index has the run as it should be.
-        if !is_listed && self.ended {
-            tables.open()?.remove(run)?;
-        } else if !is_listed {
-            tables.open()?.insert(run, &[][..])?;
+        let after = RunEntry { end, written, recent: &recent, summary: &self.summary };
+        tables.runs.insert(run.as_bytes(), &*after.to_bytes(run))?;
+        // With an unchanged summary, the indices have the run as they should.
+        if entry.is_none_or(|entry| entry.summary != self.summary) {
+            self.follow(tables, before.as_deref())?;
         }
         Ok(Ok(()))
     }
-}
 
-/// A run before a write.
-enum Prior {
-    Missing,
-    Run {
-        /// The end of its journal.
-        end: Position,
-        /// The numbers of its recent writes.
-        recent: Vec<[u8; 8]>,
-        /// Whether its summary equals the write's.
-        is_same: bool,
-    },
-    /// Its entry cannot be read.
-    Malformed,
-}
-
-/// Reads the run's entry before a write.
-fn prior(tables: &Tables<'_>, run: &[u8], summary: &[u8]) -> Result<Prior, redb::Error> {
-    let Some(entry) = tables.runs.get(run)? else { return Ok(Prior::Missing) };
-    let found = RunEntry::from_bytes(entry.value()).map(|entry| Prior::Run {
-        end: entry.end,
-        recent: entry.recent.to_vec(),
-        is_same: entry.summary == summary,
-    });
-    Ok(found.unwrap_or(Prior::Malformed))
+    /// Lets the indices follow the new summary.
+    fn follow(&self, tables: &mut Tables<'_>, before: Option<&[u8]>) -> Result<(), redb::Error> {
+        let run = self.run.as_str();
+        if self.run_after.status.is_ended() {
+            tables.open()?.remove(run.as_bytes())?;
+        } else {
+            tables.open()?.insert(run.as_bytes(), &[][..])?;
+        }
+        let before = before.and_then(|entry| Indexed::of_entry(run, entry));
+        index::follow(tables.index()?, run, before.as_ref(), Some(&Indexed::of(&self.run_after)))
+    }
 }
 
 /// Removes a run, if there is one.
@@ -106,7 +94,11 @@ pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb:
     tables.records()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
     tables.open()?.remove(key)?;
     let Some(entry) = tables.runs.remove(key)?.map(|entry| entry.value().to_vec()) else { return Ok(false) };
-    let named = RunEntry::from_bytes(&entry).map_or(&[][..], |entry| entry.recent);
+    match Indexed::of_entry(run.as_str(), &entry) {
+        Some(before) => index::follow(tables.index()?, run.as_str(), Some(&before), None)?,
+        None => index::forget(tables.index()?, run.as_str())?,
+    }
+    let named = RunEntry::from_bytes(run.as_str(), &entry).map_or(&[][..], |entry| entry.recent);
     recent::forget(tables, run.as_str(), named)?;
     Ok(true)
 }
@@ -129,7 +121,7 @@ pub(crate) fn remove_seen(
     Ok(is_as_seen)
 }
 
-/// A page of a journal.
+/// A page of a journal. A missing or changed record is an error.
 pub(crate) fn read(
     view: &View,
     run: &RunId,
@@ -137,91 +129,39 @@ pub(crate) fn read(
     at_most: usize,
 ) -> Result<Vec<Record>, ReadError<StoreError>> {
     let (mut records, mut bytes) = (Vec::new(), 0);
-    recent::visit(view, run.as_str(), from, |position, record| {
+    let visited = recent::visit(view, run.as_str(), from, |position, record| {
         let expected = from.after(records.len());
         // A gap would shift every later record.
         if position != expected {
             return Err(StoreError::corrupt(run, expected, Malformed("record here")));
         }
+        let record = record.map_err(|error| StoreError::corrupt(run, position, error))?;
         records.push(from_slice(record).map_err(|error| StoreError::corrupt(run, position, error))?);
         bytes += record.len();
         let is_full = records.len() >= at_most.max(1) || bytes >= PAGE_BYTES;
         Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
+    if let Visited::All { end } = visited {
+        check_end(view, run, from, records.len(), end)?;
+    }
     Ok(records)
 }
 
-/// A page of runs. Open runs have an index, so that ended ones cost nothing.
-pub(crate) fn runs(view: &View, query: &RunQuery) -> Result<Vec<StoredRun>, ReadError<StoreError>> {
-    let after = query.begins_after().map(|after| after.as_str().as_bytes());
-    let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-    let table = if query.only_open() { &view.open } else { &view.runs };
-    let (mut page, mut last) = (Vec::new(), after.map(<[u8]>::to_vec));
-    for entry in table.range::<&[u8]>(range)? {
-        let (key, value) = entry?;
-        // A damaged table may have another order, and would send the caller back to the first page.
-        if last.as_deref().is_some_and(|last| key.value() <= last) {
-            continue;
-        }
-        last = Some(key.value().to_vec());
-        let indexed = if query.only_open() { view.runs.get(key.value())? } else { None };
-        // An index entry without a run is skipped; a check reports it.
-        if query.only_open() && indexed.is_none() {
-            continue;
-        }
-        let value = indexed.as_ref().map_or_else(|| value.value(), redb::AccessGuard::value);
-        // A key that is no id is skipped; a check reports it.
-        let Some(stored) = stored_run(view, key.value(), value)? else { continue };
-        if query.admits(&stored.id, &stored.run) {
-            page.push(stored);
-        }
-        if page.len() >= query.page() {
-            break;
-        }
-    }
-    Ok(page)
-}
-
-/// One run; `None` if there is no such run.
-pub(crate) fn run(view: &View, run: &RunId) -> Result<Option<StoredRun>, ReadError<StoreError>> {
-    let key = run.as_str().as_bytes();
-    let Some(entry) = view.runs.get(key)? else { return Ok(None) };
-    Ok(stored_run(view, key, entry.value())?)
-}
-
-/// A run by its entry, and the time of its latest write. A run with a damaged entry counts as open. `None` if the key
-/// is no id.
-pub(crate) fn written_run(key: &[u8], value: &[u8]) -> Option<(StoredRun, SystemTime)> {
-    let id = std::str::from_utf8(key).ok()?;
-    let entry = RunEntry::from_bytes(value);
-    let summary = entry.as_ref().and_then(|entry| from_slice(entry.summary).ok());
-    let run = summary.unwrap_or_else(|| RunSummary::running("", SystemTime::UNIX_EPOCH));
-    let (end, written) =
-        entry.map_or((Position(0), SystemTime::UNIX_EPOCH), |entry| (entry.end, entry.written));
-    Some((StoredRun { id: id.into(), end, run }, written))
-}
-
-/// A run by its entry, or else by its journal; `None` if the key is no id.
-fn stored_run(view: &View, key: &[u8], value: &[u8]) -> Result<Option<StoredRun>, redb::Error> {
-    let Ok(id) = std::str::from_utf8(key) else { return Ok(None) };
-    let entry = RunEntry::from_bytes(value);
-    let summary = entry.as_ref().and_then(|entry| from_slice(entry.summary).ok());
-    let told = match (&entry, summary) {
-        (Some(entry), Some(run)) => StoredRun { id: id.into(), end: entry.end, run },
-        _ => run_from_journal(view, id)?,
+/// Checks that a journal ends where its run's entry says, after all its records from a position on were read.
+fn check_end(
+    view: &View,
+    run: &RunId,
+    from: Position,
+    read: usize,
+    end: Option<Position>,
+) -> Result<(), ReadError<StoreError>> {
+    let reached = from.after(read);
+    let is_whole = match end {
+        // From behind the end there is nothing to read.
+        Some(end) => reached == end || read == 0 && from > end,
+        // Without an entry and records, there is no such run. With an unreadable entry, the next page is the error.
+        None => (read == 0) == view.runs.get(run.as_str().as_bytes())?.is_none(),
     };
-    Ok(Some(told))
-}
-
-/// A run by its first and last record. Without readable ones it counts as open, so that it is not removed.
-fn run_from_journal(view: &View, id: &str) -> Result<StoredRun, redb::Error> {
-    let ends = Ends::of(view, id)?;
-    let mut run = match ends.as_ref().map(|ends| from_slice(&ends.first)) {
-        Some(Ok(Record::RunStarted { workflow, at, .. })) => RunSummary::running(workflow, at),
-        _ => RunSummary::running("", SystemTime::UNIX_EPOCH),
-    };
-    if let Some(Ok(Record::RunEnded { status, .. })) = ends.as_ref().map(|ends| from_slice(&ends.last)) {
-        run = run.ended(status);
-    }
-    Ok(StoredRun { id: id.into(), end: ends.map(|ends| ends.end).unwrap_or_default(), run })
+    let missing = if end.is_none() { "readable entry" } else { "record here, or one too many" };
+    if is_whole { Ok(()) } else { Err(ReadError::Own(StoreError::corrupt(run, reached, Malformed(missing)))) }
 }

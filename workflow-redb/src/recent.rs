@@ -18,7 +18,9 @@ use redb::{ReadableTable, ReadableTableMetadata as _, TableHandle as _};
 use workflow_core::RunId;
 use workflow_core::store::Position;
 
+use crate::error::Malformed;
 use crate::format::{RECENT, RecentWrite, RunEntry, move_record_key, record_key, record_keys};
+use crate::seal;
 use crate::tables::{Bytes, ReadError, Tables, View, Writing, bytes_at};
 
 /// How many writes of one run may be recent.
@@ -131,7 +133,7 @@ fn insert_records(records: &mut Writing<'_>, batch: &[u8]) -> Result<(), redb::E
     let mut key = batch.key.to_vec();
     for (number, record) in batch.records().enumerate() {
         move_record_key(&mut key, batch.position.after(number));
-        records.insert(&*key, record)?;
+        records.insert(&*key, &*seal::sealed(&key, record))?;
     }
     Ok(())
 }
@@ -156,15 +158,15 @@ fn release_oldest(tables: &mut Tables<'_>) -> Result<bool, redb::Error> {
 fn release(tables: &mut Tables<'_>, number: &[u8], batch: &[u8]) -> Result<(), redb::Error> {
     let Some(run) = RecentWrite::from_bytes(batch).map(|batch| batch.run) else { return Ok(()) };
     let Some(entry) = bytes_at(&tables.runs, run.as_bytes())? else { return Ok(()) };
-    match RunEntry::from_bytes(&entry) {
-        Some(entry) if entry.recent.iter().any(|recent| recent == number) => {
+    match RunEntry::from_bytes(run, &entry) {
+        Ok(entry) if entry.recent.iter().any(|recent| recent == number) => {
             settle(tables, run, entry.recent)?;
-            tables.runs.insert(run.as_bytes(), &*RunEntry { recent: &[], ..entry }.to_bytes())?;
+            tables.runs.insert(run.as_bytes(), &*RunEntry { recent: &[], ..entry }.to_bytes(run))?;
             Ok(())
         }
-        Some(_) => Ok(()),
+        Ok(_) => Ok(()),
         // An unreadable entry may have named it.
-        None => {
+        Err(_) => {
             let found = scan(&tables.recent, run)?;
             insert_missing(tables.records()?, &found)
         }
@@ -178,9 +180,10 @@ pub(crate) fn settle_copy(
     entry: &[u8],
     records: &mut Writing<'_>,
 ) -> Result<Vec<u8>, redb::Error> {
-    insert_missing(records, &recent_of(view, run)?)?;
-    let settled = RunEntry::from_bytes(entry).map(|entry| RunEntry { recent: &[], ..entry }.to_bytes());
-    Ok(settled.unwrap_or_else(|| entry.to_vec()))
+    insert_missing(records, &recent_of(view, run)?.0)?;
+    let settled = RunEntry::from_bytes(run, entry);
+    let settled = settled.map(|entry| RunEntry { recent: &[], ..entry }.to_bytes(run));
+    Ok(settled.unwrap_or_else(|_| entry.to_vec()))
 }
 
 /// Copies records to keys that have none.
@@ -190,47 +193,62 @@ fn insert_missing(records: &mut Writing<'_>, batches: &[Vec<u8>]) -> Result<(), 
         for (number, record) in batch.records().enumerate() {
             move_record_key(&mut key, batch.position.after(number));
             if records.get(&*key)?.is_none() {
-                records.insert(&*key, record)?;
+                records.insert(&*key, &*seal::sealed(&key, record))?;
             }
         }
     }
     Ok(())
 }
 
-/// Passes the records of a run to `each`, from a position on and in their order, until it breaks.
+/// The end of a visit of a run's records.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Visited {
+    /// The visitor broke it off.
+    Some,
+    /// All records were visited. By the run's entry the journal ends here; `None` without a readable entry.
+    All { end: Option<Position> },
+}
+
+/// Passes the JSON of the records of a run to `each`, from a position on and in their order, until it breaks. A record
+/// whose checksum differs is an error.
 pub(crate) fn visit<E>(
     view: &View,
     run: &str,
     from: Position,
-    mut each: impl FnMut(Position, &[u8]) -> Result<ControlFlow<()>, E>,
-) -> Result<(), ReadError<E>> {
+    mut each: impl FnMut(Position, Result<&[u8], Malformed>) -> Result<ControlFlow<()>, E>,
+) -> Result<Visited, ReadError<E>> {
     let mut next = from;
     let keys = record_keys(run, from);
     for entry in view.records.range(&*keys.start..&*keys.end)? {
         let (key, record) = entry?;
         let Some(position) = position_in(key.value()) else { continue };
-        if each(position, record.value()).map_err(ReadError::Own)?.is_break() {
-            return Ok(());
+        let record = seal::record(key.value(), record.value());
+        if each(position, record).map_err(ReadError::Own)?.is_break() {
+            return Ok(Visited::Some);
         }
         next = position.after(1);
     }
-    for batch in recent_of(view, run)? {
+    let (batches, end) = recent_of(view, run)?;
+    for batch in batches {
         let Some(batch) = RecentWrite::from_bytes(&batch) else { continue };
+        let mut key = batch.key.to_vec();
         for (number, record) in batch.records().enumerate() {
             let position = batch.position.after(number);
             if position < next {
                 continue;
             }
-            if each(position, record).map_err(ReadError::Own)?.is_break() {
-                return Ok(());
+            move_record_key(&mut key, position);
+            if each(position, seal::record(&key, record)).map_err(ReadError::Own)?.is_break() {
+                return Ok(Visited::Some);
             }
             next = position.after(1);
         }
     }
-    Ok(())
+    Ok(Visited::All { end })
 }
 
-/// The first and the last record of a run, and the end of its journal. O(recent writes of the run).
+/// The JSON of the first and of the last record of a run, empty if its checksum differs, and the end of its journal.
+/// O(recent writes of the run).
 pub(crate) struct Ends {
     pub(crate) first: Vec<u8>,
     pub(crate) last: Vec<u8>,
@@ -249,10 +267,13 @@ impl Ends {
             let (position, last) = last.unwrap_or_else(|| (position, first.clone()));
             Self { first, last, end: position.after(1) }
         });
-        for batch in recent_of(view, run)? {
+        for batch in recent_of(view, run)?.0 {
             let Some(batch) = RecentWrite::from_bytes(&batch) else { continue };
+            let mut key = batch.key.to_vec();
             for (number, record) in batch.records().enumerate() {
-                let (end, last) = (batch.position.after(number + 1), record.to_vec());
+                move_record_key(&mut key, batch.position.after(number));
+                let last = seal::record(&key, record).unwrap_or_default().to_vec();
+                let end = batch.position.after(number + 1);
                 match &mut ends {
                     None => ends = Some(Self { first: last.clone(), last, end }),
                     Some(ends) if ends.end < end => (ends.last, ends.end) = (last, end),
@@ -265,7 +286,7 @@ impl Ends {
 }
 
 fn at(key: &[u8], record: &[u8]) -> Option<(Position, Vec<u8>)> {
-    Some((position_in(key)?, record.to_vec()))
+    Some((position_in(key)?, seal::record(key, record).unwrap_or_default().to_vec()))
 }
 
 /// The position in the key of a record.
@@ -273,12 +294,14 @@ fn position_in(key: &[u8]) -> Option<Position> {
     key.last_chunk().map(|position| Position(u64::from_be_bytes(*position)))
 }
 
-/// The recent writes of a run, in their order.
-fn recent_of(view: &View, run: &str) -> Result<Vec<Vec<u8>>, redb::Error> {
-    let Some(entry) = view.runs.get(run.as_bytes())? else { return Ok(Vec::new()) };
-    let Some(entry) = RunEntry::from_bytes(entry.value()) else { return scan(&view.recent, run) };
+/// The recent writes of a run, in their order, and the end of its journal by its entry.
+fn recent_of(view: &View, run: &str) -> Result<(Vec<Vec<u8>>, Option<Position>), redb::Error> {
+    let Some(entry) = view.runs.get(run.as_bytes())? else { return Ok((Vec::new(), None)) };
+    let Ok(entry) = RunEntry::from_bytes(run, entry.value()) else {
+        return Ok((scan(&view.recent, run)?, None));
+    };
     let batches = entry.recent.iter().map(|number| named(&view.recent, run, *number));
-    batches.filter_map(Result::transpose).collect()
+    Ok((batches.filter_map(Result::transpose).collect::<Result<_, _>>()?, Some(entry.end)))
 }
 
 /// The same for a run whose entry cannot be read. Looks at every recent write.

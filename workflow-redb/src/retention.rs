@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use workflow_core::store::{Retention, StoreError, StoredRun};
 
 use crate::journal;
+use crate::listing::written_run;
 use crate::shared::Shared;
 use crate::tables::{Tables, View};
 
@@ -38,7 +39,7 @@ fn all_runs(view: &View) -> Result<Vec<(StoredRun, SystemTime)>, redb::Error> {
     let mut runs = Vec::new();
     for entry in view.runs.range::<&[u8]>(..)? {
         let (key, value) = entry?;
-        runs.extend(journal::written_run(key.value(), value.value()));
+        runs.extend(written_run(key.value(), value.value()));
     }
     Ok(runs)
 }

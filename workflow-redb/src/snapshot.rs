@@ -8,8 +8,9 @@ use redb::{Database, WriteTransaction};
 
 use crate::error::{OpenError, WorkError};
 use crate::file::{self, Created};
-use crate::format::{CONTEXTS, Definition, OPEN, RECORDS, RUNS};
+use crate::format::{CONTEXTS, Definition, INDEX, OPEN, RECORDS, RUNS};
 use crate::recent;
+use crate::seal;
 use crate::shared::Shared;
 use crate::store::RedbStore;
 use crate::tables::{ReadError, Reading, View};
@@ -68,17 +69,28 @@ fn write(view: &View, to: &Path, store: &Shared) -> Result<(), WorkError> {
 /// Each record goes to its final table.
 fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
     let transaction = copy.begin_write()?;
-    let tables: [(Definition, &Reading); 3] =
-        [(RECORDS, &view.records), (OPEN, &view.open), (CONTEXTS, &view.contexts)];
+    let tables: [(Definition, Option<&Reading>); 3] =
+        [(OPEN, Some(&view.open)), (INDEX, view.index.as_ref()), (CONTEXTS, Some(&view.contexts))];
     for (definition, from) in tables {
         let mut into = transaction.open_table(definition)?;
-        for entry in from.range::<&[u8]>(..)? {
+        for entry in from.map(|from| from.range::<&[u8]>(..)).transpose()?.into_iter().flatten() {
             let (key, value) = entry?;
             into.insert(key.value(), value.value())?;
         }
     }
+    fill_records(view, &transaction)?;
     fill_runs(view, &transaction)?;
     Ok(transaction.commit()?)
+}
+
+/// Each record has a checksum in the copy.
+fn fill_records(view: &View, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    let mut records = copy.open_table(RECORDS)?;
+    for entry in view.records.range::<&[u8]>(..)? {
+        let (key, value) = entry?;
+        records.insert(key.value(), &*seal::sealed(key.value(), value.value()))?;
+    }
+    Ok(())
 }
 
 fn fill_runs(view: &View, copy: &WriteTransaction) -> Result<(), redb::Error> {

@@ -18,6 +18,7 @@ use crate::check::{self, Report};
 use crate::closing;
 use crate::error::{OpenError, WorkError, of_journal};
 use crate::journal::{self, SerialisedWrite};
+use crate::listing;
 use crate::queue::Task;
 use crate::retention;
 use crate::shared::Shared;
@@ -190,7 +191,7 @@ impl EventStore for RedbStore {
 
     fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
         let (store, query) = (self.clone(), query.clone());
-        StoreFuture::new(async move { store.shared().read(move |view| journal::runs(view, &query)).await })
+        StoreFuture::new(async move { store.shared().read(move |view| listing::runs(view, &query)).await })
     }
 
     fn remove(&self, run: &RunId) -> StoreFuture<bool> {

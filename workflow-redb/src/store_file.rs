@@ -13,6 +13,7 @@ use crate::check::{self, Problem, Report};
 use crate::error::{OpenError, WorkError, of_journal};
 use crate::file;
 use crate::journal;
+use crate::listing;
 use crate::opened::Opened;
 use crate::tables::{ReadError, View};
 
@@ -54,7 +55,7 @@ impl StoreFile {
     /// # Errors
     /// `Corrupt`, `Unavailable`.
     pub fn runs(&self, query: &RunQuery) -> Result<Vec<StoredRun>, StoreError> {
-        self.read_with(|view| journal::runs(view, query))
+        self.read_with(|view| listing::runs(view, query))
     }
 
     /// One run; `None` if there is no such run.
@@ -62,7 +63,7 @@ impl StoreFile {
     /// # Errors
     /// `Corrupt`, `Unavailable`.
     pub fn run(&self, run: &RunId) -> Result<Option<StoredRun>, StoreError> {
-        self.read_with(|view| journal::run(view, run))
+        self.read_with(|view| listing::run(view, run))
     }
 
     /// Reads records, as [`EventStore::read`](workflow_core::store::EventStore::read).

@@ -7,7 +7,7 @@ use redb::{
 };
 
 use crate::error::WorkError;
-use crate::format::{CONTEXTS, Definition, OPEN, RECENT, RECORDS, RUNS};
+use crate::format::{CONTEXTS, Definition, INDEX, OPEN, RECENT, RECORDS, RUNS};
 
 pub(crate) type Bytes = &'static [u8];
 
@@ -30,6 +30,7 @@ pub(crate) struct Tables<'t> {
     /// The number of the next recent write, once it is known.
     pub(crate) next_recent: Option<u64>,
     open: Option<Writing<'t>>,
+    index: Option<Writing<'t>>,
     contexts: Option<Writing<'t>>,
 }
 
@@ -43,6 +44,7 @@ impl<'t> Tables<'t> {
             written: 0,
             next_recent: None,
             open: None,
+            index: None,
             contexts: None,
             transaction,
         })
@@ -54,6 +56,10 @@ impl<'t> Tables<'t> {
 
     pub(crate) fn open(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
         opened(&mut self.open, self.transaction, OPEN)
+    }
+
+    pub(crate) fn index(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
+        opened(&mut self.index, self.transaction, INDEX)
     }
 
     pub(crate) fn contexts(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
@@ -78,6 +84,8 @@ pub(crate) struct View {
     pub(crate) recent: Reading,
     pub(crate) runs: Reading,
     pub(crate) open: Reading,
+    /// `None` in a file of format 1 that is open for reading.
+    pub(crate) index: Option<Reading>,
     pub(crate) contexts: Reading,
 }
 
@@ -92,6 +100,10 @@ impl View {
             recent: transaction.open_table(RECENT)?,
             runs: transaction.open_table(RUNS)?,
             open: transaction.open_table(OPEN)?,
+            index: match transaction.open_table(INDEX) {
+                Err(redb::TableError::TableDoesNotExist(_)) => None,
+                index => Some(index?),
+            },
             contexts: transaction.open_table(CONTEXTS)?,
         })
     }

@@ -79,11 +79,8 @@ impl<E> fmt::Debug for RunResults<'_, E> {
     }
 }
 
-/// Where the listing of a query is.
-enum Listing<'a> {
-    Page(Pages<'a>, std::vec::IntoIter<StoredRun>),
-    Over,
-}
+/// Where the listing of a query is: the pages to come, and the rest of this one; `None` once it is over.
+type Listing<'a> = Option<(Pages<'a>, std::vec::IntoIter<StoredRun>)>;
 
 impl Engine {
     /// Cancels the open runs of a query, and waits for their ends.
@@ -204,20 +201,17 @@ impl Engine {
         query: RunQuery,
     ) -> Result<impl Stream<Item = Result<StoredRun, StoreError>> + Send + '_, StoreError> {
         let pages = Pages::of(&**self.inner.journals.store()?, query);
-        let listing = Listing::Page(pages, Vec::new().into_iter());
+        let listing: Listing<'_> = Some((pages, Vec::new().into_iter()));
         Ok(stream::unfold(listing, |listing| async move {
-            let (mut pages, mut page) = match listing {
-                Listing::Page(pages, page) => (pages, page),
-                Listing::Over => return None,
-            };
+            let (mut pages, mut page) = listing?;
             loop {
                 if let Some(run) = page.next() {
-                    return Some((Ok(run), Listing::Page(pages, page)));
+                    return Some((Ok(run), Some((pages, page))));
                 }
                 match pages.next().await {
                     Ok(Some(next)) => page = next.into_iter(),
                     Ok(None) => return None,
-                    Err(error) => return Some((Err(error), Listing::Over)),
+                    Err(error) => return Some((Err(error), None)),
                 }
             }
         }))

@@ -80,6 +80,7 @@ struct Write {
 }
 
 /// How a run ends, for its summary.
+#[derive(Clone, Copy)]
 pub(super) struct RunEnd {
     pub(super) status: RunStatus,
     pub(super) at: SystemTime,

@@ -13,6 +13,7 @@ mod store {
     mod conformance;
     mod contexts;
     mod large;
+    mod queries;
 }
 
 /// Engines on a store in a file.
@@ -27,6 +28,7 @@ mod files {
     mod checks;
     mod earlier_formats;
     mod file_format;
+    mod flips;
     mod maintenance;
     mod opening;
     mod reopening;

@@ -4,17 +4,19 @@ use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
 use workflow_core::RunStatus;
 use workflow_core::store::{
-    ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, StoreError, StoredRun,
+    ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunSummary, StoreError,
+    StoredRun,
 };
 use workflow_redb::{Problem, StoreFile};
 
-use crate::fixtures::{Place, put, put_ended, summary};
+use crate::fixtures::{Place, put, put_ended, record};
 
 type Bytes = &'static [u8];
 
 const RECORDS: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.records");
 const RUNS: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.runs");
 const OPEN: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.open");
+const INDEX: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.index");
 const CONTEXTS: TableDefinition<Bytes, Bytes> = TableDefinition::new("workflow.contexts");
 
 /// The key of a record of the run `a`.
@@ -59,6 +61,11 @@ fn value(place: &Place, table: TableDefinition<Bytes, Bytes>, key: &[u8]) -> Vec
     table.get(key).unwrap().unwrap().value().to_vec()
 }
 
+/// The entry of a run without its checksum, as a file of format 1 has it.
+fn entry(place: &Place, run: &[u8]) -> Vec<u8> {
+    value(place, RUNS, run).split_off(5)
+}
+
 /// The problems that both checks find, as text.
 fn problems(place: &Place) -> Vec<String> {
     let report = StoreFile::open(&place.file).unwrap().check().unwrap();
@@ -92,6 +99,13 @@ fn records_that_are_missing_at_the_end_are_found() {
     let place = sound();
     change(&place, RECORDS, &key(3), None);
     assert_eq!(problems(&place), ["run `a` ends at 3, and its summary says at 4"]);
+    let file = StoreFile::open(&place.file).unwrap();
+    assert_eq!(file.read(&"a".into(), Position(0), 3).unwrap().len(), 3);
+    for from in [0, 3] {
+        let error = file.read(&"a".into(), Position(from), 10).unwrap_err();
+        assert!(matches!(error, StoreError::Corrupt { position: Position(3), .. }), "{error:?}");
+    }
+    assert!(file.read(&"a".into(), Position(4), 10).unwrap().is_empty(), "from the end");
 }
 
 #[test]
@@ -113,22 +127,39 @@ fn a_run_without_a_summary_is_found() {
     change(&place, RUNS, b"a", None);
     assert_eq!(
         problems(&place),
-        ["run `a` has records and no summary", "run `a` is wrongly in the index of runs that have not ended",],
+        [
+            "run `a` has records and no summary",
+            "run `a` is wrongly in the index of runs that have not ended",
+            "run `a` is wrongly in the index by start",
+        ],
     );
+    let file = StoreFile::open(&place.file).unwrap();
+    assert!(matches!(file.read(&"a".into(), Position(0), 10), Err(StoreError::Corrupt { .. })));
 }
 
 #[test]
 fn a_summary_that_cannot_be_decoded_is_found_and_its_run_is_listed_as_its_journal_tells() {
     let place = sound();
-    let mut bytes = value(&place, RUNS, b"a");
+    let mut bytes = entry(&place, b"a");
     bytes.pop();
     change(&place, RUNS, b"a", Some(&bytes));
     let found = problems(&place);
     assert!(found[0].starts_with("run `a`: the summary cannot be decoded: EOF"), "{found:?}");
-    change(&place, RUNS, b"a", Some(b"short"));
-    assert_eq!(problems(&place), ["run `a`: the summary cannot be decoded: it is too short"]);
+    change(&place, RUNS, b"a", Some(&[0; 17]));
+    let too_short = "run `a`: the summary cannot be decoded: it has no entry of 18 bytes and more";
+    assert_eq!(problems(&place), [too_short]);
+    change(&place, RUNS, b"a", Some(b"other"));
+    assert_eq!(problems(&place), ["run `a`: the summary cannot be decoded: it has no matching checksum"]);
     let file = StoreFile::open(&place.file).unwrap();
-    let told = StoredRun { id: "a".into(), end: Position(4), run: summary() };
+    let told = StoredRun { id: "a".into(), end: Position(4), run: RunSummary::begun_by(&record(0)).unwrap() };
+    for query in [RunQuery::new(), RunQuery::new().newest_first(), RunQuery::new().run("a")] {
+        let listed = file.runs(&query).unwrap();
+        assert!(listed.contains(&told), "{listed:?}");
+    }
+    // What is there can be saved. Whether it is all, nobody knows.
+    assert_eq!(file.read(&"a".into(), Position(0), 10).unwrap().len(), 4);
+    let error = file.read(&"a".into(), Position(4), 10).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { position: Position(4), .. }), "{error:?}");
     assert_eq!(file.run(&"a".into()).unwrap().as_ref(), Some(&told));
     let listed = file.runs(&RunQuery::new()).unwrap();
     assert_eq!(listed[0], told);
@@ -169,15 +200,19 @@ fn a_damaged_run_blocks_no_other() {
 #[test]
 fn a_summary_that_does_not_agree_with_its_journal_is_found() {
     let place = sound();
-    let entry = String::from_utf8_lossy(&value(&place, RUNS, b"b")[18..]).into_owned();
-    let with = |entry: String| [&value(&place, RUNS, b"b")[..18], entry.as_bytes()].concat();
-    change(&place, RUNS, b"b", Some(&with(entry.replace("completed", "failed"))));
-    assert_eq!(problems(&place), ["run `b`: its summary says Failed, and its last record says Completed"]);
-    change(&place, RUNS, b"b", Some(&with(entry.replace("Orders", "Others"))));
-    assert_eq!(
-        problems(&place),
-        ["run `b`: its first record does not begin the run that its summary tells of"]
-    );
+    let before = entry(&place, b"b");
+    let json = String::from_utf8_lossy(&before[18..]).into_owned();
+    let with = |json: String| [&before[..18], json.as_bytes()].concat();
+    let of_index = ["run `b` is missing in the index by start", "run `b` is wrongly in the index by start"];
+    change(&place, RUNS, b"b", Some(&with(json.replace("completed", "failed"))));
+    let differs = "run `b`: its summary says Failed, and its last record says Completed";
+    assert_eq!(problems(&place), [differs, of_index[0], of_index[1]]);
+    change(&place, RUNS, b"b", Some(&with(json.replace("Orders", "Others"))));
+    let differs = "run `b`: its first record does not begin the run that its summary tells of";
+    assert_eq!(problems(&place), [differs, of_index[0], of_index[1]]);
+    // The record says `user-4`.
+    change(&place, RUNS, b"b", Some(&with(json.replace("\"status\"", "\"thread\":\"ada\",\"status\""))));
+    assert_eq!(problems(&place), [differs, of_index[0]]);
 }
 
 #[test]
@@ -195,6 +230,33 @@ fn an_index_that_does_not_agree_is_found() {
         ],
     );
     assert!(StoreFile::open(&place.file).unwrap().runs(&RunQuery::new().open()).unwrap().is_empty());
+}
+
+#[test]
+fn an_index_by_start_that_does_not_agree_is_found_and_lists_no_run_twice() {
+    let place = sound();
+    // The key of an open run that started at this second.
+    let key = |run: &str, state: &[u8], second: u64| {
+        let length = u32::try_from(state.len()).unwrap().to_be_bytes();
+        [&[0][..], &length, state, &second.to_be_bytes(), &[0; 4], run.as_bytes()].concat()
+    };
+    change(&place, INDEX, &key("a", b"open", 1_700_000_000), None);
+    change(&place, INDEX, &key("b", b"open", 1_700_000_000), Some(b""));
+    change(&place, INDEX, &key("b", b"completed", 1_700_000_001), Some(b""));
+    change(&place, INDEX, &key("c", b"failed", 1_700_000_001), Some(b""));
+    change(&place, INDEX, b"\x07", Some(b""));
+    assert_eq!(
+        problems(&place),
+        [
+            "run `a` is missing in the index by start",
+            r"table `workflow.index` has a key that is none: \x07",
+            "run `b` is wrongly in the index by start",
+            "run `c` is wrongly in the index by start",
+        ],
+    );
+    let file = StoreFile::open(&place.file).unwrap();
+    let newest = file.runs(&RunQuery::new().newest_first()).unwrap();
+    assert_eq!(newest.into_iter().map(|stored| stored.id).collect::<Vec<_>>(), ["b".into()]);
 }
 
 #[test]

@@ -143,17 +143,14 @@ async fn put_all(journal: &Journal, runs: impl Iterator<Item = &StoredRun>) {
 
 /// A random summary, of the same run as the one before if there is one.
 fn summary(names: &Names, runs: usize, before: Option<&RunSummary>, random: &mut Random) -> RunSummary {
-    let mut run = match before {
-        Some(before) => before.clone(),
-        None => {
-            // Several runs start at once.
-            let started = random.below(runs / 2 + 1) as u64;
-            let started = moment(started / 10) + Duration::from_nanos(started % 10);
-            let mut run = RunSummary::running(names.workflow(random), started);
-            run.thread = (random.below(3) > 0).then(|| names.thread(random));
-            run
-        }
-    };
+    let mut run = before.cloned().unwrap_or_else(|| {
+        // Several runs start at once.
+        let started = random.below(runs / 2 + 1) as u64;
+        let started = moment(started / 10) + Duration::from_nanos(started % 10);
+        let mut run = RunSummary::running(names.workflow(random), started);
+        run.thread = (random.below(3) > 0).then(|| names.thread(random));
+        run
+    });
     let status = STATUSES[random.below(STATUSES.len())];
     run = if status.is_ended() { run.ended(status) } else { run.running_again() };
     run.status = status;

@@ -65,10 +65,10 @@ pub fn a_query_for_one_run_lists_that_run_and_no_other<S: EventStore>(subject: S
         }
         let demand = "a query for one run lists the very run that is asked for";
         for journal in &journals {
-            let one = RunQuery::new().run(journal.run.clone());
-            assert_eq!(ids(&journal.runs(&one).await), [journal.run.clone()], "{demand}");
+            let (one, only) = (RunQuery::new().run(journal.run.clone()), std::slice::from_ref(&journal.run));
+            assert_eq!(ids(&journal.runs(&one).await), only, "{demand}");
             let of_page = journal.runs(&one.clone().newest_first().at_most(1)).await;
-            assert_eq!(ids(&of_page), [journal.run.clone()], "{demand}, in any order");
+            assert_eq!(ids(&of_page), only, "{demand}, in any order");
             let filtered = [
                 one.clone().workflow("another"),
                 one.clone().status(RunStatus::Failed),
@@ -253,17 +253,18 @@ pub fn a_run_is_listed_by_its_latest_summary_alone<S: EventStore>(subject: Subje
         last.thread = Some(name.clone().into());
         journal.put_summary(1, last).await;
         let demand = "a run is listed by its latest summary, and by no earlier one";
+        let only = std::slice::from_ref(&journal.run);
         for query in [RunQuery::new(), RunQuery::new().newest_first()] {
             let [of_first, of_last] = [&other, &name].map(|name| query.clone().workflow(name.clone()));
             assert_eq!(ids(&journal.runs(&of_first).await), [], "{demand}: its workflow");
-            assert_eq!(ids(&journal.runs(&of_last).await), [journal.run.clone()], "{demand}: its workflow");
+            assert_eq!(ids(&journal.runs(&of_last).await), only, "{demand}: its workflow");
             let [of_first, of_last] = [&other, &name].map(|name| query.clone().thread(name.clone()));
             assert_eq!(ids(&journal.runs(&of_first).await), [], "{demand}: its thread");
-            assert_eq!(ids(&journal.runs(&of_last).await), [journal.run.clone()], "{demand}: its thread");
+            assert_eq!(ids(&journal.runs(&of_last).await), only, "{demand}: its thread");
             let own = query.workflow(name.clone());
             assert_eq!(ids(&journal.runs(&own.clone().open()).await), [], "{demand}: its status");
             let older = own.older_than(moment(5), "");
-            assert_eq!(ids(&journal.runs(&older).await), [journal.run.clone()], "{demand}: its start");
+            assert_eq!(ids(&journal.runs(&older).await), only, "{demand}: its start");
         }
         assert!(journal.remove().await, "the run was there");
         let removed = RunQuery::new().workflow(name).newest_first();
