@@ -1,32 +1,60 @@
 //! `list`: the runs that a file has.
 
 use clap::Args;
-use workflow_core::store::{RunQuery, RunSummary, StoredRun};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use workflow_core::RunStatus;
+use workflow_core::store::{EngineId, RunQuery, RunSummary, StoredRun};
 use workflow_redb::StoreFile;
 
 use crate::table::Table;
 use crate::time::utc;
-use crate::{Output, Problem};
+use crate::{NoRun, Output, Problem};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
+    /// Only the run with this id.
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
     /// Only runs of this workflow.
     #[arg(long)]
     workflow: Option<String>,
+    /// Only runs of this thread.
+    #[arg(long)]
+    thread: Option<String>,
     /// Only runs that have not ended.
     #[arg(long)]
     open: bool,
+    /// Only runs with this status. May stand several times.
+    #[arg(long, value_parser = status_parser())]
+    status: Vec<RunStatus>,
+    /// Only runs whose latest write is not of this engine. May stand several times.
+    #[arg(long, value_name = "ENGINE")]
+    not_owned_by: Vec<String>,
+    /// Begin with the run that started last.
+    #[arg(long)]
+    newest_first: bool,
     /// At most so many runs.
     #[arg(long, value_name = "RUNS", default_value_t = 1_000)]
     limit: usize,
-    /// Only runs behind this one.
+    /// Only runs with a greater id than this one: the next page.
     #[arg(long, value_name = "RUN")]
     after: Option<String>,
+    /// Only runs that started before this one: the next page, newest first.
+    #[arg(long, value_name = "RUN")]
+    older_than: Option<String>,
+}
+
+/// The statuses by their names.
+fn status_parser() -> impl TypedValueParser<Value = RunStatus> {
+    let names =
+        ["running", "waiting", "cleaning-up", "completed", "failed", "stalled", "cancelled", "timed-out"];
+    PossibleValuesParser::new(names)
+        .try_map(|name| serde_json::from_value::<RunStatus>(name.replace('-', "_").into()))
 }
 
 impl List {
     pub(crate) fn run(&self, file: &StoreFile, output: &mut Output<'_>) -> Result<(), Problem> {
-        let runs = file.runs(&self.query())?;
+        let runs = file.runs(&self.query(file)?)?;
         if output.json {
             serde_json::to_writer(&mut *output.to, &runs)?;
             return Ok(writeln!(output.to)?);
@@ -37,20 +65,34 @@ impl List {
         }
         table.print(output.to, output.colour)?;
         if runs.len() >= self.limit.max(1) {
-            writeln!(output.to, "There may be more: see --limit and --after.")?;
+            let next = if self.newest_first { "--older-than" } else { "--after" };
+            writeln!(output.to, "There may be more: see --limit and {next}.")?;
         }
         Ok(())
     }
 
-    fn query(&self) -> RunQuery {
+    fn query(&self, file: &StoreFile) -> Result<RunQuery, Problem> {
         let mut query = RunQuery::new().at_most(self.limit);
+        query = query.not_owned_by(self.not_owned_by.iter().map(|engine| EngineId::new(engine.as_str())));
+        query = self.status.iter().fold(query, |query, status| query.status(*status));
+        if let Some(run) = &self.run {
+            query = query.run(run.as_str());
+        }
         if let Some(workflow) = &self.workflow {
             query = query.workflow(workflow.as_str());
+        }
+        if let Some(thread) = &self.thread {
+            query = query.thread(thread.as_str());
         }
         if let Some(after) = &self.after {
             query = query.after(after.as_str());
         }
-        if self.open { query.open() } else { query }
+        if let Some(run) = &self.older_than {
+            let stored = file.run(&run.as_str().into())?.ok_or_else(|| NoRun(run.clone()))?;
+            query = query.older_than(stored.run.started, stored.id);
+        }
+        query = if self.open { query.open() } else { query };
+        Ok(if self.newest_first { query.newest_first() } else { query })
     }
 }
 

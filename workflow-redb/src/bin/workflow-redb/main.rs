@@ -15,6 +15,7 @@ mod export;
 mod graph;
 mod list;
 mod redrive;
+mod requests;
 mod show;
 mod table;
 mod time;
@@ -40,7 +41,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The runs that the file has, in the order of their ids.
+    /// The runs that the file has, in the order of their ids or newest first.
     List(list::List),
     /// One run, record by record.
     Show(show::Show),
@@ -48,6 +49,8 @@ enum Command {
     Explain(explain::Explain),
     /// The workflow of a run with the run laid over it, by its journal alone: as Mermaid, DOT or JSON.
     Graph(graph::Graph),
+    /// The open requests of a run, by its journal alone: what it waits for people to answer.
+    Requests(requests::Requests),
     /// The records of a run, a line of JSON each.
     Export(export::Export),
     /// Verify the file: its checksums, and that everything in it agrees.
@@ -107,6 +110,7 @@ fn run(command: &Command, path: &Path, output: &mut Output<'_>) -> Result<bool, 
         Command::Show(show) => show.run(&file, output).map(|()| true),
         Command::Explain(explain) => explain.run(&file, output).map(|()| true),
         Command::Graph(graph) => graph.run(&file, output).map(|()| true),
+        Command::Requests(requests) => requests.run(&file, output).map(|()| true),
         Command::Export(export) => export.run(&file, output).map(|()| true),
         Command::Check => check::run(file, output),
         // Opened to be written, above.

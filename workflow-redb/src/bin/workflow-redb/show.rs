@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use workflow_core::store::{Position, Record, StoredRun};
+use workflow_core::store::{Position, Record, RunSummary, StoredRun};
 use workflow_redb::StoreFile;
 
 use crate::export::each_record;
@@ -34,7 +34,11 @@ impl Show {
         let run = &stored.run;
         let (id, workflow) = (plain(stored.id.as_str()), plain(&run.workflow));
         writeln!(output.to, "run       {id}\nworkflow  {workflow}\nstatus    {:?}", run.status)?;
-        writeln!(output.to, "started   {}\nrecords   {}\n", utc(run.started), stored.end)?;
+        writeln!(output.to, "started   {}", utc(run.started))?;
+        for (name, value) in facts(run) {
+            writeln!(output.to, "{name:<9} {}", plain(&value))?;
+        }
+        writeln!(output.to, "records   {}\n", stored.end)?;
         let mut table = Table::new(["POSITION", "AT (UTC)", "RECORD", "WHAT"]);
         each_record(file, &stored.id, |position, record| {
             table.row(self.row(position, record)?);
@@ -56,6 +60,20 @@ impl Show {
         let what = if self.full { what } else { short(&what, WIDTH) };
         Ok([position.to_string(), at.map(utc).unwrap_or_default(), kind, what])
     }
+}
+
+/// The facts of a summary that not every run has.
+fn facts(run: &RunSummary) -> Vec<(&'static str, String)> {
+    let labels = run.metadata.iter().map(|(name, value)| ("label", format!("{name}={value}")));
+    let facts = [
+        run.ended.map(|at| ("ended", utc(at))),
+        run.quality.map(|quality| ("quality", format!("{quality:?}"))),
+        run.stop.map(|stop| ("stop", stop.to_string())),
+        run.thread.as_ref().map(|thread| ("thread", thread.to_string())),
+        run.parent.as_ref().map(|parent| ("parent", parent.run.to_string())),
+        run.owner.as_ref().map(|owner| ("owner", owner.to_string())),
+    ];
+    facts.into_iter().flatten().chain(labels).collect()
 }
 
 /// The kind of a record, and its fields.

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use workflow_core::RunStatus;
-use workflow_core::store::{EventStore as _, Position, Record, Write};
+use workflow_core::report::Quality;
+use workflow_core::store::{EngineId, EventStore as _, Position, Record, RunSummary, Write};
 
 use crate::fixtures::{Place, last_batch, moment, put, put_ended, record, summary};
 
@@ -84,6 +86,74 @@ fn list_shows_some_of_the_runs() {
             There may be more: see --limit and --after.
         "]],
     );
+}
+
+/// Runs that start a second after another, of two engines and two threads.
+fn several() -> Place {
+    let place = Place::new();
+    let store = place.open();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        for (number, status) in
+            [None, Some(RunStatus::Failed), Some(RunStatus::TimedOut), None].iter().enumerate()
+        {
+            let mut run = RunSummary::running("Orders", moment() + Duration::from_secs(number as u64));
+            run.thread = Some(if number % 2 == 0 { "ada" } else { "bob" }.into());
+            run.owner = Some(EngineId::new(if number < 2 { "engine-1" } else { "engine-2" }));
+            if let Some(status) = status {
+                run = run.ended(*status);
+                run.ended = Some(moment() + Duration::from_mins(1));
+                run.quality = Some(Quality::Failed);
+            }
+            run.metadata = std::sync::Arc::new([("tenant".to_owned(), "acme\x1b".to_owned())].into());
+            let write = Write { records: vec![record(0)], run };
+            store.append(&format!("order-{number}").as_str().into(), Position(0), write).await.unwrap();
+        }
+    });
+    drop(store);
+    place
+}
+
+#[test]
+fn list_filters_runs_and_lists_the_newest_first() {
+    let place = several();
+    let listed = |arguments: &[&str]| -> String {
+        let ran = with(&place, &[&["list"], arguments].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
+        let first = |line: &str| line.split_whitespace().next().unwrap().to_owned();
+        ran.out.lines().skip(1).map(first).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(listed(&["--newest-first"]), "order-3 order-2 order-1 order-0");
+    assert_eq!(listed(&["--newest-first", "--older-than", "order-2"]), "order-1 order-0");
+    assert_eq!(listed(&["--status", "failed", "--status", "timed-out"]), "order-1 order-2");
+    assert_eq!(listed(&["--thread", "ada"]), "order-0 order-2");
+    assert_eq!(listed(&["--thread", "ada", "--newest-first", "--open"]), "order-0");
+    assert_eq!(listed(&["--not-owned-by", "engine-1"]), "order-2 order-3");
+    assert_eq!(listed(&["--not-owned-by", "engine-1", "--not-owned-by", "engine-2"]), "");
+    assert_eq!(listed(&["--run", "order-3"]), "order-3");
+    let page = with(&place, &["list", "--newest-first", "--limit", "1"]).out;
+    assert!(page.ends_with("There may be more: see --limit and --older-than.\n"), "{page}");
+    let unknown = with(&place, &["list", "--older-than", "order-9"]);
+    assert_eq!((unknown.code, unknown.err.as_str()), (1, "error: there is no run `order-9`\n"));
+    let wrong = with(&place, &["list", "--status", "done"]);
+    assert!(wrong.code == 2 && wrong.err.contains("[possible values: running, waiting,"), "{}", wrong.err);
+}
+
+#[test]
+fn show_shows_the_summary_of_a_run() {
+    let shown = with(&several(), &["show", "order-1"]).out;
+    let (summary, _) = shown.split_once("\n\n").unwrap();
+    expect![[r"
+        run       order-1
+        workflow  Orders
+        status    Failed
+        started   2023-11-14 22:13:21
+        ended     2023-11-14 22:14:20
+        quality   Failed
+        thread    bob
+        owner     engine-1
+        label     tenant=acme\u{1b}
+        records   1"]]
+    .assert_eq(summary);
 }
 
 #[test]
@@ -186,7 +256,7 @@ fn a_command_that_is_wrong_exits_with_2() {
 #[test]
 fn an_unknown_run_exits_with_1() {
     let place = place();
-    for command in ["show", "explain", "graph", "export"] {
+    for command in ["show", "explain", "graph", "requests", "export"] {
         let ran = with(&place, &[command, "order-18"]);
         assert_eq!((ran.code, ran.err.as_str()), (1, "error: there is no run `order-18`\n"));
     }

@@ -235,3 +235,24 @@ fn there_is_colour_on_a_terminal_alone() {
     assert_eq!(on_a_terminal(&place.file, "explain waiting", "1").replace('\r', ""), plain);
     assert!(!on_a_terminal(&place.file, "graph waiting", "").contains('\x1b'));
 }
+
+#[test]
+fn requests_shows_the_open_requests_of_a_run() {
+    let place = place();
+    let ran = with(&place, &["requests", "waiting"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let columns = |line: &str| {
+        line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim).map(str::to_owned).collect()
+    };
+    let rows: Vec<Vec<String>> = ran.out.lines().map(columns).collect();
+    assert_eq!(rows[0], ["SEQ", "REQUEST", "ASKED (UTC)", "EXPIRES (UTC)", "DATA"]);
+    assert_eq!((rows.len(), &*rows[1][0], &*rows[1][1]), (2, "#2", "ApproveRefund"));
+    assert_eq!(rows[1].last().unwrap(), r#"{"cents":500}"#);
+    let json: Value = serde_json::from_str(&with(&place, &["requests", "waiting", "--json"]).out).unwrap();
+    assert_eq!((&json[0]["seq"], &json[0]["data"]), (&2.into(), &serde_json::json!({ "cents": 500 })));
+    for ended in ["completed", "failed"] {
+        assert_eq!(with(&place, &["requests", ended]).out.lines().count(), 1, "{ended} has none");
+    }
+    let damaged = with(&place, &["requests", "damaged"]);
+    assert!(damaged.code == 1 && damaged.err.starts_with("error: "), "{}", damaged.err);
+}
