@@ -46,14 +46,15 @@ impl Inner {
         let host = self.hosts.host_of(start, options.workflow.as_ref())?;
         // The sources are asked for this run, so its id is chosen before.
         options.id.get_or_insert_with(RunId::generate);
+        let mut secrets = Secrets::new();
         for (config, sources) in self.hosts.sources(host) {
             let id = config.type_id();
             let own = options.configs.remove(&id).transpose().map_err(StartError::Config)?;
             let SourceLayer { open, secret } = self.ask(host, config, sources, &options).await?;
             options.configs.extend(layered(open, own).map(|layer| (id, Ok(layer))));
-            options.secrets.extend(secret.map(|secret| (id, secret)));
+            secrets.extend(secret.map(|secret| (id, secret)));
         }
-        Ok(options)
+        Ok(options.with_secrets(secrets))
     }
 
     /// The secret fields of a run that is about to be resumed: its journal has everything else.

@@ -137,7 +137,7 @@ impl Inner {
             link.child_store_failure(error.clone());
         }
         let host = Arc::clone(hosted?);
-        let options = RunOptions { secrets, ..beginning.options(id, &host) };
+        let options = beginning.options(id, &host).with_secrets(secrets);
         let shared = beginning.restores(self.shared(&host, options, Some(link))?);
         let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();

@@ -66,13 +66,13 @@ impl<'r> Beginning<'r> {
     pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
         let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
         options.metadata.clone_from(self.metadata);
-        (options.timeout, options.trace_parent) = (self.timeout, self.trace_parent.map(Box::new));
+        options.timeout = self.timeout;
         for config in host.table.configs() {
             if let Some(layer) = self.configs.get(config.type_name()) {
                 options.configs.insert(config.type_id(), Ok(layer.clone()));
             }
         }
-        options
+        options.within_trace(self.trace_parent)
     }
 
     /// Adds the facts that are not options to a run that an earlier process began.

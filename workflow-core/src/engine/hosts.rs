@@ -184,8 +184,7 @@ impl Hosts {
             let layer = options.configs.get(&config.type_id()).map(Result::as_ref).transpose();
             let layer = layer.map_err(|error| StartError::Config(error.clone()))?;
             let with_secrets = options
-                .secrets
-                .get(&config.type_id())
+                .secret(config.type_id())
                 .and_then(|secret| layered(Some(secret.clone()), layer.cloned()));
             let layer = with_secrets.as_ref().or(layer);
             let value = self.configs.resolve_for(&config, layer).map_err(|error| match error {

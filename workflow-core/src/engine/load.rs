@@ -23,7 +23,7 @@ use super::registry::Unloaded;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Reattach, Run, RunOptions, RunShared};
+use crate::run::{Host, Journal, Reattach, Run, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 /// The result of loading a run.
@@ -283,7 +283,7 @@ impl Inner {
         secrets: Option<&Secrets>,
     ) -> Result<Arc<RunShared>, ResumeError> {
         let secrets = secrets.cloned().unwrap_or_default();
-        let made = self.shared(host, RunOptions { secrets, ..beginning.options(id, host) }, None);
+        let made = self.shared(host, beginning.options(id, host).with_secrets(secrets), None);
         let shared = made.map_err(|error| match error {
             StartError::Config(error) => ResumeError::Config(error),
             // Only the configuration can be wrong in a run that has begun before.

@@ -230,13 +230,13 @@ impl Inner {
         link: Option<ParentLink>,
         configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     ) -> RunShared {
-        let RunOptions { id, thread, metadata, timeout, trace_parent, .. } = options;
+        let RunOptions { id, thread, metadata, timeout, rare, .. } = options;
         let id = id.unwrap_or_else(RunId::generate);
         let shows = link.as_ref().map(|link| {
             let child = link.child(id.clone(), Arc::clone(&host.table.name));
             Forward::new(link.display.clone(), child)
         });
-        let trace_parent = trace_parent.map(|parent| *parent);
+        let trace_parent = rare.and_then(|rare| rare.trace_parent);
         let extras = RunExtras { configs, metadata, trace_parent, link, ..RunExtras::default() };
         let (table, common) = (Arc::clone(&host.table), Arc::clone(&self.common));
         let timeout = timeout.or(common.settings.timeout);

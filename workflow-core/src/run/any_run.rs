@@ -31,13 +31,11 @@ pub(crate) enum Command {
     Send {
         event: AnyEvent,
         index: EventIndex,
-        origin: Option<Arc<Origin>>,
         done: oneshot::Sender<Result<(), SendError>>,
     },
     Reply {
         request: Seq,
         make: MakeReply,
-        origin: Option<Arc<Origin>>,
         done: oneshot::Sender<Result<(), SendError>>,
     },
     Timers {
@@ -58,9 +56,10 @@ pub(crate) enum Command {
     /// The answer says whether the run ends.
     Cancel {
         reason: Arc<str>,
-        origin: Option<Arc<Origin>>,
         done: oneshot::Sender<bool>,
     },
+    /// One of these three, with an origin. Boxed, so that the others need no room for it.
+    By(Box<(Arc<Origin>, Command)>),
 }
 
 /// A handle of a run of any workflow.
@@ -264,10 +263,17 @@ impl AnyRun {
     async fn send_to(&self, index: EventIndex, mut event: AnyEvent) -> Result<(), SendError> {
         self.check_origin()?;
         self.shared.common.event_check().check(&mut event, 1)?;
-        let origin = self.origin.clone();
-        match self.ask(|done| Command::Send { event, index, origin, done }).await {
+        match self.ask(|done| self.by(Command::Send { event, index, done })).await {
             Ok(sent) => sent,
             Err(no_answer) => self.unless_known(no_answer.into()).await,
+        }
+    }
+
+    /// The command, with the origin of the handle.
+    fn by(&self, command: Command) -> Command {
+        match &self.origin {
+            Some(origin) => Command::By(Box::new((Arc::clone(origin), command))),
+            None => command,
         }
     }
 
@@ -279,11 +285,9 @@ impl AnyRun {
 
     /// The answer of a run that has ended: `Ok` if its journal has the act of this origin.
     async fn unless_known(&self, error: SendError) -> Result<(), SendError> {
-        if self.origin.is_none() || !matches!(error, SendError::Ended { .. }) {
-            return Err(error);
-        }
+        let (Some(origin), SendError::Ended { .. }) = (&self.origin, &error) else { return Err(error) };
         let kept = self.kept().await.ok();
-        if kept.is_some_and(|kept| kept.knows(self.origin.as_ref())) { Ok(()) } else { Err(error) }
+        if kept.is_some_and(|kept| kept.knows(origin)) { Ok(()) } else { Err(error) }
     }
 
     /// Replies to an open request, with the reply type of the request.
@@ -337,8 +341,7 @@ impl AnyRun {
 
     async fn reply_with(&self, request: Seq, make: MakeReply) -> Result<(), SendError> {
         self.check_origin()?;
-        let origin = self.origin.clone();
-        match self.ask(|done| Command::Reply { request, make, origin, done }).await {
+        match self.ask(|done| self.by(Command::Reply { request, make, done })).await {
             Ok(replied) => replied,
             Err(no_answer) => self.unless_known(no_answer.into()).await,
         }
@@ -486,8 +489,8 @@ impl AnyRun {
     /// its store, and the store cannot read it now.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
         self.check_origin()?;
-        let (reason, origin) = (reason.into(), self.origin.clone());
-        match self.ask(|done| Command::Cancel { reason, origin, done }).await {
+        let reason = reason.into();
+        match self.ask(|done| self.by(Command::Cancel { reason, done })).await {
             Ok(ends) => {
                 if ends {
                     self.shared.finished().await;

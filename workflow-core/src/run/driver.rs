@@ -341,30 +341,53 @@ impl Driver {
 
 impl Driver {
     pub(super) fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::By(by) => {
+                let (origin, command) = *by;
+                if self.committer.state.knows(&origin) {
+                    self.repeat(origin, command);
+                } else {
+                    self.handle_command_of(command, Some(origin));
+                }
+            }
+            command => self.handle_command_of(command, None),
+        }
+    }
+
+    /// Answers a command whose act the journal has, or will have before the answer (S62).
+    fn repeat(&mut self, origin: Arc<Origin>, command: Command) {
+        let again = move |command| Command::By(Box::new((origin, command)));
+        let committer = &mut self.committer;
+        match command {
+            Command::Send { event, index, done } => {
+                let again = move |done| again(Command::Send { event, index, done });
+                committer.answer_when_written(done, Ok(()), again);
+            }
+            Command::Reply { request, make, done } => {
+                let again = move |done| again(Command::Reply { request, make, done });
+                committer.answer_when_written(done, Ok(()), again);
+            }
+            Command::Cancel { reason, done } => {
+                let ends = committer.state.end().is_some();
+                let again = move |done| again(Command::Cancel { reason, done });
+                committer.answer_when_written(done, ends, again);
+            }
+            // The others ask, and have no origin.
+            _ => {}
+        }
+    }
+
+    fn handle_command_of(&mut self, command: Command, origin: Option<Arc<Origin>>) {
         // A handle that no longer listens has no use for the answer.
         match command {
-            // The journal has the act, or will have it before the answer (S62).
-            Command::Send { event, index, origin, done } if self.committer.state.knows(origin.as_ref()) => {
-                let again = move |done| Command::Send { event, index, origin, done };
-                self.committer.answer_when_written(done, Ok(()), again);
-            }
-            Command::Reply { request, make, origin, done } if self.committer.state.knows(origin.as_ref()) => {
-                let again = move |done| Command::Reply { request, make, origin, done };
-                self.committer.answer_when_written(done, Ok(()), again);
-            }
-            Command::Cancel { reason, origin, done } if self.committer.state.knows(origin.as_ref()) => {
-                let ends = self.committer.state.end().is_some();
-                let again = move |done| Command::Cancel { reason, origin, done };
-                self.committer.answer_when_written(done, ends, again);
-            }
             // The run has ended and cleans up: senders need not wait until that is over.
             Command::Send { done, .. } if self.committer.state.scheduler.cleans_up() => {
                 let _ = done.send(Err(ended(&self.committer)));
             }
-            Command::Send { event, index, origin, done } => {
+            Command::Send { event, index, done } => {
                 self.commit_in_turn(Batch::Received { event, index, origin }, Some(done));
             }
-            Command::Reply { request, make, origin, done } => match reply(&self.committer, request, make) {
+            Command::Reply { request, make, done } => match reply(&self.committer, request, make) {
                 Ok(event) => self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done)),
                 Err(error) => drop(done.send(Err(error))),
             },
@@ -376,7 +399,7 @@ impl Driver {
                 let requests = open_requests(&self.committer.state, self.committer.clock.began_at);
                 self.committer.answer_when_written(done, requests, |done| Command::Requests { done });
             }
-            Command::Cancel { reason, origin, done } => {
+            Command::Cancel { reason, done } => {
                 // A cancel after the end has no answer: the handle waits for the end and reports it.
                 if self.cancel(reason, origin) {
                     let _ = done.send(true);
@@ -394,6 +417,8 @@ impl Driver {
                 let report = self.view().report();
                 self.committer.answer_when_written(done, report, |done| Command::Report { done });
             }
+            // An origin stands around one of the others.
+            Command::By(_) => {}
         }
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn command(reason: &str) -> Command {
-        Command::Cancel { reason: reason.into(), origin: None, done: tokio::sync::oneshot::channel().0 }
+        Command::Cancel { reason: reason.into(), done: tokio::sync::oneshot::channel().0 }
     }
 
     fn reason(command: Command) -> String {

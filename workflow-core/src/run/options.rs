@@ -25,12 +25,19 @@ pub struct RunOptions {
     pub(crate) thread: Option<ThreadId>,
     pub(crate) workflow: Option<Arc<str>>,
     pub(crate) configs: BTreeMap<TypeId, Result<Value, ConfigError>>,
-    /// The secret fields that sources of the configurations gave. No journal has them.
-    pub(crate) secrets: BTreeMap<TypeId, Value>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
+    /// Origin, trace parent and secrets.
+    pub(crate) rare: Option<Box<RareOptions>>,
+}
+
+/// The options that few starts have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RareOptions {
     pub(crate) origin: Option<Arc<Origin>>,
-    pub(crate) trace_parent: Option<Box<TraceParent>>,
+    pub(crate) trace_parent: Option<TraceParent>,
+    /// The secret fields that sources of the configurations gave. No journal has them.
+    pub(crate) secrets: BTreeMap<TypeId, Value>,
 }
 
 impl RunOptions {
@@ -59,8 +66,9 @@ impl RunOptions {
     /// use workflow_core::{Origin, RunOptions};
     /// let options = RunOptions::new().origin(Origin::new().by("ada@example.com"));
     /// ```
-    pub fn origin(self, origin: Origin) -> Self {
-        Self { origin: Some(Arc::new(origin)), ..self }
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.rare_mut().origin = Some(Arc::new(origin));
+        self
     }
 
     /// Sets the place of the run in a distributed trace. Default: that of the parent, for a child.
@@ -75,8 +83,9 @@ impl RunOptions {
     /// let options = RunOptions::new().trace_parent(header.parse()?);
     /// # Ok::<(), workflow_core::errors::InvalidTraceParent>(())
     /// ```
-    pub fn trace_parent(self, parent: TraceParent) -> Self {
-        Self { trace_parent: Some(Box::new(parent)), ..self }
+    pub fn trace_parent(mut self, parent: TraceParent) -> Self {
+        self.rare_mut().trace_parent = Some(parent);
+        self
     }
 
     /// Sets the name of the workflow to start. Default: the workflow with the type's own name, or the only one of the type.
@@ -139,9 +148,35 @@ impl RunOptions {
 
     /// The origin of the start.
     pub(crate) fn checked_origin(&self) -> Result<Option<Arc<Origin>>, StartError> {
-        let excess = self.origin.as_ref().and_then(|origin| origin.excess());
+        let origin = self.rare.as_ref().and_then(|rare| rare.origin.as_ref());
+        let excess = origin.and_then(|origin| origin.excess());
         let too_long = |bytes| Err(StartError::OriginTooLong { bytes, limit: MAX_ORIGIN_BYTES });
-        excess.map_or_else(|| Ok(self.origin.clone()), too_long)
+        excess.map_or_else(|| Ok(origin.cloned()), too_long)
+    }
+
+    /// The same options with the trace parent of a parent, unless they have one.
+    pub(crate) fn within_trace(mut self, parent: Option<TraceParent>) -> Self {
+        if let Some(parent) = parent {
+            self.rare_mut().trace_parent.get_or_insert(parent);
+        }
+        self
+    }
+
+    /// The same options with these secret fields of configurations.
+    pub(crate) fn with_secrets(mut self, secrets: BTreeMap<TypeId, Value>) -> Self {
+        if !secrets.is_empty() {
+            self.rare_mut().secrets = secrets;
+        }
+        self
+    }
+
+    /// The secret fields that sources gave the configuration of this type.
+    pub(crate) fn secret(&self, config: TypeId) -> Option<&Value> {
+        self.rare.as_ref()?.secrets.get(&config)
+    }
+
+    fn rare_mut(&mut self) -> &mut RareOptions {
+        self.rare.get_or_insert_default()
     }
 
     /// Checks the bound on labels.

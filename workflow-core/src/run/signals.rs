@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn command() -> Command {
-        Command::Cancel { reason: "late".into(), origin: None, done: tokio::sync::oneshot::channel().0 }
+        Command::Cancel { reason: "late".into(), done: tokio::sync::oneshot::channel().0 }
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl EndedState {
     }
 
     /// Whether the run's journal has the act of this origin.
-    pub(super) fn knows(&self, origin: Option<&Arc<Origin>>) -> bool {
+    pub(super) fn knows(&self, origin: &Origin) -> bool {
         self.past.state.knows(origin)
     }
 

@@ -108,7 +108,7 @@ impl AttemptChildren {
         if link.awaited || !self.run.has_private_thread() {
             options.thread.get_or_insert_with(|| self.run.thread().clone());
         }
-        options.trace_parent = options.trace_parent.or_else(|| self.run.trace_parent().map(Box::new));
+        let options = options.within_trace(self.run.trace_parent());
         let spawned = if link.may_have_earlier_children || engine.asks_sources(&start, &options) {
             engine.find_child(start, options, link).await
         } else {

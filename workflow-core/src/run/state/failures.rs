@@ -26,13 +26,17 @@ use crate::table::StepIndex;
 pub(super) struct Failures {
     /// By execution. The policy of its step does not tolerate the failure.
     executions: FxHashMap<ExecutionId, StepError>,
-    /// By question. Its failure has ended the run, so there is at most one.
-    preconditions: FxHashMap<CandidateId, (StepIndex, StepError)>,
+    /// Allocated with the first: a failed precondition ends its run, unless the run cleans up.
+    preconditions: Option<Box<PreconditionErrors>>,
 }
+
+/// The errors of preconditions, by question.
+#[derive(Debug, Default)]
+struct PreconditionErrors(FxHashMap<CandidateId, (StepIndex, StepError)>);
 
 impl Failures {
     pub(super) fn is_empty(&self) -> bool {
-        self.executions.is_empty() && self.preconditions.is_empty()
+        self.executions.is_empty() && self.preconditions.is_none()
     }
 
     pub(super) fn insert(&mut self, execution: ExecutionId, error: StepError) {
@@ -51,17 +55,17 @@ impl Failures {
     }
 
     pub(super) fn insert_precondition(&mut self, candidate: CandidateId, step: StepIndex, error: StepError) {
-        self.preconditions.insert(candidate, (step, error));
+        self.preconditions.get_or_insert_default().0.insert(candidate, (step, error));
     }
 
     pub(super) fn of_precondition(&self, candidate: CandidateId) -> Option<&(StepIndex, StepError)> {
-        self.preconditions.get(&candidate)
+        self.preconditions.as_ref()?.0.get(&candidate)
     }
 
     /// Forgets the errors of executions that are open again, and those of preconditions.
     pub(super) fn begin_anew(&mut self, is_open: impl Fn(ExecutionId) -> bool) {
         self.executions.retain(|execution, _| !is_open(*execution));
-        self.preconditions.clear();
+        self.preconditions = None;
     }
 
     /// The errors of executions.

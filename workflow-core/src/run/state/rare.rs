@@ -32,8 +32,8 @@ impl RunState {
     }
 
     /// Whether the journal has the act of this origin already.
-    pub(in crate::run) fn knows(&self, origin: Option<&Arc<Origin>>) -> bool {
-        let id = origin.and_then(|origin| origin.id.as_ref());
+    pub(in crate::run) fn knows(&self, origin: &Origin) -> bool {
+        let id = origin.id.as_ref();
         id.is_some_and(|id| self.origins().is_some_and(|origins| origins.has(id)))
     }
 
