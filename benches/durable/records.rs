@@ -37,5 +37,7 @@ pub fn batch(number: u64) -> Write {
         origin: None,
         at,
     };
-    Write { records: vec![succeeded, logged], run: RunSummary::running("Orders", at) }
+    // The summary of a run that goes on stays the same.
+    let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    Write { records: vec![succeeded, logged], run: RunSummary::running("Orders", started) }
 }

@@ -1,11 +1,13 @@
 //! Measures durable runs: appends to the file store compared with redb itself, runs with a store that commits each
-//! batch separately, resuming a run with decoding its journal, and the size of a file.
+//! batch separately, resuming a run with decoding its journal, queries of a large file with those of a small one, and the
+//! size of a file.
 //!
 //! `cargo bench -p workflow-benches --bench durable`. With `-- --quick` it runs a small part of everything, as a smoke
-//! test; with `-- append`, `-- runs` or `-- recovery` only that part. The files are in cargo's target folder, which
+//! test; with `-- append`, `-- runs`, `-- recovery` or `-- queries` only that part. The files are in cargo's target folder, which
 //! must be on a disk: costs in memory differ.
 
 mod append;
+mod queries;
 mod recovery;
 mod runs;
 mod scale;
@@ -16,8 +18,12 @@ use workflow_benches::figure::Figure;
 /// Measures some of the figures.
 type Measure = fn(&Scale) -> Vec<Figure>;
 
-const PARTS: [(&str, Measure); 3] =
-    [("append", append::measure), ("runs", runs::measure), ("recovery", recovery::measure)];
+const PARTS: [(&str, Measure); 4] = [
+    ("append", append::measure),
+    ("runs", runs::measure),
+    ("recovery", recovery::measure),
+    ("queries", queries::measure),
+];
 
 #[expect(clippy::print_stdout, reason = "figures are what a benchmark is for")]
 fn main() {

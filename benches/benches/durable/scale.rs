@@ -15,6 +15,8 @@ pub(crate) struct Scale {
     pub(crate) runs_each: u64,
     /// The number of events of the journals to read, of a shorter and a longer run.
     pub(crate) journals: [u64; 2],
+    /// The number of runs in the smaller and in the larger file that are queried.
+    pub(crate) stored_runs: [u64; 2],
 }
 
 impl Scale {
@@ -25,8 +27,16 @@ impl Scale {
         appends_each: 4,
         runs_each: 4,
         journals: [10_000, 100_000],
+        stored_runs: [10_000, 1_000_000],
     };
 
-    pub(crate) const QUICK: Self =
-        Self { turns: 1, append_turns: 1, appends: 5, appends_each: 2, runs_each: 1, journals: [200, 2_000] };
+    pub(crate) const QUICK: Self = Self {
+        turns: 1,
+        append_turns: 1,
+        appends: 5,
+        appends_each: 2,
+        runs_each: 1,
+        journals: [200, 2_000],
+        stored_runs: [1_000, 5_000],
+    };
 }
