@@ -40,6 +40,8 @@
 //!   whole or not at all. After a crash the next opening repairs the file, which takes as long as reading it.
 //! - **Shared commits**: one thread writes, and commits all waiting calls of all runs with one `fsync`. A refused
 //!   append fails no other. The more runs write at once, the less each write costs.
+//! - **Damage is found**: each record has a checksum, and each run knows how many records it has. Reading a run with a
+//!   changed or missing record is [`Corrupt`](workflow_core::store::StoreError::Corrupt).
 //! - **Cheap reads**: apart from a run's latest writes, its records are one range of keys, and so are pages of runs and
 //!   contexts. Reads run on tokio's blocking threads, see all committed writes, and wait for no writer.
 //! - **A documented format**, byte by byte and with a version: [`format`](mod@format).
@@ -69,6 +71,14 @@
 //! A commit calls `fsync` once, for one write or for many, and writes the changed pages. Writes are stored in the order
 //! of their commits, so that writes of many runs share pages; the store moves them to their runs' records later, 32 of
 //! a run at once. In a commit of up to three writes they go there at once. Reading a run of `n` records takes O(`n`).
+//!
+//! A page of `n` runs, newest first, reads `n` runs through an index: that of the
+//! [thread](workflow_core::store::RunQuery::thread), of the [open](workflow_core::store::RunQuery::open) runs or of the
+//! [statuses](workflow_core::store::RunQuery::status), or of the [workflow](workflow_core::store::RunQuery::workflow) of the
+//! query, whichever the query has first, or of all runs. Runs in the index that the other filters leave out are read and
+//! skipped. In the order of ids, a page reads the runs from its place on, or the open ones only; a page of a thread reads
+//! the runs of the thread. Looking one run up reads no other.
+//!
 //! `cargo bench -p workflow-benches --bench durable` measures this beside redb itself and beside decoding the same
 //! records; the project's guide on durability has the ratios.
 //!
@@ -78,9 +88,10 @@
 //! shows the contents of a file, without the program that wrote it. Only `redrive` changes the file:
 //!
 //! ```text
-//! workflow-redb runs.redb list
+//! workflow-redb runs.redb list --newest-first
 //! workflow-redb runs.redb show order-17
 //! workflow-redb runs.redb explain order-17
+//! workflow-redb runs.redb requests order-17
 //! workflow-redb runs.redb graph order-17 > order-17.mmd
 //! workflow-redb runs.redb export order-17 > order-17.jsonl
 //! workflow-redb runs.redb check

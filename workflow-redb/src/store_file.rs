@@ -50,7 +50,8 @@ impl StoreFile {
         Ok(Self { path, database })
     }
 
-    /// Lists runs, as [`EventStore::runs`](workflow_core::store::EventStore::runs).
+    /// Lists runs, as [`EventStore::runs`](workflow_core::store::EventStore::runs). In a file of format 1, a page newest
+    /// first reads every run.
     ///
     /// # Errors
     /// `Corrupt`, `Unavailable`.

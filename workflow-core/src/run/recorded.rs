@@ -85,6 +85,8 @@ use crate::table::DependencyTable;
 /// assert_eq!(recorded.report().executions("greet"), 1);
 /// assert_eq!(recorded.explain().to_string(), run.explain().await?.to_string());
 ///
+/// assert!(recorded.requests().is_empty());
+///
 /// // Without its last records the run has not ended.
 /// let recorded = RecordedRun::of(run.id(), &records[..2])?;
 /// assert_eq!(recorded.status(), RunStatus::Running);
