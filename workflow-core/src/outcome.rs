@@ -353,7 +353,9 @@ pub enum StartError {
     #[error("no tokio runtime: call this from within one")]
     NoRuntime,
     /// A part of the origin is too long.
-    #[error("a part of the origin has {bytes} bytes, and may have {limit}")]
+    #[error(
+        "the author or the id of the origin has {bytes} bytes, and may have {limit}: shorten it, or send a hash of it"
+    )]
     OriginTooLong {
         /// The bytes of the part.
         bytes: usize,
@@ -484,7 +486,9 @@ pub enum RunError {
         error: Arc<str>,
     },
     /// The records end before the run does: [`outcome_of`](crate::outcome_of) returns it.
-    #[error("the run has not ended: its journal is open")]
+    #[error(
+        "the records do not end with the end of the run: it is open, or they are not the last of its journal"
+    )]
     NotEnded,
     /// The engine does not drive the run any more, and has not ended it. With a store the run can be resumed.
     ///
@@ -501,7 +505,7 @@ pub enum RunError {
         workflow: &'static str,
     },
     /// The run completed, and its stop event does not fit its type: [`outcome_of`](crate::outcome_of) returns it.
-    #[error("the run ended with `{event}`, which cannot be read as what it is now: {problem}")]
+    #[error("the run ended with `{event}`, which does not fit the present type of `{event}`: {problem}")]
     Unreadable {
         /// The stop event.
         event: Arc<str>,
@@ -632,7 +636,9 @@ pub enum SendError {
         source: StoreError,
     },
     /// A part of the origin is too long.
-    #[error("a part of the origin has {bytes} bytes, and may have {limit}")]
+    #[error(
+        "the author or the id of the origin has {bytes} bytes, and may have {limit}: shorten it, or send a hash of it"
+    )]
     OriginTooLong {
         /// The bytes of the part.
         bytes: usize,

@@ -125,11 +125,12 @@ pub trait Workflow: Sized + Send + Sync + 'static {
     }
 }
 
-/// Does not compile if no step of `W` takes `E`, and `E` ends no run of it.
+/// Fails to compile, in a const context, unless `W` takes `E`.
 ///
-/// For your own functions that start or address runs of `W` by name or over a network, where the types that this crate
-/// checks are gone. [`Engine::start`](crate::Engine::start) and [`RunHandle::send`](crate::RunHandle::send) check the same by
-/// themselves. Costs nothing at run time.
+/// A step takes `E`, or `E` is a stop event of `W`. It is for your own functions that start or address runs of `W` by name or
+/// over a network, where the types that this crate checks are gone. [`Engine::start`](crate::Engine::start) and
+/// [`RunHandle::send`](crate::RunHandle::send) check the same by themselves. Call it as
+/// `const { assert_taken::<W, E>() }`, which costs nothing at run time; outside of a const context it panics then.
 ///
 /// ```
 /// use workflow_core::prelude::*;

@@ -41,7 +41,8 @@
 //! - **Shared commits**: one thread writes, and commits all waiting calls of all runs with one `fsync`. A refused
 //!   append fails no other. The more runs write at once, the less each write costs.
 //! - **Damage is found**: each record has a checksum, and each run knows how many records it has. Reading a run with a
-//!   changed or missing record is [`Corrupt`](workflow_core::store::StoreError::Corrupt).
+//!   changed or missing record is [`Corrupt`](workflow_core::store::StoreError::Corrupt). Records of a file of format 1 have
+//!   none until they are moved, or copied by a snapshot.
 //! - **Cheap reads**: apart from a run's latest writes, its records are one range of keys, and so are pages of runs and
 //!   contexts. Reads run on tokio's blocking threads, see all committed writes, and wait for no writer.
 //! - **A documented format**, byte by byte and with a version: [`format`](mod@format).

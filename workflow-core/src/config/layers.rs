@@ -108,8 +108,8 @@ impl<C> ConfigLayers<C> {
 
     /// Adds a source that is asked for a layer of each run.
     ///
-    /// Its layer replaces values of all layers given here, also of those added later, and the run's own layer replaces
-    /// those of the source. Of several sources, the later one counts.
+    /// The order, lowest first: all layers given here, wherever `source` stands; the sources in the order of their addition;
+    /// the run's own layer. They are merged key by key.
     ///
     /// [`ConfigSource`] has an example.
     pub fn source(mut self, source: impl ConfigSource) -> Self {
@@ -120,7 +120,8 @@ impl<C> ConfigLayers<C> {
     /// Marks a field of the sources' layers as secret, by its keys with dots between them: `store.key`.
     ///
     /// No journal has it. An engine that resumes the run asks the [sources](Self::source) for it again. A field that the
-    /// run's own layer gives is recorded with that layer.
+    /// run's own layer gives is recorded with that layer. Without a source, and for a path that no layer of a source has,
+    /// nothing happens: a misspelt path leaves the secret in the journal.
     pub fn secret(mut self, path: impl AsRef<str>) -> Self {
         self.layers.asked.secrets.push(path.as_ref().split('.').map(str::to_owned).collect());
         self

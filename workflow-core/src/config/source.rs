@@ -15,10 +15,10 @@ use crate::panics::caught_in;
 
 /// A source of a configuration layer for each run: a service of settings or of secrets.
 ///
-/// [`ConfigLayers::source`](crate::ConfigLayers::source) adds it. The engine asks once per run, before the run's first event
-/// enters its log, and records the answer with the run's own layer, so that a resumed run has the same configuration.
-/// Fields that [`ConfigLayers::secret`](crate::ConfigLayers::secret) names are never recorded: the engine that resumes the run
-/// asks for them again.
+/// [`ConfigLayers::source`](crate::ConfigLayers::source) adds it. The engine asks before the run's first event enters its log,
+/// and records the answer with the run's own layer, so that a resumed run has the same configuration. Fields that
+/// [`ConfigLayers::secret`](crate::ConfigLayers::secret) names are never recorded: the engine asks for them again when it resumes
+/// or redrives the run, and when it reloads one that has no handles. Each child run asks too.
 ///
 /// ```
 /// use futures::future::BoxFuture;
@@ -69,7 +69,9 @@ use crate::panics::caught_in;
 pub trait ConfigSource: Send + Sync + 'static {
     /// The layer for a run: the values that replace those of earlier layers; `None` for no layer.
     ///
-    /// The start of the run waits for it. An engine that ends does not.
+    /// The start of the run waits for it, without a limit of time: set one in the source. An engine that ends drops the
+    /// call, and the start fails with [`StartError::ShutDown`](crate::StartError::ShutDown). A panic counts as
+    /// [`unavailable`](ConfigError::unavailable).
     ///
     /// # Errors
     /// [`ConfigError::unavailable`] if the source cannot answer now. The start, or the attach, returns the error, and

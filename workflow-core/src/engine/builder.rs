@@ -702,6 +702,7 @@ impl EngineBuilder {
                     settings: self.settings.kept(journals.are_kept(), serialises),
                     wind_down: WindDown::default(),
                     turns: Arc::default(),
+                    tasks: ending.tasks(),
                     replay_check: self.replay_check.0.then(Arc::default),
                     engine: Some(Weak::<Inner>::clone(engine) as _),
                 }),

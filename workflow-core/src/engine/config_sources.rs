@@ -3,17 +3,20 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use serde_json::Value;
 
 use super::Inner;
 use super::first_record::Beginning;
+use super::load::ends_with_run_ended;
 use crate::config::{ConfigError, ConfigRequest, ConfigType, SourceLayer, Sources, layered};
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
 use crate::run::{Host, RunOptions, Start};
 use crate::store::Record;
+use crate::table::StepRow;
 
 /// The secret fields of a run's configurations, by their types.
 pub(super) type Secrets = BTreeMap<TypeId, Value>;
@@ -44,8 +47,14 @@ impl Inner {
             return Ok(options);
         }
         let host = self.hosts.host_of(start, options.workflow.as_ref())?;
+        // What can refuse the start comes first.
+        options.check_metadata()?;
+        options.checked_origin()?;
         // The sources are asked for this run, so its id is chosen before.
-        options.id.get_or_insert_with(RunId::generate);
+        let id = options.id.get_or_insert_with(RunId::generate);
+        if self.runs.has(id) {
+            return Err(StartError::DuplicateRun { run: id.clone() });
+        }
         let mut secrets = Secrets::new();
         for (config, sources) in self.hosts.sources(host) {
             let id = config.type_id();
@@ -57,20 +66,38 @@ impl Inner {
         Ok(options.with_secrets(secrets))
     }
 
-    /// The secret fields of a run that is about to be resumed: its journal has everything else.
-    pub(super) async fn secrets_of(&self, id: &RunId, records: &[Record]) -> Result<Secrets, ResumeError> {
-        let mut secrets = Secrets::new();
-        if !self.hosts.have_secrets() || matches!(records.last(), Some(Record::RunEnded { .. })) {
-            return Ok(secrets);
-        }
+    /// The secret fields of a run that is about to be resumed: its journal has everything else. `None` if no step of the
+    /// run reads a configuration any more: the run has ended, or is to be cancelled and has no clean-up steps.
+    pub(super) async fn secrets_of(
+        &self,
+        id: &RunId,
+        records: &[Record],
+        is_cancelled: bool,
+    ) -> Result<Option<Secrets>, ResumeError> {
         let beginning = Beginning::of(id, records)?;
         let host = self.hosts.named(id, beginning.workflow)?;
-        let options = beginning.options(id, &host);
+        let executes = !is_cancelled || host.table.steps.iter().any(StepRow::cleans_up);
+        if ends_with_run_ended(records) || !executes {
+            return Ok(None);
+        }
+        let mut secrets = Secrets::new();
+        if !self.hosts.have_secrets() {
+            return Ok(Some(secrets));
+        }
+        let mut options = beginning.options(id, &host);
+        // As at the start, where a thread of the run's own has no name yet.
+        if beginning.private_thread && !beginning.awaited {
+            options.thread = None;
+        }
         for (config, sources) in self.hosts.sources(&host).filter(|(_, sources)| sources.has_secrets()) {
-            let asked = self.ask(&host, config, sources, &options).await?;
+            // An engine that ends cancels its runs, and waits for that.
+            let asked = match is_cancelled {
+                true => sources.ask(&request(&host, config, &options)).await.map_err(ResumeError::Config)?,
+                false => self.ask(&host, config, sources, &options).await?,
+            };
             secrets.extend(asked.secret.map(|secret| (config.type_id(), secret)));
         }
-        Ok(secrets)
+        Ok(Some(secrets))
     }
 
     /// Asks the sources, unless the engine ends meanwhile.
@@ -81,17 +108,21 @@ impl Inner {
         sources: &Sources,
         options: &RunOptions,
     ) -> Result<SourceLayer, NoLayer> {
-        let request = ConfigRequest {
-            run: options.id.clone().unwrap_or_else(RunId::generate),
-            workflow: host.table.name.clone(),
-            thread: options.thread.clone(),
-            metadata: options.metadata.clone(),
-            config: config.type_name(),
-        };
+        let request = request(host, config, options);
         match select(pin!(sources.ask(&request)), pin!(self.ending.begins())).await {
             Either::Left((asked, _)) => asked.map_err(NoLayer::Config),
             Either::Right(_) => Err(NoLayer::ShutDown),
         }
+    }
+}
+
+fn request(host: &Host, config: ConfigType, options: &RunOptions) -> ConfigRequest {
+    ConfigRequest {
+        run: options.id.clone().unwrap_or_else(RunId::generate),
+        workflow: Arc::clone(&host.table.name),
+        thread: options.thread.clone(),
+        metadata: options.metadata.clone(),
+        config: config.type_name(),
     }
 }
 

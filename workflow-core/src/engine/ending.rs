@@ -63,6 +63,11 @@ impl Ending {
         self.tasks.track_future(task)
     }
 
+    /// The engine's tasks, for the attempts that have tasks of their own.
+    pub(super) fn tasks(&self) -> TaskTracker {
+        self.tasks.clone()
+    }
+
     /// Waits until no task is left, once the engine has begun to end.
     pub(super) async fn is_over(&self) {
         self.tasks.wait().await;

@@ -9,6 +9,7 @@
 //!                    journal, other owner ──▶ Elsewhere: the parent stops, and keeps its journal open
 //! ```
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -18,6 +19,7 @@ use super::children::NewChild;
 use super::config_sources::Secrets;
 use super::first_record::Beginning;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
+use crate::config::ConfigError;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
 use crate::panics::Driven;
@@ -44,7 +46,7 @@ impl Inner {
         if let Some(shared) = here {
             return self.reattached(shared, link);
         }
-        let secrets = self.secrets_of(id, &records).await.map_err(start_error)?;
+        let secrets = self.secrets_of(id, &records, false).await.map_err(start_error)?;
         self.resume_child(id, &start, records, (link, secrets))
     }
 
@@ -125,7 +127,7 @@ impl Inner {
         id: &RunId,
         start: &Start,
         records: Vec<Record>,
-        (link, secrets): (ParentLink, Secrets),
+        (link, secrets): (ParentLink, Option<Secrets>),
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
         let beginning = beginning_of(id, &records)?;
@@ -137,8 +139,12 @@ impl Inner {
             link.child_store_failure(error.clone());
         }
         let host = Arc::clone(hosted?);
-        let options = beginning.options(id, &host).with_secrets(secrets);
-        let shared = beginning.restores(self.shared(&host, options, Some(link))?);
+        let options = beginning.options(id, &host);
+        let shared = match secrets {
+            Some(secrets) => self.shared(&host, options.with_secrets(secrets), Some(link))?,
+            None => self.shared_with(&host, options, Some(link), HashMap::new()),
+        };
+        let shared = beginning.restores(shared);
         let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
@@ -157,6 +163,10 @@ fn start_error(error: ResumeError) -> StartError {
     match error {
         ResumeError::Elsewhere { run, engine } => StartError::Elsewhere { run, engine },
         ResumeError::Store(error) => StartError::Store(error),
+        // The child has begun, and its source answers later: the parent waits, as for the child's store.
+        ResumeError::Config(error @ ConfigError::Unavailable { .. }) => {
+            StartError::Store(StoreError::unavailable(error))
+        }
         ResumeError::Config(error) => StartError::Config(error),
         ResumeError::ShutDown => StartError::ShutDown,
         other => StartError::Store(StoreError::unavailable(other)),

@@ -19,7 +19,7 @@ pub(super) struct Beginning<'r> {
     metadata: &'r BTreeMap<String, String>,
     pub(super) parent: Option<&'r ParentRun>,
     pub(super) awaited: bool,
-    private_thread: bool,
+    pub(super) private_thread: bool,
     timeout: Option<Duration>,
     configs: &'r BTreeMap<String, Value>,
     trace_parent: Option<TraceParent>,

@@ -4,6 +4,8 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde::de::Error as _;
+
 use crate::config::{ConfigError, ConfigOrigin, ConfigSet, ConfigType, Sources, layered};
 use crate::event::AnyEvent;
 use crate::id::RunId;
@@ -188,6 +190,15 @@ impl Hosts {
                 .and_then(|secret| layered(Some(secret.clone()), layer.cloned()));
             let layer = with_secrets.as_ref().or(layer);
             let value = self.configs.resolve_for(&config, layer).map_err(|error| match error {
+                // The text of the problem may have the secret, and errors enter journals and logs.
+                ConfigError::Invalid { type_name, path, .. }
+                    if options.secret(config.type_id()).is_some() =>
+                {
+                    let problem =
+                        "a value does not fit; the problem is not shown, since a source gave secret fields";
+                    let source = Arc::new(serde_json::Error::custom(problem));
+                    ConfigError::Invalid { type_name, path, origin: None, source }
+                }
                 // The run's layer has the values of its sources too, so none of them is blamed.
                 ConfigError::Invalid { type_name, path, origin: Some(ConfigOrigin::Run), source }
                     if self.configs.sources(&config).is_some() =>

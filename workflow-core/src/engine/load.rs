@@ -58,7 +58,7 @@ pub(super) struct ResumeAs<'a> {
     pub(super) cancelled: Option<&'a Arc<str>>,
     /// The registry's entry, if this engine had unloaded the run.
     pub(super) unloaded: Option<&'a Unloaded>,
-    /// The secret fields of its configurations.
+    /// The secret fields of its configurations; `None` if no step reads a configuration any more.
     pub(super) secrets: Option<&'a Secrets>,
 }
 
@@ -182,8 +182,13 @@ impl Inner {
             }
             unloaded = None;
         }
-        let secrets = self.secrets_of(id, &records).await?;
-        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref(), secrets: Some(&secrets) };
+        // A run that still has handles has its configuration too, and keeps it until it is resumed.
+        let handles = unloaded.as_ref().and_then(|unloaded| unloaded.run.upgrade());
+        let secrets = match &handles {
+            Some(_) => None,
+            None => self.secrets_of(id, &records, cancelled.is_some()).await?,
+        };
+        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref(), secrets: secrets.as_ref() };
         self.resume(id, &records, how)
     }
 
@@ -204,11 +209,6 @@ impl Inner {
             Some(shared) => {
                 shared.signals.mailbox.reopen();
                 shared
-            }
-            // No step of an ended run reads a configuration.
-            None if ends_with_run_ended(records) => {
-                let shared = self.shared_with(host, beginning.options(id, host), None, HashMap::new());
-                Arc::new(beginning.restores(shared).resumed(beginning.parent.cloned()))
             }
             None => self.restored(id, host, beginning, secrets)?,
         };
@@ -282,8 +282,11 @@ impl Inner {
         beginning: Beginning<'_>,
         secrets: Option<&Secrets>,
     ) -> Result<Arc<RunShared>, ResumeError> {
-        let secrets = secrets.cloned().unwrap_or_default();
-        let made = self.shared(host, beginning.options(id, host).with_secrets(secrets), None);
+        let options = beginning.options(id, host);
+        let made = match secrets {
+            Some(secrets) => self.shared(host, options.with_secrets(secrets.clone()), None),
+            None => Ok(self.shared_with(host, options, None, HashMap::new())),
+        };
         let shared = made.map_err(|error| match error {
             StartError::Config(error) => ResumeError::Config(error),
             // Only the configuration can be wrong in a run that has begun before.
@@ -293,6 +296,6 @@ impl Inner {
     }
 }
 
-fn ends_with_run_ended(records: &[Record]) -> bool {
+pub(super) fn ends_with_run_ended(records: &[Record]) -> bool {
     matches!(records.last(), Some(Record::RunEnded { .. }))
 }

@@ -155,7 +155,8 @@ impl Engine {
     ///
     /// Looks at the runs in the order of the query, and skips open and completed ones and children, which continue
     /// with their parents. The limit counts redriven and refused runs, so that the result stays bounded;
-    /// the query continues [`after`](RunQuery::after) the last of them. The runs execute within the engine's limits.
+    /// the next call continues [`after`](RunQuery::after) the last of them, or with [`older_than`](RunQuery::older_than) if the
+    /// query is newest first. The runs execute within the engine's limits.
     ///
     /// ```
     /// use workflow_core::prelude::*;
@@ -254,8 +255,8 @@ impl Inner {
         write.run = write.run.owned_by(self.journals.lease().map(|lease| lease.engine().clone()));
         let end = Position::default().after(records.len());
         records.extend(write.records.iter().cloned());
-        let secrets = self.secrets_of(id, &records).await?;
-        self.try_resume(id, &records, &secrets)?;
+        let secrets = self.secrets_of(id, &records, false).await?;
+        self.try_resume(id, &records, secrets.as_ref())?;
         redrive.check(&self.hosts.named(id, Beginning::of(id, &records)?.workflow)?.table)?;
         match store.append(id, end, write).await {
             Ok(()) => {}
@@ -264,7 +265,7 @@ impl Inner {
             }
             Err(error) => return Err(RedriveError::Store(error)),
         }
-        match self.resume(id, &records, ResumeAs { secrets: Some(&secrets), ..ResumeAs::default() })? {
+        match self.resume(id, &records, ResumeAs { secrets: secrets.as_ref(), ..ResumeAs::default() })? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
             Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run: id.clone() }.into()),
         }
@@ -283,7 +284,7 @@ impl Inner {
         self: &Arc<Self>,
         id: &RunId,
         records: &[Record],
-        secrets: &Secrets,
+        secrets: Option<&Secrets>,
     ) -> Result<(), ResumeError> {
         if self.ending.has_begun() {
             return Err(ResumeError::ShutDown);
@@ -291,7 +292,7 @@ impl Inner {
         self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
-        let shared = self.restored(id, host, beginning, Some(secrets))?;
+        let shared = self.restored(id, host, beginning, secrets)?;
         let resumed = self.made(&shared, host, None).resume(records);
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         resumed.map(|_| ()).map_err(incompatible)

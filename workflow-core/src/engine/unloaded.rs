@@ -8,7 +8,6 @@ use futures_util::future::{Either, select};
 use futures_util::stream;
 
 use super::Inner;
-use super::config_sources::Secrets;
 use super::load::ResumeAs;
 use super::registry::{Lookup, Unloaded};
 use super::reminders::{MAX_CONCURRENT_LOADS, RETRY_DELAY};
@@ -80,11 +79,11 @@ impl Inner {
         // A run that still has handles has its configuration too, and keeps it until it is resumed.
         let handles = unloaded.run.upgrade();
         let secrets = match &handles {
-            Some(_) => Ok(Secrets::new()),
-            None => self.secrets_of(id, &records).await,
+            Some(_) => Ok(None),
+            None => self.secrets_of(id, &records, cancelled.is_some()).await,
         };
         let resumed = secrets.and_then(|secrets| {
-            let how = ResumeAs { cancelled, unloaded: Some(unloaded), secrets: Some(&secrets) };
+            let how = ResumeAs { cancelled, unloaded: Some(unloaded), secrets: secrets.as_ref() };
             self.resume(id, &records, how)
         });
         match resumed {

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 /// The most bytes of either part of an [`Origin`].
 pub(crate) const MAX_ORIGIN_BYTES: usize = 256;
 
-/// The author of an act from outside a run, and an id that shows repetitions.
+/// The author of an act from outside a run, and its idempotency id.
 ///
 /// [`RunOptions::origin`](crate::RunOptions::origin) gives one to a start, and [`AnyRun::with_origin`](crate::AnyRun::with_origin)
 /// to events, replies and cancels. The journal has it, and reports show it. An act whose id the run's journal has changes
-/// nothing and succeeds, so a client may repeat what it got no answer to. Each part has at most 256 bytes.
+/// nothing and succeeds, so a client may repeat what it got no answer to. Ids are compared alone, without author and act: use a
+/// UUID, or put the client's name in front. Each part has at most 256 bytes.
 ///
 /// ```
 /// use workflow_core::Origin;
@@ -31,7 +32,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Nobody, without an id.
+    /// An origin without author and id: it marks and detects nothing.
     ///
     /// ```
     /// assert_eq!(workflow_core::Origin::new().to_string(), "unknown");
@@ -45,7 +46,7 @@ impl Origin {
         Self { by: Some(by.into()), ..self }
     }
 
-    /// Sets the id of the act. No other act of the run may have it.
+    /// Sets the idempotency id of the act. A second act of the run with the same id does nothing, also if it differs.
     pub fn id(self, id: impl Into<Arc<str>>) -> Self {
         Self { id: Some(id.into()), ..self }
     }

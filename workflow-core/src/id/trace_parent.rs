@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// The place of a run in a distributed trace: the header `traceparent` of W3C Trace Context.
 ///
 /// [`RunOptions::trace_parent`](crate::RunOptions::trace_parent) gives it to a run, its children inherit it, and
-/// [`RunInfo::trace_parent`](crate::RunInfo::trace_parent) hands it to steps for the services that they call. So all of it is
-/// one trace, whichever process drives the run. The text is checked when it is parsed, as
+/// [`RunInfo::trace_parent`](crate::RunInfo::trace_parent) hands it to steps. So the services that they call join one trace,
+/// whichever process drives the run. The run's own `tracing` spans have it in the field `workflow.run.trace_parent`, and do not
+/// become its children by themselves. The text is checked when it is parsed, as
 /// [Trace Context](https://www.w3.org/TR/trace-context/#traceparent-header) says: of a later version than 00, only the parts
 /// that 00 has are kept.
 ///
@@ -31,7 +32,9 @@ pub struct TraceParent {
 
 /// A text is no `traceparent` of W3C Trace Context.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no `traceparent`: {problem}; one looks like `00-<32 hex digits>-<16 hex digits>-<2 hex digits>`")]
+#[error(
+    "invalid `traceparent`: {problem}; one looks like `00-<32 hex digits>-<16 hex digits>-<2 hex digits>`"
+)]
 #[non_exhaustive]
 pub struct InvalidTraceParent {
     /// The problem.

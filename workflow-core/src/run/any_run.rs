@@ -62,6 +62,17 @@ pub(crate) enum Command {
     By(Box<(Arc<Origin>, Command)>),
 }
 
+impl Command {
+    /// Whether it cancels the run.
+    pub(super) fn is_cancel(&self) -> bool {
+        match self {
+            Self::Cancel { .. } => true,
+            Self::By(by) => by.1.is_cancel(),
+            _ => false,
+        }
+    }
+}
+
 /// A handle of a run of any workflow.
 ///
 /// It is for front ends, which know workflows and events by name. [`RunHandle`](crate::RunHandle) is the handle for
@@ -113,9 +124,10 @@ impl AnyRun {
 
     /// The same handle, whose events, replies and cancels have this origin.
     ///
-    /// The journal and the report have it. A call does nothing and succeeds if the run's journal has a start, an event, a
-    /// reply or a cancel with the same [id](Origin::id), also after the run's end. So a caller that got no answer can
-    /// repeat the call. A refused call leaves no id.
+    /// The journal and the report have it. Its [id](Origin::id) makes a call idempotent: the call does nothing and succeeds
+    /// if the run's journal has a start, an event, a reply or a cancel with the same id, also after the run's end. So a
+    /// caller that got no answer can repeat the call. The arguments are checked first: a repetition that cannot be read or
+    /// is too large fails. A refused call leaves no id.
     ///
     /// ```
     /// use workflow_core::prelude::*;

@@ -50,7 +50,7 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, Seq};
 use crate::observe::Observed;
 use crate::outcome::{RunError, SendError};
-use crate::scheduler::{End, ExecutionStart, LoggedBatch};
+use crate::scheduler::{CleanUp, End, ExecutionStart, LoggedBatch};
 use crate::store::{JOURNAL_FORMAT, Position, Record, StoreError, WaitingFor};
 use crate::table::EventIndex;
 
@@ -353,7 +353,12 @@ impl Committer {
         let pending = std::mem::take(&mut self.pending);
         let mut refused = Vec::new();
         let mut from = None;
+        // `CleanUpStarted` has the origin of a cancel, and without clean-up `RunEnded`, which comes last.
+        let mut cancel_is_written = self.state.scheduler.clean_up().is_some_and(CleanUp::has_begun);
         for PendingBatch { what, .. } in pending {
+            if matches!(&what, PendingKind::Batch { batch: Batch::CleanUpStarted(_), .. }) {
+                cancel_is_written = false;
+            }
             let Some(logged) = what.logged() else { continue };
             // Pending batches are in order, so the first event is the earliest.
             from = from.or((logged.count > 0).then_some(logged.first));
@@ -363,6 +368,9 @@ impl Committer {
                     events.filter_map(|seq| self.state.log.get(seq)).map(|record| record.event.clone());
                 refused.push((execution, events.collect::<Vec<AnyEvent>>()));
             }
+        }
+        if !cancel_is_written {
+            self.state.forget_cancel();
         }
         // The events were copied above, since the log drops them here.
         self.state.retract(from, refused.iter().map(|(execution, _)| *execution));

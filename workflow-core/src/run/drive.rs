@@ -42,7 +42,7 @@ use super::state_box::StateBox;
 use super::suspended::Suspended;
 use super::telemetry::Telemetry;
 use super::unload::{Paused, Registration};
-use super::{Command, Received, finish};
+use super::{Received, finish};
 use crate::scheduler::SchedulerLimits;
 use crate::table::EventIndex;
 
@@ -362,7 +362,7 @@ impl<'a> Slice<'a> {
         }
         // Taken regardless of the task's budget: there may be no later poll.
         let Some(command) = self.driver.committer.shared.signals.mailbox.take() else { return false };
-        if matches!(command, Command::Cancel { .. }) {
+        if command.is_cancel() {
             self.driver.handle_command(command);
         }
         true

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use tokio_util::task::TaskTracker;
+
 use super::{ReplayFailures, RunSettings, Turns, WindDown};
 use crate::clock::EngineClock;
 use crate::context::{ContextStore, MemoryContexts};
@@ -26,6 +28,8 @@ pub(crate) struct EngineParts {
     pub(crate) wind_down: WindDown,
     /// The turns of executions under which processes ended.
     pub(crate) turns: Arc<Turns>,
+    /// The tasks for which the engine's end waits, those of attempts among them.
+    pub(crate) tasks: TaskTracker,
     /// The findings of replay checks; `None` unless the engine checks its runs.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     /// The engine, which starts children of runs and loads unloaded runs again.
@@ -48,6 +52,7 @@ impl EngineParts {
             },
             wind_down: WindDown::default(),
             turns: Arc::default(),
+            tasks: TaskTracker::new(),
             replay_check: None,
             engine: None,
         }

@@ -132,7 +132,8 @@ impl Driver {
         // A step whose polls proved long moves to a task of its own, so that other cores help.
         let forced = self.host.table.step(step).policy.spawn;
         if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {
-            begun = match self.executor.spawn(execution, begun, &self.host, step.get()) {
+            let tasks = &self.committer.shared.common.tasks;
+            begun = match self.executor.spawn(execution, begun, &self.host, step.get(), tasks) {
                 Ok(()) => return None,
                 Err(begun) => begun,
             };

@@ -21,6 +21,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use rustc_hash::FxHashMap;
+use tokio_util::task::TaskTracker;
 
 use super::host::Host;
 use super::in_flight::{
@@ -123,8 +124,9 @@ impl Executor {
         begun: AttemptFuture,
         host: &Arc<Host>,
         step: usize,
+        tasks: &TaskTracker,
     ) -> Result<(), AttemptFuture> {
-        let task = begun.weighed(host, step).spawn()?;
+        let task = begun.weighed(host, step).spawn(tasks)?;
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Spawned(execution, task), dropped);
         Ok(())

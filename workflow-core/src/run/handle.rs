@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 
 use super::{AnyRun, RunShared};
 use crate::event::{AnyEvent, ExternalEvent, FromEvent};
+use crate::id::Origin;
 use crate::outcome::{RunError, SendError};
 use crate::panics::{Panicked, caught};
 use crate::workflow::Workflow;
@@ -53,6 +54,13 @@ pub struct RunHandle<W> {
 impl<W> RunHandle<W> {
     pub(crate) fn new(shared: Arc<RunShared>) -> Self {
         Self { run: AnyRun::new(shared), workflow: PhantomData }
+    }
+
+    /// The same handle, whose events, replies and cancels have this origin.
+    ///
+    /// [`AnyRun::with_origin`] says what that means.
+    pub fn with_origin(&self, origin: Origin) -> Self {
+        Self { run: self.run.with_origin(origin), workflow: PhantomData }
     }
 
     /// The handle without the type of its workflow.

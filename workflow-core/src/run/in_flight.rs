@@ -18,6 +18,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use futures_util::task::AtomicWaker;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinError, JoinHandle, coop};
+use tokio_util::task::TaskTracker;
 use tracing::Span;
 
 use super::RunShared;
@@ -319,11 +320,13 @@ impl PolledAttempt {
         polled
     }
 
-    /// Moves the attempt to a task of its own. Returns it if there is no runtime.
-    pub(super) fn spawn(self) -> Result<AbortOnDrop, AttemptFuture> {
+    /// Moves the attempt to a task of its own, for which the engine's end waits: an aborted task that is being polled still
+    /// has what the step holds. Returns the attempt if there is no runtime.
+    pub(super) fn spawn(self, tasks: &TaskTracker) -> Result<AbortOnDrop, AttemptFuture> {
         let Ok(runtime) = Handle::try_current() else { return Err(self.begun) };
         let mut step = self;
-        Ok(AbortOnDrop(runtime.spawn(std::future::poll_fn(move |cx| step.poll_weighed(cx)))))
+        let attempt = std::future::poll_fn(move |cx| step.poll_weighed(cx));
+        Ok(AbortOnDrop(runtime.spawn(tasks.track_future(attempt))))
     }
 }
 

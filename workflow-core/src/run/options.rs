@@ -59,8 +59,9 @@ impl RunOptions {
 
     /// Sets the author of the start, and its id. The journal has it with the start event.
     ///
-    /// A later act of the run with the same [id](Origin::id) does nothing. A start itself is not known by its origin, but by
-    /// the id of its run.
+    /// A later act of the run with the same [id](Origin::id) does nothing. The origin detects no repetition of the start: to
+    /// repeat a start safely, set the [id](Self::id) of the run. The second start fails with
+    /// [`StartError::DuplicateRun`](crate::StartError::DuplicateRun) then, and you attach.
     ///
     /// ```
     /// use workflow_core::{Origin, RunOptions};

@@ -66,8 +66,8 @@ pub fn outcome_of<W: Workflow>(records: &[Record]) -> Result<W::Output, RunError
     Err(match (step, status) {
         (Some(step), _) => table.precondition_error(step, &StepError::permanent(reason.to_string())),
         (None, RunStatus::Cancelled) => RunError::Cancelled { reason },
-        (None, status) if reason.is_empty() => {
-            RunError::Past { status: *status, error: last_failure(records).unwrap_or(reason) }
+        (None, RunStatus::Failed) if reason.is_empty() => {
+            RunError::Past { status: RunStatus::Failed, error: last_failure(records).unwrap_or(reason) }
         }
         (None, status) => RunError::Past { status: *status, error: reason },
     })
@@ -99,9 +99,10 @@ fn stop_event(
     })
 }
 
-/// The text of the last failure that no retry followed.
+/// The text of the last failure that no retry followed, since the run was redriven if it was.
 fn last_failure(records: &[Record]) -> Option<Arc<str>> {
-    records.iter().rev().find_map(|record| match record {
+    let since = records.iter().rev().take_while(|record| !matches!(record, Record::RunRedriven { .. }));
+    since.into_iter().find_map(|record| match record {
         Record::ExecutionFailed { execution, step, class, error, .. } => {
             Some(format!("step `{step}` failed ({execution}, {class}): {error}").into())
         }

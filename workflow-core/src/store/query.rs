@@ -106,8 +106,8 @@ impl RunQuery {
 
     /// Only runs whose latest write is of none of these engines: of another one, or of one without a lease.
     ///
-    /// Several calls exclude the engines of all of them. With the engines that hold leases, these are the runs that no
-    /// engine drives.
+    /// Several calls exclude the engines of all of them. With the engines that hold leases, and [open](Self::open) runs only,
+    /// these are the runs that no engine drives. Ended runs stay in the list otherwise.
     pub fn not_owned_by(mut self, engines: impl IntoIterator<Item = EngineId>) -> Self {
         self.not_owned_by.extend(engines);
         self
@@ -134,7 +134,8 @@ impl RunQuery {
         Self { newest_first: true, ..self }
     }
 
-    /// Only runs with greater ids: the page after the one that ends with `run`.
+    /// Only runs with greater ids: the page after the one that ends with `run`, in the order of ids. With
+    /// [`newest_first`](Self::newest_first), [`older_than`](Self::older_than) is the next page.
     pub fn after(self, run: impl Into<RunId>) -> Self {
         Self { after: Some(run.into()), ..self }
     }

@@ -77,7 +77,7 @@ pub struct RunSummary {
     /// The parent, of a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
-    /// When the run ended, by the clock of its engine; `None` for an open run.
+    /// When the run ended, by the clock of its engine; `None` for an open run, and for one that an earlier release ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<SystemTime>,
     /// How well the run went, as in its report; `None` for an open run.
@@ -151,7 +151,7 @@ impl RunSummary {
         Self { status: RunStatus::CleaningUp, waits_for: None, ..self }
     }
 
-    /// The same run, ended. When and how well is in `ended`, `quality` and `stop`, which the caller sets.
+    /// The same run with the status of its end. Set the fields `ended`, `quality` and `stop` too.
     pub fn ended(self, status: RunStatus) -> Self {
         Self { status, waits_for: None, ..self }
     }

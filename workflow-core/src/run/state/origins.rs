@@ -28,6 +28,13 @@ impl Origins {
         self.of_cancel = Some(origin);
     }
 
+    /// No journal has the cancel.
+    pub(super) fn forget_cancel(&mut self) {
+        if let Some(id) = self.of_cancel.take().and_then(|origin| origin.id.clone()) {
+            self.ids.remove(&id);
+        }
+    }
+
     /// The run continues after its end. The id of the cancel stays in the journal.
     pub(super) fn redrive(&mut self) {
         self.of_cancel = None;

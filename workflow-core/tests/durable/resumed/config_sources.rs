@@ -139,3 +139,68 @@ async fn an_unloaded_run_keeps_its_secrets_while_it_has_handles() {
     run.send(Note(0)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Known("name 2 key 3".into()));
 }
+
+struct Parent;
+
+#[workflow]
+impl Parent {
+    /// Waits for a note behind its child, which has ended by then.
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children, info: &RunInfo) -> Result<Known, RunError> {
+        let ended = children.run_with::<Quick>(begin.clone(), RunOptions::new().id("child")).await?;
+        if info.may_have_begun() { Ok(ended) } else { std::future::pending().await }
+    }
+}
+
+/// Ends at once, with its key.
+struct Quick;
+
+#[workflow]
+impl Quick {
+    #[step]
+    async fn log_in(&self, _begin: &Begin, login: &Config<Login>) -> Known {
+        Known(format!("{} {}", login.name, login.key))
+    }
+}
+
+// S68, S39: an ended child is found again without its source.
+#[tokio::test]
+async fn an_ended_child_asks_nobody() {
+    let (vault, store) = (Arc::<Vault>::default(), Arc::<MemoryStore>::default());
+    let engine = || {
+        let layers = ConfigLayers::<Login>::new().source(Arc::clone(&vault)).secret("key");
+        let builder = Engine::builder().workflow(Parent).workflow(Quick).config::<Login>(layers);
+        builder.store(Arc::clone(&store)).build().unwrap()
+    };
+    let first = engine();
+    first.start_with::<Parent>(Begin(0), RunOptions::new().id("a")).await.unwrap();
+    let child = "a/delegate-x1.child";
+    while first.attach::<Quick>(child).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        first.attach::<Quick>(child).await.unwrap().outcome().await.unwrap(),
+        Known("name 1 key 1".into())
+    );
+    first.shut_down(Duration::ZERO).await;
+
+    vault.is_away.store(true, Ordering::SeqCst);
+    let run = engine().attach::<Parent>("a").await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Known("name 1 key 1".into()));
+}
+
+// S68, S30: a run that is cancelled needs no configuration, also if its engine ends.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_asks_nobody() {
+    let (vault, store) = (Arc::<Vault>::default(), Arc::<MemoryStore>::default());
+    let layers = ConfigLayers::<Login>::new().source(Arc::clone(&vault)).secret("key");
+    let builder = Engine::builder().workflow(Logins).config::<Login>(layers);
+    let builder = builder.unload_waiting_after(Duration::ZERO).store(Arc::clone(&store));
+    let engine = builder.build().unwrap();
+    engine.start_with::<Logins>(Begin(0), RunOptions::new().id("a")).await.unwrap().settled().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    vault.is_away.store(true, Ordering::SeqCst);
+    engine.cancel_all("enough", Duration::from_secs(5)).await;
+    let ended = journal(&store).await;
+    assert!(ended.contains("run_ended") && ended.contains("enough"), "{ended}");
+}

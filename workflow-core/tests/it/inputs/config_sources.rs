@@ -143,3 +143,38 @@ async fn the_sources_of_a_child_are_asked_too() {
     let error = engine.start::<Parent>(Begin(1)).await.unwrap().outcome().await.unwrap_err().to_string();
     assert!(error.contains("no route to the vault"), "{error}");
 }
+
+/// A secret number.
+#[derive(Debug, Serialize, Deserialize)]
+struct Login {
+    pin: u32,
+}
+
+struct Logins;
+
+#[workflow]
+impl Logins {
+    #[step]
+    async fn log_in(&self, _begin: &Begin, login: &Config<Login>) -> Found {
+        Found(login.pin.to_string())
+    }
+}
+
+/// Answers with a text where a number is needed.
+struct Leaky;
+
+impl ConfigSource for Leaky {
+    fn layer<'a>(&'a self, _: &'a ConfigRequest) -> BoxFuture<'a, Result<Option<Value>, ConfigError>> {
+        Box::pin(async { Ok(Some(json!({ "pin": "sk-live-4711" }))) })
+    }
+}
+
+// S68: errors enter journals and logs.
+#[tokio::test]
+async fn an_error_never_shows_a_secret() {
+    let layers = ConfigLayers::<Login>::new().source(Leaky).secret("pin");
+    let engine = Engine::builder().workflow(Logins).config::<Login>(layers).build().unwrap();
+    let error = engine.start::<Logins>(Begin(0)).await.unwrap_err();
+    let texts = format!("{error} {error:?}");
+    assert!(!texts.contains("4711") && texts.contains("`pin` is not valid in the config"), "{texts}");
+}

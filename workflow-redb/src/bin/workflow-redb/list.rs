@@ -24,10 +24,10 @@ pub(crate) struct List {
     /// Only runs that have not ended.
     #[arg(long)]
     open: bool,
-    /// Only runs with this status. May stand several times.
+    /// Only runs with this status. Repeatable.
     #[arg(long, value_parser = status_parser())]
     status: Vec<RunStatus>,
-    /// Only runs whose latest write is not of this engine. May stand several times.
+    /// Only runs whose latest write is not of this engine. Repeatable.
     #[arg(long, value_name = "ENGINE")]
     not_owned_by: Vec<String>,
     /// Begin with the run that started last.
@@ -37,10 +37,10 @@ pub(crate) struct List {
     #[arg(long, value_name = "RUNS", default_value_t = 1_000)]
     limit: usize,
     /// Only runs with a greater id than this one: the next page.
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", conflicts_with = "newest_first")]
     after: Option<String>,
     /// Only runs that started before this one: the next page, newest first.
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", requires = "newest_first")]
     older_than: Option<String>,
 }
 

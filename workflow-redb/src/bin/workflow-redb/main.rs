@@ -43,20 +43,21 @@ struct Arguments {
 enum Command {
     /// The runs that the file has, in the order of their ids or newest first.
     List(list::List),
-    /// One run, record by record.
+    /// One run: its summary, and its records.
     Show(show::Show),
     /// Why each step of a run ran, and why it did not, by its journal alone.
     Explain(explain::Explain),
     /// The workflow of a run with the run laid over it, by its journal alone: as Mermaid, DOT or JSON.
     Graph(graph::Graph),
-    /// The open requests of a run, by its journal alone: what it waits for people to answer.
+    /// The open requests of a run, by its journal alone: those without a reply.
     Requests(requests::Requests),
     /// The records of a run, a line of JSON each.
     Export(export::Export),
     /// Verify the file: its checksums, and that everything in it agrees.
     Check,
     /// Let a run continue that failed, was cancelled, timed out or stalled. The only command that writes: no process
-    /// may have the file open, and the next engine continues the run.
+    /// may have the file open, and the next engine continues the run. A file of an earlier format gets the present one, which
+    /// earlier versions cannot open: copy the file before.
     Redrive(redrive::Redrive),
 }
 

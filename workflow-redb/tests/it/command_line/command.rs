@@ -132,7 +132,7 @@ fn list_filters_runs_and_lists_the_newest_first() {
     assert_eq!(listed(&["--run", "order-3"]), "order-3");
     let page = with(&place, &["list", "--newest-first", "--limit", "1"]).out;
     assert!(page.ends_with("There may be more: see --limit and --older-than.\n"), "{page}");
-    let unknown = with(&place, &["list", "--older-than", "order-9"]);
+    let unknown = with(&place, &["list", "--newest-first", "--older-than", "order-9"]);
     assert_eq!((unknown.code, unknown.err.as_str()), (1, "error: there is no run `order-9`\n"));
     let wrong = with(&place, &["list", "--status", "done"]);
     assert!(wrong.code == 2 && wrong.err.contains("[possible values: running, waiting,"), "{}", wrong.err);
