@@ -114,6 +114,8 @@ where
 /// the engine may have the same. Typed and run-time workflows run each other as children with
 /// [`Children::run_json`](crate::Children::run_json).
 ///
+/// A clone shares table and steps, so another engine can host it.
+///
 /// The check of the table is that of the compiler for a typed workflow. Two things that the type of a step decides are
 /// checked when an execution commits: it emits declared outputs only, and each as often as declared.
 ///
@@ -143,8 +145,9 @@ where
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct RuntimeWorkflow {
-    pub(crate) table: DependencyTable,
+    pub(crate) table: Arc<DependencyTable>,
     pub(crate) steps: Arc<dyn Steps>,
 }
 
@@ -156,7 +159,7 @@ impl RuntimeWorkflow {
         let steps: Arc<dyn Steps> = Arc::new(steps);
         let checks = Arc::clone(&steps);
         table.edges.accept = Some(Arc::new(move |event, data| checks.accept(event, data)));
-        Self { table, steps }
+        Self { table: Arc::new(table), steps }
     }
 
     /// The table.

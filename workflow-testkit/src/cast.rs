@@ -15,7 +15,7 @@ use crate::stand_in::{Answer, StandIn};
 /// The stand-ins, by step. A step without an entry runs its own code.
 #[derive(Default)]
 pub(crate) struct Cast {
-    parts: HashMap<&'static str, Part>,
+    parts: HashMap<Box<str>, Part>,
     /// The run whose steps are replaced; `None` until the run is known.
     run: Option<RunId>,
 }
@@ -44,28 +44,28 @@ impl Cast {
         Self { run: Some(run), ..self }
     }
 
-    pub(crate) fn replace<T>(&mut self, step: &'static str, stand_in: impl StandIn<T>, places: Vec<usize>) {
+    pub(crate) fn replace<T>(&mut self, step: &str, stand_in: impl StandIn<T>, places: Vec<usize>) {
         let player: Player = Box::new(move |call| stand_in.answer(call, &places));
         self.play(step, player, false);
     }
 
-    pub(crate) fn mock(&mut self, step: &'static str, player: Player) {
+    pub(crate) fn mock(&mut self, step: &str, player: Player) {
         self.play(step, player, true);
     }
 
-    fn play(&mut self, step: &'static str, player: Player, by_hand: bool) {
-        let part = self.parts.entry(step).or_default();
+    fn play(&mut self, step: &str, player: Player, by_hand: bool) {
+        let part = self.parts.entry(step.into()).or_default();
         (part.player, part.by_hand) = (Some(player), by_hand);
     }
 
     pub(crate) fn fail_first(
         &mut self,
-        step: &'static str,
+        step: &str,
         calls: u32,
         error: impl Fn() -> StepError + Send + Sync + 'static,
     ) {
         let failures = Failures { left: AtomicU32::new(calls), error: Box::new(error) };
-        self.parts.entry(step).or_default().failures = Some(failures);
+        self.parts.entry(step.into()).or_default().failures = Some(failures);
     }
 
     /// Counts calls of the step that failed in an earlier process.
@@ -77,8 +77,8 @@ impl Cast {
     }
 
     /// The name of a mocked step, if there is any.
-    pub(crate) fn mocked(&self) -> Option<&'static str> {
-        self.parts.iter().filter(|(_, part)| part.by_hand).map(|(step, _)| *step).min()
+    pub(crate) fn mocked(&self) -> Option<&str> {
+        self.parts.iter().filter(|(_, part)| part.by_hand).map(|(step, _)| &**step).min()
     }
 
     /// Whether the first calls of the step fail, so that the result of a call depends on earlier calls.

@@ -17,10 +17,10 @@ use std::thread::JoinHandle;
 
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
-use workflow_core::Workflow;
 use workflow_core::store::EventStore;
 
 use crate::explore::panic_message;
+use crate::subject::Tested;
 use crate::transcript::shortened;
 use crate::{Start, TestRun, Verdict};
 
@@ -92,10 +92,10 @@ const PAIRS: u64 = 100;
 /// assert_eq!(survived.to_string(), "survived 10 crashes at 5 appends, and 35 pairs of crashes");
 /// # }
 /// ```
-pub fn crash_everywhere<W, F>(scenario: F) -> CrashEverywhere<W, F>
+pub fn crash_everywhere<T, F>(scenario: F) -> CrashEverywhere<T, F>
 where
-    W: Workflow,
-    F: Fn(CrashStore) -> Start<W> + Send + 'static,
+    T: Tested,
+    F: Fn(CrashStore) -> Start<T> + Send + 'static,
 {
     CrashEverywhere {
         scenario,
@@ -147,11 +147,11 @@ where
 /// with two crashes for each write of each way that has writes of its own; and three runs for each pair. Each run has
 /// its own thread and runtime.
 #[must_use = "nothing is tried before it is awaited"]
-pub struct CrashEverywhere<W: Workflow, F> {
+pub struct CrashEverywhere<T: Tested, F> {
     scenario: F,
     /// Opens the stores under the scenarios; `None` keeps journals in memory.
     open: Option<Open>,
-    asserted: Vec<Assertion<W>>,
+    asserted: Vec<Assertion<T>>,
     scope: Scope,
     pairs: u64,
     confirms: Vec<Confirms>,
@@ -161,9 +161,9 @@ pub struct CrashEverywhere<W: Workflow, F> {
 type Open = Box<dyn Fn() -> Keeper + Send>;
 
 /// Returns whether the assertion holds for a run.
-type Assertion<W> = Box<dyn Fn(&TestRun<W>) -> bool + Send>;
+type Assertion<T> = Box<dyn Fn(&TestRun<T>) -> bool + Send>;
 
-impl<W: Workflow, F> CrashEverywhere<W, F> {
+impl<T: Tested, F> CrashEverywhere<T, F> {
     /// Checks an assertion on the uninterrupted run and on every resumed one.
     ///
     /// The assertion returns `bool`, or returns nothing and panics if it fails.
@@ -171,7 +171,7 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
     /// The report of the [`TestRun`] covers the whole run. Its observations cover only the time after the last crash:
     /// its transcript, and the [displayed](TestRun::displayed) and [emitted](TestRun::emitted) events. A waiting run
     /// cannot be continued.
-    pub fn assert<V: Verdict>(mut self, holds: impl Fn(&TestRun<W>) -> V + Send + 'static) -> Self {
+    pub fn assert<V: Verdict>(mut self, holds: impl Fn(&TestRun<T>) -> V + Send + 'static) -> Self {
         self.asserted.push(Box::new(move |run| holds(run).holds()));
         self
     }
@@ -300,7 +300,7 @@ impl<W: Workflow, F> CrashEverywhere<W, F> {
     }
 }
 
-impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
+impl<T: Tested, F: Fn(CrashStore) -> Start<T>> CrashEverywhere<T, F> {
     /// Tries all crashes.
     ///
     /// # Errors
@@ -409,7 +409,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         whole: &UninterruptedRun,
         at_crash: &CrashStore,
         store: &CrashStore,
-        run: &TestRun<W>,
+        run: &TestRun<T>,
     ) -> Result<(), String> {
         if let Some(rewritten) = rewritten(at_crash, store) {
             return Err(format!("it has another journal:\n{rewritten}"));
@@ -423,7 +423,7 @@ impl<W: Workflow, F: Fn(CrashStore) -> Start<W>> CrashEverywhere<W, F> {
         }
     }
 
-    fn asserts(&self, run: &TestRun<W>) -> Result<(), String> {
+    fn asserts(&self, run: &TestRun<T>) -> Result<(), String> {
         let holds = || self.asserted.iter().all(|holds| holds(run));
         match catch_unwind(AssertUnwindSafe(holds)) {
             Ok(true) => Ok(()),
@@ -454,12 +454,12 @@ impl UninterruptedRun {
         (1..=self.appends).flat_map(|at| Lot::BOTH.map(|batch| Crash { at, batch }))
     }
 
-    fn not_survived<W: Workflow>(
+    fn not_survived<T: Tested>(
         &self,
         crashes: &[Crash],
         at_crash: &CrashStore,
         what: &str,
-        run: Option<&TestRun<W>>,
+        run: Option<&TestRun<T>>,
     ) -> String {
         let resumed = run.map(|run| shortened(&run.transcript()));
         let records = at_crash.down().map_or_else(Vec::new, |run| at_crash.journal(&run));
@@ -484,10 +484,10 @@ fn spread<T: Copy>(all: &[T], most: u64) -> impl Iterator<Item = T> {
     all.iter().copied().step_by(step).take(most)
 }
 
-impl<W, F> IntoFuture for CrashEverywhere<W, F>
+impl<T, F> IntoFuture for CrashEverywhere<T, F>
 where
-    W: Workflow,
-    F: Fn(CrashStore) -> Start<W> + Send + 'static,
+    T: Tested,
+    F: Fn(CrashStore) -> Start<T> + Send + 'static,
 {
     type Output = Crashes;
     type IntoFuture = BoxFuture<'static, Crashes>;
@@ -495,7 +495,7 @@ where
     fn into_future(self) -> BoxFuture<'static, Crashes> {
         Box::pin(async move {
             let (tell, told) = oneshot::channel();
-            let thread = std::thread::Builder::new().name(format!("crashes of {}", W::TABLE.name()));
+            let thread = std::thread::Builder::new().name("crashes of a scenario".to_owned());
             let thread = thread.spawn(move || drop(tell.send(self.run())));
             match (told.await, thread) {
                 (Ok(Ok(crashes)), _) => crashes,
@@ -515,11 +515,10 @@ fn resume_panic(thread: JoinHandle<()>) -> ! {
     }
 }
 
-impl<W: Workflow, F> fmt::Debug for CrashEverywhere<W, F> {
+impl<T: Tested, F> fmt::Debug for CrashEverywhere<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { asserted, scope, pairs, confirms, .. } = self;
         f.debug_struct("CrashEverywhere")
-            .field("workflow", &W::TABLE.name())
             .field("asserted", &asserted.len())
             .field("scope", scope)
             .field("pairs", pairs)

@@ -16,8 +16,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use workflow_core::Workflow;
-
+use crate::subject::Tested;
 use crate::transcript::shortened;
 use crate::{Start, TestRun};
 
@@ -87,7 +86,7 @@ pub use report::Explored;
 /// let explored = explore(|| Scenario::new(Research).start(question())).assert(|run| run.executions("respond") == 1);
 /// assert_eq!(explored.to_string(), "tried 2 of 2 orders that can be told apart");
 /// ```
-pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
+pub fn explore<T: Tested, F: Fn() -> Start<T>>(scenario: F) -> Explore<F> {
     Explore { scenario, orders: 1_000, seed: 0, replay: None, reduction: Reduction::Races, durable: false }
 }
 
@@ -133,6 +132,9 @@ pub fn explore<W: Workflow, F: Fn() -> Start<W>>(scenario: F) -> Explore<F> {
 /// - A step with a [`RunInfo`](workflow_core::RunInfo) sees the number of its own execution and the sequence numbers
 ///   of its events; with [`Children`](workflow_core::Children) it sees that number. Events for such a step commute with no
 ///   other events, and where several fan-outs may open, none do. The rest of a `RunInfo` is the same in every order.
+/// - A step of a run-time workflow counts as one with a `RunInfo` once its call was asked for
+///   [`info`](workflow_core::signature::StepCall::info), `execution`, `scope` or `children`, and as one with an injectable
+///   parameter of yours once its call was asked for the `engine`. What a precondition sees besides its inputs is unknown.
 /// - Nothing commutes with an operation that ends the run or fails, also through a failing precondition or a limit, nor
 ///   with the passing of time, nor beside your own injectable parameters. In doubt, operations do not commute.
 ///
@@ -228,7 +230,7 @@ impl Verdict for () {
     }
 }
 
-impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
+impl<T: Tested, F: Fn() -> Start<T>> Explore<F> {
     /// Limits the number of orders tried systematically. Default: 1,000; 0 counts as 1.
     ///
     /// If there are more orders, the same number is tried at random.
@@ -324,7 +326,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
     /// It panics in the same way if a run does not end, whatever the assertion: if it has more than 4,096 operations,
     /// if it is stuck and a year of virtual time has no effect, if one call of a step is polled 100,000 times, or if a
     /// reply panics. It also panics where [`survey`](Self::survey) does.
-    pub fn assert<V: Verdict>(self, holds: impl Fn(&TestRun<W>) -> V) -> Explored {
+    pub fn assert<V: Verdict>(self, holds: impl Fn(&TestRun<T>) -> V) -> Explored {
         let mut found = None;
         let explored = self.walk(|played| match failure(played, &holds) {
             Some(failing) => {
@@ -355,10 +357,10 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         if let Some(step) = start.cast().mocked() {
             panic!("`{step}` is mocked: a test cannot answer by hand in every order; use `replace`");
         }
-        Arc::new(Interest::of::<W>(self.durable, |step| start.cast().fails_first(step)))
+        Arc::new(Interest::of(start.subject(), self.durable, |step| start.cast().fails_first(step)))
     }
 
-    fn walk(&self, mut visit: impl FnMut(&Played<W>) -> ControlFlow<()>) -> Explored {
+    fn walk(&self, mut visit: impl FnMut(&Played<T>) -> ControlFlow<()>) -> Explored {
         assert!(
             tokio::runtime::Handle::try_current().is_err(),
             "an exploration has runtimes of its own: call it in a plain `#[test]`"
@@ -380,7 +382,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
         &self,
         found: Failing,
         explored: &Explored,
-        holds: &impl Fn(&TestRun<W>) -> V,
+        holds: &impl Fn(&TestRun<T>) -> V,
     ) -> ! {
         let interest = self.interest();
         let again = |choices: &[usize]| play((self.scenario)(), &interest, &mut Replay::loose(choices));
@@ -408,10 +410,7 @@ impl<W: Workflow, F: Fn() -> Start<W>> Explore<F> {
 }
 
 /// The assertion's message about a run, if it fails.
-fn failure<W: Workflow, V: Verdict>(
-    played: &Played<W>,
-    holds: &impl Fn(&TestRun<W>) -> V,
-) -> Option<Failing> {
+fn failure<T: Tested, V: Verdict>(played: &Played<T>, holds: &impl Fn(&TestRun<T>) -> V) -> Option<Failing> {
     let failing =
         |message| Some(Failing { order: played.order(), operations: played.moments.len(), message });
     if let Some(broken) = &played.broken {

@@ -50,6 +50,8 @@
 //!   ([run](ScenarioOf::run_context), [thread](ScenarioOf::thread_context)) and other [engine](ScenarioOf::engine)
 //!   settings before the run.
 //! - The resulting [`TestRun`] has the assertions, the transcript for golden tests, the report and the explanation.
+//! - [`Scenario::runtime`] runs a workflow that a program builds at run time, with events and replies as JSON:
+//!   [`send_json`](ScenarioOf::send_json), [`reply_json`](ScenarioOf::reply_json).
 //! - [`explore`](explore()) runs a scenario in every order that makes a difference, and finds the smallest one for
 //!   which an assertion fails.
 //! - [`crash_everywhere`](crash_everywhere()) kills a scenario's process at every append to its store and resumes the
@@ -79,6 +81,7 @@ mod script;
 mod stage;
 mod stand_in;
 mod start;
+mod subject;
 mod test_run;
 mod transcript;
 
@@ -90,6 +93,7 @@ pub use mock::{Call, Handle, Mock};
 pub use scenario::{Scenario, ScenarioOf};
 pub use stand_in::StandIn;
 pub use start::Start;
+pub use subject::{Runtime, Tested};
 pub use test_run::TestRun;
 
 /// The guide to testing, compiled and run with the other examples.

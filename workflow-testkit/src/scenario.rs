@@ -2,23 +2,27 @@
 
 use std::error::Error;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use workflow_core::signature::Roles;
 use workflow_core::store::{ContextData, ContextValue};
 use workflow_core::table::StepSpec;
 use workflow_core::{
     ConfigLayers, Engine, EngineBuilder, ErrorClass, ExternalEvent, Request, RetryPolicy, RunOptions,
-    StartEvent, StepError, Workflow,
+    RuntimeWorkflow, StartEvent, StepError, Workflow,
 };
 
 use crate::cast::Cast;
 use crate::mock::Mock;
-use crate::script::Script;
+use crate::script::{Script, Sent, assert_taken, json_of};
 use crate::stand_in::{self, Misfit, StandIn};
 use crate::start::Start;
+use crate::subject::{Runtime, Subject, Tested};
 
 /// The number of displayed items that a scenario keeps.
 const SHOWN: usize = 1 << 16;
@@ -120,33 +124,92 @@ pub enum Scenario {}
 /// # }
 /// ```
 #[must_use = "a scenario runs when it is started"]
-pub struct ScenarioOf<W: Workflow> {
+pub struct ScenarioOf<W: Tested> {
+    pub(crate) subject: Subject,
     pub(crate) engine: EngineBuilder,
     pub(crate) options: RunOptions,
     pub(crate) run_context: Vec<(String, ContextValue)>,
     pub(crate) thread_context: Vec<(String, ContextValue)>,
-    pub(crate) script: Script<W>,
+    pub(crate) script: Script,
     pub(crate) cast: Cast,
     pub(crate) is_drawn: bool,
+    workflow: PhantomData<fn() -> W>,
 }
 
 impl Scenario {
     /// Creates a scenario of this workflow, with default configuration.
     #[expect(clippy::new_ret_no_self, reason = "the workflow's type is part of what is made")]
     pub fn new<W: Workflow>(workflow: W) -> ScenarioOf<W> {
-        ScenarioOf {
-            engine: Engine::builder().workflow(workflow).display_capacity(SHOWN),
+        ScenarioOf::of(Subject::typed::<W>(), Engine::builder().workflow(workflow))
+    }
+
+    /// Creates a scenario of a workflow that a program builds at run time.
+    ///
+    /// Its events are JSON: [`start_json`](ScenarioOf::start_json), [`send_json`](ScenarioOf::send_json) and
+    /// [`reply_json`](ScenarioOf::reply_json) take them, [`TestRun::outcome`](crate::TestRun::outcome) and
+    /// [`TestRun::emitted_json`](crate::TestRun::emitted_json) return them. Everything else is as for a typed workflow, except
+    /// for [stand-ins](ScenarioOf::replace): the test gives the workflow other steps instead.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use serde_json::{Value, json};
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::signature::{Roles, StepCall};
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    /// use workflow_core::{InputValue, RuntimeWorkflow};
+    /// use workflow_testkit::{Scenario, explore};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = DependencyTable::builder("refunds")
+    ///     .event(EventDef::new("RefundAsked", Roles::NONE.start()))
+    ///     .event(EventDef::new("Approve", Roles::NONE.request()))
+    ///     .event(EventDef::reply_to("Approved", "Approve"))
+    ///     .event(EventDef::new("Refunded", Roles::NONE.stop()))
+    ///     .step(StepDef::new("ask").input(InputDef::one("RefundAsked")).output(OutputDef::event("Approve")))
+    ///     .step(StepDef::new("pay").input(InputDef::reply("Approved")).output(OutputDef::event("Refunded")))
+    ///     .build()?;
+    /// let refunds = RuntimeWorkflow::new(table, |mut call: StepCall| async move {
+    ///     let (event, value) = match call.input(0) {
+    ///         InputValue::Reply { request, reply } => {
+    ///             let cents = request.as_json().filter(|_| *reply == json!(true)).cloned();
+    ///             ("Refunded", cents.unwrap_or(json!(0)))
+    ///         }
+    ///         asked => ("Approve", asked.json().cloned().unwrap_or_default()),
+    ///     };
+    ///     call.emit(event, value)?;
+    ///     call.commit(())
+    /// });
+    ///
+    /// let asked = || {
+    ///     let cheap = |cents: &Value| json!(cents.as_u64() < Some(1_000));
+    ///     Scenario::runtime(refunds.clone()).reply_json_after(Duration::from_hours(1), "Approve", cheap).start_json("RefundAsked", 500)
+    /// };
+    /// let explored = explore(asked).assert(|run| run.assert_output(&json!(500)));
+    /// assert!(explored.is_exhaustive());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn runtime(workflow: RuntimeWorkflow) -> ScenarioOf<Runtime> {
+        let engine = Engine::builder().workflows([workflow.clone()]);
+        ScenarioOf::of(Subject::Runtime(workflow), engine)
+    }
+}
+
+impl<W: Tested> ScenarioOf<W> {
+    fn of(subject: Subject, engine: EngineBuilder) -> Self {
+        Self {
+            subject,
+            engine: engine.display_capacity(SHOWN),
             options: RunOptions::new(),
             run_context: Vec::new(),
             thread_context: Vec::new(),
             script: Script::default(),
             cast: Cast::default(),
             is_drawn: false,
+            workflow: PhantomData,
         }
     }
-}
 
-impl<W: Workflow> ScenarioOf<W> {
     /// Sets the configuration `C`.
     pub fn config<C: DeserializeOwned + Serialize + Send + Sync + 'static>(mut self, config: C) -> Self {
         self.engine = self.engine.config::<C>(ConfigLayers::defaults(config));
@@ -192,6 +255,56 @@ impl<W: Workflow> ScenarioOf<W> {
     /// ```
     pub fn host<C: Workflow>(mut self, child: C) -> Self {
         self.engine = self.engine.workflow(child);
+        self
+    }
+
+    /// Hosts another workflow under a name, as [`EngineBuilder::workflow_named`] does; otherwise as [`host`](Self::host).
+    ///
+    /// Several hosted workflows may have one Rust type. A step names the one that it runs.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RunOptions;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask(u64);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(u64);
+    /// struct Times(u64);
+    ///
+    /// #[workflow]
+    /// impl Times {
+    ///     #[step]
+    ///     async fn multiply(&self, ask: &Ask) -> Answer { Answer(ask.0 * self.0) }
+    /// }
+    ///
+    /// struct Parent;
+    ///
+    /// #[workflow]
+    /// impl Parent {
+    ///     #[step]
+    ///     async fn delegate(&self, ask: &Ask, children: &Children) -> Result<Answer, RunError> {
+    ///         children.run_with::<Times>(ask.clone(), RunOptions::new().workflow("triple")).await
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let scenario = Scenario::new(Parent).host_named("double", Times(2)).host_named("triple", Times(3));
+    /// scenario.start(Ask(14)).await.assert_output(&Answer(42));
+    /// # }
+    /// ```
+    pub fn host_named<C: Workflow>(mut self, name: impl Into<Arc<str>>, child: C) -> Self {
+        self.engine = self.engine.workflow_named(name, child);
+        self
+    }
+
+    /// Hosts a workflow that a program builds at run time, so that steps can run it as a child by its name; otherwise as
+    /// [`host`](Self::host).
+    pub fn host_runtime(mut self, child: RuntimeWorkflow) -> Self {
+        self.engine = self.engine.workflows([child]);
         self
     }
 
@@ -288,21 +401,62 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Sends an event when the run waits.
+    /// Sends an event as JSON, by its name, when the run waits; otherwise as [`send`](ScenarioOf::send).
     ///
-    /// Several events are sent one per wait, in the given order, after replies to open requests. Events left when the
-    /// run ends are not sent; [`send_after`](Self::send_after) without delay sends at once. An event type that no step
-    /// of `W` takes does not compile.
-    pub fn send<E: ExternalEvent>(mut self, event: E) -> Self {
-        self.script.send(event);
+    /// The workflow is of either kind. The run fails if it refuses the data.
+    ///
+    /// # Panics
+    /// Panics if the workflow has no external event of this name, or the data has no JSON.
+    #[track_caller]
+    pub fn send_json(mut self, event: &str, data: impl Serialize) -> Self {
+        let sent = self.sent(event, data);
+        self.script.send(sent);
         self
     }
 
-    /// Sends an event after this much virtual time, whether the run waits or not.
+    /// Sends an event as JSON, by its name, after this much virtual time; otherwise as [`send_after`](ScenarioOf::send_after).
     ///
-    /// The time counts from the start. A run that has ended by then gets nothing.
-    pub fn send_after<E: ExternalEvent>(mut self, after: Duration, event: E) -> Self {
-        self.script.send_after(after, event);
+    /// # Panics
+    /// As [`send_json`](Self::send_json).
+    #[track_caller]
+    pub fn send_json_after(mut self, after: Duration, event: &str, data: impl Serialize) -> Self {
+        let sent = self.sent(event, data);
+        self.script.send_after(after, sent);
+        self
+    }
+
+    #[track_caller]
+    fn sent(&self, event: &str, data: impl Serialize) -> Sent {
+        self.subject.assert_event(event, "external event", Roles::is_external);
+        Sent::json(event.into(), json_of(event, data))
+    }
+
+    /// Replies with JSON to every request of this name, whenever the run waits and one is open; otherwise as
+    /// [`reply`](ScenarioOf::reply).
+    ///
+    /// The workflow is of either kind. The closure receives the data of the request. The run fails if it refuses the reply.
+    ///
+    /// # Panics
+    /// Panics if the workflow has no request of this name.
+    #[track_caller]
+    pub fn reply_json(self, request: &str, reply: impl FnMut(&Value) -> Value + Send + 'static) -> Self {
+        self.reply_json_after(Duration::ZERO, request, reply)
+    }
+
+    /// The same, this much virtual time after the run began to wait for the reply.
+    ///
+    /// # Panics
+    /// As [`reply_json`](Self::reply_json).
+    #[track_caller]
+    pub fn reply_json_after(
+        mut self,
+        after: Duration,
+        request: &str,
+        reply: impl FnMut(&Value) -> Value + Send + 'static,
+    ) -> Self {
+        self.subject.assert_event(request, "request", Roles::is_request);
+        let named = (request.into(), self.subject.reply_to(request));
+        self.script.reply_json_after(after, named, reply);
         self
     }
 
@@ -343,24 +497,6 @@ impl<W: Workflow> ScenarioOf<W> {
     /// ```
     pub fn cancel_after(mut self, after: Duration, reason: impl Into<Arc<str>>) -> Self {
         self.script.cancel_after(after, reason.into());
-        self
-    }
-
-    /// Replies to every request of type `R`, whenever the run waits and one is open.
-    ///
-    /// All open requests get replies, the oldest first. Of two replies to one type of request, the later setting
-    /// counts.
-    pub fn reply<R: Request>(self, reply: impl FnMut(&R) -> R::Reply + Send + 'static) -> Self {
-        self.reply_after(Duration::ZERO, reply)
-    }
-
-    /// The same, this much virtual time after the run began to wait for the reply.
-    pub fn reply_after<R: Request>(
-        mut self,
-        after: Duration,
-        reply: impl FnMut(&R) -> R::Reply + Send + 'static,
-    ) -> Self {
-        self.script.reply_after(after, reply);
         self
     }
 
@@ -433,58 +569,6 @@ impl<W: Workflow> ScenarioOf<W> {
         self
     }
 
-    /// Replaces a step by a function.
-    ///
-    /// The function takes any or none of the step's parameters, in any order, each in a form that a step may take
-    /// (`&E`, `E` and `Arc<E>` are equivalent). It returns what the step could return, or fewer possibilities, such as
-    /// `Fact` for a step that returns `Option<Fact>` or `Vec<Fact>`, but never more. It may also return a `Result`, or
-    /// a future that borrows nothing, and it may return the events that the step sends through an `Emitter`. The step's
-    /// precondition is still evaluated. Of two functions for one step, the later counts.
-    ///
-    /// ```
-    /// use workflow_core::prelude::*;
-    /// use workflow_testkit::Scenario;
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # #[event(start)]
-    /// # struct Question(String);
-    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-    /// # struct Fact(String);
-    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
-    /// # #[event(stop)]
-    /// # struct Answer(String);
-    /// # struct Research;
-    /// # async fn asked(question: &str) -> String { format!("the service knows of {question}") }
-    /// #[workflow]
-    /// impl Research {
-    ///     #[step]
-    ///     async fn retrieve(&self, question: &Question) -> Fact {
-    ///         Fact(asked(&question.0).await)
-    ///     }
-    ///
-    ///     #[step]
-    ///     async fn answer(&self, fact: &Fact) -> Answer {
-    ///         Answer(fact.0.clone())
-    ///     }
-    /// }
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let scenario = Scenario::new(Research).replace("retrieve", |question: &Question| Fact(question.0.to_uppercase()));
-    /// scenario.start(Question("why".into())).await.assert_output(&Answer("WHY".into()));
-    /// # }
-    /// ```
-    ///
-    /// # Panics
-    /// Panics if the workflow has no such step, or the function does not fit the step's parameters or return type.
-    #[track_caller]
-    pub fn replace<T>(mut self, step: &str, stand_in: impl StandIn<T>) -> Self {
-        let step = Self::step(step);
-        let places =
-            places(step, &stand_in).unwrap_or_else(|misfit| panic!("the stand-in does not fit: {misfit}"));
-        self.cast.replace(step.name(), stand_in, places);
-        self
-    }
-
     /// Fails the first calls of a step, across all its executions and attempts.
     ///
     /// Each fails with an error from this function. Later calls reach the step or its stand-in. Of two settings for one
@@ -538,22 +622,10 @@ impl<W: Workflow> ScenarioOf<W> {
         calls: u32,
         error: impl Fn() -> StepError + Send + Sync + 'static,
     ) -> Self {
-        self.cast.fail_first(Self::step(step).name(), calls, error);
-        self
-    }
-
-    /// Replaces a step by a [`Mock`], whose calls the test answers by hand.
-    ///
-    /// A scenario with a mock cannot be [explored](crate::explore()). Virtual time stands still while a call is open. A
-    /// call without an answer fails after a minute of real time. Of two mocks or [stand-ins](Self::replace) for one
-    /// step, the later counts.
-    ///
-    /// # Panics
-    /// Panics if the workflow has no such step.
-    #[track_caller]
-    pub fn mock(mut self, step: &str, mock: Mock) -> Self {
-        let step = Self::step(step);
-        self.cast.mock(step.name(), mock.player(step));
+        if let Some(lacks) = self.subject.lacks_step(step) {
+            panic!("{lacks}");
+        }
+        self.cast.fail_first(step, calls, error);
         self
     }
 
@@ -587,6 +659,140 @@ impl<W: Workflow> ScenarioOf<W> {
         self.is_drawn = true;
         self
     }
+}
+
+impl<W: Workflow> ScenarioOf<W> {
+    /// Sends an event when the run waits.
+    ///
+    /// Several events are sent one per wait, in the given order, after replies to open requests. Events left when the
+    /// run ends are not sent; [`send_after`](Self::send_after) without delay sends at once. An event type that no step
+    /// of `W` takes does not compile:
+    ///
+    /// ```compile_fail
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Opened;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Closed;
+    /// #[derive(Debug, Serialize, Deserialize, Event)]
+    /// #[event(external)]
+    /// struct Note(u32);
+    ///
+    /// struct Desk;
+    ///
+    /// #[workflow]
+    /// impl Desk {
+    ///     #[step]
+    ///     async fn close(&self, _: &Opened) -> Closed { Closed }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// Scenario::new(Desk).send(Note(1)).start(Opened).await;
+    /// # }
+    /// ```
+    pub fn send<E: ExternalEvent>(mut self, event: E) -> Self {
+        assert_taken::<W, E>();
+        self.script.send(Sent::of(event));
+        self
+    }
+
+    /// Sends an event after this much virtual time, whether the run waits or not.
+    ///
+    /// The time counts from the start. A run that has ended by then gets nothing.
+    pub fn send_after<E: ExternalEvent>(mut self, after: Duration, event: E) -> Self {
+        assert_taken::<W, E>();
+        self.script.send_after(after, Sent::of(event));
+        self
+    }
+
+    /// Replies to every request of type `R`, whenever the run waits and one is open.
+    ///
+    /// All open requests get replies, the oldest first. Of two replies to one type of request, the later setting
+    /// counts.
+    pub fn reply<R: Request>(self, reply: impl FnMut(&R) -> R::Reply + Send + 'static) -> Self {
+        self.reply_after(Duration::ZERO, reply)
+    }
+
+    /// The same, this much virtual time after the run began to wait for the reply.
+    pub fn reply_after<R: Request>(
+        mut self,
+        after: Duration,
+        reply: impl FnMut(&R) -> R::Reply + Send + 'static,
+    ) -> Self {
+        self.script.reply_after(after, reply);
+        self
+    }
+
+    /// Replaces a step by a function.
+    ///
+    /// The function takes any or none of the step's parameters, in any order, each in a form that a step may take
+    /// (`&E`, `E` and `Arc<E>` are equivalent). It returns what the step could return, or fewer possibilities, such as
+    /// `Fact` for a step that returns `Option<Fact>` or `Vec<Fact>`, but never more. It may also return a `Result`, or
+    /// a future that borrows nothing, and it may return the events that the step sends through an `Emitter`. The step's
+    /// precondition is still evaluated. Of two functions for one step, the later counts.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_testkit::Scenario;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Question(String);
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # struct Fact(String);
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer(String);
+    /// # struct Research;
+    /// # async fn asked(question: &str) -> String { format!("the service knows of {question}") }
+    /// #[workflow]
+    /// impl Research {
+    ///     #[step]
+    ///     async fn retrieve(&self, question: &Question) -> Fact {
+    ///         Fact(asked(&question.0).await)
+    ///     }
+    ///
+    ///     #[step]
+    ///     async fn answer(&self, fact: &Fact) -> Answer {
+    ///         Answer(fact.0.clone())
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let scenario = Scenario::new(Research).replace("retrieve", |question: &Question| Fact(question.0.to_uppercase()));
+    /// scenario.start(Question("why".into())).await.assert_output(&Answer("WHY".into()));
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if the workflow has no such step, or the function does not fit the step's parameters or return type.
+    #[track_caller]
+    pub fn replace<T>(mut self, step: &str, stand_in: impl StandIn<T>) -> Self {
+        let step = Self::step(step);
+        let places =
+            places(step, &stand_in).unwrap_or_else(|misfit| panic!("the stand-in does not fit: {misfit}"));
+        self.cast.replace(step.name(), stand_in, places);
+        self
+    }
+
+    /// Replaces a step by a [`Mock`], whose calls the test answers by hand.
+    ///
+    /// A scenario with a mock cannot be [explored](crate::explore()). Virtual time stands still while a call is open. A
+    /// call without an answer fails after a minute of real time. Of two mocks or [stand-ins](Self::replace) for one
+    /// step, the later counts.
+    ///
+    /// # Panics
+    /// Panics if the workflow has no such step.
+    #[track_caller]
+    pub fn mock(mut self, step: &str, mock: Mock) -> Self {
+        let step = Self::step(step);
+        self.cast.mock(step.name(), mock.player(step));
+        self
+    }
 
     #[track_caller]
     fn step(name: &str) -> &'static StepSpec {
@@ -603,13 +809,29 @@ impl<W: Workflow> ScenarioOf<W> {
     }
 }
 
+impl ScenarioOf<Runtime> {
+    /// Ends the setup; await the result to run the scenario.
+    ///
+    /// The run begins with this start event, whose data is JSON, and continues until it ends or waits for something outside
+    /// the script. It cannot start if the workflow refuses the data.
+    ///
+    /// # Panics
+    /// Panics if the workflow has no start event of this name, or the data has no JSON.
+    #[track_caller]
+    pub fn start_json(self, event: &str, data: impl Serialize) -> Start<Runtime> {
+        self.subject.assert_event(event, "start event", Roles::is_start);
+        let data = json_of(event, data);
+        Start::json(self, event.to_owned(), data)
+    }
+}
+
 /// The slots of a step that a stand-in's parameters take.
 fn places<T, S: StandIn<T>>(step: &'static StepSpec, _: &S) -> Result<Vec<usize>, Misfit> {
     S::signature().places(step)
 }
 
-impl<W: Workflow> fmt::Debug for ScenarioOf<W> {
+impl<W: Tested> fmt::Debug for ScenarioOf<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scenario").field("workflow", &W::TABLE.name()).finish_non_exhaustive()
+        f.debug_struct("Scenario").field("workflow", &self.subject).finish_non_exhaustive()
     }
 }

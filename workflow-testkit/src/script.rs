@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::time::Instant;
 use workflow_core::report::OpenRequest;
-use workflow_core::signature::EventType;
-use workflow_core::{ExternalEvent, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
+use workflow_core::{AnyRun, ExternalEvent, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
 
 use crate::VirtualClock;
 use crate::patience::{JUMPS, Patience};
@@ -22,56 +23,51 @@ const IDLE: Duration = Duration::from_hours(365 * 24);
 const ACTS: u32 = 10_000;
 
 /// One send or reply.
-pub(crate) type Act<W> =
-    Box<dyn for<'a> FnOnce(&'a RunHandle<W>) -> BoxFuture<'a, Result<(), SendError>> + Send + 'static>;
+pub(crate) type Act =
+    Box<dyn for<'a> FnOnce(&'a AnyRun) -> BoxFuture<'a, Result<(), SendError>> + Send + 'static>;
 
 /// All sends and replies of a scenario.
-pub(crate) struct Script<W> {
+#[derive(Default)]
+pub(crate) struct Script {
     /// The events to send, one per wait.
-    sends: VecDeque<Sent<W>>,
+    sends: VecDeque<Sent>,
     /// The events to send at a time since the start.
-    timed: Vec<(Duration, Sent<W>)>,
-    replies: Vec<Replies<W>>,
+    timed: Vec<(Duration, Sent)>,
+    replies: Vec<Replies>,
     /// Whether the clock stands still while the run waits, except for `advance`.
     pub(crate) until_it_waits: bool,
 }
 
 /// One event to send, or a cancel.
-pub(crate) struct Sent<W> {
-    /// The event; `None` for a cancel.
-    pub(crate) event: Option<EventType>,
-    pub(crate) act: Act<W>,
+pub(crate) struct Sent {
+    /// The name of the event; `None` for a cancel.
+    pub(crate) event: Option<Arc<str>>,
+    pub(crate) act: Act,
 }
 
 /// The replies to requests of one type.
-struct Replies<W> {
+struct Replies {
     /// The reply's event name in the log.
-    name: &'static str,
-    answers: fn(&OpenRequest) -> bool,
+    name: Arc<str>,
+    answers: Box<dyn Fn(&OpenRequest) -> bool + Send>,
     after: Duration,
-    reply: MakeReply<W>,
+    reply: MakeReply,
 }
 
 /// Makes the reply to a request; `None` for a request of another type.
-type MakeReply<W> = Box<dyn FnMut(&OpenRequest) -> Option<Act<W>> + Send>;
+type MakeReply = Box<dyn FnMut(&OpenRequest) -> Option<Act> + Send>;
 
-impl<W> Default for Script<W> {
-    fn default() -> Self {
-        Self { sends: VecDeque::new(), timed: Vec::new(), replies: Vec::new(), until_it_waits: false }
-    }
-}
-
-impl<W: Workflow> Script<W> {
-    pub(crate) fn send<E: ExternalEvent>(&mut self, event: E) {
-        self.sends.push_back(Sent::of(event));
+impl Script {
+    pub(crate) fn send(&mut self, event: Sent) {
+        self.sends.push_back(event);
     }
 
-    pub(crate) fn send_after<E: ExternalEvent>(&mut self, after: Duration, event: E) {
-        self.timed.push((after, Sent::of(event)));
+    pub(crate) fn send_after(&mut self, after: Duration, event: Sent) {
+        self.timed.push((after, event));
     }
 
     pub(crate) fn cancel_after(&mut self, after: Duration, reason: Arc<str>) {
-        let act: Act<W> = Box::new(|run| Box::pin(run.cancel(reason)));
+        let act: Act = Box::new(|run| Box::pin(run.cancel(reason)));
         self.timed.push((after, Sent { event: None, act }));
     }
 
@@ -82,21 +78,38 @@ impl<W: Workflow> Script<W> {
     ) {
         let reply = move |open: &OpenRequest| {
             let (id, reply) = (open.id::<R>()?, reply(open.downcast_ref::<R>()?));
-            let act: Act<W> = Box::new(move |run| Box::pin(run.reply(id, reply)));
+            let act: Act = Box::new(move |run| Box::pin(run.reply(id, reply)));
             Some(act)
         };
-        let answers = |open: &OpenRequest| open.id::<R>().is_some();
-        self.replies.push(Replies { name: R::REPLY_NAME, answers, after, reply: Box::new(reply) });
+        let answers = Box::new(|open: &OpenRequest| open.id::<R>().is_some());
+        self.replies.push(Replies { name: R::REPLY_NAME.into(), answers, after, reply: Box::new(reply) });
+    }
+
+    /// Replies to requests of this name. `name` is that of the reply in the log.
+    pub(crate) fn reply_json_after(
+        &mut self,
+        after: Duration,
+        (request, name): (Arc<str>, Arc<str>),
+        mut reply: impl FnMut(&Value) -> Value + Send + 'static,
+    ) {
+        let answers = Box::new(move |open: &OpenRequest| open.name() == &*request);
+        let reply = move |open: &OpenRequest| {
+            let data = open.data().unwrap_or_else(|error| panic!("`{}` has no JSON: {error}", open.name()));
+            let (request, reply) = (open.seq(), reply(&data));
+            let act: Act = Box::new(move |run| Box::pin(run.reply_json(request, reply)));
+            Some(act)
+        };
+        self.replies.push(Replies { name, answers, after, reply: Box::new(reply) });
     }
 
     /// Removes all sends, for an exploration: those in sequence, and those with times of their own.
-    pub(crate) fn take_sends(&mut self) -> (Vec<Sent<W>>, Vec<Sent<W>>) {
+    pub(crate) fn take_sends(&mut self) -> (Vec<Sent>, Vec<Sent>) {
         (self.sends.drain(..).collect(), self.timed.drain(..).map(|(_, send)| send).collect())
     }
 
     /// Removes a send that already arrived in an earlier process, this long after the run began.
     pub(crate) fn has_arrived(&mut self, event: &str, after: Duration) {
-        let is_it = |sent: &Sent<W>| sent.event.is_some_and(|sent| sent.name() == event);
+        let is_it = |sent: &Sent| sent.event.as_deref() == Some(event);
         // The first send with a time of its own matches, unless its time is still to come.
         let timed = self.timed.iter().enumerate().filter(|(_, (at, sent))| *at <= after && is_it(sent));
         if let Some((place, _)) = timed.min_by_key(|(_, (at, _))| *at) {
@@ -111,18 +124,18 @@ impl<W: Workflow> Script<W> {
     }
 
     /// The event name of the reply to this request; `None` if the script has no reply.
-    pub(crate) fn reply_name(&self, request: &OpenRequest) -> Option<&'static str> {
-        Some(self.replies[self.replies_to(request)?].name)
+    pub(crate) fn reply_name(&self, request: &OpenRequest) -> Option<&str> {
+        Some(&self.replies[self.replies_to(request)?].name)
     }
 
     /// The reply to this request, if the script has one.
-    pub(crate) fn reply_to(&mut self, request: &OpenRequest) -> Option<Act<W>> {
+    pub(crate) fn reply_to(&mut self, request: &OpenRequest) -> Option<Act> {
         let replies = self.replies_to(request)?;
         (self.replies[replies].reply)(request)
     }
 
     /// Removes the timed sends, with their times since then.
-    fn due_from(&mut self, since: Instant) -> Vec<(Instant, Due<W>)> {
+    fn due_from(&mut self, since: Instant) -> Vec<(Instant, Due)> {
         self.timed.drain(..).map(|(after, send)| (since + after.min(IDLE), Due::Send(send.act))).collect()
     }
 
@@ -132,21 +145,53 @@ impl<W: Workflow> Script<W> {
     }
 }
 
-impl<W: Workflow> Sent<W> {
-    fn of<E: ExternalEvent>(event: E) -> Self {
-        Self { event: Some(E::TYPE), act: Box::new(|run| run.send(event)) }
+impl Sent {
+    pub(crate) fn of<E: ExternalEvent>(event: E) -> Self {
+        Self { event: Some(E::NAME.into()), act: Box::new(|run| run.send(event)) }
+    }
+
+    pub(crate) fn json(event: Arc<str>, data: Value) -> Self {
+        let name = Arc::clone(&event);
+        Self { event: Some(event), act: Box::new(move |run| run.send_json(&name, data)) }
     }
 }
 
+/// Does not compile if no step of `W` takes `E`: neither does [`RunHandle::send`].
+pub(crate) fn assert_taken<W: Workflow, E: ExternalEvent>() {
+    type Send<W, E> = for<'a> fn(&'a RunHandle<W>, E) -> BoxFuture<'a, Result<(), SendError>>;
+    let _: Send<W, E> = RunHandle::<W>::send::<E>;
+}
+
+/// The data of an event, for a run that takes JSON.
+#[track_caller]
+pub(crate) fn json_of(event: &str, data: impl Serialize) -> Value {
+    serde_json::to_value(data).unwrap_or_else(|error| panic!("the data of `{event}` has no JSON: {error}"))
+}
+
+/// Why a run refused an event or a reply, if that is a mistake of the script. Otherwise the run has ended, or the test has
+/// replied itself.
+pub(crate) fn mistake(refused: &SendError) -> Option<String> {
+    let is_one = matches!(
+        refused,
+        SendError::UnknownEvent { .. }
+            | SendError::NotTaken { .. }
+            | SendError::Unfit { .. }
+            | SendError::UnfitReply { .. }
+    );
+    is_one.then(|| format!("the run refuses what the script sends: {refused}"))
+}
+
 /// A script in progress.
-pub(crate) struct Performance<W> {
-    run: RunHandle<W>,
-    script: Script<W>,
+pub(crate) struct Performance {
+    run: AnyRun,
+    script: Script,
     /// The requests with a given or planned reply.
     taken: HashSet<Seq>,
     planned: Planned,
-    due: Vec<(Instant, Due<W>)>,
+    due: Vec<(Instant, Due)>,
     acts: u32,
+    /// What the run refused although it should not have.
+    mistake: Option<String>,
     /// When the run's clock began.
     began: Instant,
     /// The time up to which the test lets time pass, whether the run waits or not.
@@ -167,18 +212,20 @@ impl Planned {
 }
 
 /// An action at a point of the virtual clock.
-enum Due<W> {
-    Send(Act<W>),
+enum Due {
+    Send(Act),
     /// The reply to a request.
     Reply(OpenRequest),
 }
 
 /// Why a scenario was given up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum GivenUp {
     Idle,
     TicksForEver,
     AsksForEver,
+    /// The script has a mistake.
+    Mistaken(String),
 }
 
 impl std::fmt::Display for GivenUp {
@@ -196,28 +243,25 @@ impl std::fmt::Display for GivenUp {
             Self::AsksForEver => {
                 write!(f, "the run does not end: {ACTS} events and replies were sent to it, or timers fired")
             }
+            Self::Mistaken(mistake) => f.write_str(mistake),
         }
     }
 }
 
-impl<W: Workflow> Performance<W> {
+impl Performance {
     /// Begins the script of a run that has just been started.
-    pub(crate) fn of(
-        mut script: Script<W>,
-        run: RunHandle<W>,
-        began: Instant,
-        patience: Arc<Patience>,
-    ) -> Self {
+    pub(crate) fn of(mut script: Script, run: AnyRun, began: Instant, patience: Arc<Patience>) -> Self {
         let now = Instant::now();
         let due = script.due_from(now);
         let (taken, planned) = (HashSet::new(), Planned::default());
-        Self { run, script, taken, planned, due, acts: 0, began, until: now, patience }
+        let (acts, mistake) = (0, None);
+        Self { run, script, taken, planned, due, acts, mistake, began, until: now, patience }
     }
 
     /// Continues a script from an earlier process, together with the run's clock.
     pub(crate) fn going_on(
-        mut script: Script<W>,
-        run: RunHandle<W>,
+        mut script: Script,
+        run: AnyRun,
         began: Instant,
         patience: Arc<Patience>,
         planned: Planned,
@@ -251,6 +295,9 @@ impl<W: Workflow> Performance<W> {
     /// Performs the script until the run ends, or waits without an action of the script at that time.
     async fn perform_until_settled(&mut self) -> Result<RunStatus, GivenUp> {
         while self.acts < ACTS {
+            if let Some(mistake) = self.mistake.take() {
+                return Err(GivenUp::Mistaken(mistake));
+            }
             let next = self.next();
             let until = next.map_or_else(|| Instant::now() + IDLE, |next| self.due[next].0);
             // If both happen at once, the run has settled.
@@ -354,9 +401,10 @@ impl<W: Workflow> Performance<W> {
         }
     }
 
-    async fn act(&mut self, act: Act<W>) {
+    async fn act(&mut self, act: Act) {
         self.acts += 1;
-        // An error means only that the run has ended, or that the test has replied itself.
-        let _ = act(&self.run).await;
+        if let Err(refused) = act(&self.run).await {
+            self.mistake = mistake(&refused);
+        }
     }
 }

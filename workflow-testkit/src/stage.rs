@@ -12,25 +12,26 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use workflow_core::explain::Explanation;
 use workflow_core::report::{OpenRequest, RunReport};
-use workflow_core::{RunHandle, RunStatus, SendError, Workflow};
+use workflow_core::{AnyRun, RunStatus, SendError};
 
 use crate::patience::Patience;
 use crate::recording::Recording;
 use crate::script::{Act, GivenUp, Performance, Script};
 use crate::start::Failure;
+use crate::subject::Tested;
 
 /// The test's handle on a scenario's thread. Dropping it ends the thread and an open run.
-pub(crate) struct Stage<W> {
-    asks: mpsc::Sender<Ask<W>>,
+pub(crate) struct Stage {
+    asks: mpsc::Sender<Ask>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A request of the test to the scenario's thread. Nothing happens there without one.
-enum Ask<W> {
+enum Ask {
     /// Continue until this much time has passed and the run is settled.
     Settle(Duration, oneshot::Sender<Settled>),
     /// Perform this action on the run, and nothing else.
-    Act(Act<W>, oneshot::Sender<Result<(), SendError>>),
+    Act(Act, oneshot::Sender<Result<(), SendError>>),
     /// From now on, continue between requests, but with the clock stopped: the test has a handle and awaits its calls.
     Continue,
 }
@@ -54,11 +55,7 @@ pub(crate) struct Settled {
 
 impl Settled {
     /// Takes the state of the idle run.
-    pub(crate) async fn of<W: Workflow>(
-        run: &RunHandle<W>,
-        recording: &Recording,
-        elapsed: Duration,
-    ) -> Self {
+    pub(crate) async fn of(run: &AnyRun, recording: &Recording, elapsed: Duration) -> Self {
         let (status, observed) = (run.status(), recording.len());
         let (explanation, report, open) = (None, None, Vec::new());
         let mut settled = Self { status, elapsed, explanation, report, open, observed, given_up: None };
@@ -71,21 +68,22 @@ impl Settled {
     }
 }
 
-impl<W: Workflow> Stage<W> {
+impl Stage {
     /// Starts a run on a thread of its own.
     ///
     /// # Errors
     /// Returns the error of the start, or of creating the thread or the runtime.
-    pub(crate) async fn open(
-        script: Script<W>,
+    pub(crate) async fn open<T: Tested>(
+        workflow: &str,
+        script: Script,
         recording: Recording,
-        started: impl Future<Output = Result<RunHandle<W>, Failure>> + Send + 'static,
-    ) -> Result<(Self, RunHandle<W>), Failure> {
+        started: impl Future<Output = Result<T::Handle, Failure>> + Send + 'static,
+    ) -> Result<(Self, T::Handle), Failure> {
         let (asks, asked) = mpsc::channel();
         let (tell, told) = oneshot::channel();
-        let thread = std::thread::Builder::new().name(format!("scenario of {}", W::TABLE.name()));
+        let thread = std::thread::Builder::new().name(format!("scenario of {workflow}"));
         let patience = Arc::new(Patience::with(recording.clone()));
-        let play = play(script, recording, Arc::clone(&patience), started, tell, asked);
+        let play = play::<T>(script, recording, Arc::clone(&patience), started, tell, asked);
         let play = move || on_virtual_time(patience, play).unwrap_or_else(|failure| panic!("{failure}"));
         let thread =
             thread.spawn(play).map_err(|error| Failure(format!("no thread for a scenario: {error}")))?;
@@ -107,7 +105,7 @@ impl<W: Workflow> Stage<W> {
     ///
     /// # Errors
     /// Returns the run's error.
-    pub(crate) async fn act(&mut self, act: Act<W>) -> Result<(), SendError> {
+    pub(crate) async fn act(&mut self, act: Act) -> Result<(), SendError> {
         let (done, answer) = oneshot::channel();
         self.ask(Ask::Act(act, done), answer).await
     }
@@ -118,7 +116,7 @@ impl<W: Workflow> Stage<W> {
         let _ = self.asks.send(Ask::Continue);
     }
 
-    async fn ask<T>(&mut self, ask: Ask<W>, answer: oneshot::Receiver<T>) -> T {
+    async fn ask<T>(&mut self, ask: Ask, answer: oneshot::Receiver<T>) -> T {
         // The send fails only if the thread is gone; the answer reports that too.
         let _ = self.asks.send(ask);
         match answer.await {
@@ -136,7 +134,7 @@ impl<W: Workflow> Stage<W> {
     }
 }
 
-impl<W> fmt::Debug for Stage<W> {
+impl fmt::Debug for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Stage")
     }
@@ -153,37 +151,38 @@ fn on_virtual_time(patience: Arc<Patience>, scenario: impl Future<Output = ()>) 
     Ok(())
 }
 
-async fn play<W: Workflow>(
-    script: Script<W>,
+async fn play<T: Tested>(
+    script: Script,
     recording: Recording,
     patience: Arc<Patience>,
-    started: impl Future<Output = Result<RunHandle<W>, Failure>>,
-    tell: oneshot::Sender<Result<RunHandle<W>, Failure>>,
-    asked: mpsc::Receiver<Ask<W>>,
+    started: impl Future<Output = Result<T::Handle, Failure>>,
+    tell: oneshot::Sender<Result<T::Handle, Failure>>,
+    asked: mpsc::Receiver<Ask>,
 ) {
     let since = Instant::now();
-    let run = match started.await {
-        Ok(run) => run,
+    let handle = match started.await {
+        Ok(handle) => handle,
         Err(failure) => return drop(tell.send(Err(failure))),
     };
+    let run = T::any(&handle).clone();
     let performance = Performance::of(script, run.clone(), since, patience);
-    if tell.send(Ok(run.clone())).is_err() {
+    if tell.send(Ok(handle)).is_err() {
         return;
     }
     Playing { run, performance, recording, since }.play(Asked { asks: Some(asked), continues: false }).await;
 }
 
 /// A run on the scenario's thread, and the rest of the script.
-struct Playing<W> {
-    run: RunHandle<W>,
-    performance: Performance<W>,
+struct Playing {
+    run: AnyRun,
+    performance: Performance,
     recording: Recording,
     since: Instant,
 }
 
-impl<W: Workflow> Playing<W> {
+impl Playing {
     /// Serves requests until the run has ended or the test is gone.
-    async fn play(&mut self, mut asked: Asked<W>) {
+    async fn play(&mut self, mut asked: Asked) {
         // The first settling needs no request.
         let mut first = Some(self.settled(Duration::ZERO).await);
         while let Some(ask) = asked.next().await {
@@ -220,18 +219,18 @@ impl<W: Workflow> Playing<W> {
 }
 
 /// The requests of the test, in order.
-struct Asked<W> {
+struct Asked {
     /// The receiver; `None` while a receive is in progress.
-    asks: Option<mpsc::Receiver<Ask<W>>>,
+    asks: Option<mpsc::Receiver<Ask>>,
     /// Whether the run continues without requests.
     continues: bool,
 }
 
-impl<W: Workflow> Asked<W> {
+impl Asked {
     /// The next request. Its time depends on the test's thread, and the run must not depend on that. So until then this
     /// thread blocks. If a handle needs the run, at least the clock stands still, because a blocking thread of the
     /// runtime is busy.
-    async fn next(&mut self) -> Option<Ask<W>> {
+    async fn next(&mut self) -> Option<Ask> {
         let asks = self.asks.take()?;
         let (asks, ask) = if self.continues {
             let next = tokio::task::spawn_blocking(move || {

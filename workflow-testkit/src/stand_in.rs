@@ -10,7 +10,7 @@ use workflow_core::{StepError, StepInput, StepOutput};
 mod shape;
 mod signature;
 
-pub(crate) use signature::{Misfit, Signature, fits_output, place, step};
+pub(crate) use signature::{Misfit, Signature, fits_output, no_such_step, place, step};
 
 /// The result of a step's call.
 pub(crate) type Answer = BoxFuture<'static, Result<Emitted, StepError>>;

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use workflow_core::store::{ContextScope, ContextStore as _, ContextValue, MemoryContexts};
-use workflow_core::{
-    Engine, EngineBuilder, RunHandle, RunId, RunOptions, StartError, StartEvent, ThreadId, Workflow,
-};
+use workflow_core::{Engine, EngineBuilder, RunId, RunOptions, StartError, StartEvent, ThreadId, Workflow};
 
 use crate::cast::Cast;
 use crate::clock::VirtualClock;
 use crate::journal::{Journal, Recorder};
 use crate::script::Script;
 use crate::stage::Stage;
+use crate::subject::{Runtime, Subject, Tested};
+use crate::test_run::Driven;
 use crate::{ScenarioOf, TestRun};
 
 /// A scenario with its start event.
@@ -36,21 +37,21 @@ use crate::{ScenarioOf, TestRun};
 /// resumes a panic of a reply's closure. It does not detect a step that computes endlessly or a precondition that only
 /// yields.
 #[must_use = "a scenario runs when it is awaited"]
-pub struct Start<W: Workflow> {
-    scenario: ScenarioOf<W>,
-    begin: Begin<W>,
+pub struct Start<T: Tested> {
+    scenario: ScenarioOf<T>,
+    begin: Begin<T::Handle>,
 }
 
 /// Starts the run.
-type Begin<W> =
-    Box<dyn FnOnce(Engine, RunOptions) -> BoxFuture<'static, Result<RunHandle<W>, StartError>> + Send>;
+type Begin<H> = Box<dyn FnOnce(Engine, RunOptions) -> BoxFuture<'static, Result<H, StartError>> + Send>;
 
 /// A prepared run with its parts.
-pub(crate) struct Prepared<W: Workflow> {
+pub(crate) struct Prepared<T: Tested> {
     /// Starts the run, on the runtime that polls it.
-    pub(crate) started: BoxFuture<'static, Result<RunHandle<W>, Failure>>,
-    pub(crate) script: Script<W>,
+    pub(crate) started: BoxFuture<'static, Result<T::Handle, Failure>>,
+    pub(crate) script: Script,
     pub(crate) journal: Journal,
+    pub(crate) subject: Subject,
 }
 
 /// Additional parts around a scenario's run.
@@ -88,6 +89,23 @@ impl<W: Workflow> Start<W> {
         };
         Self { scenario, begin: Box::new(begin) }
     }
+}
+
+impl Start<Runtime> {
+    pub(crate) fn json(scenario: ScenarioOf<Runtime>, event: String, data: Value) -> Self {
+        let workflow = scenario.subject.name().to_owned();
+        let begin = move |engine: Engine, options| -> BoxFuture<'static, _> {
+            Box::pin(async move { engine.start_json(&workflow, &event, data, options).await })
+        };
+        Self { scenario, begin: Box::new(begin) }
+    }
+}
+
+impl<T: Tested> Start<T> {
+    /// The workflow.
+    pub(crate) fn subject(&self) -> &Subject {
+        &self.scenario.subject
+    }
 
     /// The stand-ins for the workflow's steps.
     pub(crate) fn cast(&self) -> &Cast {
@@ -110,10 +128,12 @@ impl<W: Workflow> Start<W> {
     }
 
     /// Prepares the run with these hooks.
-    pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<W> {
+    pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<T> {
         let run = self.run_id();
         let Self { scenario, begin } = self;
-        let ScenarioOf { engine, options, run_context, thread_context, script, cast, is_drawn } = scenario;
+        let ScenarioOf {
+            subject, engine, options, run_context, thread_context, script, cast, is_drawn, ..
+        } = scenario;
         let thread = options.thread_id().cloned().unwrap_or_else(|| ThreadId::new("scenario"));
         let journal = Journal::of(is_drawn);
         let engine = engine
@@ -133,25 +153,26 @@ impl<W: Workflow> Start<W> {
                 tokio::time::advance(elapsed).await;
             }
             if is_begun {
-                resume(&engine, id).await
+                resume::<T>(&engine, id).await
             } else {
                 begin(engine, options).await.map_err(Failure::of)
             }
         };
-        Prepared { started: Box::pin(started), script, journal }
+        Prepared { started: Box::pin(started), script, journal, subject }
     }
 
     /// Runs the scenario. Any executor can poll the future.
-    async fn run(self) -> Result<TestRun<W>, Failure> {
-        let Prepared { started, script, journal } = self.prepare(Hooks::default());
-        let (stage, handle) = Stage::open(script, journal.recording().clone(), started).await?;
-        TestRun::settle(stage, handle, journal).await
+    async fn run(self) -> Result<TestRun<T>, Failure> {
+        let Prepared { started, script, journal, subject } = self.prepare(Hooks::default());
+        let opened = Stage::open::<T>(subject.name(), script, journal.recording().clone(), started).await;
+        let (stage, handle) = opened?;
+        TestRun::settle(stage, Driven { handle, subject, journal }).await
     }
 }
 
 /// Resumes the run, and all others of the engine's store.
-async fn resume<W: Workflow>(engine: &Engine, run: RunId) -> Result<RunHandle<W>, Failure> {
-    let run = engine.attach::<W>(run).await.map_err(Failure::of)?;
+async fn resume<T: Tested>(engine: &Engine, run: RunId) -> Result<T::Handle, Failure> {
+    let run = T::attach(engine, run).await.map_err(Failure::of)?;
     let resumed = engine.resume_open_runs().await.map_err(Failure::of)?;
     match resumed.refused.first() {
         Some((_, error)) => Err(Failure::of(error)),
@@ -184,16 +205,16 @@ impl fmt::Display for Failure {
     }
 }
 
-impl<W: Workflow> IntoFuture for Start<W> {
-    type Output = TestRun<W>;
-    type IntoFuture = BoxFuture<'static, TestRun<W>>;
+impl<T: Tested> IntoFuture for Start<T> {
+    type Output = TestRun<T>;
+    type IntoFuture = BoxFuture<'static, TestRun<T>>;
 
-    fn into_future(self) -> BoxFuture<'static, TestRun<W>> {
+    fn into_future(self) -> BoxFuture<'static, TestRun<T>> {
         Box::pin(async move { self.run().await.unwrap_or_else(|failure| panic!("{failure}")) })
     }
 }
 
-impl<W: Workflow> fmt::Debug for Start<W> {
+impl<T: Tested> fmt::Debug for Start<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Start").field("scenario", &self.scenario).finish_non_exhaustive()
     }

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
+use serde_json::Value;
 use workflow_core::explain::{Explanation, StallReport};
 use workflow_core::report::{ChildRun, ExecutionTrace, RunReport};
 use workflow_core::{
-    AnyEvent, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, RunError, RunHandle, RunId, RunStatus,
-    Workflow,
+    AnyEvent, AnyRun, ControlEvent, DisplayEvent, DisplayItem, ExecutionId, RunError, RunId, RunStatus,
 };
 
 use crate::journal::{Called, Journal};
 use crate::stage::{Settled, Stage};
 use crate::start::Failure;
+use crate::subject::{Subject, Tested};
 use crate::transcript::{self, Seen};
 
 mod assert;
@@ -102,66 +103,66 @@ mod by_hand;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
-pub struct TestRun<W: Workflow> {
-    handle: RunHandle<W>,
+pub struct TestRun<W: Tested> {
+    handle: W::Handle,
+    subject: Subject,
     /// The thread of the run; `None` if it was driven elsewhere.
-    stage: Option<Stage<W>>,
+    stage: Option<Stage>,
     journal: Journal,
     settled: Settled,
     displayed: Vec<DisplayItem>,
     ended: Option<Ended<W>>,
 }
 
-struct Ended<W: Workflow> {
+/// A run that is driven, and what is known of it.
+pub(crate) struct Driven<W: Tested> {
+    pub(crate) handle: W::Handle,
+    pub(crate) subject: Subject,
+    pub(crate) journal: Journal,
+}
+
+struct Ended<W: Tested> {
     outcome: Result<W::Output, RunError>,
     report: Arc<RunReport>,
 }
 
-impl<W: Workflow> Debug for Ended<W> {
+impl<W: Tested> Debug for TestRun<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestRun")
+            .field("handle", &self.handle)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Tested> Debug for Ended<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ended").field("error", &self.outcome.as_ref().err()).finish_non_exhaustive()
     }
 }
 
-impl<W: Workflow> TestRun<W> {
-    pub(crate) async fn settle(
-        mut stage: Stage<W>,
-        handle: RunHandle<W>,
-        journal: Journal,
-    ) -> Result<Self, Failure> {
+impl<W: Tested> TestRun<W> {
+    pub(crate) async fn settle(mut stage: Stage, driven: Driven<W>) -> Result<Self, Failure> {
         let settled = stage.settle(Duration::ZERO).await;
-        Self::seen(Some(stage), handle, journal, settled).await
+        Self::seen(Some(stage), driven, settled).await
     }
 
     /// A run that was driven on the current runtime until it ended or waited.
-    pub(crate) async fn driven(
-        handle: RunHandle<W>,
-        journal: Journal,
-        elapsed: Duration,
-    ) -> Result<Self, Failure> {
-        handle.settled().await;
-        let settled = Settled::of(&handle, journal.recording(), elapsed).await;
-        Self::seen(None, handle, journal, settled).await
+    pub(crate) async fn driven(driven: Driven<W>, elapsed: Duration) -> Result<Self, Failure> {
+        W::any(&driven.handle).settled().await;
+        Self::driven_so_far(driven, elapsed).await
     }
 
     /// The state of a run that was driven on the current runtime and will not continue.
-    pub(crate) async fn driven_so_far(
-        handle: RunHandle<W>,
-        journal: Journal,
-        elapsed: Duration,
-    ) -> Result<Self, Failure> {
-        let settled = Settled::of(&handle, journal.recording(), elapsed).await;
-        Self::seen(None, handle, journal, settled).await
+    pub(crate) async fn driven_so_far(driven: Driven<W>, elapsed: Duration) -> Result<Self, Failure> {
+        let settled = Settled::of(W::any(&driven.handle), driven.journal.recording(), elapsed).await;
+        Self::seen(None, driven, settled).await
     }
 
-    async fn seen(
-        stage: Option<Stage<W>>,
-        handle: RunHandle<W>,
-        journal: Journal,
-        settled: Settled,
-    ) -> Result<Self, Failure> {
-        let mut run = Self { handle, stage, journal, settled, displayed: Vec::new(), ended: None };
+    async fn seen(stage: Option<Stage>, driven: Driven<W>, settled: Settled) -> Result<Self, Failure> {
+        let Driven { handle, subject, journal } = driven;
+        let (displayed, ended) = (Vec::new(), None);
+        let mut run = Self { handle, subject, stage, journal, settled, displayed, ended };
         run.look().await?;
         Ok(run)
     }
@@ -194,12 +195,12 @@ impl<W: Workflow> TestRun<W> {
     /// Updates this value with what the run did.
     async fn look(&mut self) -> Result<(), Failure> {
         if self.settled.status.is_ended() {
-            let outcome = self.handle.outcome().await;
-            let report = self.handle.report().await;
+            let outcome = W::outcome(&self.handle).await;
+            let report = self.any().report().await;
             self.ended = report.ok().map(|report| Ended { outcome, report });
         }
-        self.displayed = shown(&self.handle);
-        let given_up = self.settled.given_up.map(|given_up| given_up.to_string());
+        self.displayed = shown(self.any());
+        let given_up = self.settled.given_up.as_ref().map(ToString::to_string);
         match given_up.or_else(|| self.journal.endless()) {
             Some(why) => Err(Failure(format!("{why}\n{}", self.evidence()))),
             None => Ok(()),
@@ -212,11 +213,15 @@ impl<W: Workflow> TestRun<W> {
     /// settlings, but with its clock stopped: a sleeping step wakes up only in `settled`. Actions of the two threads
     /// may happen in either order. So a test that must be the same each time uses [`send`](Self::send),
     /// [`reply`](Self::reply) and [`cancel`](Self::cancel).
-    pub fn handle(&self) -> &RunHandle<W> {
+    pub fn handle(&self) -> &W::Handle {
         if let Some(stage) = &self.stage {
             stage.go_on();
         }
         &self.handle
+    }
+
+    fn any(&self) -> &AnyRun {
+        W::any(&self.handle)
     }
 
     /// The status of the run when it was last settled.
@@ -229,7 +234,7 @@ impl<W: Workflow> TestRun<W> {
         self.settled.elapsed
     }
 
-    /// The output of the run.
+    /// The output of the run; of a run-time workflow the data of its stop event.
     ///
     /// # Errors
     /// Returns how the run ended, if without its output.
@@ -264,7 +269,7 @@ impl<W: Workflow> TestRun<W> {
             return Some(Arc::clone(explanation));
         }
         // An ended run answers at once.
-        tokio::task::unconstrained(self.handle.explain()).now_or_never()?.ok()
+        tokio::task::unconstrained(self.any().explain()).now_or_never()?.ok()
     }
 
     /// The stall report; `None` if the run did not stall.
@@ -298,11 +303,31 @@ impl<W: Workflow> TestRun<W> {
     ///
     /// For a waiting run, as of the last settling. The [report](Self::report)'s log also has events of timers.
     pub fn emitted<E: ControlEvent>(&self) -> Vec<Arc<E>> {
+        let calls = self.committed();
+        calls.iter().flat_map(|call| &call.emitted).filter_map(AnyEvent::downcast).collect()
+    }
+
+    /// The data of the events of this name that steps emitted, in log order; otherwise as [`emitted`](Self::emitted).
+    ///
+    /// An event of a typed workflow that has no JSON counts as `null`.
+    ///
+    /// # Panics
+    /// Panics if the workflow has no such event.
+    #[track_caller]
+    pub fn emitted_json(&self, event: &str) -> Vec<Value> {
+        self.subject.assert_event(event, "event", |_| true);
+        let calls = self.committed();
+        let emitted = calls.iter().flat_map(|call| &call.emitted).filter(|emitted| emitted.name() == event);
+        emitted.map(|emitted| emitted.to_json().unwrap_or_default()).collect()
+    }
+
+    /// The calls in the log's order; of an ended run, only those whose events are in the log.
+    fn committed(&self) -> Vec<Called> {
         let mut calls = self.journal.calls();
         if let Some(ended) = &self.ended {
             keep_committed(&mut calls, &ended.report);
         }
-        calls.iter().flat_map(|call| &call.emitted).filter_map(AnyEvent::downcast).collect()
+        calls
     }
 
     /// The displayed events of type `E`, without retracted ones, in order.
@@ -403,7 +428,7 @@ impl<W: Workflow> TestRun<W> {
     /// The run's picture, if the scenario asks for it.
     fn picture(&self) -> Option<String> {
         let report = self.reported().filter(|_| self.journal.is_drawn())?;
-        let drawn = W::graph().with_report(report).to_mermaid();
+        let drawn = self.subject.graph().with_report(report).to_mermaid();
         Some(format!("\n```mermaid\n{drawn}```\n"))
     }
 
@@ -456,7 +481,7 @@ fn attempts_of<'a>(path: &'a [ChildRun], item: &'a DisplayItem) -> impl Iterator
 }
 
 /// The displayed items so far.
-fn shown<W: Workflow>(run: &RunHandle<W>) -> Vec<DisplayItem> {
+fn shown(run: &AnyRun) -> Vec<DisplayItem> {
     let mut items = run.display();
     std::iter::from_fn(|| items.next().now_or_never().flatten()).collect()
 }

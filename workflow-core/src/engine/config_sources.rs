@@ -91,9 +91,10 @@ impl Inner {
         }
         for (config, sources) in self.hosts.sources(&host).filter(|(_, sources)| sources.has_secrets()) {
             // An engine that ends cancels its runs, and waits for that.
-            let asked = match is_cancelled {
-                true => sources.ask(&request(&host, config, &options)).await.map_err(ResumeError::Config)?,
-                false => self.ask(&host, config, sources, &options).await?,
+            let asked = if is_cancelled {
+                sources.ask(&request(&host, config, &options)).await.map_err(ResumeError::Config)?
+            } else {
+                self.ask(&host, config, sources, &options).await?
             };
             secrets.extend(asked.secret.map(|secret| (config.type_id(), secret)));
         }

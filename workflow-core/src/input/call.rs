@@ -31,8 +31,12 @@ use crate::output::{Emitted, StepOutput};
 use crate::panics::discard;
 
 mod run_time;
+mod watch;
 
 pub use run_time::{InputValue, JsonBranch};
+pub use watch::CallWatch;
+
+pub(super) use watch::Asked;
 
 /// The contents of one slot.
 #[derive(Debug, Clone)]
@@ -94,8 +98,10 @@ struct Taken {
     cancellation: OnceLock<CancelRegistration>,
     /// Whether the attempt may have begun before. Here, so that a call that has not needs no room for it.
     may_have_begun: bool,
-    /// The first output of a run-time step that was refused.
-    refused: Option<EmitError>,
+    /// The first output of a run-time step that was refused. Boxed, since few steps have one.
+    refused: Option<Box<EmitError>>,
+    /// What middleware sees of the injected values that are taken.
+    watch: Option<CallWatch>,
 }
 
 impl Frame {
@@ -172,7 +178,7 @@ impl Frame {
     fn refuse(&mut self, error: EmitError) {
         let _ = self.taken();
         if let Some(taken) = self.taken.get_mut() {
-            taken.refused.get_or_insert(error);
+            taken.refused.get_or_insert_with(|| error.into());
         }
     }
 
@@ -187,11 +193,13 @@ impl Frame {
         if context.is_of_precondition() {
             return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
         }
+        self.note(Asked::NUMBERS);
         let children = || Arc::clone(&context.run).children(context, self.display());
         Ok(Arc::clone(self.taken().children.get_or_init(children)))
     }
 
     fn engine_parts(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        self.note(Asked::ENGINE);
         self.context.run.engine().ok_or_else(|| StepError::permanent(Internal::NoEngine))
     }
 
@@ -246,6 +254,7 @@ impl StepCall {
 
     /// The id of the execution, which all its attempts share.
     pub fn execution(&self) -> ExecutionId {
+        self.frame.note(Asked::NUMBERS);
         self.frame.context.execution
     }
 
@@ -256,6 +265,7 @@ impl StepCall {
 
     /// The scope in which the execution was evaluated.
     pub fn scope(&self) -> ScopeId {
+        self.frame.note(Asked::NUMBERS);
         self.frame.context.scope
     }
 
@@ -319,7 +329,7 @@ impl StepCall {
     pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {
         output.emit(&mut self.batch)?;
         if let Some(refused) = self.frame.taken.get_mut().and_then(|taken| taken.refused.take()) {
-            return Err(refused.into());
+            return Err((*refused).into());
         }
         Ok(self.committed())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::call::{CallContext, Frame, SlotValue};
+use super::call::{Asked, CallContext, Frame, SlotValue};
 use super::{Slot, StepInput};
 use crate::cancel::Cancellation;
 use crate::config::{Config, ConfigType};
@@ -49,6 +49,7 @@ pub struct RunInfo {
 
 impl RunInfo {
     pub(crate) fn of(frame: &Frame) -> Self {
+        frame.note(Asked::NUMBERS);
         let context = &frame.context;
         Self {
             run: context.run.id().clone(),

@@ -162,7 +162,7 @@ impl UnhostedWorkflow {
     pub(crate) fn at_run_time(workflow: RuntimeWorkflow) -> Self {
         let RuntimeWorkflow { table, steps } = workflow;
         let steps = Arc::new(RuntimeSteps(steps));
-        Self { steps, id: TypeId::of::<RuntimeWorkflow>(), table: TableSource::Built(Arc::new(table)) }
+        Self { steps, id: TypeId::of::<RuntimeWorkflow>(), table: TableSource::Built(table) }
     }
 }
 

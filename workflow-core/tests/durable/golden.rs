@@ -23,7 +23,7 @@ use crate::fixtures::Begin;
 use crate::formats::recorded::same_by_its_records;
 
 mod run_time;
-mod workflows;
+pub(crate) mod workflows;
 
 /// A file of this format, which may not exist yet.
 fn file(name: &str) -> (ExpectFile, PathBuf) {
@@ -38,7 +38,7 @@ fn engine(store: &Arc<MemoryStore>, hosts: fn(EngineBuilder) -> EngineBuilder) -
 }
 
 /// Every journal of the store as lines, by run id. A run's own thread has one name in all of them.
-async fn journals(store: &MemoryStore) -> Vec<(RunId, String)> {
+pub(crate) async fn journals(store: &MemoryStore) -> Vec<(RunId, String)> {
     let mut journals = Vec::new();
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
         let mut records = store.read(&stored.id, Position(0), usize::MAX).await.unwrap();

@@ -7,6 +7,7 @@ mod fixtures;
 mod golden;
 mod leases;
 mod shapes;
+mod translated;
 
 /// Runs of every shape survive a crash at every append.
 mod crashes {
@@ -20,6 +21,13 @@ mod crashes {
     mod redriven;
     mod state;
     mod waits;
+}
+
+/// Run-time workflows do in each order, and after each crash, what the typed ones do of which they are translations (S57).
+mod run_time {
+    mod crashes;
+    mod orders;
+    pub(crate) mod shapes;
 }
 
 /// Runs that are found, attached to, unloaded, loaded and removed.

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use workflow_core::store::Record;
-use workflow_core::{AnyEvent, RunId, RunStatus, Workflow};
+use workflow_core::{AnyEvent, RunId, RunStatus};
 
 use super::store::CrashStore;
 use crate::TestRun;
+use crate::subject::Tested;
 
 /// The maximum number of reported differences.
 const SHOWN: usize = 20;
@@ -39,7 +40,7 @@ pub(super) struct Sum {
 type Counted = BTreeMap<String, u64>;
 
 impl Sum {
-    pub(super) fn of<W: Workflow>(run: &TestRun<W>, store: &CrashStore) -> Self {
+    pub(super) fn of<T: Tested>(run: &TestRun<T>, store: &CrashStore) -> Self {
         let report = run.report();
         let log = report.log.iter().map(|logged| said(&logged.event, &json(&logged.value)));
         let steps = report.steps.iter().map(|row| (row.step.to_string(), row.executions));
@@ -108,7 +109,7 @@ fn said(name: &str, value: &Value) -> String {
 }
 
 /// The output is the event that stopped the run.
-fn outcome<W: Workflow>(run: &TestRun<W>) -> String {
+fn outcome<T: Tested>(run: &TestRun<T>) -> String {
     if !run.status().is_ended() {
         return "no outcome yet".to_owned();
     }

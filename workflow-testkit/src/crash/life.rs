@@ -10,16 +10,17 @@ use futures::future::{Either, select};
 use tokio::time::Instant;
 use workflow_core::scheduler::Cause;
 use workflow_core::store::{MemoryContexts, Record};
-use workflow_core::{EngineBuilder, RunHandle, Workflow};
+use workflow_core::{AnyRun, EngineBuilder};
 
 use super::confirm::{Confirms, OneByOne};
 use super::promises::Promises;
 use super::store::CrashStore;
 use crate::explore::panic_message;
-use crate::journal::Journal;
 use crate::patience::Patience;
 use crate::script::{Performance, Planned, Script};
 use crate::start::{Hooks, Past, Prepared};
+use crate::subject::Tested;
+use crate::test_run::Driven;
 use crate::{Start, TestRun};
 
 /// The time limit, in virtual time, for runs that outlive the scenario's run.
@@ -41,11 +42,11 @@ pub(super) struct World {
 
 /// How a life ended.
 #[derive(Debug)]
-pub(super) enum End<W: Workflow> {
+pub(super) enum End<T: Tested> {
     /// The store went down.
     Crashed,
     /// The run has ended, or waits for an event outside the script.
-    Settled(Box<TestRun<W>>),
+    Settled(Box<TestRun<T>>),
 }
 
 impl World {
@@ -58,7 +59,7 @@ impl World {
     ///
     /// # Errors
     /// Describes why the run does not end, or cannot start.
-    pub(super) fn live<W: Workflow>(&mut self, mut start: Start<W>) -> Result<End<W>, String> {
+    pub(super) fn live<T: Tested>(&mut self, mut start: Start<T>) -> Result<End<T>, String> {
         let records = self.store.records(&start.run_id());
         recall(&mut start, &records);
         let past = Past {
@@ -101,11 +102,11 @@ impl World {
         Hooks { engine: Box::new(engine), past }
     }
 
-    async fn lived<W: Workflow>(
+    async fn lived<T: Tested>(
         &mut self,
-        prepared: Prepared<W>,
+        prepared: Prepared<T>,
         patience: Arc<Patience>,
-    ) -> Result<End<W>, String> {
+    ) -> Result<End<T>, String> {
         let since = Instant::now();
         let store = self.store.clone();
         let planned = self.planned.clone();
@@ -120,27 +121,29 @@ impl World {
 }
 
 /// Drives a run until it has settled.
-async fn drive<W: Workflow>(
-    prepared: Prepared<W>,
+async fn drive<T: Tested>(
+    prepared: Prepared<T>,
     since: Instant,
     patience: Arc<Patience>,
     planned: Planned,
     store: &CrashStore,
-) -> Result<TestRun<W>, String> {
-    let Prepared { started, script, journal } = prepared;
-    let run = started.await.map_err(|failure| failure.to_string())?;
+) -> Result<TestRun<T>, String> {
+    let Prepared { started, script, journal, subject } = prepared;
+    let handle = started.await.map_err(|failure| failure.to_string())?;
+    let run = T::any(&handle).clone();
     settle(script, run.clone(), since, patience, planned).await?;
     if run.status().is_ended() {
         // A timeout means that they wait, or run for too long.
         let _ = tokio::time::timeout(AFTERWARDS, store.all_ended()).await;
     }
     store.all_confirmed().await;
-    seen(run, journal, since).await
+    let driven = Driven { handle, subject, journal };
+    TestRun::driven(driven, since.elapsed()).await.map_err(|failure| failure.to_string())
 }
 
-async fn settle<W: Workflow>(
-    script: Script<W>,
-    run: RunHandle<W>,
+async fn settle(
+    script: Script,
+    run: AnyRun,
     since: Instant,
     patience: Arc<Patience>,
     planned: Planned,
@@ -149,16 +152,8 @@ async fn settle<W: Workflow>(
     performance.settle(Duration::ZERO).await.map(drop).map_err(|given_up| given_up.to_string())
 }
 
-async fn seen<W: Workflow>(
-    run: RunHandle<W>,
-    journal: Journal,
-    since: Instant,
-) -> Result<TestRun<W>, String> {
-    TestRun::driven(run, journal, since.elapsed()).await.map_err(|failure| failure.to_string())
-}
-
 /// Removes from a scenario the actions that the run's journal already contains.
-fn recall<W: Workflow>(start: &mut Start<W>, records: &[Record]) {
+fn recall<T: Tested>(start: &mut Start<T>, records: &[Record]) {
     let Some(Record::RunStarted { at: began, .. }) = records.first() else { return };
     let after = |at: &SystemTime| at.duration_since(*began).unwrap_or_default();
     let mut is_first = true;

@@ -28,16 +28,20 @@
 //! events for such a step commutes with no other commit that has events or may start an execution. Two commits of other
 //! events commute as usual: they swap numbers that no step sees, and shift later numbers by the same sum. A step with
 //! `Children` sees the number of its execution in the ids of its children.
+//!
+//! The steps of a run-time workflow do not declare such parameters. Their calls are watched: a step counts as seeing
+//! numbers, or anything, from the call on that asked for them. That is soon enough, because calls that do not ask are the
+//! same in every order.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use workflow_core::signature::{Emitted, EventType, InputSpec};
-use workflow_core::table::{DependencyTable, InputKind, InputRow, OutputRow, StepRow, StepSpec};
-use workflow_core::{AnyEvent, ScopeId, Workflow};
+use workflow_core::signature::{CallWatch, Emitted};
+use workflow_core::table::{DependencyTable, InputKind, InputRow, OutputRow, StepRow, StepShape};
+use workflow_core::{AnyEvent, ScopeId};
 
 use super::gate::{Op, OpId};
+use crate::subject::{Subject, Table};
 
 /// What an operation touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +68,8 @@ pub(super) struct Entry {
     gathers: Vec<usize>,
     /// Whether this is the failure of an execution.
     fails: bool,
-    /// Whether a step that sees numbers may be bound to its events or start after it.
-    numbered: bool,
+    /// The steps that may be bound to its events or start after it; some may see numbers.
+    starts: Vec<usize>,
     /// Whether later numbers may depend on it: it has events, or may start an execution without any.
     shifts: bool,
 }
@@ -80,7 +84,7 @@ impl Footprint {
 /// The events and orders that a workflow's steps can distinguish.
 #[derive(Debug)]
 pub(super) struct Interest {
-    table: DependencyTable,
+    table: Table,
     /// Per step, whether it takes anything other than one event at a time.
     discerning: Vec<bool>,
     /// Per step, whether its executions depend on each other across all branches: their concurrency is limited, they
@@ -89,25 +93,31 @@ pub(super) struct Interest {
     /// The discerning steps that gather.
     gathers: Vec<usize>,
     /// Per step the names of the events that its gathers collect: a branch passes them on in order.
-    collected: Vec<Vec<&'static str>>,
+    collected: Vec<Vec<Arc<str>>>,
     /// Whether a run opens branches in only one place, and there at most once.
     one_fan_out: bool,
     /// Whether branches open in branches.
     nested: bool,
+    /// Whether the run has a store whose confirmations are operations.
+    durable: bool,
+    learned: Mutex<Learned>,
+}
+
+/// What is known from the table, and from the runs so far.
+#[derive(Debug)]
+struct Learned {
     /// Per step, whether it sees the number of its execution and the positions of its events.
     numbered: Vec<bool>,
     sight: Sight,
-    /// Whether the run has a store whose confirmations are operations.
-    durable: bool,
     /// Whether a step asked in which order branches settled, in some run. A run in which none did is the same in every
     /// order of its branches; so it is soon enough to know this once a run is over.
-    order_read: AtomicBool,
+    order_read: bool,
     /// The operations that turned out to touch everything in some run.
-    wide: Mutex<HashSet<OpId>>,
+    wide: HashSet<OpId>,
 }
 
-/// What the steps can see besides events and contexts, except for [`Interest::numbered`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the steps can see besides events and contexts, except for [`Learned::numbered`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sight {
     Nothing,
     /// Positions in the log, and numbers of executions and branches, which are assigned in order.
@@ -133,7 +143,8 @@ impl Sight {
             // The number of the scope that a step is in depends on which branches were opened before.
             label if tells_numbers(label) && !(one_fan_out || is_flat(table)) => Self::Numbers,
             label if tells_numbers(label) => sight,
-            "RunContext" | "ThreadContext" | "Config" | "Display" | "Cancellation" => sight,
+            // The last one is a step's of a run-time workflow that uses either context.
+            "RunContext" | "ThreadContext" | "Config" | "Display" | "Cancellation" | "uses_context" => sight,
             _ => Self::Anything,
         })
     }
@@ -142,9 +153,8 @@ impl Sight {
 impl Interest {
     /// `fails_first` tells whether the first calls of a step fail, and `durable` whether a store's confirmations are
     /// operations.
-    pub(super) fn of<W: Workflow>(durable: bool, fails_first: impl Fn(&str) -> bool) -> Self {
-        let table = DependencyTable::from_spec(W::TABLE).unwrap_or_else(|error| panic!("{error}"));
-        let graph = W::graph();
+    pub(super) fn of(subject: &Subject, durable: bool, fails_first: impl Fn(&str) -> bool) -> Self {
+        let (table, graph) = (subject.table(), subject.graph());
         let node = |step: &StepRow| graph.nodes.iter().find(|node| &*node.name == step.name());
         let limited = |step: &StepRow| node(step).is_some_and(|node| node.max_executions.is_some());
         let bounded: Vec<bool> = (table.steps().iter())
@@ -168,16 +178,19 @@ impl Interest {
         let numbers = |input: &InputRow| input.kind() == InputKind::Injected && tells_numbers(input.label());
         let numbered = |step: &StepRow| step.inputs().iter().any(numbers);
         let one_fan_out = graph.boxes.len() == 1 && openers.iter().all(|step| once(step));
-        Self {
-            gathers: gathers.collect(),
-            collected: W::TABLE.steps().iter().map(collected).collect(),
-            one_fan_out,
-            nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
+        let learned = Learned {
             numbered: table.steps().iter().map(numbered).collect(),
             sight: Sight::of(&table, one_fan_out),
+            order_read: false,
+            wide: HashSet::new(),
+        };
+        Self {
+            gathers: gathers.collect(),
+            collected: table.shape().steps.iter().map(collected).collect(),
+            one_fan_out,
+            nested: graph.boxes.iter().any(|inner| inner.within.is_some()),
             durable,
-            order_read: AtomicBool::new(false),
-            wide: Mutex::default(),
+            learned: Mutex::new(learned),
             discerning,
             bounded,
             table,
@@ -188,12 +201,13 @@ impl Interest {
         &self.table
     }
 
-    /// Whether the run has a store whose confirmations are operations.
-    /// Whether a step gathers that sees its numbers.
-    fn gathers_numbered(&self) -> bool {
-        self.table.steps().iter().zip(&self.numbered).any(|(step, numbered)| *numbered && is_gathering(step))
+    /// The steps that gather.
+    fn gathering(&self) -> impl Iterator<Item = usize> {
+        let steps = self.table.steps().iter().enumerate();
+        steps.filter(|(_, step)| is_gathering(step)).map(|(place, _)| place)
     }
 
+    /// Whether the run has a store whose confirmations are operations.
     pub(super) fn is_durable(&self) -> bool {
         self.durable
     }
@@ -223,7 +237,7 @@ impl Interest {
             if row.outputs().iter().any(OutputRow::is_fan_out) {
                 entry.steps.extend(&self.gathers);
                 entry.shifts = true;
-                entry.numbered |= self.gathers_numbered();
+                entry.starts.extend(self.gathering());
             }
             self.ends_bounded(entry, step.get());
         }
@@ -235,7 +249,7 @@ impl Interest {
         if self.bounded[step] {
             entry.bounded.push(step);
             entry.shifts = true;
-            entry.numbered |= self.numbered[step];
+            entry.starts.push(step);
         }
     }
 
@@ -258,14 +272,17 @@ impl Interest {
         let in_branch = scope != ScopeId::ROOT;
         let (mut steps, mut bounded, mut shifts) = (Vec::new(), Vec::new(), in_branch);
         // The commit of a branch may complete its fan-out's gather.
-        let mut numbered = in_branch && self.gathers_numbered();
+        let mut starts = Vec::new();
+        if in_branch {
+            starts.extend(self.gathering());
+        }
         for name in names {
             let Some(event) = self.table.event_named(name) else { return Footprint::Everything };
             shifts = true;
             let takes = |input: &InputRow| input.kind().takes_events() && input.events().contains(&event);
             let rows = self.table.steps().iter().enumerate();
             for (taker, _) in rows.filter(|(_, step)| step.inputs().iter().any(takes)) {
-                numbered |= self.numbered[taker];
+                starts.push(taker);
                 if self.discerning[taker] {
                     steps.push(taker);
                 }
@@ -274,12 +291,13 @@ impl Interest {
                 }
             }
             if in_branch {
-                let collects = |step: &usize| self.collected[*step].contains(&name);
+                let collects =
+                    |step: &usize| self.collected[*step].iter().any(|collected| **collected == *name);
                 steps.extend((0..self.collected.len()).filter(collects));
             }
         }
         let gathers = if in_branch { self.gathers.clone() } else { Vec::new() };
-        Footprint::Log(Entry { scope, steps, bounded, gathers, fails: false, numbered, shifts })
+        Footprint::Log(Entry { scope, steps, bounded, gathers, fails: false, starts, shifts })
     }
 
     /// Whether a run may have preconditions.
@@ -289,26 +307,49 @@ impl Interest {
 
     /// Marks an operation as touching everything, overriding its footprint.
     pub(super) fn widen(&self, op: OpId) {
-        self.wide.lock().unwrap_or_else(PoisonError::into_inner).insert(op);
+        self.learned().wide.insert(op);
     }
 
     /// A step asked in which order branches settled: from here on no two of them commute.
     pub(super) fn note_order_read(&self) {
-        self.order_read.store(true, Ordering::Relaxed);
+        self.learned().order_read = true;
+    }
+
+    /// Notes what a step has asked of its call.
+    pub(super) fn note_asked(&self, step: &str, watch: &CallWatch) {
+        if !watch.saw_numbers() && !watch.saw_engine() {
+            return;
+        }
+        let mut learned = self.learned();
+        if let Some(step) = self.table.step_named(step).filter(|_| watch.saw_numbers()) {
+            learned.numbered[step.get()] = true;
+            // The number of the scope that a step is in depends on which branches were opened before.
+            if !self.one_fan_out && self.has_branches() {
+                learned.sight = learned.sight.max(Sight::Numbers);
+            }
+        }
+        if watch.saw_engine() {
+            learned.sight = Sight::Anything;
+        }
+    }
+
+    /// No code leaves it half-changed.
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether swapping the two makes no difference to the run.
     pub(super) fn commute(&self, one: &Op, other: &Op) -> bool {
-        let wide = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
-        let wide = wide.contains(&one.id) || wide.contains(&other.id);
-        !wide && self.footprints_commute(&one.footprint, &other.footprint)
+        let learned = self.learned();
+        let wide = learned.wide.contains(&one.id) || learned.wide.contains(&other.id);
+        !wide && self.footprints_commute(&learned, &one.footprint, &other.footprint)
     }
 
-    fn footprints_commute(&self, one: &Footprint, other: &Footprint) -> bool {
+    fn footprints_commute(&self, learned: &Learned, one: &Footprint, other: &Footprint) -> bool {
         match (one, other) {
-            _ if self.sight == Sight::Anything => false,
+            _ if learned.sight == Sight::Anything => false,
             // The first to enter the log gets the lower positions, and starts executions with the lower numbers.
-            (Footprint::Log(_), Footprint::Log(_)) if self.sight == Sight::Numbers => false,
+            (Footprint::Log(_), Footprint::Log(_)) if learned.sight == Sight::Numbers => false,
             // The order among batches and confirmations decides which batches share a write and which is confirmed
             // first.
             (Footprint::Log(_), Footprint::Log(_)) if self.durable => false,
@@ -316,7 +357,7 @@ impl Interest {
             | (_, Footprint::Everything)
             | (Footprint::Log(_) | Footprint::Confirmation, Footprint::Confirmation)
             | (Footprint::Confirmation, Footprint::Log(_)) => false,
-            (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(one, other),
+            (Footprint::Log(one), Footprint::Log(other)) => self.entries_commute(learned, one, other),
             (
                 Footprint::Context { of_thread, key, writes },
                 Footprint::Context { of_thread: other_of_thread, key: other_key, writes: other_writes },
@@ -330,19 +371,19 @@ impl Interest {
         }
     }
 
-    fn entries_commute(&self, one: &Entry, other: &Entry) -> bool {
+    fn entries_commute(&self, learned: &Learned, one: &Entry, other: &Entry) -> bool {
         if intersect(&one.bounded, &other.bounded) {
             return false;
         }
-        if one.numbered && other.shifts || other.numbered && one.shifts {
+        let numbered = |entry: &Entry| entry.starts.iter().any(|step| learned.numbered[*step]);
+        if numbered(one) && other.shifts || numbered(other) && one.shifts {
             return false;
         }
         if one.scope == other.scope {
             return !intersect(&one.steps, &other.steps);
         }
         // A branch may settle, and outer events are evaluated in open branches.
-        let order_read = self.order_read.load(Ordering::Relaxed);
-        if one.scope == ScopeId::ROOT || other.scope == ScopeId::ROOT || self.nested || order_read {
+        if one.scope == ScopeId::ROOT || other.scope == ScopeId::ROOT || self.nested || learned.order_read {
             return false;
         }
         // Siblings do not see each other, and a gather of one fan-out does not see which branch was last.
@@ -364,9 +405,9 @@ fn is_flat(table: &DependencyTable) -> bool {
     !table.steps().iter().any(|step| step.outputs().iter().any(OutputRow::is_fan_out))
 }
 
-fn collected(step: &StepSpec) -> Vec<&'static str> {
-    let gathers = step.inputs().iter().filter(|input| input.kind() == InputKind::Gather);
-    gathers.flat_map(InputSpec::events).map(EventType::name).collect()
+fn collected(step: &StepShape) -> Vec<Arc<str>> {
+    let gathers = step.inputs.iter().filter(|input| input.kind == InputKind::Gather);
+    gathers.flat_map(|input| input.events.iter().cloned()).collect()
 }
 
 /// Whether each event of the step has an execution of its own, regardless of earlier events: the step has one input,

@@ -50,21 +50,26 @@ struct Turnstile {
 type Called = Result<Result<Emitted, StepError>, Box<dyn Any + Send>>;
 
 impl Middleware for Turnstile {
-    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+    fn call(&self, mut call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
         if *call.run() != self.run {
             return next.call(call);
         }
         let (gate, interest) = (Arc::clone(&self.gate), Arc::clone(&self.interest));
         let (step, scope) = (call.step().to_owned(), call.scope());
-        let who = gate.who(&step, call.execution());
+        let execution = call.execution();
+        let (who, watch) = (gate.who(&step, execution), call.watch());
         Box::pin(async move {
-            let calling = gate.calling(call.execution());
+            let calling = gate.calling(execution);
             let mut call = Box::pin(WHO.scope(who.clone(), async move { next.call(call).await }));
             let call = poll_fn(|cx| {
                 calling.polled();
-                call.as_mut().poll(cx)
+                let polled = call.as_mut().poll(cx);
+                interest.note_asked(&step, &watch);
+                polled
             });
             let called = AssertUnwindSafe(call).catch_unwind().await;
+            // A poll that panics notes nothing.
+            interest.note_asked(&step, &watch);
             drop(calling);
             note_branches(&gate, &called);
             // The last branch to settle may fail the run, and the one that is enough drops the others, independent of

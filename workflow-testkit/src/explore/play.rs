@@ -7,8 +7,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use workflow_core::signature::EventType;
-use workflow_core::{RunHandle, RunStatus, ScopeId, SendError, Workflow};
+use workflow_core::{AnyRun, RunStatus, ScopeId, SendError};
 
 use super::footprint::{Footprint, Interest};
 use super::gate::{Actor, Gate, Op, OpId};
@@ -17,9 +16,10 @@ use super::order::{Choose, Order};
 use super::outside::Outside;
 use super::quiet::{IDLE, Quiet};
 use super::report::Caveats;
-use crate::journal::Journal;
-use crate::script::{Script, Sent};
+use crate::script::{Script, Sent, mistake};
 use crate::start::{Failure, Prepared};
+use crate::subject::Tested;
+use crate::test_run::Driven;
 use crate::{Start, TestRun};
 
 mod ask;
@@ -54,12 +54,12 @@ impl Moment {
 
 /// A run that has been driven in some order.
 #[derive(Debug)]
-pub(super) struct Played<W: Workflow> {
+pub(super) struct Played<T: Tested> {
     /// Every choice of the run, in order.
     pub(super) moments: Vec<Moment>,
     /// The run, ended or waiting for something outside the script; `None` if it was abandoned. A broken run is shown as
     /// it stands, if possible.
-    pub(super) run: Option<TestRun<W>>,
+    pub(super) run: Option<TestRun<T>>,
     /// Why the run does not end or cannot continue.
     pub(super) broken: Option<String>,
     /// The operations at the gate when the run was abandoned.
@@ -73,7 +73,7 @@ pub(super) struct Played<W: Workflow> {
     _runtime: Runtime,
 }
 
-impl<W: Workflow> Played<W> {
+impl<T: Tested> Played<T> {
     /// The choices that led here.
     pub(super) fn order(&self) -> Order {
         let choices = self.moments.iter().filter(|moment| moment.ops.len() > 1);
@@ -85,21 +85,21 @@ impl<W: Workflow> Played<W> {
 ///
 /// # Panics
 /// Panics if the run cannot be started.
-pub(super) fn play<W: Workflow>(
-    start: Start<W>,
+pub(super) fn play<T: Tested>(
+    start: Start<T>,
     interest: &Arc<Interest>,
     choose: &mut dyn Choose,
-) -> Played<W> {
+) -> Played<T> {
     let (runtime, quiet) = Quiet::runtime();
     let (gate, outside, run) = (Arc::<Gate>::default(), Outside::default(), start.run_id());
     let hooks = hooks::gated(run, &gate, &outside, interest);
-    let Prepared { started, mut script, journal } = start.prepare(hooks);
+    let Prepared { started, mut script, journal, subject } = start.prepare(hooks);
     let (in_turn, at_any_time) = script.take_sends();
     let (in_turn_until, sends) = (in_turn.len(), in_turn.into_iter().chain(at_any_time).map(Some).collect());
     let begun = runtime.block_on(async { started.await.map(|handle| (handle, Instant::now())) });
     let (handle, since) = begun.unwrap_or_else(|failure| panic!("{failure}"));
     let mut stage = Stage {
-        handle,
+        handle: T::any(&handle).clone(),
         sends,
         in_turn_until,
         script,
@@ -117,8 +117,7 @@ pub(super) fn play<W: Workflow>(
     };
     let settled = runtime.block_on(async {
         let settled = stage.perform(choose).await;
-        stage.note_arrived().await;
-        settled
+        stage.note_arrived().await.map_or(settled, End::Broken)
     });
     let (mut broken, left) = match settled {
         End::Settled => (None, None),
@@ -127,8 +126,8 @@ pub(super) fn play<W: Workflow>(
     };
     let mut run = None;
     if left.is_none() {
-        let handle = stage.handle.clone();
-        let seen = runtime.block_on(async { seen(handle, journal, since, broken.is_some()).await });
+        let driven = Driven { handle, subject, journal };
+        let seen = runtime.block_on(async { seen(driven, since, broken.is_some()).await });
         match seen {
             Ok(seen) => run = seen,
             Err(failure) => broken = Some(broken.unwrap_or_else(|| failure.to_string())),
@@ -150,17 +149,16 @@ pub(super) fn play<W: Workflow>(
 }
 
 /// The run as a value to assert on or show.
-async fn seen<W: Workflow>(
-    handle: RunHandle<W>,
-    journal: Journal,
+async fn seen<T: Tested>(
+    driven: Driven<T>,
     since: Instant,
     broken: bool,
-) -> Result<Option<TestRun<W>>, Failure> {
+) -> Result<Option<TestRun<T>>, Failure> {
     if !broken {
-        return TestRun::driven(handle, journal, since.elapsed()).await.map(Some);
+        return TestRun::driven(driven, since.elapsed()).await.map(Some);
     }
     // The task that drives the run may itself be stuck.
-    let seen = TestRun::driven_so_far(handle, journal, since.elapsed());
+    let seen = TestRun::driven_so_far(driven, since.elapsed());
     tokio::time::timeout(IDLE, seen).await.map_or(Ok(None), |seen| seen.map(Some))
 }
 
@@ -174,13 +172,13 @@ enum End {
     Broken(String),
 }
 
-struct Stage<'a, W: Workflow> {
-    handle: RunHandle<W>,
+struct Stage<'a> {
+    handle: AnyRun,
     /// The events to send; `None` once sent.
-    sends: Vec<Option<Sent<W>>>,
+    sends: Vec<Option<Sent>>,
     /// The number of events, from the first, that keep their order.
     in_turn_until: usize,
-    script: Script<W>,
+    script: Script,
     gate: Arc<Gate>,
     outside: Outside,
     interest: &'a Arc<Interest>,
@@ -197,7 +195,7 @@ struct Stage<'a, W: Workflow> {
     gave_up_on_time: bool,
 }
 
-impl<W: Workflow> Stage<'_, W> {
+impl Stage<'_> {
     /// Drives the run until it ends, waits, is abandoned or proves broken.
     async fn perform(&mut self, choose: &mut dyn Choose) -> End {
         loop {
@@ -274,7 +272,7 @@ impl<W: Workflow> Stage<'_, W> {
         let first = self.sends[..self.in_turn_until].iter().position(Option::is_some);
         for place in first.into_iter().chain(self.in_turn_until..self.sends.len()) {
             if let Some(sent) = &self.sends[place] {
-                ops.push(self.sent(Actor::Send(place), sent.event));
+                ops.push(self.sent(Actor::Send(place), sent.event.as_deref()));
             }
         }
         if self.script.has_replies() {
@@ -290,8 +288,8 @@ impl<W: Workflow> Stage<'_, W> {
         ops
     }
 
-    fn sent(&self, actor: Actor, event: Option<EventType>) -> Op {
-        let Some(name) = event.map(|event| event.name()) else {
+    fn sent(&self, actor: Actor, event: Option<&str>) -> Op {
+        let Some(name) = event else {
             let (words, footprint) = ("the run is cancelled".into(), Footprint::Everything.into());
             return Op { id: OpId::arrival(actor), words, footprint };
         };
@@ -310,7 +308,7 @@ impl<W: Workflow> Stage<'_, W> {
     /// Performs an operation.
     ///
     /// # Errors
-    /// The message of a reply's panic.
+    /// The message of a reply's panic, or of the script's mistake.
     async fn perform_operation(&mut self, op: &Op) -> Result<(), String> {
         if self.gate.permit(op.id) {
             return Ok(());
@@ -331,20 +329,35 @@ impl<W: Workflow> Stage<'_, W> {
             let run = self.handle.clone();
             let acts = tokio::spawn(async move { act(&run).await });
             self.acts.push((op.id.actor, acts));
-        } else if act(&self.handle).await.is_ok() {
-            // An error means that the run refused it.
-            self.arrived.push(op.id.actor);
+        } else {
+            self.note_taken(op.id.actor, &act(&self.handle).await)?;
         }
         Ok(())
     }
 
-    /// Records which sent events and replies the run has taken.
-    async fn note_arrived(&mut self) {
+    /// Records which sent events and replies the run has taken. Returns the script's mistake, if it has one.
+    async fn note_arrived(&mut self) -> Option<String> {
+        let mut mistaken = None;
         for (actor, act) in std::mem::take(&mut self.acts) {
-            if act.is_finished() && act.await.is_ok_and(|taken| taken.is_ok()) {
-                self.arrived.push(actor);
+            if act.is_finished()
+                && let Ok(taken) = act.await
+            {
+                mistaken = mistaken.or(self.note_taken(actor, &taken).err());
             }
         }
+        mistaken
+    }
+
+    /// Records whether the run has taken a sent event or a reply.
+    ///
+    /// # Errors
+    /// The script's mistake.
+    fn note_taken(&mut self, actor: Actor, taken: &Result<(), SendError>) -> Result<(), String> {
+        match taken {
+            Ok(()) => self.arrived.push(actor),
+            Err(refused) => mistake(refused).map_or(Ok(()), Err)?,
+        }
+        Ok(())
     }
 }
 

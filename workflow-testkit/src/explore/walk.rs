@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use workflow_core::Workflow;
 use workflow_core::report::LoggedEvent;
 
 use super::footprint::Interest;
@@ -15,21 +14,22 @@ use super::report::{NOT_THE_SAME, WHY_NOT_THE_SAME};
 use super::search::{Reduction, Search};
 use super::{Explored, Outcome};
 use crate::Start;
+use crate::subject::Tested;
 
 /// The maximum number of runs per order: some runs are abandoned once they prove equivalent to others.
 const RUNS_PER_ORDER: u64 = 20;
 
 /// Called with each run of a new order.
-type Visit<'a, W> = &'a mut dyn FnMut(&Played<W>) -> ControlFlow<()>;
+type Visit<'a, T> = &'a mut dyn FnMut(&Played<T>) -> ControlFlow<()>;
 
 /// An exploration in progress.
-pub(super) struct Walk<'a, W: Workflow, F> {
+pub(super) struct Walk<'a, T: Tested, F> {
     scenario: &'a F,
     interest: Arc<Interest>,
     pub(super) explored: Explored,
     seen: HashSet<Order>,
     outcomes: HashSet<Outcome>,
-    visit: Visit<'a, W>,
+    visit: Visit<'a, T>,
     /// The number of runs so far.
     played: u64,
 }
@@ -38,8 +38,8 @@ pub(super) struct Walk<'a, W: Workflow, F> {
 /// similar, and the check takes longer than they do.
 const CHECKED: u64 = 16;
 
-impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
-    pub(super) fn new(scenario: &'a F, interest: &Arc<Interest>, reduced: bool, visit: Visit<'a, W>) -> Self {
+impl<'a, T: Tested, F: Fn() -> Start<T>> Walk<'a, T, F> {
+    pub(super) fn new(scenario: &'a F, interest: &Arc<Interest>, reduced: bool, visit: Visit<'a, T>) -> Self {
         let (interest, explored) = (Arc::clone(interest), Explored::new(reduced));
         Self {
             scenario,
@@ -52,7 +52,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         }
     }
 
-    fn play(&mut self, choose: &mut dyn Choose) -> Played<W> {
+    fn play(&mut self, choose: &mut dyn Choose) -> Played<T> {
         let is_checked = self.played < CHECKED || self.played.is_multiple_of(CHECKED);
         self.played += 1;
         let start =
@@ -112,7 +112,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
     }
 
     /// Runs a random order.
-    fn draw(&mut self, random: &mut Random) -> Played<W> {
+    fn draw(&mut self, random: &mut Random) -> Played<T> {
         loop {
             let played = self.play(random);
             if !random.begins_again() {
@@ -128,7 +128,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         self.visit(played)
     }
 
-    fn visit(&mut self, played: Played<W>) -> ControlFlow<()> {
+    fn visit(&mut self, played: Played<T>) -> ControlFlow<()> {
         if played.run.is_none() && played.broken.is_none() {
             return ControlFlow::Continue(());
         }
@@ -142,7 +142,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
         ControlFlow::Continue(())
     }
 
-    fn note(&mut self, played: Played<W>, order: Order) {
+    fn note(&mut self, played: Played<T>, order: Order) {
         let Played { run: Some(run), broken: None, arrived, .. } = played else { return };
         let outcome = Outcome::of(run.report(), &arrived, &self.interest);
         if self.outcomes.insert(outcome.clone()) {
@@ -152,7 +152,7 @@ impl<'a, W: Workflow, F: Fn() -> Start<W>> Walk<'a, W, F> {
 }
 
 /// Panics if the same order leads to a different run.
-fn assert_same<W: Workflow>(search: &Search<'_>, played: &Played<W>) {
+fn assert_same<T: Tested>(search: &Search<'_>, played: &Played<T>) {
     let Some((before, now)) = &search.differs else { return };
     let list = |ops: &[Op]| ops.iter().map(|op| &*op.words).collect::<Vec<_>>().join("; ");
     panic!(

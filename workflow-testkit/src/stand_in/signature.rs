@@ -74,12 +74,7 @@ impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchStep { table, step } => {
-                let names = table.steps().iter().map(StepSpec::name);
-                write!(f, "`{}` has no step `{step}`: ", table.name())?;
-                match names.clone().find(|name| is_near(name, step)) {
-                    Some(near) => write!(f, "did you mean `{near}`?"),
-                    None => write!(f, "its steps are {}", listed(names)),
-                }
+                f.write_str(&no_such_step(table.name(), table.steps().iter().map(StepSpec::name), step))
             }
             Self::TakesOther { step, input } if place(step, input, &[]).is_some() => {
                 write!(f, "`{}` does not take `{}` as often", step.name(), input_text(input))
@@ -99,6 +94,19 @@ impl fmt::Display for Misfit {
             }
         }
     }
+}
+
+/// Says that a workflow with these steps lacks this one.
+pub(crate) fn no_such_step<'a>(
+    workflow: &str,
+    steps: impl Iterator<Item = &'a str> + Clone,
+    step: &str,
+) -> String {
+    let hint = match steps.clone().find(|name| is_near(name, step)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("its steps are {}", listed(steps)),
+    };
+    format!("`{workflow}` has no step `{step}`: {hint}")
 }
 
 /// The text of a parameter with this input, without references.

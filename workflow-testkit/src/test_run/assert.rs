@@ -3,19 +3,20 @@
 use std::fmt::Debug;
 
 use workflow_core::report::{CleanUpResult, Quality};
-use workflow_core::{ControlEvent, DisplayEvent, RunStatus, Workflow};
+use workflow_core::{ControlEvent, DisplayEvent, RunStatus};
 
 use super::TestRun;
+use crate::subject::Tested;
 
-impl<W: Workflow> TestRun<W> {
+impl<T: Tested> TestRun<T> {
     /// Asserts the output of the run.
     ///
     /// # Panics
     /// Panics if the run ended differently, or has not ended.
     #[track_caller]
-    pub fn assert_output(&self, expected: &W::Output)
+    pub fn assert_output(&self, expected: &T::Output)
     where
-        W::Output: PartialEq + Debug,
+        T::Output: PartialEq + Debug,
     {
         match self.outcome() {
             Ok(output) => assert_eq!(output, expected, "{}", self.evidence()),
@@ -213,7 +214,7 @@ impl<W: Workflow> TestRun<W> {
 
     #[track_caller]
     pub(super) fn assert_step(&self, step: &str) {
-        let known = W::TABLE.steps().iter().any(|row| row.name() == step);
-        assert!(known, "`{}` has no step `{step}`\n{}", W::TABLE.name(), self.evidence());
+        let lacks = self.subject.lacks_step(step);
+        assert!(lacks.is_none(), "{}\n{}", lacks.unwrap_or_default(), self.evidence());
     }
 }

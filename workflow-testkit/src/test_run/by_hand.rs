@@ -4,18 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde_json::Value;
 use workflow_core::report::{OpenRequest, RequestId};
-use workflow_core::{ExternalEvent, Request, RunStatus, SendError, Workflow};
+use workflow_core::{ExternalEvent, Request, RunStatus, SendError, Seq, Workflow};
 
 use super::TestRun;
-use crate::script::Act;
+use crate::script::{Act, assert_taken, json_of};
+use crate::subject::Tested;
 
 impl<W: Workflow> TestRun<W> {
-    /// The open requests at the last settling, oldest first.
-    pub fn requests(&self) -> &[OpenRequest] {
-        &self.settled.open
-    }
-
     /// Sends an event to a waiting run; returns once it is logged.
     ///
     /// Nothing else happens before the next such call or [`settled`](Self::settled). So consecutive sends arrive at the
@@ -66,6 +64,7 @@ impl<W: Workflow> TestRun<W> {
     /// # Errors
     /// [`SendError::Ended`] if the run has ended. An event type that no step of `W` takes does not compile.
     pub async fn send<E: ExternalEvent>(&mut self, event: E) -> Result<(), SendError> {
+        assert_taken::<W, E>();
         self.act(Box::new(move |run| run.send(event))).await
     }
 
@@ -81,6 +80,66 @@ impl<W: Workflow> TestRun<W> {
         reply: R::Reply,
     ) -> Result<(), SendError> {
         self.act(Box::new(move |run| Box::pin(run.reply(request, reply)))).await
+    }
+}
+
+impl<T: Tested> TestRun<T> {
+    /// The open requests at the last settling, oldest first.
+    pub fn requests(&self) -> &[OpenRequest] {
+        &self.settled.open
+    }
+
+    /// Sends an event as JSON, by its name, to a waiting run; otherwise as [`send`](TestRun::send).
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::RuntimeWorkflow;
+    /// use workflow_core::signature::{Roles, StepCall};
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    /// use workflow_testkit::Scenario;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = DependencyTable::builder("desk")
+    ///     .event(EventDef::new("Opened", Roles::NONE.start()))
+    ///     .event(EventDef::new("Note", Roles::NONE.external()))
+    ///     .event(EventDef::new("Closed", Roles::NONE.stop()))
+    ///     .step(
+    ///         StepDef::new("close")
+    ///             .input(InputDef::one("Opened"))
+    ///             .input(InputDef::one("Note"))
+    ///             .output(OutputDef::event("Closed")),
+    ///     )
+    ///     .build()?;
+    /// let desk = RuntimeWorkflow::new(table, |mut call: StepCall| async move {
+    ///     let note = call.input(1).json().cloned().unwrap_or_default();
+    ///     call.emit("Closed", json!({ "note": note }))?;
+    ///     call.commit(())
+    /// });
+    ///
+    /// let mut run = Scenario::runtime(desk).start_json("Opened", ()).await;
+    /// run.assert_waiting();
+    /// run.send_json("Note", "done").await?;
+    /// run.settled().await;
+    /// run.assert_output(&json!({ "note": "done" }));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`AnyRun::send_json`](workflow_core::AnyRun::send_json).
+    pub async fn send_json(&mut self, event: &str, data: impl Serialize) -> Result<(), SendError> {
+        let (event, data) = (event.to_owned(), json_of(event, data));
+        self.act(Box::new(move |run| run.send_json(&event, data))).await
+    }
+
+    /// Replies with JSON to an open request, from [`requests`](Self::requests).
+    ///
+    /// # Errors
+    /// Those of [`AnyRun::reply_json`](workflow_core::AnyRun::reply_json).
+    pub async fn reply_json(&mut self, request: Seq, reply: Value) -> Result<(), SendError> {
+        self.act(Box::new(move |run| Box::pin(run.reply_json(request, reply)))).await
     }
 
     /// Cancels a waiting run, and returns when it has ended; [`settled`](Self::settled) updates this value.
@@ -159,11 +218,11 @@ impl<W: Workflow> TestRun<W> {
         self.settle_after(time).await
     }
 
-    async fn act(&mut self, act: Act<W>) -> Result<(), SendError> {
+    async fn act(&mut self, act: Act) -> Result<(), SendError> {
         match &mut self.stage {
             Some(stage) if self.ended.is_none() => stage.act(act).await,
             // The error says that the run has ended.
-            _ => act(&self.handle).await,
+            _ => act(self.any()).await,
         }
     }
 }

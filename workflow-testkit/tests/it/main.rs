@@ -11,6 +11,7 @@ mod scenarios {
     mod contexts;
     mod guide;
     mod mocks;
+    mod run_time;
     pub(crate) mod runs;
     mod script;
     mod stand_ins;
@@ -30,9 +31,10 @@ mod time {
 mod exploring {
     mod drawn;
     mod explored_scenarios;
-    mod independence;
+    pub(crate) mod independence;
     mod model;
     pub(crate) mod orders;
+    mod run_time;
     mod surprises;
     mod traps;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use workflow_core::prelude::*;
-use workflow_testkit::{Start, TestRun};
+use workflow_testkit::{Start, TestRun, Tested};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -57,13 +57,13 @@ pub(crate) fn question() -> Question {
 }
 
 /// The failure of a scenario.
-pub(crate) async fn failure<W: Workflow>(start: Start<W>) -> String {
+pub(crate) async fn failure<W: Tested>(start: Start<W>) -> String {
     let ended = std::panic::AssertUnwindSafe(start.into_future()).catch_unwind().await;
-    text(ended.err().expect("the scenario fails"))
+    text(ended.expect_err("the scenario fails"))
 }
 
 /// The failure of an assertion on a run.
-pub(crate) fn failed<W: Workflow>(run: &TestRun<W>, assertion: impl FnOnce(&TestRun<W>)) -> String {
+pub(crate) fn failed<W: Tested>(run: &TestRun<W>, assertion: impl FnOnce(&TestRun<W>)) -> String {
     panic_of(|| assertion(run))
 }
 

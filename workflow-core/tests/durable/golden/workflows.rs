@@ -130,7 +130,7 @@ async fn requests_of_which_one_is_answered() {
 }
 
 /// Asks several people, one after the other. The first two answers are enough.
-pub(super) struct Races;
+pub(crate) struct Races;
 
 #[workflow]
 impl Races {
@@ -221,10 +221,10 @@ async fn timers_that_are_pending() {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-pub(super) struct Rang(u32);
+pub(crate) struct Rang(u32);
 
 /// Waits for its own timer.
-pub(super) struct Rings;
+pub(crate) struct Rings;
 
 #[workflow]
 impl Rings {
@@ -240,7 +240,7 @@ impl Rings {
 }
 
 /// Has a waiting child.
-pub(super) struct Calls;
+pub(crate) struct Calls;
 
 #[workflow]
 impl Calls {
@@ -290,7 +290,7 @@ async fn a_run_that_was_cancelled() {
 }
 
 /// Cleans up in three steps, one of which fails, and one of which is not wanted.
-pub(super) struct Cleans;
+pub(crate) struct Cleans;
 
 #[workflow]
 impl Cleans {
@@ -336,7 +336,7 @@ async fn a_run_that_cleaned_up() {
 }
 
 /// Its precondition fails.
-pub(super) struct Wonders;
+pub(crate) struct Wonders;
 
 #[workflow]
 impl Wonders {

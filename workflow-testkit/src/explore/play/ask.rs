@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use futures::future::{Either, select};
 use workflow_core::report::{OpenRequest, PendingTimer};
-use workflow_core::{RunHandle, Seq, Workflow};
+use workflow_core::{AnyRun, Seq};
 
 use super::Stage;
 use crate::VirtualClock;
@@ -18,9 +18,9 @@ pub(super) struct Said {
     timers: RefCell<Vec<PendingTimer>>,
 }
 
-impl<W: Workflow> Stage<'_, W> {
+impl Stage<'_> {
     /// The run's answer; `None` if the run must first wait for its store's confirmation.
-    pub(super) async fn ask<T>(&self, question: impl AsyncFnOnce(RunHandle<W>) -> T) -> Option<T> {
+    pub(super) async fn ask<T>(&self, question: impl AsyncFnOnce(AnyRun) -> T) -> Option<T> {
         let answer = question(self.handle.clone());
         if !self.gate.holds_a_write() {
             return Some(answer.await);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use workflow_core::explain::Reason;
 use workflow_core::report::PendingTimer;
-use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq, Workflow};
+use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::{Footprint, IDLE, Op, OpId, Stage};
 use crate::explore::gate::Actor;
@@ -35,7 +35,7 @@ type PendingEvaluation = (Arc<str>, ScopeId, Seq);
 /// answer, timers that are not due.
 type Progress = (u32, RunStatus, usize, Option<usize>, Option<usize>);
 
-impl<W: Workflow> Stage<'_, W> {
+impl Stage<'_> {
     /// The passing of time as an operation, if anything besides these may wait for it.
     pub(super) async fn time(&self, others: &[Op]) -> Option<Op> {
         let (calls, timer, asked) = (self.gate.elsewhere(), self.timer().await, self.asked(others).await);

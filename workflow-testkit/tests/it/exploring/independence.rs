@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use workflow_core::StepFailed;
 use workflow_core::prelude::*;
-use workflow_core::{StepFailed, Workflow};
-use workflow_testkit::{Scenario, Start, explore};
+use workflow_testkit::{Scenario, Start, Tested, explore};
 
 use crate::exploring::orders::{Bid, Bought, Go, Note, Stock};
 
 /// The set of all outputs, with every order and with the reduced ones.
-fn outputs<W: Workflow>(scenario: impl Fn() -> Start<W>) -> BTreeSet<String> {
+pub(crate) fn outputs<W: Tested>(scenario: impl Fn() -> Start<W>) -> BTreeSet<String> {
     let (reduced, every) =
         (explore(&scenario).survey(), explore(&scenario).every_order().orders(50_000).survey());
     assert!(reduced.is_exhaustive() && every.is_exhaustive(), "{reduced}, and {every}");
