@@ -129,6 +129,14 @@ pub struct NodeRun {
     pub executions: u64,
     /// The number of failed executions.
     pub failed: u64,
+    /// The number of executions that wait until the run is unpaused.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deferred: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The kind of a node.
@@ -236,7 +244,8 @@ impl Graph {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Lays a run over the graph: executions and failures per step, and numbers of branches.
+    /// Lays a run over the graph: executions, failures and, in a paused run, deferred executions per step, and numbers of
+    /// branches.
     pub fn with_report(self, report: &RunReport) -> Self {
         overlay::lay(self, report)
     }
@@ -314,9 +323,10 @@ impl BranchBox {
 impl fmt::Display for NodeRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.executions, self.failed) {
-            (0, _) => f.write_str("did not run"),
-            (ran, 0) => write!(f, "ran ×{ran}"),
-            (ran, failed) => write!(f, "ran ×{ran}, {failed} failed"),
+            (0, _) => f.write_str("did not run")?,
+            (ran, 0) => write!(f, "ran ×{ran}")?,
+            (ran, failed) => write!(f, "ran ×{ran}, {failed} failed")?,
         }
+        if self.deferred == 0 { Ok(()) } else { write!(f, ", {} deferred", self.deferred) }
     }
 }

@@ -79,7 +79,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
-use crate::report::{ExecutionOutcome, PendingTimer, RedriveReport, WaitsFor};
+use crate::report::{ExecutionOutcome, PauseReport, PendingTimer, RedriveReport, WaitsFor};
 use crate::retry::FailedAttempt;
 use crate::spec::InputKind;
 
@@ -112,6 +112,9 @@ pub struct Explanation {
     pub workflow: Arc<str>,
     /// The status of the run.
     pub status: RunStatus,
+    /// The pause of the run; `None` if it is not paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PauseReport>,
     /// One row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
     /// The stop events, with the reasons why the log has none of them. Empty for a completed run.
@@ -295,6 +298,11 @@ pub enum Reason {
     },
     /// The precondition has not answered yet.
     Asking {
+        /// The name of the precondition.
+        precondition: Arc<str>,
+    },
+    /// The precondition is asked once the run is unpaused.
+    Deferred {
         /// The name of the precondition.
         precondition: Arc<str>,
     },

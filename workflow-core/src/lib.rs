@@ -148,7 +148,9 @@ pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
 pub use output::{FanOut, FanOutPolicy, JsonOutput, OutputForm, StepOutput, Timer};
 pub use retry::{Retries, RetryPolicy};
-pub use run::{AnyRun, CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions, outcome_of};
+pub use run::{
+    AnyRun, CancelGuard, Children, Pause, RecordedRun, Redrive, RunHandle, RunOptions, outcome_of,
+};
 pub use runtime_workflow::{RuntimeWorkflow, Steps};
 pub use workflow::{Workflow, assert_taken};
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};

@@ -163,6 +163,10 @@ pub enum Observed {
     Displayed(DisplayItem),
     /// The run waits for the outside or for a timer.
     RunWaiting,
+    /// The run is paused, and nothing runs in it.
+    RunPaused,
+    /// The run is not paused any more.
+    RunUnpaused,
     /// The run ends without having completed, and its clean-up begins. Also for a run that was resumed in its clean-up.
     CleanUpStarted {
         /// The status that the run will end with.

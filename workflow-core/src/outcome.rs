@@ -557,6 +557,12 @@ pub enum SendError {
         /// The names of the workflow's external events, sorted.
         fitting: Vec<Arc<str>>,
     },
+    /// The engine has no store, and the run cannot be dropped now and continued later. See [`Pause::Now`](crate::Pause::Now).
+    #[error("run `{run}` has no store: what runs could not continue later")]
+    NoStore {
+        /// The run.
+        run: RunId,
+    },
     /// The event or the reply is too large. The run took nothing.
     #[error(transparent)]
     TooLarge(EventTooLarge),

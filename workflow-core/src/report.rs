@@ -67,6 +67,7 @@ use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId};
 use crate::retry::{NextAttempt, tried};
 
 mod ending;
+mod paused;
 mod request;
 mod timeline;
 mod timers;
@@ -75,6 +76,7 @@ mod waiting;
 pub use crate::id::{ChildRun, ParentRun, Redriver, TimerId};
 pub use crate::retry::{FailedAttempt, NotRetried};
 pub use ending::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
+pub use paused::PauseReport;
 pub use request::{OpenRequest, RequestId};
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
@@ -133,6 +135,9 @@ pub struct RunReport {
     /// The origin of the cancel that ended the run, if the caller gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<Origin>,
+    /// The pause of the run; `None` if it is not paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PauseReport>,
 }
 
 /// A [redrive](crate::Engine::redrive): the run continued although it had ended.
@@ -571,6 +576,7 @@ impl fmt::Display for RunReport {
             }
             writeln!(f)?;
         }
+        self.paused.iter().try_for_each(|paused| writeln!(f, "{paused}"))?;
         self.redrives.iter().try_for_each(|redrive| writeln!(f, "{redrive}"))?;
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;

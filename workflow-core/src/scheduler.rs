@@ -59,6 +59,7 @@ mod group;
 #[cfg(test)]
 mod cost_tests;
 mod joins;
+mod pause;
 mod prefixes;
 mod progress;
 mod recorded_numbers;
@@ -139,6 +140,12 @@ pub enum Fact {
     CleanUpStarted,
     /// The time for clean-up is over: what runs is dropped, and the rest does not run.
     CleanUpStopped,
+    /// A caller paused the run: nothing begins until [`Unpaused`](Self::Unpaused). Changes nothing if the run is paused
+    /// already, or has ended.
+    Paused,
+    /// A caller unpaused the run: what was deferred is asked and started, questions first. Changes nothing if the run is
+    /// not paused.
+    Unpaused,
     /// The run continues although it had ended. Its open executions and preconditions begin anew, with those
     /// that failed. Ignored if the run completed, reached one of its limits, or could not be stored.
     Redriven,
@@ -452,6 +459,11 @@ impl Scheduler {
                 self.stop_clean_up();
                 return;
             }
+            Fact::Paused => {
+                self.pause(&[]);
+                return;
+            }
+            Fact::Unpaused => return self.unpause(),
             Fact::Redriven => {
                 let _ = self.redrive();
                 return;
@@ -508,8 +520,10 @@ impl Scheduler {
     /// Detects that nothing is left to do (S30). Events that can still arrive are examined only here, so they
     /// cost nothing while steps run.
     fn detect_quiescence(&mut self) -> bool {
-        // A run that waits already gets no second `Wait`; only an arrival resets the flag.
-        if self.evaluation.is_busy(&self.board) || self.board.progress.waits {
+        // A run that waits already gets no second `Wait`; only an arrival resets the flag. A paused one does not
+        // wait: its deferred work is still to come, and whether it stalls is decided once it is unpaused (S61).
+        let Board { progress, .. } = &self.board;
+        if progress.waits || progress.paused || self.evaluation.is_busy(&self.board) {
             return false;
         }
         // A pending timer fires without help from outside, so the run waits for it.
@@ -539,10 +553,12 @@ impl Scheduler {
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         // Without work the run is settled only after `detect_quiescence` has decided: an execution or a
-        // question is open elsewhere, the run waits, or the run has ended.
+        // question is open elsewhere, the run waits or is paused, or the run has ended.
         let Self { board, evaluation, .. } = self;
         let is_done = evaluation.is_done(board) && board.is_quiet();
-        is_done && !board.progress.has_ended() && (evaluation.is_busy(board) || board.progress.waits)
+        is_done
+            && !board.progress.has_ended()
+            && (evaluation.is_busy(board) || board.progress.waits || board.progress.paused)
             || board.progress.has_ended() && self.clean_up_is_settled()
     }
 

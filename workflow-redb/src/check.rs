@@ -230,6 +230,8 @@ struct Journal {
     status: RunStatus,
     /// Whether clean-up has begun and the run has not ended.
     cleans_up: bool,
+    /// Whether the run is paused by itself, and with its parent.
+    paused: [bool; 2],
 }
 
 impl Journal {
@@ -241,6 +243,7 @@ impl Journal {
             begins: None,
             status: RunStatus::Running,
             cleans_up: false,
+            paused: [false; 2],
         };
         let visited = recent::visit(view, run, Position(0), |position, record| {
             journal.add(position, record, report);
@@ -268,10 +271,15 @@ impl Journal {
             Ok(first @ Record::RunStarted { .. }) if position == Position(0) => {
                 self.begins = RunSummary::begun_by(&first);
             }
-            Ok(Record::RunEnded { status, .. }) => (self.cleans_up, self.status) = (false, status),
+            Ok(Record::RunEnded { status, .. }) => {
+                (self.cleans_up, self.paused, self.status) = (false, [false; 2], status);
+            }
+            Ok(Record::RunPaused { by_parent, .. }) => self.paused[usize::from(by_parent)] = true,
+            Ok(Record::RunUnpaused { by_parent, .. }) => self.paused[usize::from(by_parent)] = false,
+            Ok(Record::RunWaiting { .. }) if self.paused.contains(&true) => self.status = RunStatus::Paused,
             Ok(Record::RunWaiting { .. }) => self.status = RunStatus::Waiting,
             Ok(Record::CleanUpStarted { .. }) => {
-                (self.cleans_up, self.status) = (true, RunStatus::CleaningUp);
+                (self.cleans_up, self.paused, self.status) = (true, [false; 2], RunStatus::CleaningUp);
             }
             Ok(_) => {}
             Err(error) => bad(error.to_string()),

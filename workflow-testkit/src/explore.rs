@@ -99,7 +99,8 @@ pub fn explore<T: Tested, F: Fn() -> Start<T>>(scenario: F) -> Explore<F> {
 ///
 /// Arrivals may come at any time, not only when the run waits. Events of [`send`](crate::ScenarioOf::send) keep their
 /// order, like those of one client. Events of [`send_after`](crate::ScenarioOf::send_after) come in any order, as do
-/// the [cancel](crate::ScenarioOf::cancel_after) and, with a [store](Self::durable), its confirmations. A reply, also
+/// the [cancel](crate::ScenarioOf::cancel_after), [pauses](crate::ScenarioOf::pause_after) and, with a
+/// [store](Self::durable), its confirmations. A reply, also
 /// one of [`reply_after`](crate::ScenarioOf::reply_after), comes at any time after its request.
 ///
 /// Here time means order, not duration. Time may pass whenever the run has a [timer](workflow_core::Timer) or an

@@ -17,6 +17,7 @@
 //! | `branches` | branches: opening, settling, gathering, failing |
 //! | `gathers` | which fan-outs a gather takes |
 //! | `redrive` | what begins anew in a run that continues after its end |
+//! | `pause` | what is deferred while the run is paused |
 //!
 //! # How to use it
 //! To understand a rule, begin with [`Model::next_line`] in the source. To test a scheduler, or a front end that makes
@@ -89,6 +90,7 @@ mod failures;
 mod gathers;
 mod line;
 mod log;
+mod pause;
 mod plan;
 mod reader;
 mod reading;
@@ -113,6 +115,7 @@ use work::{Execution, Question};
 /// Pass facts to [`apply`](Self::apply), then take every [`next_line`](Self::next_line). The [module](self) has an
 /// example.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the run of its own")]
 pub struct Model {
     plan: Arc<Plan>,
     /// Per step and parameter the event types it takes.
@@ -149,6 +152,8 @@ pub struct Model {
     /// The lines to return.
     out: VecDeque<Line>,
     waits: bool,
+    /// Whether nothing begins (S61).
+    paused: bool,
     patience: Patience,
     is_degraded: bool,
     /// Whether a branch opened in the place of one that only waits (S50).
@@ -208,6 +213,7 @@ impl Model {
             surplus: vec![0; plan.steps.len()],
             out: VecDeque::new(),
             waits: false,
+            paused: false,
             patience: Patience::AsTheRulesSay,
             is_degraded: false,
             opened_beside_waiting: false,
@@ -234,8 +240,8 @@ impl Model {
     /// Panics on an unknown kind of fact, or an unknown event type.
     pub fn apply(&mut self, fact: &Fact) {
         while self.advance() {}
-        // A run that has not ended ignores what concerns its clean-up.
-        self.waits &= matches!(fact, Fact::CleanUpStarted | Fact::CleanUpStopped);
+        // A run that has not ended ignores what concerns its clean-up, and one that is not paused ignores an unpause.
+        self.waits &= matches!(fact, Fact::CleanUpStarted | Fact::CleanUpStopped | Fact::Unpaused);
         match fact {
             Fact::EventReceived { event } => self.receive(event.get()),
             Fact::ReplyReceived { request } => self.receive_reply(request.0),
@@ -249,6 +255,8 @@ impl Model {
             Fact::CleanUpStarted => self.start_clean_up(),
             Fact::CleanUpStopped => self.stop_clean_up(),
             Fact::Redriven => self.redrive(),
+            Fact::Paused => self.pause(),
+            Fact::Unpaused => self.unpause(),
             unknown => panic!("a fact that the model does not know: {unknown:?}"),
         }
     }

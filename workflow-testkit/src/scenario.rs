@@ -13,7 +13,7 @@ use workflow_core::signature::Roles;
 use workflow_core::store::{ContextData, ContextValue};
 use workflow_core::table::StepSpec;
 use workflow_core::{
-    ConfigLayers, Engine, EngineBuilder, ErrorClass, ExternalEvent, Request, RetryPolicy, RunOptions,
+    ConfigLayers, Engine, EngineBuilder, ErrorClass, ExternalEvent, Pause, Request, RetryPolicy, RunOptions,
     RuntimeWorkflow, StartEvent, StepError, Workflow,
 };
 
@@ -497,6 +497,56 @@ impl<W: Tested> ScenarioOf<W> {
     /// ```
     pub fn cancel_after(mut self, after: Duration, reason: impl Into<Arc<str>>) -> Self {
         self.script.cancel_after(after, reason.into());
+        self
+    }
+
+    /// Pauses the run after this much virtual time since the start, unless it has ended.
+    ///
+    /// While the run is paused, replies and the events of [`send`](Self::send) wait, since it does not wait for them. In an
+    /// [exploration](crate::explore()), the run is paused at every point.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::Pause;
+    /// use workflow_testkit::{Scenario, explore};
+    /// # #[derive(Debug, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Open;
+    /// # #[derive(Debug, Serialize, Deserialize, Event)]
+    /// # struct Opened;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Closed;
+    /// struct Door;
+    ///
+    /// #[workflow]
+    /// impl Door {
+    ///     #[step]
+    ///     async fn open(&self, _open: &Open) -> Opened { Opened }
+    ///
+    ///     #[step]
+    ///     async fn close(&self, _opened: &Opened) -> Closed { Closed }
+    /// }
+    ///
+    /// let hour = Duration::from_secs(3_600);
+    /// let paused = move || {
+    ///     let door = Scenario::new(Door).pause_after(Duration::ZERO, Pause::AfterRunning);
+    ///     door.unpause_after(hour).start(Open)
+    /// };
+    /// // An unpause that comes before the pause leaves the run paused.
+    /// explore(paused).assert(|run| run.status().is_ended() || run.report().paused.is_some());
+    /// ```
+    pub fn pause_after(mut self, after: Duration, how: Pause) -> Self {
+        self.script.pause_after(after, how);
+        self
+    }
+
+    /// Unpauses the run after this much virtual time since the start, unless it has ended.
+    ///
+    /// In an [exploration](crate::explore()), the run is unpaused at every point, also before it is paused.
+    pub fn unpause_after(mut self, after: Duration) -> Self {
+        self.script.unpause_after(after);
         self
     }
 

@@ -1,4 +1,4 @@
-//! The events and replies from outside during a scenario. Each comes when it is due by the virtual clock or, in an
+//! The events and replies from outside during a scenario, its cancels and pauses. Each comes when it is due by the virtual clock or, in an
 //! exploration, at its turn.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use workflow_core::report::OpenRequest;
-use workflow_core::{AnyRun, ExternalEvent, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
+use workflow_core::{AnyRun, ExternalEvent, Pause, Request, RunHandle, RunStatus, SendError, Seq, Workflow};
 
 use crate::VirtualClock;
 use crate::patience::{JUMPS, Patience};
@@ -38,11 +38,20 @@ pub(crate) struct Script {
     pub(crate) until_it_waits: bool,
 }
 
-/// One event to send, or a cancel.
+/// One event to send, a cancel, a pause or an unpause.
 pub(crate) struct Sent {
-    /// The name of the event; `None` for a cancel.
-    pub(crate) event: Option<Arc<str>>,
+    pub(crate) what: What,
     pub(crate) act: Act,
+}
+
+/// What comes from outside.
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    /// An event of this name.
+    Event(Arc<str>),
+    Cancel,
+    Pause,
+    Unpause,
 }
 
 /// The replies to requests of one type.
@@ -68,7 +77,17 @@ impl Script {
 
     pub(crate) fn cancel_after(&mut self, after: Duration, reason: Arc<str>) {
         let act: Act = Box::new(|run| Box::pin(run.cancel(reason)));
-        self.timed.push((after, Sent { event: None, act }));
+        self.timed.push((after, Sent { what: What::Cancel, act }));
+    }
+
+    pub(crate) fn pause_after(&mut self, after: Duration, how: Pause) {
+        let act: Act = Box::new(move |run| Box::pin(run.pause(how)));
+        self.timed.push((after, Sent { what: What::Pause, act }));
+    }
+
+    pub(crate) fn unpause_after(&mut self, after: Duration) {
+        let act: Act = Box::new(|run| Box::pin(run.unpause()));
+        self.timed.push((after, Sent { what: What::Unpause, act }));
     }
 
     pub(crate) fn reply_after<R: Request>(
@@ -109,7 +128,21 @@ impl Script {
 
     /// Removes a send that already arrived in an earlier process, this long after the run began.
     pub(crate) fn has_arrived(&mut self, event: &str, after: Duration) {
-        let is_it = |sent: &Sent| sent.event.as_deref() == Some(event);
+        self.remove(after, |what| matches!(what, What::Event(sent) if &**sent == event));
+    }
+
+    /// Removes a pause that already arrived likewise.
+    pub(crate) fn has_paused(&mut self, after: Duration) {
+        self.remove(after, |sent| matches!(sent, What::Pause));
+    }
+
+    /// Removes an unpause that already arrived likewise.
+    pub(crate) fn has_unpaused(&mut self, after: Duration) {
+        self.remove(after, |sent| matches!(sent, What::Unpause));
+    }
+
+    fn remove(&mut self, after: Duration, is: impl Fn(&What) -> bool) {
+        let is_it = |sent: &Sent| is(&sent.what);
         // The first send with a time of its own matches, unless its time is still to come.
         let timed = self.timed.iter().enumerate().filter(|(_, (at, sent))| *at <= after && is_it(sent));
         if let Some((place, _)) = timed.min_by_key(|(_, (at, _))| *at) {
@@ -147,12 +180,12 @@ impl Script {
 
 impl Sent {
     pub(crate) fn of<E: ExternalEvent>(event: E) -> Self {
-        Self { event: Some(E::NAME.into()), act: Box::new(|run| run.send(event)) }
+        Self { what: What::Event(E::NAME.into()), act: Box::new(|run| run.send(event)) }
     }
 
     pub(crate) fn json(event: Arc<str>, data: Value) -> Self {
         let name = Arc::clone(&event);
-        Self { event: Some(event), act: Box::new(move |run| run.send_json(&name, data)) }
+        Self { what: What::Event(event), act: Box::new(move |run| run.send_json(&name, data)) }
     }
 }
 
@@ -209,6 +242,11 @@ impl Planned {
         // No code leaves the map half-changed.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(request).or_insert(then)
     }
+}
+
+/// Whether nothing happens in the run by itself: it waits, or is paused.
+pub(crate) fn rests(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Waiting | RunStatus::Paused)
 }
 
 /// An action at a point of the virtual clock.
@@ -313,7 +351,8 @@ impl Performance {
 
     /// Continues a waiting run; returns whether there was anything to do. The next action is due at `then`.
     async fn wake(&mut self, next: Option<usize>, then: Instant) -> bool {
-        if self.on_wait().await {
+        // A paused run is left alone until its script unpauses it, except for its timers and what comes at its time.
+        if self.run.status() != RunStatus::Paused && self.on_wait().await {
             return true;
         }
         let until = if self.script.until_it_waits { then.min(self.until.max(Instant::now())) } else { then };
@@ -363,7 +402,7 @@ impl Performance {
     async fn on_timer(&mut self, until: Instant) -> bool {
         let Some(due) = self.next_timer().await.filter(|due| *due <= until) else {
             // A timer may have fired meanwhile, and ended the run.
-            return self.run.status() != RunStatus::Waiting;
+            return !rests(self.run.status());
         };
         self.acts += 1;
         if due > Instant::now() {

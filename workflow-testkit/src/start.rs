@@ -127,6 +127,16 @@ impl<T: Tested> Start<T> {
         self.scenario.script.has_arrived(event, after);
     }
 
+    /// Removes a pause that already arrived likewise.
+    pub(crate) fn has_paused(&mut self, after: Duration) {
+        self.scenario.script.has_paused(after);
+    }
+
+    /// Removes an unpause that already arrived likewise.
+    pub(crate) fn has_unpaused(&mut self, after: Duration) {
+        self.scenario.script.has_unpaused(after);
+    }
+
     /// Prepares the run with these hooks.
     pub(crate) fn prepare(self, hooks: Hooks) -> Prepared<T> {
         let run = self.run_id();

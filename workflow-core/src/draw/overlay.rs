@@ -1,7 +1,7 @@
 //! Lays the report of a run over its graph.
 
 use super::{BranchBox, Graph, Node, NodeKind, NodeRun};
-use crate::report::{BranchReport, ExecutionOutcome, RunReport};
+use crate::report::{BranchReport, ExecutionOutcome, RunReport, WaitsFor};
 
 pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
     for node in graph.nodes.iter_mut().filter(|node| node.kind == NodeKind::Step) {
@@ -16,7 +16,9 @@ pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
 fn node_run(node: &Node, report: &RunReport) -> NodeRun {
     let of_step = report.trace.iter().filter(|trace| trace.step == node.name);
     let failed = of_step.filter(|trace| matches!(trace.outcome, ExecutionOutcome::Failed { .. })).count();
-    NodeRun { executions: report.executions(&node.name), failed: failed as u64 }
+    let waiting = report.waiting.iter().filter(|waiting| waiting.step == node.name);
+    let deferred = waiting.filter(|waiting| waiting.waits_for == WaitsFor::Pause).count();
+    NodeRun { executions: report.executions(&node.name), failed: failed as u64, deferred: deferred as u64 }
 }
 
 fn count_branches(place: &mut BranchBox, report: &RunReport) {

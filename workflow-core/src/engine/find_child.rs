@@ -111,13 +111,13 @@ impl Inner {
     /// Re-attaches a child that this engine drives. Either the child was resumed before its parent asked for it, or its
     /// parent asked for it, was detached, and asks again.
     fn reattached(&self, shared: Arc<RunShared>, link: ParentLink) -> Result<Spawned, StartError> {
-        let ParentLink { parent: names, awaited, drop_signal, display, .. } = link;
+        let ParentLink { parent: names, awaited, drop_signal, asked_in, display, .. } = link;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
         let parent = self.runs.driven(&names.run).ok_or_else(ended)?;
         if shared.parent_link().is_some_and(|link| link.is_of(&parent)) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
-        Reattach { names: &names, awaited, drop_signal, display }.attach(&parent, &shared);
+        Reattach { names: &names, awaited, drop_signal, asked_in, display }.attach(&parent, &shared);
         Ok(Spawned { shared, written: None })
     }
 

@@ -36,6 +36,7 @@ impl Explanation {
             run: report.run.clone(),
             workflow: Arc::clone(&report.workflow),
             status: report.status,
+            paused: report.paused.clone(),
             steps,
             missing_stops: if completed { Vec::new() } else { source.missing_stops() },
             unconsumed: source.unconsumed(),
@@ -89,6 +90,9 @@ impl Source<'_> {
             }
             Verdict::RunLimitReached => {
                 Reason::RunLimitReached { limit: self.scheduler.board().progress.limits.executions }
+            }
+            Verdict::Asking if self.scheduler.is_deferred(decision) => {
+                Reason::Deferred { precondition: precondition() }
             }
             Verdict::Asking => Reason::Asking { precondition: precondition() },
             Verdict::Refused => Reason::Refused { precondition: precondition() },

@@ -310,7 +310,8 @@ impl<'a> Source<'a> {
 
     /// The types that can arrive from outside; none for a run that ended in another way than by stalling.
     pub(super) fn can_arrive(&self) -> Vec<Arrival> {
-        let is_open = matches!(self.report.status, RunStatus::Running | RunStatus::Waiting);
+        let is_open =
+            matches!(self.report.status, RunStatus::Running | RunStatus::Waiting | RunStatus::Paused);
         let has_stalled =
             self.report.status == RunStatus::Stalled || self.scheduler.end() == Some(&End::Stalled);
         if !is_open && !has_stalled {

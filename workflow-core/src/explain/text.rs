@@ -156,6 +156,7 @@ impl fmt::Display for Unconsumed {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
+        self.paused.iter().try_for_each(|paused| write!(f, "\n- {paused}"))?;
         self.redrives.iter().try_for_each(|redrive| write!(f, "\n- {redrive}"))?;
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
         fmt_missing_stops(f, ended, &self.missing_stops)?;
@@ -295,6 +296,9 @@ impl fmt::Display for Reason {
             }
             Self::Asking { precondition } => {
                 write!(f, "its precondition `{precondition}` has not answered yet")
+            }
+            Self::Deferred { precondition } => {
+                write!(f, "its precondition `{precondition}` is asked once the run is unpaused")
             }
             Self::Waiting { execution, waits_for } => write!(f, "{execution} {}", waits_for.summary(1)),
             Self::NeverStarted { execution } => write!(f, "{execution} was dropped before its turn came"),

@@ -10,7 +10,7 @@ pub(crate) const MAX_ORIGIN_BYTES: usize = 256;
 /// The author of an act from outside a run, and its idempotency id.
 ///
 /// [`RunOptions::origin`](crate::RunOptions::origin) gives one to a start, and [`AnyRun::with_origin`](crate::AnyRun::with_origin)
-/// to events, replies and cancels. The journal has it, and reports show it. An act whose id the run's journal has changes
+/// to events, replies, cancels, pauses and unpauses. The journal has it, and reports show it. An act whose id the run's journal has changes
 /// nothing and succeeds, so a client may repeat what it got no answer to. Ids are compared alone, without author and act: use a
 /// UUID, or put the client's name in front. Each part has at most 256 bytes.
 ///

@@ -15,6 +15,12 @@ pub enum RunStatus {
     ///
     /// Nothing happens before one of them arrives, and at least one would make a step run.
     Waiting,
+    /// The run is paused, and nothing runs in it.
+    ///
+    /// Events from outside still enter its log, and timers fire. It continues once it is
+    /// [unpaused](crate::AnyRun::unpause). While executions that were under way continue, the run has the status
+    /// [`Running`](Self::Running).
+    Paused,
     /// The run ends without having completed, and its clean-up steps run. Its log takes no more events.
     ///
     /// Its final status follows, at the latest once the time for clean-up is over
@@ -41,7 +47,7 @@ pub enum RunStatus {
 impl RunStatus {
     /// Whether the run has ended. One that [cleans up](Self::CleaningUp) has not.
     pub const fn is_ended(self) -> bool {
-        !matches!(self, Self::Running | Self::Waiting | Self::CleaningUp)
+        !matches!(self, Self::Running | Self::Waiting | Self::Paused | Self::CleaningUp)
     }
 }
 
@@ -50,6 +56,7 @@ impl fmt::Display for RunStatus {
         f.write_str(match self {
             Self::Running => "running",
             Self::Waiting => "waiting",
+            Self::Paused => "paused",
             Self::CleaningUp => "cleaning up",
             Self::Completed => "completed",
             Self::Failed => "failed",

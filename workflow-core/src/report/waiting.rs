@@ -119,6 +119,8 @@ pub enum WaitsFor {
         /// The execution that runs.
         execution: Option<ExecutionId>,
     },
+    /// The run is [paused](crate::AnyRun::pause): the execution begins once it is unpaused.
+    Pause,
     /// The engine is [shutting down](crate::Engine::shut_down): the execution begins in the next process.
     ShutDown,
     /// A named limit of the engine: [`limit`](crate::EngineBuilder::limit).
@@ -164,6 +166,8 @@ impl WaitsFor {
         match (self, executions) {
             (Self::Nothing, 1) => "is about to begin".into(),
             (Self::Nothing, _) => "are about to begin".into(),
+            (Self::Pause, 1) => "begins once the run is unpaused".into(),
+            (Self::Pause, _) => "begin once the run is unpaused".into(),
             (Self::ShutDown, 1) => "begins in the next process: the engine is shutting down".into(),
             (Self::ShutDown, _) => "begin in the next process: the engine is shutting down".into(),
             (limit, 1) => format!("waits for its turn: {limit}"),
@@ -206,6 +210,7 @@ impl fmt::Display for WaitsFor {
                     _ => Ok(()),
                 }
             }
+            Self::Pause => f.write_str("the run is paused"),
             Self::ShutDown => f.write_str("the engine is shutting down"),
             Self::Limit { name, key, limit, held_by, before } => {
                 write!(f, "the limit `{name}` admits {limit}")?;

@@ -195,6 +195,16 @@ impl Admission {
         self.deferred.push_back(begins);
     }
 
+    /// Takes the deferred executions: those that wait for the run, oldest first, and then those that wait for their
+    /// steps. They hold nothing any more.
+    pub(super) fn take_deferred(&mut self) -> VecDeque<EffectKind> {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        if let Some(rare) = &mut self.rare {
+            rare.limited.take_deferred(&mut deferred);
+        }
+        deferred
+    }
+
     /// Puts a deferred execution back in front, because the run may not begin it now.
     pub(super) fn put_back(&mut self, begins: EffectKind) {
         self.deferred.push_front(begins);

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::RunShared;
 use super::outside::{Entrance, read_reply};
 use super::view::EndedState;
+use super::{Pause, RunShared};
 use crate::display::DisplayStream;
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
 use crate::explain::Explanation;
@@ -58,7 +58,14 @@ pub(crate) enum Command {
         reason: Arc<str>,
         done: oneshot::Sender<bool>,
     },
-    /// One of these three, with an origin. Boxed, so that the others need no room for it.
+    Pause {
+        how: Pause,
+        done: oneshot::Sender<Result<(), SendError>>,
+    },
+    Unpause {
+        done: oneshot::Sender<Result<(), SendError>>,
+    },
+    /// A send, a reply, a cancel, a pause or an unpause, with an origin. Boxed, so that the others need no room for it.
     By(Box<(Arc<Origin>, Command)>),
 }
 
@@ -122,10 +129,10 @@ impl AnyRun {
         Self { shared, origin: None }
     }
 
-    /// The same handle, whose events, replies and cancels have this origin.
+    /// The same handle, whose events, replies, cancels, pauses and unpauses have this origin.
     ///
     /// The journal and the report have it. Its [id](Origin::id) makes a call idempotent: the call does nothing and succeeds
-    /// if the run's journal has a start, an event, a reply or a cancel with the same id, also after the run's end. So a
+    /// if the run's journal has a start, an event, a reply, a cancel, a pause or an unpause with the same id, also after the run's end. So a
     /// caller that got no answer can repeat the call. The arguments are checked first: a repetition that cannot be read or
     /// is too large fails. A refused call leaves no id.
     ///
@@ -187,12 +194,15 @@ impl AnyRun {
         self.shared.status()
     }
 
-    /// Waits until the run is settled: it [waits](RunStatus::Waiting) or has ended. Returns that status.
+    /// Waits until the run is settled: it [waits](RunStatus::Waiting), is [paused](RunStatus::Paused), or has ended. Returns
+    /// that status.
     ///
-    /// A run waits for a timer, or for an event or a reply from outside. A settled *branch* of a fan-out is another
+    /// A run waits for a timer, or for an event or a reply from outside. A paused one waits to be unpaused. A settled *branch* of a fan-out is another
     /// matter: it has no work left, and an open request keeps it from settling.
     pub async fn settled(&self) -> RunStatus {
-        self.shared.wait_for(|status| status == RunStatus::Waiting || status.is_ended()).await
+        let is_settled =
+            |status| matches!(status, RunStatus::Waiting | RunStatus::Paused) || RunStatus::is_ended(status);
+        self.shared.wait_for(is_settled).await
     }
 
     /// Subscribes to the run's display, from the oldest item that the run still has.
@@ -509,6 +519,81 @@ impl AnyRun {
                 }
                 Ok(())
             }
+            Err(no_answer) => self.unless_known(no_answer.into()).await,
+        }
+    }
+
+    /// Pauses the run, and returns once its journal has that.
+    ///
+    /// From then on no execution, attempt or precondition begins. Events, replies and timers enter the log as ever, and
+    /// the steps that they trigger begin once the run is [unpaused](Self::unpause). What runs continues, or is dropped, as
+    /// `how` says. An execution that ends, a stop event from outside, or a cancel can end the paused run. Once nothing
+    /// runs, the status is [`Paused`](RunStatus::Paused): the run has no permit, its active time stands still, and the
+    /// engine may unload it.
+    ///
+    /// Children that executions wait for pause with the run. A pause survives restarts, whatever engine resumes the run.
+    /// Pausing a paused run changes nothing, except that [`Pause::Now`] drops what still runs.
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::{Pause, RunStatus};
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Order;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(external)]
+    /// # struct Paid;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Shipped;
+    /// # struct Orders;
+    /// #[workflow]
+    /// impl Orders {
+    ///     #[step]
+    ///     async fn ship(&self, _order: &Order, _paid: &Paid) -> Shipped { Shipped }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Orders).build()?;
+    /// let run = engine.start::<Orders>(Order).await?;
+    ///
+    /// run.pause(Pause::AfterRunning).await?;
+    /// assert_eq!(run.settled().await, RunStatus::Paused);
+    /// run.send(Paid).await?;
+    /// let report = run.report_so_far().await?;
+    /// assert_eq!((report.executions("ship"), report.waiting[0].waits_for.to_string()), (0, "the run is paused".into()));
+    ///
+    /// run.unpause().await?;
+    /// assert_eq!(run.outcome().await?, Shipped);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run has ended, or cleans up. [`SendError::NoStore`] for [`Pause::Now`] without a store.
+    /// [`SendError::NotLoaded`] if the run waits unloaded in its store, and the store cannot read it now.
+    pub async fn pause(&self, how: Pause) -> Result<(), SendError> {
+        self.check_origin()?;
+        match self.ask(|done| self.by(Command::Pause { how, done })).await {
+            Ok(paused) => paused,
+            Err(no_answer) => self.unless_known(no_answer.into()).await,
+        }
+    }
+
+    /// Unpauses the run, and returns once its journal has that.
+    ///
+    /// Preconditions that were deferred are asked first. Then deferred executions start, in the order in which they
+    /// became due. A child that is paused with its parent continues with the parent. Unpausing a run that is not paused
+    /// changes nothing. [`pause`](Self::pause) has an example.
+    ///
+    /// # Errors
+    /// [`SendError::Ended`] if the run has ended, or cleans up. [`SendError::NotLoaded`] if the run waits unloaded in its
+    /// store, and the store cannot read it now.
+    pub async fn unpause(&self) -> Result<(), SendError> {
+        self.check_origin()?;
+        match self.ask(|done| self.by(Command::Unpause { done })).await {
+            Ok(unpaused) => unpaused,
             Err(no_answer) => self.unless_known(no_answer.into()).await,
         }
     }

@@ -42,9 +42,17 @@ pub(super) fn detach_children(run: &RunShared) {
     }
 }
 
+/// Has the parent look at this child again: its execution that waits for the child may rest now.
+pub(super) fn wake_parent(run: &RunShared) {
+    match run.parent_link() {
+        Some(link) => link.wake_parent(),
+        None => run.signals.reattached().iter().for_each(|parent| parent.signals.wake()),
+    }
+}
+
 /// Tells the parent that this child has ended, before handles and observers learn of it.
 pub(super) fn notify_parent(run: &RunShared, status: RunStatus) {
     if let Some(link) = &run.parent_link() {
-        link.ended(status);
+        link.ended(run, status);
     }
 }

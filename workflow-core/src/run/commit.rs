@@ -133,7 +133,7 @@ impl Committer {
         match applied {
             Applied::Logged(entered) => self.on_logged(by, &entered, replayable, done),
             Applied::WithoutEvent => {
-                self.note_pending(replayable);
+                self.note_pending(replayable, done);
                 None
             }
             // Without an answer the sender waits for the end of the run, which the store may not have yet.
@@ -285,10 +285,22 @@ impl Committer {
         self.shared.tell(|| Observed::RunWaiting);
     }
 
-    /// Sets a waiting run to running. Returns whether it was waiting.
+    /// Records that nothing runs in the paused run, for listings, handles and observers.
+    pub(super) fn record_rest(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
+            journal.queue_rest(Record::RunWaiting { waits_for, at });
+            self.state.skip(1);
+        }
+        self.state.note_rest(self.clock.now);
+        self.shared.status.set(RunStatus::Paused);
+        self.shared.tell(|| Observed::RunPaused);
+    }
+
+    /// Sets a waiting or paused run to running. Returns whether it was one.
     #[inline]
     pub(super) fn note_running(&mut self) -> bool {
-        let waited = self.shared.status() == RunStatus::Waiting;
+        let waited = matches!(self.shared.status(), RunStatus::Waiting | RunStatus::Paused);
         if waited {
             self.telemetry.meter.runs();
             self.shared.status.set(RunStatus::Running);
@@ -334,7 +346,12 @@ impl Committer {
                     asked(true);
                     continue;
                 }
-                PendingKind::Batch { logged, done, .. } => (logged, done),
+                PendingKind::Batch { batch, logged, done, .. } => {
+                    if matches!(batch, Batch::Unpaused { .. }) && !self.state.is_paused() {
+                        self.shared.tell(|| Observed::RunUnpaused);
+                    }
+                    (logged, done)
+                }
                 PendingKind::Derived(logged) => (Some(logged), None),
             };
             if let Some(logged) = logged {
@@ -358,6 +375,11 @@ impl Committer {
         for PendingBatch { what, .. } in pending {
             if matches!(&what, PendingKind::Batch { batch: Batch::CleanUpStarted(_), .. }) {
                 cancel_is_written = false;
+            }
+            if let PendingKind::Batch { batch, .. } = &what
+                && let Some(origin) = batch.origin_of_pause()
+            {
+                self.state.forget_act(origin);
             }
             let Some(logged) = what.logged() else { continue };
             // Pending batches are in order, so the first event is the earliest.
@@ -449,7 +471,7 @@ impl Committer {
 }
 
 /// Tells the sender of a batch, if one still listens, that the batch is in the log for good.
-fn notify(done: Option<CommitReply>) {
+pub(super) fn notify(done: Option<CommitReply>) {
     if let Some(done) = done {
         let _ = done.send(Ok(()));
     }

@@ -126,14 +126,12 @@ impl Run {
         if !self.driver.committer.begins_nothing() {
             return;
         }
-        let rests = self.driver.rests();
+        let rests = self.driver.rests(RunShared::rests);
         if shared.signals.set_rests(rests) == rests {
             return;
         }
         // A parent whose execution waits for this run may rest now.
-        if let Some(link) = shared.parent_link() {
-            link.wake_parent();
-        }
+        super::child_records::wake_parent(shared);
         shared.common.wind_down.progresses();
     }
 }

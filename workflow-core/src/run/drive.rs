@@ -13,10 +13,10 @@
 //! and earlier facts take effect first:
 //!
 //! ```text
-//! once   the store's answer, a rewind, a child's store failure, the parent's cancel,
+//! once   the store's answer, a rewind, the parent's pause, a child's store failure, the parent's cancel,
 //!        a cancel, one command, one poll of the executor
 //! loop   advance the state ─▶ begin one effect, else take one input:
-//!        cancel, due timer, completion, command, then the journal
+//!        cancel, due timer, completion, command, then the journal; a paused run notes that nothing runs
 //! ```
 
 use std::sync::Arc;
@@ -302,6 +302,7 @@ impl<'a> Slice<'a> {
             return Progress::Blocked;
         }
         self.driver.poll_children(cx);
+        self.driver.follow_parent();
         self.read_child_store_failure();
         self.read_parent_cancel(cx);
         self.driver.leave_limits();
@@ -334,7 +335,7 @@ impl<'a> Slice<'a> {
                 }
             }
             // With no effect to begin, the run takes its next input, and then looks at the journal.
-            if !self.take_next_input(cx) && !self.driver.poll_journal(cx) {
+            if !self.take_next_input(cx) && !self.driver.poll_journal(cx) && !self.driver.rest_in_pause() {
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
         }
@@ -401,6 +402,10 @@ impl<'a> Slice<'a> {
             if self.take_timer() {
                 return true;
             }
+        }
+        // S61: what a pause drops is gone before the end of the pause begins it again.
+        if self.driver.executor.is_dropping() && self.driver.committer.state.is_paused() {
+            return false;
         }
         // A task without budget is woken when it has some again.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! It keeps no facts of its own except the cancel reason. It is polled in slices by [`drive`](super::drive), and its
-//! methods live in the files of their subjects: [`execute`](super::execute), [`alarms`](super::alarms), [`children`](super::children) and
-//! [`rewind`](super::rewind).
+//! methods live in the files of their subjects: [`execute`](super::execute), [`alarms`](super::alarms), [`children`](super::children),
+//! [`pause`](super::pause) and [`rewind`](super::rewind).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ use super::executor::Executor;
 use super::host::Host;
 use super::in_flight::{Completion, Due};
 use super::journal::{Answer, Journal};
+use super::shared::RunShared;
 use super::state::{Batch, EffectKind, RunState, Stop};
 use super::view::View;
 use super::waiting::Deferred;
@@ -110,7 +111,7 @@ impl Driver {
     /// bound is deferred, and the next effect has its turn. An effect that may not begin for any other reason
     /// is put back, and stops all others behind it.
     pub(super) fn begin_next(&mut self, left: &mut usize, cx: &mut Context<'_>) -> bool {
-        if self.committer.state.begins_nothing() {
+        if self.committer.state.begins_nothing() || self.committer.state.is_paused() {
             return false;
         }
         while let Some(begins) = self.admission.next_deferred(self.executor.executing()) {
@@ -177,7 +178,7 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     pub(super) fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.begins_nothing() || self.ends_children() {
+        if self.committer.begins_nothing() || self.committer.state.is_paused() || self.ends_children() {
             return false;
         }
         if self.admission.is_admitted() {
@@ -297,11 +298,12 @@ impl Driver {
     }
 
     /// Whether nothing is under way: no execution, and no precondition. An execution that waits for children that rest
-    /// too is not.
-    pub(super) fn rests(&self) -> bool {
+    /// too, as `child_rests` says, is not.
+    pub(super) fn rests(&self, child_rests: fn(&RunShared) -> bool) -> bool {
         let children = self.committer.shared.children.get();
         let rests = |execution| {
-            !self.is_attempted(execution) || children.is_some_and(|children| children.rests(execution))
+            !self.is_attempted(execution)
+                || children.is_some_and(|children| children.rests(execution, child_rests))
         };
         !self.executor.has_completed() && !self.executor.is_asking() && self.executor.executions().all(rests)
     }
@@ -318,7 +320,7 @@ impl Driver {
     }
 
     /// Whether an attempt of an execution in flight has begun, and neither a retry nor a turn is waited for.
-    fn is_attempted(&self, execution: ExecutionId) -> bool {
+    pub(super) fn is_attempted(&self, execution: ExecutionId) -> bool {
         let waits_for_retry = self.committer.state.trace.next_attempt(execution).is_some();
         !waits_for_retry && self.admission.turn_of(execution).is_none_or(|turn| turn == TurnStage::Begun)
     }
@@ -372,6 +374,13 @@ impl Driver {
                 let again = move |done| again(Command::Cancel { reason, done });
                 committer.answer_when_written(done, ends, again);
             }
+            Command::Pause { how, done } => {
+                let again = move |done| again(Command::Pause { how, done });
+                committer.answer_when_written(done, Ok(()), again);
+            }
+            Command::Unpause { done } => {
+                committer.answer_when_written(done, Ok(()), move |done| again(Command::Unpause { done }));
+            }
             // The others ask, and have no origin.
             _ => {}
         }
@@ -391,6 +400,8 @@ impl Driver {
                 Ok(event) => self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done)),
                 Err(error) => drop(done.send(Err(error))),
             },
+            Command::Pause { how, done } => self.pause(how, origin, done),
+            Command::Unpause { done } => self.unpause(origin, done),
             Command::Timers { done } => {
                 let timers = self.view().timers();
                 self.committer.answer_when_written(done, timers, |done| Command::Timers { done });
@@ -424,7 +435,7 @@ impl Driver {
 }
 
 /// The refusal of a message to a run that has ended, or cleans up.
-fn ended(Committer { shared, state, .. }: &Committer) -> SendError {
+pub(super) fn ended(Committer { shared, state, .. }: &Committer) -> SendError {
     let status = state.end().map_or(RunStatus::Failed, RunStatus::from);
     SendError::Ended { run: shared.id.clone(), status }
 }

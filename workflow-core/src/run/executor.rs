@@ -86,6 +86,14 @@ impl Executor {
         self.executions.contains_key(&execution)
     }
 
+    /// Drops the results of these executions that wait for their turn.
+    pub(super) fn discard_results(&mut self, executions: &[ExecutionId]) {
+        self.completed.retain(|completion| match completion {
+            Completion::Execution(execution, _) => !executions.contains(execution),
+            _ => true,
+        });
+    }
+
     /// The executions whose results wait for their turn.
     pub(super) fn returned_executions(&self) -> impl Iterator<Item = ExecutionId> {
         self.completed.iter().filter_map(|completion| match completion {

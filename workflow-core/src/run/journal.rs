@@ -259,6 +259,11 @@ impl Journal {
         self.queue_as([record], Some(self.run.clone().waiting(waits_for)));
     }
 
+    /// Queues the record that nothing runs in the paused run, with a summary for listings.
+    pub(super) fn queue_rest(&mut self, record: Record) {
+        self.queue_as([record], Some(self.run.clone().paused()));
+    }
+
     /// Lets the next batch carry a summary that says that the run runs again.
     pub(super) fn note_running_again(&mut self) {
         self.queue.note_running_again();

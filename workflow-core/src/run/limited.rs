@@ -35,6 +35,7 @@ use futures_util::future::BoxFuture;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::admission::Admission;
+use super::commit::Committer;
 use super::driver::Driver;
 use super::execute::AttemptKind;
 use super::in_flight::{DropSignal, LimitResult};
@@ -169,6 +170,17 @@ impl LimitedAttempts {
     /// Defers an attempt that has its step's permit among these, which wait for room in the run.
     pub(super) fn defer_for_room(&self, deferred: &mut VecDeque<EffectKind>, begins: EffectKind) {
         insert_in_order(&self.returned, deferred, begins);
+    }
+
+    /// Takes the attempts that wait for permits of their steps, behind these. All of them hold nothing any more.
+    pub(super) fn take_deferred(&mut self, deferred: &mut VecDeque<EffectKind>) {
+        for permits in self.steps.values_mut() {
+            deferred.append(&mut permits.deferred);
+        }
+        let taken: FxHashSet<ExecutionId> = deferred.iter().filter_map(EffectKind::execution).collect();
+        for permits in self.steps.values_mut() {
+            permits.held.retain(|execution| !taken.contains(execution));
+        }
     }
 
     /// Notes that an execution gave a permit back.
@@ -489,7 +501,9 @@ impl Driver {
     /// Leaves the queues of all limits, once the run begins nothing more.
     #[inline]
     pub(super) fn leave_limits(&mut self) {
-        let begins_nothing = || self.committer.state.begins_nothing() || self.committer.begins_nothing();
+        let Committer { state, .. } = &self.committer;
+        let begins_nothing =
+            || state.begins_nothing() || state.is_paused() || self.committer.begins_nothing();
         if self.admission.limited().is_some_and(|limited| !limited.is_idle()) && begins_nothing() {
             for wait in self.admission.leave_limits() {
                 self.executor.drop_wait(Some(wait));

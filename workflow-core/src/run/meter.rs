@@ -52,10 +52,13 @@ mod on {
         metrics::describe_counter!(EVENTS, "Events that entered a log");
         metrics::describe_gauge!(
             RUNNING,
-            "Runs that have begun, and neither ended nor wait for a timer or the outside; those that wait for a permit \
-             to continue are among them"
+            "Runs that have begun, and neither ended nor wait for a timer or the outside nor are paused; those that \
+             wait for a permit to continue are among them"
         );
-        metrics::describe_gauge!(WAITING, "Runs that wait for a timer or for something from outside");
+        metrics::describe_gauge!(
+            WAITING,
+            "Runs that wait for a timer or for something from outside, or are paused"
+        );
         metrics::describe_gauge!(QUEUED, "Runs that wait for a permit, to begin or to continue");
         metrics::describe_gauge!(EXECUTIONS_WAITING, "Executions that wait for their turn");
     }

@@ -19,7 +19,7 @@
 use tokio::sync::oneshot;
 
 use super::any_run::Command;
-use super::commit::{CommitReply, Committer};
+use super::commit::{CommitReply, Committer, notify};
 use super::journal::Journal;
 use super::state::Batch;
 use crate::display::Display;
@@ -114,12 +114,14 @@ impl Committer {
 
     /// Adds a batch without events, unless the store has the whole journal: then the batch queued no record either, as
     /// a stop does, and nothing of it waits.
-    pub(super) fn note_pending(&mut self, batch: Option<Batch>) {
+    pub(super) fn note_pending(&mut self, batch: Option<Batch>, done: Option<CommitReply>) {
         if let Some(batch) = batch
             && !self.journal.as_deref().is_none_or(Journal::is_written)
         {
-            let what = PendingKind::Batch { batch, logged: None, done: None, shown: None };
+            let what = PendingKind::Batch { batch, logged: None, done, shown: None };
             self.pending.push_back(PendingBatch { end: self.state.position(), what });
+        } else {
+            notify(done);
         }
     }
 

@@ -210,9 +210,11 @@ impl Run {
             let status = match state.end() {
                 Some(_) => RunStatus::CleaningUp,
                 None if state.scheduler.waits() => RunStatus::Waiting,
+                None if state.rests_in_pause() => RunStatus::Paused,
                 None => RunStatus::Running,
             };
-            return View { status, deferred: Some(Deferred::default()), ..self.driver.view() }.report();
+            let deferred = Some(Deferred::recorded(&self.driver.committer.state));
+            return View { status, deferred, ..self.driver.view() }.report();
         };
         for execution in state.trace.running() {
             state.trace.dropped(execution, clock.now);

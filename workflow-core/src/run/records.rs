@@ -13,6 +13,7 @@
 //! CleanUpStarted                CleanUpStarted
 //! Stopped, Cancelled            none: `RunEnded` follows when the run has stopped
 //! DelaysEnded                   DelaysEnded
+//! Paused, Unpaused              RunPaused, RunUnpaused
 //! Redriven                      RunRedriven
 //! any that completes the run    these, and RunEnded
 //! ```
@@ -27,7 +28,7 @@ use std::time::SystemTime;
 use smallvec::SmallVec;
 
 use super::clock::RunClock;
-use super::state::{Applied, Batch, CleanUpStart, DueEvent, Reopening, RunState};
+use super::state::{Applied, Batch, CleanUpStart, DueEvent, PauseStart, Reopening, RunState};
 use crate::event::Gathered;
 use crate::id::{Origin, RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
@@ -104,6 +105,13 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
         | Batch::Stopped(_)
         | Batch::Cancelled(_) => None,
         Batch::DelaysEnded => Some(Record::DelaysEnded { at }),
+        Batch::Paused(start) => {
+            let PauseStart { by_parent, running, dropped, origin } = (**start).clone();
+            Some(Record::RunPaused { by_parent, running, dropped, origin: journaled(origin.as_ref()), at })
+        }
+        Batch::Unpaused { by_parent, origin } => {
+            Some(Record::RunUnpaused { by_parent: *by_parent, origin: journaled(origin.as_ref()), at })
+        }
         Batch::Redriven(Reopening { by, again, .. }) => {
             let again = again.iter().map(|step| name(*step)).collect();
             Some(Record::RunRedriven { by: by.clone(), again, at })
@@ -180,7 +188,12 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
 
 /// The origin of the cancel that ended the run.
 pub(super) fn origin_of_end(state: &RunState) -> Option<Origin> {
-    Some((**state.origins()?.of_cancel()?).clone())
+    journaled(state.origins()?.of_cancel())
+}
+
+/// The origin as records have it.
+fn journaled(origin: Option<&Arc<Origin>>) -> Option<Origin> {
+    origin.map(|origin| (**origin).clone())
 }
 
 /// The step, scope and trigger of an execution: its identity in records.
@@ -212,7 +225,6 @@ pub(super) fn logged(seq: Seq, state: &RunState, at: SystemTime) -> Option<Recor
         let branches = gathered.branches.iter().map(|branch| branch.scope).collect();
         return Some(Record::FanOutGathered { seq, scope, fan_out, branches, at });
     }
-    let (event, origin) = (RecordedEvent::new(event.clone()), state.origin_of(seq));
-    let origin = origin.map(|origin| (**origin).clone());
+    let (event, origin) = (RecordedEvent::new(event.clone()), journaled(state.origin_of(seq)));
     Some(Record::EventLogged { seq, scope, cause, event, origin, at })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::pause::is_paused;
 use crate::id::{Redriver, RunId, RunStatus};
 use crate::outcome::{RedriveError, ResumeError};
 use crate::store::{Record, RunSummary, Write};
@@ -86,7 +87,8 @@ impl Redrive {
             (Some(Record::RunEnded { .. }), _) => {}
             (_, Some(_)) => return Err(RedriveError::NotEnded { run: run(), status: RunStatus::CleaningUp }),
             (Some(Record::RunWaiting { .. }), _) => {
-                return Err(RedriveError::NotEnded { run: run(), status: RunStatus::Waiting });
+                let status = if is_paused(records) { RunStatus::Paused } else { RunStatus::Waiting };
+                return Err(RedriveError::NotEnded { run: run(), status });
             }
             _ => return Err(RedriveError::NotEnded { run: run(), status: RunStatus::Running }),
         }

@@ -104,13 +104,16 @@ impl Run {
         committer.check_replay(host, records);
         // The new clock still stands at the run's beginning.
         committer.clock.catch_up();
-        for (child, at) in committer.state.children() {
+        // A run that is loaded again under its handles knows those before, in the order of its journal.
+        let known = committer.shared.children.get().map_or(0, |registry| registry.recorded());
+        for (child, at) in committer.state.children().iter().skip(known) {
             committer.shared.child_registry().recall(child.clone(), *at);
         }
         if let Some(reason) = super::clean_up::recorded_reason(records) {
             self.driver.at_end.get_or_insert_default().cancel_reason = Some(reason);
         }
         self.note_ending();
+        self.driver.resume_pause();
         let Driver { committer, .. } = &mut self.driver;
         if committer.state.begins_nothing() {
             return Ok(Derived(derived));

@@ -159,6 +159,9 @@ impl Driver {
         for (execution, _) in turns {
             self.committer.state.queue_effect(EffectKind::Attempt(execution));
         }
+        if self.committer.state.is_paused() {
+            self.hold_back();
+        }
     }
 }
 
@@ -323,8 +326,11 @@ impl Rewind<'_> {
 
     /// Applies a pending batch again, unless its execution was dropped or its request is closed. The state may differ
     /// from the one in which the batch was accepted first, since the refused batch is absent.
-    fn enter_again(&mut self, batch: Batch, done: Option<CommitReply>, shown: Option<Box<Display>>) {
+    fn enter_again(&mut self, mut batch: Batch, done: Option<CommitReply>, shown: Option<Box<Display>>) {
         self.driver.advance(&mut usize::MAX.clone());
+        if let Batch::Paused(start) = &mut batch {
+            **start = self.driver.pause_again(std::mem::take(&mut **start));
+        }
         let state = &self.driver.committer.state;
         match &batch {
             // An earlier batch dropped the execution, now that the refused one is absent.

@@ -165,11 +165,11 @@ impl RunShared {
         }
     }
 
-    /// Announces a run that was loaded again after it was unloaded.
-    pub(super) fn announce_loaded(&self) {
+    /// Announces a run that was loaded again after it was unloaded: it waits, or is paused.
+    pub(super) fn announce_loaded(&self, status: RunStatus) {
         self.status.begin();
-        if self.status() != RunStatus::Waiting {
-            self.status.set(RunStatus::Waiting);
+        if self.status() != status {
+            self.status.set(status);
         }
         self.tell(|| Observed::RunReloaded);
     }
@@ -205,6 +205,12 @@ impl RunShared {
     /// Whether this run or one above it was resumed. Its children may then have journals already.
     pub(crate) fn may_have_earlier_children(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.may_have_earlier_children())
+            || self.signals.has_detached_children()
+    }
+
+    /// How often the run has detached the children that its executions wait for.
+    pub(crate) fn detachments(&self) -> u32 {
+        self.children.get().map_or(0, |registry| registry.detachments())
     }
 
     pub(crate) fn status(&self) -> RunStatus {
@@ -317,7 +323,7 @@ mod tests {
     #[test]
     fn a_loaded_run_waits() {
         let run = run(RunExtras::default());
-        run.announce_loaded();
+        run.announce_loaded(RunStatus::Waiting);
         assert_eq!((run.has_begun(), run.status()), (true, RunStatus::Waiting));
     }
 

@@ -3,15 +3,16 @@
 //! A signal is a flag. It needs no room in the mailbox, which may be full, so a drop or another thread can
 //! give it without waiting.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
 
 use super::child_store_failure::failure_of;
-use super::{Command, Mailbox};
+use super::{Command, Mailbox, RunShared};
 use crate::outcome::RunError;
+use crate::panics::locked;
 use crate::report::Ending;
 use crate::store::StoreError;
 
@@ -31,14 +32,27 @@ pub(crate) struct Signals {
     rare: OnceLock<Box<RareSignals>>,
 }
 
-/// The signals that few runs have. Each is written once.
+/// The signals that few runs have. Those in cells are written once.
 #[derive(Default)]
 struct RareSignals {
     /// The store failure of the first child whose store failed.
     child_store_failure: OnceLock<StoreError>,
     /// Why the run ends, once its clean-up has begun.
     ending: OnceLock<(Arc<Ending>, usize)>,
+    /// Whether a paused run is to be unloaded at once.
+    unloads: AtomicBool,
+    /// Whether awaited children were detached, which executions ask for again.
+    detached_children: AtomicBool,
+    /// Whether the parent is paused: 0 if the run does not know.
+    parent: AtomicU8,
+    /// The parent to which the run was re-attached, and of which it has no link.
+    reattached: Mutex<Weak<RunShared>>,
 }
+
+/// The parent is not paused.
+const PARENT_RUNS: u8 = 1;
+/// The parent is paused.
+const PARENT_PAUSED: u8 = 2;
 
 impl Signals {
     /// The signals of a run whose mailbox has room for this many commands.
@@ -129,6 +143,51 @@ impl Signals {
     /// The store failure of the first child whose store failed.
     pub(super) fn child_store_failure(&self) -> Option<&StoreError> {
         self.rare.get()?.child_store_failure.get()
+    }
+
+    /// Sets whether a paused run is to be unloaded at once.
+    pub(super) fn unload_paused(&self, unloads: bool) {
+        if unloads || self.rare.get().is_some() {
+            self.rare.get_or_init(Box::default).unloads.store(unloads, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a paused run is to be unloaded at once.
+    pub(super) fn unloads_paused(&self) -> bool {
+        self.rare.get().is_some_and(|rare| rare.unloads.load(Ordering::Relaxed))
+    }
+
+    /// Notes that awaited children were detached, which executions ask for again.
+    pub(crate) fn note_detached_children(&self) {
+        self.rare.get_or_init(Box::default).detached_children.store(true, Ordering::Release);
+    }
+
+    /// Whether awaited children were detached.
+    pub(crate) fn has_detached_children(&self) -> bool {
+        self.rare.get().is_some_and(|rare| rare.detached_children.load(Ordering::Acquire))
+    }
+
+    /// Notes the parent to which the run was re-attached.
+    pub(crate) fn reattach(&self, parent: Weak<RunShared>) {
+        *locked(&self.rare.get_or_init(Box::default).reattached) = parent;
+    }
+
+    /// The parent to which the run was re-attached, if it was.
+    pub(super) fn reattached(&self) -> Option<Arc<RunShared>> {
+        locked(&self.rare.get()?.reattached).upgrade()
+    }
+
+    /// Tells the run whether its parent is paused. The caller wakes the run.
+    pub(crate) fn set_parent_paused(&self, is_paused: bool) {
+        let parent = if is_paused { PARENT_PAUSED } else { PARENT_RUNS };
+        self.rare.get_or_init(Box::default).parent.store(parent, Ordering::Release);
+    }
+
+    /// Whether the parent is paused; `None` if the run does not know.
+    #[inline]
+    pub(super) fn parent_paused(&self) -> Option<bool> {
+        let parent = self.rare.get()?.parent.load(Ordering::Acquire);
+        (parent != 0).then_some(parent == PARENT_PAUSED)
     }
 
     /// Tells executions why the run ends. Only the first call has an effect.

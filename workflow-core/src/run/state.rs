@@ -62,6 +62,7 @@ mod inherited;
 mod lives;
 mod log;
 mod origins;
+mod pause;
 #[cfg(test)]
 mod planted;
 mod rare;
@@ -72,7 +73,7 @@ mod timers;
 mod trace;
 
 pub(super) use active::ActiveTime;
-pub(super) use batch::{Applied, Batch, CleanUpStart, Reopening, Returned, ReturnedBatch, Stop};
+pub(super) use batch::{Applied, Batch, CleanUpStart, PauseStart, Reopening, Returned, ReturnedBatch, Stop};
 pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use lives::Earlier;
 pub(super) use log::{BranchRecord, Log, bound_input};
@@ -186,6 +187,7 @@ impl RunState {
         if !matches!(batch, Batch::ChildStarted { .. } | Batch::Redriven(_)) {
             self.now = self.now.max(at);
             self.active.resume(self.now);
+            self.stir();
         }
         match batch {
             Batch::Succeeded { execution, returned } => self.succeed(execution, returned),
@@ -260,6 +262,8 @@ impl RunState {
                 self.trace.end_delays(self.now);
                 self.note(1)
             }
+            Batch::Paused(start) => self.pause(*start),
+            Batch::Unpaused { by_parent, origin } => self.unpause(by_parent, origin.as_ref()),
             // Handled above: it begins active time anew.
             Batch::Redriven(redriven) => self.redrive(redriven, at),
         }
@@ -271,6 +275,8 @@ impl RunState {
         if !self.scheduler.begin_clean_up(Some((&start.steps, start.first))) {
             return Applied::Refused;
         }
+        // The end has ended the pause, and clean-up steps begin as ever.
+        self.lives.forget_pause();
         self.effects = Effects::default();
         self.trace.renumber_from(start.first);
         for execution in self.trace.running() {

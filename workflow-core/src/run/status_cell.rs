@@ -17,9 +17,10 @@ pub(crate) struct StatusCell {
     changed: Notify,
 }
 
-const ALL: [RunStatus; 8] = [
+const ALL: [RunStatus; 9] = [
     RunStatus::Running,
     RunStatus::Waiting,
+    RunStatus::Paused,
     RunStatus::CleaningUp,
     RunStatus::Completed,
     RunStatus::Failed,

@@ -61,7 +61,8 @@ impl Run {
             executor.is_empty() && pending.is_empty() && !has_alarms && admission.allows_suspension();
         let is_plain = journal.is_none() && at_end.is_none() && *phase == Phase::Driven;
         // No parent and no children, whose ends the run would have to handle.
-        let is_alone = shared.parent_link().is_none() && shared.children.get().is_none();
+        let has_children = shared.children.get().is_some_and(|registry| !registry.is_unused());
+        let is_alone = shared.parent_link().is_none() && !has_children;
         // Spans would be lost, and unread signals need the run.
         let is_watched = shared.common.observers.wants_spans() || shared.signals.has_news();
         is_short && is_quiet && is_plain && is_alone && !is_watched && state.can_suspend()

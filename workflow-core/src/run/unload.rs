@@ -5,7 +5,7 @@ use std::any::Any;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
@@ -56,14 +56,17 @@ pub(super) enum Paused {
     Ended,
     /// The run waits for its handles alone: suspend it.
     Suspendable,
-    /// The run has waited for the idle timeout: unload it.
+    /// The run has waited, or was paused, for the idle timeout: unload it.
     Idle,
 }
 
 impl Run {
     /// Handles a run with nothing to do: suspends it, or unloads it after the idle timeout.
     pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Paused> {
-        let after = self.driver.committer.shared.common.settings.idle_timeout;
+        let Committer { shared, .. } = &self.driver.committer;
+        let after = shared.common.settings.idle_timeout;
+        let is_due = shared.signals.unloads_paused() && shared.status() == RunStatus::Paused;
+        let after = after.map(|after| if is_due { Duration::ZERO } else { after });
         let Some(after) = after.filter(|_| self.can_unload()) else {
             self.driver.alarms.idle = None;
             return if self.can_suspend() { Poll::Ready(Paused::Suspendable) } else { Poll::Pending };
@@ -92,15 +95,22 @@ impl Run {
         polled.await
     }
 
-    /// Whether the run can be unloaded: it waits, the store has its whole journal, and no run that is driven
+    /// Whether the run can be unloaded: it waits or is paused, the store has its whole journal, and no run that is driven
     /// here depends on it.
     fn can_unload(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
-        state.scheduler.waits()
-            && shared.status() == RunStatus::Waiting
+        let waits =
+            || state.scheduler.waits() && shared.status() == RunStatus::Waiting && !state.has_effects();
+        // What is due begins after the pause, and a replay finds it in the journal; attempts that were lost it does not.
+        let is_paused = || {
+            shared.status() == RunStatus::Paused
+                && state.is_paused()
+                && self.driver.has_paused()
+                && state.lives.lost().next().is_none()
+        };
+        (waits() || is_paused())
             && shared.parent().is_none()
             && shared.children.get().is_none_or(|family| !family.is_alive())
-            && !state.has_effects()
             && !shared.signals.mailbox.is_in_use()
             && !self.driver.executor.has_completed()
             && pending.is_empty()
@@ -162,7 +172,7 @@ impl Run {
             guard.set_term(term);
         }
         let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
-        shared.announce_loaded();
+        shared.announce_loaded(if state.is_paused() { RunStatus::Paused } else { RunStatus::Waiting });
         state.effects.remove_wait();
         telemetry.meter.waits();
         self.driver.stop_counting_time();

@@ -14,8 +14,8 @@ use crate::event::Gathered;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq};
 use crate::report::{
-    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PendingTimer, Quality, RedriveReport, RunReport,
-    StepReport, Violation,
+    BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PauseReport, PendingTimer, Quality,
+    RedriveReport, RunReport, StepReport, Violation,
 };
 use crate::scheduler::{Bound, Cause, Execution};
 use crate::table::StepIndex;
@@ -114,7 +114,18 @@ impl View<'_> {
             metadata: self.run.metadata().clone(),
             redrives: self.redrives(),
             cancelled_by: origin_of_end(self.state),
+            paused: self.paused(),
         }
+    }
+
+    fn paused(&self) -> Option<PauseReport> {
+        let began = self.state.log.began();
+        let pause = self.state.lives.pause().filter(|_| self.state.is_paused())?;
+        Some(PauseReport {
+            since: pause.since.saturating_sub(began),
+            with_parent: !pause.own,
+            origin: pause.origin.as_ref().map(|origin| (**origin).clone()),
+        })
     }
 
     fn redrives(&self) -> Vec<RedriveReport> {

@@ -49,15 +49,23 @@ impl<'a> Deferred<'a> {
             EffectKind::Attempt(execution) => state.start_of(*execution).filter(|start| is_wanted(&start)),
             _ => None,
         }));
-        let again = due[first..].iter().map(|start| start.execution).collect();
+        due.extend(state.deferred_attempts());
         let turns = admission.turns_before_begin();
         let turns: Vec<_> = turns.filter_map(|(id, _)| state.start_of(id)).collect();
         let turn = if turns.is_empty() { None } else { committer.shared.common.turns.holder() };
         let unbegun = due[..first].iter().chain(&turns).map(|start| start.execution).collect();
         let (full, gate, shuts_down) = (admission.full(), admission.waits_at(), committer.begins_nothing());
+        let again = due[first..].iter().map(|start| start.execution).collect();
         let limited = admission.limited().map(|limited| limited.waits().collect()).unwrap_or_default();
         let preferred = admission.limited().and_then(LimitedAttempts::preferred);
         Self { full, gate, unbegun, again, due, turns, turn, limited, preferred, shuts_down }
+    }
+
+    /// The executions that a run without a driver has deferred: those that wait for the end of its pause.
+    pub(super) fn recorded(state: &RunState) -> Self {
+        let due: Vec<_> = state.deferred_attempts().collect();
+        let again = due.iter().map(|start| start.execution).collect();
+        Self { again, due, ..Self::default() }
     }
 
     /// Whether the state has the execution as running although it has not begun.
@@ -76,7 +84,7 @@ impl<'a> Deferred<'a> {
         waiting
     }
 
-    /// The execution with the first limit on its way: its step's, its run's, then those of runs.
+    /// The execution with the first limit on its way: a pause, its step's, its run's, then those of runs.
     fn waiting(&self, unbegun: &QueuedExecution, holders: &mut Holders<'_>) -> WaitingExecution {
         let start = &unbegun.start;
         let row = holders.state.table().step(start.step);
@@ -87,6 +95,7 @@ impl<'a> Deferred<'a> {
             trigger: start.trigger,
             inputs: start.binding(row).iter().map(bound_input).collect(),
             waits_for: match (self.limited.get(&start.execution), unbegun.full, self.full) {
+                _ if holders.state.is_paused() => WaitsFor::Pause,
                 _ if self.turns.iter().any(|waits| waits.execution == start.execution) => {
                     let (run, execution) = self.turn.clone().unzip();
                     let attempts = holders.state.lives.of(start.execution).interruptions;

@@ -164,6 +164,14 @@ impl Actions {
         taken
     }
 
+    /// Takes out the starts and the questions that were not taken yet, in order.
+    pub(super) fn take_unbegun(&mut self) -> VecDeque<QueuedAction> {
+        let begins = |queued: &QueuedAction| matches!(queued, QueuedAction::Start(_) | QueuedAction::Ask(_));
+        let (unbegun, others) = std::mem::take(&mut self.0).into_iter().partition(begins);
+        self.0 = others;
+        unbegun
+    }
+
     /// The executions whose start was not taken yet.
     pub(super) fn queued_executions(&self) -> impl Iterator<Item = QueuedExecution> {
         self.0.iter().filter_map(|queued| match queued {

@@ -209,7 +209,8 @@ impl Board {
         let is_leaf = self.scopes.get(entry.scope).is_some_and(Scope::is_leaf);
         let executions = &self.executions;
         // A waiting execution of any step would come first, so nothing may start before it.
-        let may_start = executions.waiting() == 0
+        let may_start = !self.progress.paused
+            && executions.waiting() == 0
             && executions.count() < self.progress.limits.executions
             && executions.has_room(step, &self.table);
         (self.is_quiet() && is_leaf && may_start).then_some(step)
@@ -284,7 +285,9 @@ impl Board {
         }
         let start = self.executions.create(evaluated, inputs);
         let verdict = Verdict::Executed(start.execution);
-        if let Some(start) = self.executions.admit(start, &self.table) {
+        if self.progress.paused {
+            self.executions.defer(&start);
+        } else if let Some(start) = self.executions.admit(start, &self.table) {
             self.actions.push(QueuedAction::Start(start));
         }
         verdict
@@ -292,10 +295,11 @@ impl Board {
 
     /// Starts waiting executions, the oldest first, while their steps have room. O(steps) per started
     /// execution.
-    /// Called wherever executions end: after a success, a failure, and a group that fails.
+    /// Called wherever executions end: after a success, a failure, and a group that fails. Also where a pause ends (S61).
     #[inline(always)]
     pub(super) fn start_waiting(&mut self) {
         while !self.progress.has_ended()
+            && !self.progress.paused
             && let Some(start) = self.executions.next_waiting(&self.table)
         {
             self.actions.push(QueuedAction::Start(start));

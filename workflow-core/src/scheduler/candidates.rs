@@ -32,6 +32,8 @@ pub(crate) struct Candidate {
     pub(crate) binding: Binding,
     /// The place in which the answer of the precondition is recorded.
     pub(super) place: VerdictSlot,
+    /// Whether the question waits for the end of a pause (S61).
+    pub(crate) deferred: bool,
 }
 
 /// The place in which the verdict of a candidate is recorded.
@@ -148,6 +150,22 @@ impl Candidates {
         }
     }
 
+    /// Defers a question until [`take_deferred`](Self::take_deferred).
+    pub(super) fn defer(&mut self, id: CandidateId) {
+        let candidate = self.place(id).and_then(|place| self.open.get_mut(place)?.as_mut());
+        if let Some(candidate) = candidate {
+            candidate.deferred = true;
+        }
+    }
+
+    /// Takes the mark off the deferred candidates, and returns their numbers in order.
+    pub(super) fn take_deferred(&mut self) -> Vec<CandidateId> {
+        let numbered = (self.first..).map(CandidateId).zip(&mut self.open);
+        let deferred = numbered
+            .filter_map(|(id, candidate)| std::mem::take(&mut candidate.as_mut()?.deferred).then_some(id));
+        deferred.collect()
+    }
+
     /// Where the candidate is in `open`; `None` for a number below `first`. A number not given yet is behind
     /// the end.
     fn place(&self, id: CandidateId) -> Option<usize> {
@@ -161,7 +179,8 @@ mod tests {
 
     fn candidate(scope: u32) -> Candidate {
         let (step, trigger) = (StepIndex::at(0), Seq(1));
-        Candidate { step, scope: ScopeId(scope), trigger, binding: Binding::new(), place: VerdictSlot::At(0) }
+        let (binding, place) = (Binding::new(), VerdictSlot::At(0));
+        Candidate { step, scope: ScopeId(scope), trigger, binding, place, deferred: false }
     }
 
     #[test]
@@ -178,6 +197,19 @@ mod tests {
         assert!(candidates.is_empty());
         assert_eq!(candidates.add(candidate(0)), CandidateId(11));
         assert!(candidates.get(CandidateId(3)).is_none());
+    }
+
+    // S61
+    #[test]
+    fn deferred_candidates_are_taken_once_in_order() {
+        let mut candidates = Candidates::default();
+        let ids: Vec<_> = (0..4).map(|scope| candidates.add(candidate(scope))).collect();
+        for id in [ids[3], ids[1], ids[2], CandidateId(9)] {
+            candidates.defer(id);
+        }
+        assert!(candidates.remove(ids[2]).is_some());
+        assert_eq!(candidates.take_deferred(), [ids[1], ids[3]]);
+        assert!(candidates.take_deferred().is_empty());
     }
 
     #[test]

@@ -304,7 +304,8 @@ impl Scheduler {
             Some(planned) if board.table.step(planned.step).precondition.is_some() => {
                 let CleanUpStep { step, trigger, ref binding, .. } = *planned;
                 let (scope, place) = (ScopeId::ROOT, VerdictSlot::CleanUp);
-                let candidate = Candidate { step, scope, trigger, binding: binding.clone(), place };
+                let candidate =
+                    Candidate { step, scope, trigger, binding: binding.clone(), place, deferred: false };
                 let asked = evaluation.candidates.add(candidate);
                 if let Some(clean_up) = &mut board.clean_up {
                     clean_up.conclude(CleanUpState::Asking(asked), false);

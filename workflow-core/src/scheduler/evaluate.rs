@@ -128,9 +128,13 @@ impl Evaluation {
         !board.executions.are_idle() || !self.candidates.is_empty() || board.progress.last_seq() == Seq(0)
     }
 
-    /// The open questions in words and in order, for snapshots.
+    /// The open questions in words and in order, for snapshots. No journal has which of them were asked.
     pub(super) fn questions(&self) -> Vec<String> {
-        self.candidates.iter().map(|(id, candidate)| format!("question {id:?}: {candidate:?}")).collect()
+        let words = |(id, candidate): (CandidateId, &Candidate)| {
+            let Candidate { step, scope, trigger, binding, place, deferred: _ } = candidate;
+            format!("question {id:?}: {step:?} in {scope} by {trigger} with {binding:?} at {place:?}")
+        };
+        self.candidates.iter().map(words).collect()
     }
 
     /// Drops and returns the questions of these scopes, also those whose action was not taken yet.
@@ -167,6 +171,11 @@ impl Evaluation {
     /// Asks the open questions again, and then, by their numbers, those of reopened branches and those whose answer
     /// was no or a failure (S39).
     pub(super) fn ask_again(&mut self, mut reopened: Questions, board: &mut Board) {
+        // Those of a run that ended while it was paused are asked with the others.
+        let _ = self.candidates.take_deferred();
+        for (_, candidate) in &mut reopened {
+            candidate.deferred = false;
+        }
         for (id, _) in self.candidates.iter() {
             board.actions.push(QueuedAction::Ask(id));
         }
@@ -411,10 +420,15 @@ impl Evaluation {
             None => VerdictSlot::At(self.record(evaluated, Verdict::Asking)),
             Some(sweep) => VerdictSlot::Below { sweep },
         };
-        let candidate = Candidate { step, scope, trigger: trigger.seq, binding, place };
+        let candidate = Candidate { step, scope, trigger: trigger.seq, binding, place, deferred: false };
         if board.table.step(step).precondition.is_some() {
             board.scopes.add_pending(scope);
-            board.actions.push(QueuedAction::Ask(self.candidates.add(candidate)));
+            let asked = self.candidates.add(candidate);
+            if board.progress.paused {
+                self.candidates.defer(asked);
+            } else {
+                board.actions.push(QueuedAction::Ask(asked));
+            }
         } else {
             self.create(candidate, board);
         }
@@ -467,7 +481,7 @@ impl Evaluation {
 
     /// Executes the combination of the candidate.
     fn create(&mut self, candidate: Candidate, board: &mut Board) {
-        let Candidate { step, scope, trigger, binding, place } = candidate;
+        let Candidate { step, scope, trigger, binding, place, .. } = candidate;
         let verdict = board.create_with(binding, (step, scope, trigger));
         self.conclude(place, (step, scope), verdict);
     }

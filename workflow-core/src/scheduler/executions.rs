@@ -294,10 +294,33 @@ impl Executions {
             self.run(&start);
             return Some(start);
         }
+        self.defer(&start);
+        None
+    }
+
+    /// Queues a new execution behind others of its step.
+    pub(super) fn defer(&mut self, start: &ExecutionStart) {
         self.totals[start.step.get()].waiting.get_or_insert_default().push_back(start.execution);
         self.waiting += 1;
         self.in_branches.add(start.scope, start.execution.0);
-        None
+    }
+
+    /// Returns an execution that has not begun to the queue of its step, where it has the place of its number. Does
+    /// nothing if it does not run.
+    pub(super) fn withdraw(&mut self, id: ExecutionId) {
+        let Some(execution) = self.get_mut(id).filter(|execution| execution.is_running()) else { return };
+        execution.state = ExecutionState::Waiting;
+        let (step, scope, place) = (execution.step, execution.scope, execution.place);
+        self.running -= 1;
+        if scope != ScopeId::ROOT {
+            // It stays in `in_branches`, which has those that wait too.
+            self.leave_branch(place);
+        }
+        let totals = &mut self.totals[step.get()];
+        totals.running -= 1;
+        let waiting = totals.waiting.get_or_insert_default();
+        waiting.insert(waiting.partition_point(|other| *other < id), id);
+        self.waiting += 1;
     }
 
     /// Whether another execution of the step may run.
@@ -588,6 +611,25 @@ mod tests {
         assert!(executions.end(ExecutionId(1)).is_none());
         assert_eq!(executions.next_waiting(&table).map(|start| start.execution), Some(ExecutionId(2)));
         assert_eq!((executions.waiting(), executions.count()), (1, 4));
+    }
+
+    // S61
+    #[test]
+    fn an_execution_that_is_withdrawn_waits_in_the_place_of_its_number() {
+        let table = table();
+        let mut executions = Executions::new(2);
+        for (step, scope) in [(1, 1), (1, 1), (0, 0), (0, 0)] {
+            let _ = create(&mut executions, &table, step, scope);
+        }
+        for id in [3, 2, 1, 1, 4, 9] {
+            executions.withdraw(ExecutionId(id));
+        }
+        assert_eq!((executions.waiting(), executions.open_scopes().count()), (4, 4));
+        let begun = std::iter::from_fn(|| executions.next_waiting(&table)).map(|start| start.execution.0);
+        assert_eq!(begun.collect::<Vec<_>>(), [1, 2, 3], "and within the concurrency of its step");
+        executions.withdraw(ExecutionId(2));
+        assert_eq!(executions.drop_in(&[ScopeId(1)]), [ExecutionId(1)], "it never began");
+        assert_eq!(executions.waiting(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The progress of a run: the end of its log, its limits, and whether it waits or has ended.
 //!
 //! ```text
-//!  start ─▶ runs ◀── accept ──▶ waits          `waits` is set by the scheduler at quiescence
+//!  start ─▶ runs ◀── accept ──▶ waits          `waits` is set by the scheduler at quiescence, unless the run is paused
 //!             └───── finish ────▶ ended        until `reopen`; the first end counts (S28)
 //! ```
 //!
@@ -13,6 +13,7 @@ use crate::id::Seq;
 
 /// The progress of a run. Once `end` is set, only `reopen` changes it.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the run")]
 pub(crate) struct Progress {
     /// The limits of the run. They may change between replay and live execution.
     pub(crate) limits: SchedulerLimits,
@@ -22,6 +23,8 @@ pub(crate) struct Progress {
     pub(super) waits: bool,
     /// Set once a failure was handled (S34).
     pub(super) degraded: bool,
+    /// Whether nothing begins (S61). The end of the run ends it.
+    pub(super) paused: bool,
     /// Whether everything is kept that only a redrive needs (S39): failed branches, dropped work, and questions that were
     /// answered with no. A live run keeps none of it, since a redrive begins with a replay.
     pub(super) redrivable: bool,
@@ -33,7 +36,8 @@ impl Progress {
     /// Creates the state of a run with an empty log.
     #[inline]
     pub(super) fn new(limits: SchedulerLimits) -> Self {
-        Self { limits, last_seq: 0, waits: false, degraded: false, redrivable: true, end: None }
+        let (waits, degraded, paused) = (false, false, false);
+        Self { limits, last_seq: 0, waits, degraded, paused, redrivable: true, end: None }
     }
 
     /// Creates the state of a run that waits behind this position.
@@ -79,6 +83,7 @@ impl Progress {
     /// Ends the run, unless it has ended before.
     pub(super) fn finish(&mut self, end: End) {
         self.end.get_or_insert(end);
+        self.paused = false;
     }
 
     /// Reopens a run that ended before it was complete. Returns false for any other end: a run that completed is
@@ -132,7 +137,9 @@ mod tests {
     fn a_run_ends_once() {
         let mut progress = Progress::new(SchedulerLimits::default());
         assert!(!progress.has_ended());
+        progress.paused = true;
         progress.finish(End::Completed(Seq(1)));
+        assert!(!progress.paused, "the end ends the pause (S61)");
         progress.finish(End::Cancelled);
         assert_eq!(progress.end(), Some(&End::Completed(Seq(1))));
     }

@@ -48,6 +48,8 @@ impl Scheduler {
         }
         let (last, waits) = (progress.last_seq(), progress.waits);
         let (degraded, end) = (progress.degraded, progress.end());
-        let _ = writeln!(text, "last {last}, waits {waits}, degraded {degraded}, end {end:?}");
+        let paused = progress.paused;
+        let _ =
+            writeln!(text, "last {last}, waits {waits}, degraded {degraded}, paused {paused}, end {end:?}");
     }
 }

@@ -259,7 +259,36 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
-    /// The run waits. A resume ignores this record; it is for viewers of the store.
+    /// The run is paused: nothing begins from here on. Executions under way continue, or are dropped.
+    RunPaused {
+        /// Whether the run is paused with its parent, which waits for it. Such a pause ends with the parent's.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_parent: bool,
+        /// The executions whose attempts were under way, and continue. No other attempt has begun and not ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        running: Vec<ExecutionId>,
+        /// The executions whose attempts were under way, and are dropped. They begin again after the pause.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped: Vec<ExecutionId>,
+        /// The origin of the pause, if the caller gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+        /// When.
+        at: SystemTime,
+    },
+    /// The pause has ended. The run continues, unless it is paused with its parent as well.
+    RunUnpaused {
+        /// Whether the pause with the parent has ended, or the run's own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_parent: bool,
+        /// The origin of the unpause, if the caller gave one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<Origin>,
+        /// When.
+        at: SystemTime,
+    },
+    /// The run waits, or nothing runs in it while it is paused. It is for viewers of the store. A resume takes from it only
+    /// since when the active time of a paused run stands still.
     RunWaiting {
         /// The events, replies or timers that it waits for.
         waits_for: WaitingFor,
@@ -381,6 +410,8 @@ impl Record {
             | Self::ChildStarted { at, .. }
             | Self::RunDetached { at, .. }
             | Self::RunResumed { at, .. }
+            | Self::RunPaused { at, .. }
+            | Self::RunUnpaused { at, .. }
             | Self::RunWaiting { at, .. }
             | Self::RunKept { at }
             | Self::DelaysEnded { at }

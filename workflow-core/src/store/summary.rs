@@ -140,6 +140,11 @@ impl RunSummary {
         Self { status: RunStatus::Waiting, waits_for: Some(waits_for), ..self }
     }
 
+    /// The same run, paused, with nothing that runs.
+    pub fn paused(self) -> Self {
+        Self { status: RunStatus::Paused, waits_for: None, ..self }
+    }
+
     /// The same run, running again, after a wait or an end.
     pub fn running_again(self) -> Self {
         let (ended, quality, stop) = (None, None, None);

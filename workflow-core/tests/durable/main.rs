@@ -18,6 +18,7 @@ mod crashes {
     mod families;
     mod fan_outs;
     mod limits;
+    mod paused;
     mod redriven;
     mod state;
     mod waits;
@@ -44,6 +45,8 @@ mod resumed {
     mod limits;
     mod lowered;
     mod origins;
+    mod paused;
+    mod paused_at_random;
     mod redriven;
     mod removed;
     mod shut_down;

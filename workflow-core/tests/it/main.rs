@@ -96,6 +96,7 @@ mod engine {
     mod middleware;
     mod named_limits;
     mod named_workflows;
+    mod pauses;
     mod places;
     mod shared_limits;
 }

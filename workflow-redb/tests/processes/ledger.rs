@@ -25,6 +25,10 @@ pub(crate) enum Line {
     Read { journals: usize },
     /// The store has confirmed an execution's success.
     Kept { run: String, execution: u64 },
+    /// The pause of a run has returned.
+    Paused { run: String },
+    /// A run is about to be unpaused.
+    Unpauses { run: String },
 }
 
 /// A step's side effect.

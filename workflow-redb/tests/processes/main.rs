@@ -18,6 +18,7 @@ mod doubt;
 mod kills;
 mod ledger;
 mod load;
+mod paused;
 mod redriven;
 mod verdict;
 mod worker;
@@ -80,4 +81,29 @@ fn redriven_runs_lose_and_repeat_nothing_however_often_their_processes_are_kille
         found.redrives > 0 && found.resumed > 0,
         "no process was killed while redriven runs ran: {found:?}"
     );
+}
+
+/// The number of kills of processes whose runs are paused: `PAUSED_KILLS=100` makes more than a test needs each time.
+fn paused_rounds() -> u32 {
+    std::env::var("PAUSED_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
+}
+
+// S61
+#[test]
+fn paused_runs_complete_once_however_often_their_processes_are_killed() {
+    let seed = fastrand::u64(..);
+    eprintln!("the moments of the kills are drawn from seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut kills = Kills::new(folder.path(), Kind::Paused, seed, DEADLINE);
+    let rounds = paused_rounds();
+    for _ in 0..rounds {
+        kills.round();
+    }
+    drop(kills);
+    Worker::last(folder.path(), Kind::Paused).finishes(DEADLINE);
+    let (found, paused) = (verdict::judge(folder.path()), paused::judge(folder.path()));
+    eprintln!("{rounds} kills: {found}; {paused:?}");
+    assert!(found.resumed > 0, "no process was killed while runs were active: {found}");
+    assert!(paused.pauses > u64::from(rounds), "too few pauses to say anything: {paused:?}");
+    assert!(paused.resumed > 0, "no process was killed while runs were paused: {paused:?}");
 }

@@ -70,6 +70,11 @@ pub(crate) fn judge(folder: &Path) -> Seen {
     seen
 }
 
+/// The run itself, or the run whose child it is.
+fn parent_of(run: &str) -> &str {
+    run.split('/').next().unwrap_or(run)
+}
+
 fn is_child(run: &RunId) -> bool {
     run.as_str().contains('/')
 }
@@ -225,25 +230,33 @@ fn counted<T: fmt::Debug>(all: Vec<T>) -> BTreeMap<String, usize> {
 
 /// Checks the side effects (S39), and returns the number of repetitions.
 fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
-    let mut deeds: BTreeMap<(&str, u64), Vec<&Deed>> = BTreeMap::new();
+    let mut deeds: BTreeMap<(&str, u64), Vec<(&Deed, u32)>> = BTreeMap::new();
     let mut kept = BTreeSet::new();
+    let (mut paused, mut unpauses) = (BTreeSet::new(), BTreeMap::<&str, u32>::new());
     for line in lines {
         match line {
             Line::Started { run } => assert!(runs.contains(run), "{run} was started, and is lost"),
             Line::Kept { run, execution } => {
                 assert!(kept.insert((run.as_str(), *execution)), "x{execution} of {run} was kept twice");
             }
+            Line::Paused { run } => {
+                paused.insert(run);
+            },
+            Line::Unpauses { run } => {
+                *unpauses.entry(run).or_default() += u32::from(paused.remove(run));
+            }
             Line::Left { .. } | Line::Read { .. } => {}
             Line::Did(deed) => {
+                let unpaused = unpauses.get(parent_of(&deed.run)).copied().unwrap_or_default();
                 let execution = (deed.run.as_str(), deed.execution);
                 assert!(!kept.contains(&execution), "done again after that was kept: {deed:?}");
                 assert!(runs.contains(&deed.run), "done for a run that is not there: {deed:?}");
-                deeds.entry(execution).or_default().push(deed);
+                deeds.entry(execution).or_default().push((deed, unpaused));
             }
         }
     }
     assert_eq!(
-        deeds.values().map(|of| &of[0].key).collect::<BTreeSet<_>>().len(),
+        deeds.values().map(|of| &of[0].0.key).collect::<BTreeSet<_>>().len(),
         deeds.len(),
         "a key is shared"
     );
@@ -254,25 +267,27 @@ fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
 }
 
 /// Each execution of a run performed its effect, and no other execution did.
-fn each_was_done<'a>(run: &str, executions: impl Iterator<Item = &'a [&'a Deed]>) {
+fn each_was_done<'a>(run: &str, executions: impl Iterator<Item = &'a [(&'a Deed, u32)]>) {
     let expected = expected(&run.into()).executions;
     let mut done = BTreeMap::new();
     for deeds in executions {
-        let of = deeds.iter().map(|deed| (deed.step.as_str(), deed.what)).collect::<BTreeSet<_>>();
+        let of = deeds.iter().map(|(deed, _)| (deed.step.as_str(), deed.what)).collect::<BTreeSet<_>>();
         assert_eq!(of.len(), 1, "an execution did different things: {deeds:?}");
-        let attempts = deeds.iter().map(|deed| deed.attempt).collect::<BTreeSet<_>>();
+        let attempts = deeds.iter().map(|(deed, _)| deed.attempt).collect::<BTreeSet<_>>();
         done.extend(of.into_iter().map(|of| (of, u32::try_from(attempts.len()).unwrap())));
     }
     let expected: BTreeMap<_, _> = expected.into_iter().collect();
     assert_eq!(done, expected, "what {run} did, and in how many attempts");
 }
 
-/// An execution repeats an effect only with the same key, and only in another process.
-fn repeated(deeds: &[&Deed]) -> u64 {
-    let keys = deeds.iter().map(|deed| &deed.key).collect::<BTreeSet<_>>();
+/// An execution repeats an effect only with the same key, and only in another process or after a pause of its run that
+/// dropped it. Each deed with how often its run, or the parent of its run, had been unpaused.
+fn repeated(deeds: &[(&Deed, u32)]) -> u64 {
+    let keys = deeds.iter().map(|(deed, _)| &deed.key).collect::<BTreeSet<_>>();
     assert_eq!(keys.len(), 1, "a deed was repeated under another key: {deeds:?}");
-    let once = deeds.iter().map(|deed| (deed.process, deed.attempt)).collect::<BTreeSet<_>>();
+    let once: BTreeSet<_> =
+        deeds.iter().map(|(deed, unpaused)| (deed.process, deed.attempt, unpaused)).collect();
     assert_eq!(once.len(), deeds.len(), "a process has repeated a deed: {deeds:?}");
-    let attempts = deeds.iter().map(|deed| deed.attempt).collect::<BTreeSet<_>>();
+    let attempts = deeds.iter().map(|(deed, _)| deed.attempt).collect::<BTreeSet<_>>();
     (deeds.len() - attempts.len()) as u64
 }

@@ -21,13 +21,16 @@ use workflow_redb::{OpenError, RedbStore};
 use crate::ledger::{Ledger, Line, hold};
 use crate::load::{Ask, Begin, Done, Double, Expected, Load, answer};
 use crate::verdict::{all_runs, records_of};
-use crate::{contexts, redriven};
+use crate::{contexts, paused, redriven};
 
 /// The folder that a worker works in.
 const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
 
 /// Set for a worker whose runs fail and are redriven.
 const REDRIVEN: &str = "WORKFLOW_REDB_WORKER_REDRIVES";
+
+/// Set for a worker whose runs are paused now and then.
+const PAUSED: &str = "WORKFLOW_REDB_WORKER_PAUSES";
 
 /// Set for the worker that starts nothing new.
 const LAST: &str = "WORKFLOW_REDB_WORKER_IS_LAST";
@@ -73,8 +76,10 @@ impl Worker {
         if is_last {
             command.env(LAST, "1");
         }
-        if kind == Kind::Redriven {
-            command.env(REDRIVEN, "1");
+        match kind {
+            Kind::Mixed => {}
+            Kind::Redriven => drop(command.env(REDRIVEN, "1")),
+            Kind::Paused => drop(command.env(PAUSED, "1")),
         }
         // The worker ends when the pipe closes, so also when the test itself is killed.
         Self { process: command.stdin(Stdio::piped()).spawn().unwrap(), said }
@@ -140,6 +145,8 @@ pub(crate) enum Kind {
     Mixed,
     /// Runs that fail, and are redriven until they complete.
     Redriven,
+    /// Runs of every shape, which are paused and unpaused until they complete.
+    Paused,
 }
 
 /// The role of this process, if it is a worker.
@@ -152,8 +159,11 @@ pub(crate) struct Role {
 impl Role {
     pub(crate) fn given() -> Option<Self> {
         let folder = std::env::var_os(FOLDER)?.into();
-        let redrives = std::env::var_os(REDRIVEN).is_some();
-        let kind = if redrives { Kind::Redriven } else { Kind::Mixed };
+        let kind = match (std::env::var_os(REDRIVEN), std::env::var_os(PAUSED)) {
+            (Some(_), _) => Kind::Redriven,
+            (None, Some(_)) => Kind::Paused,
+            (None, None) => Kind::Mixed,
+        };
         Some(Self { folder, kind, is_last: std::env::var_os(LAST).is_some() })
     }
 }
@@ -172,7 +182,10 @@ pub(crate) fn work(role: &Role) {
     runtime.block_on(reads_every_journal(&store, &ledger));
     hold(&role.folder);
     match role.kind {
-        Kind::Mixed => runtime.block_on(keeps_runs_going(store, ledger, role.is_last)),
+        Kind::Mixed | Kind::Paused => {
+            let pauses = role.kind == Kind::Paused && !role.is_last;
+            runtime.block_on(keeps_runs_going(store, ledger, (role.is_last, pauses)));
+        }
         Kind::Redriven => {
             runtime.block_on(redriven::keeps_runs_going(&role.folder, store, ledger, role.is_last));
         }
@@ -222,7 +235,7 @@ async fn resumes(engine: &Engine, store: &RedbStore, ledger: &Ledger) -> Vec<Run
     }
 }
 
-async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
+async fn keeps_runs_going(store: RedbStore, ledger: Ledger, (is_last, pauses): (bool, bool)) {
     let witnessed = witnessed(&store, &ledger);
     let engine = Engine::builder().workflow(Load(ledger.clone())).workflow(Double(ledger.clone()));
     // Each of these processes is killed: that is no fault of what it executes.
@@ -231,12 +244,12 @@ async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
     let mut runs = JoinSet::new();
     for id in resumes(&engine, &store, &ledger).await {
         let run = engine.attach::<Load>(id.clone()).await.unwrap();
-        runs.spawn(until_it_has_ended(run, number_of(&id)));
+        runs.spawn(until_it_has_ended(run, number_of(&id), ledger.clone(), pauses));
     }
     let mut next = next_number(&store).await;
     loop {
         while runs.len() < AT_A_TIME && !is_last {
-            runs.spawn(begun(engine.clone(), next, ledger.clone()));
+            runs.spawn(begun(engine.clone(), next, ledger.clone(), pauses));
             next += 1;
         }
         let Some(ended) = runs.join_next().await else { break };
@@ -245,15 +258,19 @@ async fn keeps_runs_going(store: RedbStore, ledger: Ledger, is_last: bool) {
     engine.cancel_all("the engine is shutting down", Duration::from_mins(5)).await;
 }
 
-async fn begun(engine: Engine, number: u32, ledger: Ledger) {
+async fn begun(engine: Engine, number: u32, ledger: Ledger, pauses: bool) {
     let options = RunOptions::new().id(id_of(number));
     let run = engine.start_with::<Load>(Begin { number }, options).await.unwrap();
     ledger.add(&Line::Started { run: run.id().to_string() });
-    until_it_has_ended(run, number).await;
+    until_it_has_ended(run, number, ledger, pauses).await;
 }
 
-/// Replies to the run's requests until it has ended.
-async fn until_it_has_ended(run: RunHandle<Load>, number: u32) {
+/// Replies to the run's requests until it has ended, and perhaps pauses and unpauses it meanwhile.
+async fn until_it_has_ended(run: RunHandle<Load>, number: u32, ledger: Ledger, pauses: bool) {
+    if pauses {
+        paused::pauses_and_unpauses(&run, &ledger).await;
+    }
+    paused::unpauses(&run, &ledger).await;
     while !run.settled().await.is_ended() {
         let asked = match run.requests().await {
             Err(SendError::Ended { status: RunStatus::Completed, .. }) => break,

@@ -165,6 +165,8 @@ fn recall<T: Tested>(start: &mut Start<T>, records: &[Record]) {
             {
                 start.has_arrived(event.name(), after(at));
             }
+            Record::RunPaused { by_parent: false, at, .. } => start.has_paused(after(at)),
+            Record::RunUnpaused { by_parent: false, at, .. } => start.has_unpaused(after(at)),
             Record::RetryScheduled { step, .. } | Record::ExecutionFailed { step, .. } => {
                 start.have_failed(step, 1);
             }

@@ -16,7 +16,7 @@ use super::order::{Choose, Order};
 use super::outside::Outside;
 use super::quiet::{IDLE, Quiet};
 use super::report::Caveats;
-use crate::script::{Script, Sent, mistake};
+use crate::script::{Script, Sent, What, mistake, rests};
 use crate::start::{Failure, Prepared};
 use crate::subject::Tested;
 use crate::test_run::Driven;
@@ -262,7 +262,7 @@ impl Stage<'_> {
             return End::GivenUp(ops);
         }
         // The run itself does not wait for what its child waits for.
-        let waits = self.handle.status() == RunStatus::Waiting && self.timer().await.is_none();
+        let waits = rests(self.handle.status()) && self.timer().await.is_none();
         if waits { End::Settled } else { End::Broken(STUCK.to_owned()) }
     }
 
@@ -272,7 +272,7 @@ impl Stage<'_> {
         let first = self.sends[..self.in_turn_until].iter().position(Option::is_some);
         for place in first.into_iter().chain(self.in_turn_until..self.sends.len()) {
             if let Some(sent) = &self.sends[place] {
-                ops.push(self.sent(Actor::Send(place), sent.event.as_deref()));
+                ops.push(self.sent(Actor::Send(place), &sent.what));
             }
         }
         if self.script.has_replies() {
@@ -288,12 +288,16 @@ impl Stage<'_> {
         ops
     }
 
-    fn sent(&self, actor: Actor, event: Option<&str>) -> Op {
-        let Some(name) = event else {
-            let (words, footprint) = ("the run is cancelled".into(), Footprint::Everything.into());
-            return Op { id: OpId::arrival(actor), words, footprint };
+    fn sent(&self, actor: Actor, what: &What) -> Op {
+        let words = match what {
+            What::Event(event) => {
+                return self.arrival(actor, event, format!("{event} arrives"));
+            }
+            What::Cancel => "the run is cancelled",
+            What::Pause => "the run is paused",
+            What::Unpause => "the run is unpaused",
         };
-        self.arrival(actor, name, format!("{name} arrives"))
+        Op { id: OpId::arrival(actor), words: words.into(), footprint: Footprint::Everything.into() }
     }
 
     fn arrival(&self, actor: Actor, event: &str, words: String) -> Op {
@@ -313,8 +317,12 @@ impl Stage<'_> {
         if self.gate.permit(op.id) {
             return Ok(());
         }
+        let mut is_logged = true;
         let act = match op.id.actor {
-            Actor::Send(place) => self.sends[place].take().map(|sent| sent.act),
+            Actor::Send(place) => self.sends[place].take().map(|sent| {
+                is_logged = matches!(sent.what, What::Event(_));
+                sent.act
+            }),
             Actor::Reply(seq) => {
                 let request = self.take_request(seq);
                 let reply = || request.and_then(|request| self.script.reply_to(&request));
@@ -328,9 +336,15 @@ impl Stage<'_> {
             // The send returns once the store has confirmed the event.
             let run = self.handle.clone();
             let acts = tokio::spawn(async move { act(&run).await });
-            self.acts.push((op.id.actor, acts));
+            if is_logged {
+                self.acts.push((op.id.actor, acts));
+            }
         } else {
-            self.note_taken(op.id.actor, &act(&self.handle).await)?;
+            let taken = act(&self.handle).await;
+            // What is not logged is no event's origin.
+            if is_logged {
+                self.note_taken(op.id.actor, &taken)?;
+            }
         }
         Ok(())
     }

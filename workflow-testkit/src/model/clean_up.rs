@@ -131,6 +131,7 @@ impl Model {
                     call,
                     state: WorkState::Running,
                     is_refused: false,
+                    is_deferred: false,
                     anew: false,
                 });
                 self.set_phase(Phase::Asks(question));

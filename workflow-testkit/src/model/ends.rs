@@ -11,7 +11,8 @@ impl Model {
     pub(super) fn rest(&mut self) -> bool {
         let is_busy = self.questions.iter().any(|question| question.state == WorkState::Running)
             || self.executions.iter().any(|execution| execution.state != WorkState::Over);
-        if is_busy || self.waits || self.log.is_empty() {
+        // S61: what a paused run would wait for is decided once it is unpaused.
+        if is_busy || self.waits || self.paused || self.log.is_empty() {
             return false;
         }
         // A timer fires by itself, with or without an effect.
@@ -36,6 +37,6 @@ impl Model {
         self.unread.clear();
         self.out.retain(Line::survives_the_end);
         self.out.push_back(ending);
-        self.end = Some(end);
+        (self.end, self.paused) = (Some(end), false);
     }
 }

@@ -83,7 +83,7 @@ impl Model {
         let again = self.questions.iter().enumerate().filter(is_again);
         let again: Vec<_> = again.map(|(_, question)| question.call.clone()).collect();
         for question in &mut self.questions {
-            question.anew = false;
+            (question.anew, question.is_deferred) = (false, false);
         }
         for call in again {
             self.settle_evaluation(&call, Verdict::Asking);

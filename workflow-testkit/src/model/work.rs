@@ -14,6 +14,8 @@ pub(super) struct Question {
     pub(super) state: WorkState,
     /// Whether it was answered with no.
     pub(super) is_refused: bool,
+    /// Whether it was not asked yet, since the run was paused (S61).
+    pub(super) is_deferred: bool,
     /// Whether it failed, or was open when its branch was dropped: a redrive asks it again.
     pub(super) anew: bool,
 }
@@ -25,6 +27,13 @@ pub(super) struct Execution {
     pub(super) state: WorkState,
     /// Whether it is over, and a redrive begins it anew.
     pub(super) anew: bool,
+}
+
+impl Question {
+    /// Whether it has no answer, and was not dropped.
+    pub(super) fn is_open(&self) -> bool {
+        self.state == WorkState::Running
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +77,12 @@ impl Model {
 
     pub(super) fn ask(&mut self, call: Call) {
         let question = self.questions.len() as u64;
-        self.out.push_back(Line::Asks { question, call: call.clone() });
-        self.questions.push(Question { call, state: WorkState::Running, is_refused: false, anew: false });
+        let is_deferred = self.paused;
+        if !is_deferred {
+            self.out.push_back(Line::Asks { question, call: call.clone() });
+        }
+        let (state, is_refused, anew) = (WorkState::Running, false, false);
+        self.questions.push(Question { call, state, is_refused, is_deferred, anew });
     }
 
     /// Ends a question, if it is open.
@@ -129,7 +142,7 @@ impl Model {
 
     /// S21: starts waiting executions in order, up to the limits of their steps.
     pub(super) fn start_waiting(&mut self) {
-        if self.is_closed() {
+        if self.is_closed() || self.paused {
             return;
         }
         let mut running = vec![0; self.plan.steps.len()];

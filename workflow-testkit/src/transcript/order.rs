@@ -66,6 +66,14 @@ impl Lines<'_> {
                 self.waits = true;
                 Ok(())
             }
+            Observed::RunPaused => {
+                self.begin()?;
+                writeln!(self.text, "paused")
+            }
+            Observed::RunUnpaused => {
+                self.begin()?;
+                writeln!(self.text, "unpaused")
+            }
             _ => self.execution(what),
         }
     }

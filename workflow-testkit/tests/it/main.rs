@@ -35,6 +35,7 @@ mod exploring {
     mod model;
     pub(crate) mod orders;
     mod run_time;
+    mod pauses;
     mod surprises;
     mod traps;
 }

@@ -50,14 +50,14 @@ impl AttemptChildren {
         let (children, options) = (Arc::clone(self), self.named(options));
         Box::pin(async move {
             let link = children.parent_link(true);
-            let _until_here = EndOnDrop(Arc::clone(&link.drop_signal));
+            let (asked_in, _until_here) = (link.asked_in, EndOnDrop(Arc::clone(&link.drop_signal)));
             children.wait_for(&link.drop_signal)?;
             let outcome = match children.spawn(start, options, link).await {
                 Ok(spawned) => outcome(spawned).await,
                 Err(error) => Err(error.into()),
             };
-            if outcome.as_ref().is_err_and(|error| children.run.stop_on_child_store_failure(error)) {
-                // The parent stops, and drops this future.
+            if outcome.as_ref().is_err_and(|error| children.run.stop_on_failure_of_child(error, asked_in)) {
+                // The parent stops, or begins the execution anew, and drops this future.
                 pending::<()>().await;
             }
             outcome

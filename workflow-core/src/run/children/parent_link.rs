@@ -73,6 +73,8 @@ pub(crate) struct ParentLink {
     pub(crate) lends: Arc<Semaphore>,
     /// The parent's private thread, if the child shares it.
     pub(crate) private_thread: Option<PrivateThread>,
+    /// How often the parent had detached its awaited children when the child was asked for.
+    pub(crate) asked_in: u32,
     /// Whether an earlier process may have begun the child, because its parent or a run above was resumed.
     pub(crate) may_have_earlier_children: bool,
     /// Weak, because the parent holds its children.
@@ -94,6 +96,7 @@ impl ParentLink {
             lent: above.filter(|_| awaited).map(|link| Arc::clone(&link.lends)),
             lends: Arc::new(Semaphore::new(1)),
             private_thread: if awaited { parent.private_thread() } else { None },
+            asked_in: parent.detachments(),
             may_have_earlier_children: parent.may_have_earlier_children(),
             run: Arc::downgrade(parent),
             index: OnceLock::new(),
@@ -109,8 +112,8 @@ impl ParentLink {
     pub(crate) fn join(&self, child: ChildRun, shared: &Arc<RunShared>) -> Result<(), StartError> {
         let ended = || StartError::ParentEnded { run: self.parent.run.clone() };
         let parent = self.run.upgrade().ok_or_else(ended)?;
-        let index =
-            parent.child_registry().join(&parent, child, shared, &self.drop_signal).ok_or_else(ended)?;
+        let index = parent.child_registry().join(&parent, child, shared, (&self.drop_signal, self.asked_in));
+        let index = index.ok_or_else(ended)?;
         // A child joins once.
         let _ = self.index.set(index);
         Ok(())
@@ -128,10 +131,17 @@ impl ParentLink {
         }
     }
 
-    /// Notifies the parent that the child has ended, before anybody else.
-    pub(crate) fn ended(&self, status: RunStatus) {
+    /// Notifies the parent that this child has ended, before anybody else.
+    pub(crate) fn ended(&self, child: &RunShared, status: RunStatus) {
         let Some((parent, index)) = self.run.upgrade().zip(self.index.get()) else { return };
-        parent.child_registry().left(&parent, *index, status);
+        parent.child_registry().left(&parent, *index, (child, status));
+    }
+
+    /// Tells this child whether its parent, which waits for it, is paused.
+    pub(crate) fn follow_parent(&self, child: &RunShared) {
+        if let Some(parent) = self.run.upgrade().filter(|_| self.awaited) {
+            parent.child_registry().tell_paused(child);
+        }
     }
 
     /// Has the parent look at the child again.

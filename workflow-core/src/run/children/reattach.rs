@@ -18,6 +18,8 @@ pub(crate) struct Reattach<'a> {
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
     pub(crate) drop_signal: Arc<DropSignal>,
+    /// How often the parent had detached its awaited children when the child was asked for.
+    pub(crate) asked_in: u32,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
 }
@@ -27,20 +29,22 @@ impl<'a> Reattach<'a> {
     pub(crate) fn without_request(parent: &RunShared, names: &'a ParentRun, awaited: bool) -> Self {
         let ParentRun { step, execution, attempt, .. } = names;
         let display = parent.display().display(Arc::clone(step), *execution, *attempt);
-        Self { names, awaited, drop_signal: Arc::default(), display }
+        Self { names, awaited, drop_signal: Arc::default(), asked_in: parent.detachments(), display }
     }
 
     /// Adds the run to its parent's children: the child ends with its parent, and the parent shows the child's items
     /// and learns its status. A child that has joined already is not added again. The caller needs a tokio runtime.
     pub(crate) fn attach(self, parent: &Arc<RunShared>, run: &Arc<RunShared>) {
-        let Self { names, awaited, drop_signal, display } = self;
+        let Self { names, awaited, drop_signal, asked_in, display } = self;
         let child = names.child(run.id.clone(), Arc::clone(&run.table.name), awaited);
         let registry = parent.child_registry();
         let joins = !registry.has(&run.id);
-        let index = if joins { registry.join(parent, child.clone(), run, &drop_signal) } else { None };
+        let by = (&drop_signal, asked_in);
+        let index = if joins { registry.join(parent, child.clone(), run, by) } else { None };
         if joins && index.is_none() {
             return;
         }
+        run.signals.reattach(Arc::downgrade(parent));
         run.display().forward(Forward::new(display, child));
         let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.cancel_reason(awaited));
         let watched = async move {
@@ -54,7 +58,7 @@ impl<'a> Reattach<'a> {
                 run.ended().await;
             }
             if let Some((parent, index)) = parent.upgrade().zip(index) {
-                parent.child_registry().left(&parent, index, run.status());
+                parent.child_registry().left(&parent, index, (&run, run.status()));
             }
         };
         Handle::current().spawn(watched);

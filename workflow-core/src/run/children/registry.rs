@@ -4,6 +4,8 @@
 //! child registers   join ─▶ member (open) ─▶ left ─▶ member (ended)
 //! parent ends       close ─▶ no child joins; awaited children, or all if cancelled, are signalled; the parent waits
 //! parent detaches   leave ─▶ awaited children detach too, also one that joins later
+//! parent pauses     pause ─▶ awaited children pause too, also one that joins later
+//!                   detach_awaited ─▶ member without a run, until an execution asks for the child again
 //! journal           recall ─▶ member without a run, until the child is resumed
 //! ```
 
@@ -26,6 +28,7 @@ pub(crate) struct ChildRegistry {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the run")]
 struct State {
     /// In the order of joining. An index into it never changes.
     members: Vec<Member>,
@@ -39,6 +42,10 @@ struct State {
     held_up: Vec<ExecutionId>,
     /// Whether the run was detached. An awaited child that joins later is detached at once.
     detached: bool,
+    /// Whether the run is paused. An awaited child that joins later is paused at once.
+    paused: bool,
+    /// How often the awaited children were detached. An awaited child that was asked for before is detached at once.
+    detachments: u32,
     /// Whether observers have seen the run's end. They see nothing of its children after that.
     end_observed: bool,
 }
@@ -91,7 +98,7 @@ impl ChildRegistry {
         parent: &RunShared,
         child: ChildRun,
         run: &Arc<RunShared>,
-        drop_signal: &Arc<DropSignal>,
+        (drop_signal, asked_in): (&Arc<DropSignal>, u32),
     ) -> Option<usize> {
         let mut state = self.lock();
         if state.closed {
@@ -112,12 +119,17 @@ impl ChildRegistry {
             Some(known) => *known = member,
             None => state.members.push(member),
         }
-        let joins_left = state.detached && awaited;
+        let joins_left = awaited && (state.detached || asked_in != state.detachments);
+        // One that was begun before may have been paused with its parent.
+        if awaited && (state.paused || joins.may_have_earlier_children()) {
+            joins.signals.set_parent_paused(state.paused);
+        }
         // After the lock, because a woken child may end at once.
         drop(state);
         if joins_left {
             joins.signal_detach();
         }
+        joins.signals.wake();
         Some(index)
     }
 
@@ -133,18 +145,74 @@ impl ChildRegistry {
         state.recorded = state.members.len();
     }
 
+    /// How many children the run's journal has.
+    pub(crate) fn recorded(&self) -> usize {
+        self.lock().recorded
+    }
+
     /// Whether a child has joined and not ended.
     pub(crate) fn is_alive(&self) -> bool {
         self.lock().members.iter().any(|member| member.run.is_some() && member.ended.is_none())
     }
 
-    /// Notes that a child has ended.
-    pub(super) fn left(&self, parent: &RunShared, index: usize, status: RunStatus) {
+    /// Pauses or unpauses the awaited children, and those that join later.
+    pub(crate) fn pause(&self, paused: bool) {
+        let mut state = self.lock();
+        state.paused = paused;
+        let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
+        let awaited: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
+        for run in &awaited {
+            run.signals.set_parent_paused(paused);
+        }
+        // After the lock, because a woken child may end at once.
+        drop(state);
+        for run in &awaited {
+            run.signals.wake();
+        }
+    }
+
+    /// Tells a child whether the run is paused. In the lock, so that a later pause is not overwritten.
+    pub(crate) fn tell_paused(&self, child: &RunShared) {
+        let state = self.lock();
+        child.signals.set_parent_paused(state.paused);
+    }
+
+    /// Detaches the awaited children, because the executions that wait for them are dropped and begin again later. Until
+    /// they ask for the children again, the run knows these only by its journal.
+    pub(crate) fn detach_awaited(&self) {
+        let mut state = self.lock();
+        state.detachments += 1;
+        state.awaited.clear();
+        let awaited = state.members.iter_mut();
+        let awaited = awaited.filter(|member| member.child.awaited && member.ended.is_none());
+        let left: Vec<_> = awaited.filter_map(|member| member.run.take()).collect();
+        // After the lock, because a woken child may end at once.
+        drop(state);
+        for run in left {
+            run.signal_detach();
+        }
+    }
+
+    /// How often the awaited children were detached.
+    pub(crate) fn detachments(&self) -> u32 {
+        self.lock().detachments
+    }
+
+    /// Whether no child has ever joined.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.lock().members.is_empty()
+    }
+
+    /// Notes that a child has ended, unless it was detached before.
+    pub(super) fn left(&self, parent: &RunShared, index: usize, (child, status): (&RunShared, RunStatus)) {
         // Dropped after the lock, because it may be the last handle on the child.
         let _run;
         let mut state = self.lock();
         let State { members, awaited, end_observed, .. } = &mut *state;
         let Some(member) = members.get_mut(index) else { return };
+        if !member.run.as_ref().is_some_and(|run| std::ptr::eq(&raw const **run, child)) {
+            return;
+        }
         member.ended = Some(status);
         awaited.remove(&(member.child.execution, index));
         _run = if member.child.awaited { None } else { member.run.take() };
@@ -197,9 +265,10 @@ impl ChildRegistry {
         told.collect()
     }
 
-    /// Lets children join again, after all had ended: those of clean-up steps.
+    /// Lets children join again, after all had ended: those of clean-up steps. The end of the run has ended its pause.
     pub(crate) fn reopen(&self) {
-        self.lock().closed = false;
+        let mut state = self.lock();
+        (state.closed, state.paused) = (false, false);
     }
 
     /// The open children that an execution waits for.
@@ -219,11 +288,11 @@ impl ChildRegistry {
         }
     }
 
-    /// Whether an execution waits for children, none of which has anything under way.
-    pub(crate) fn rests(&self, execution: ExecutionId) -> bool {
+    /// Whether an execution waits for children, none of which has anything under way, as `child_rests` says.
+    pub(crate) fn rests(&self, execution: ExecutionId, child_rests: fn(&RunShared) -> bool) -> bool {
         let held_up = self.lock().held_up.contains(&execution);
         let awaited = self.awaited_by(execution);
-        (held_up || !awaited.is_empty()) && awaited.iter().all(|child| child.rests())
+        (held_up || !awaited.is_empty()) && awaited.iter().all(|child| child_rests(child))
     }
 
     /// Called before observers see the run's end.
@@ -296,6 +365,7 @@ impl ChildRegistry {
             | Some(
                 RunStatus::Running
                 | RunStatus::Waiting
+                | RunStatus::Paused
                 | RunStatus::CleaningUp
                 | RunStatus::Completed
                 | RunStatus::Cancelled,

@@ -58,6 +58,10 @@ pub(in crate::run) enum Batch {
     Cancelled(Arc<Origin>),
     /// A caller ended the waits for next attempts.
     DelaysEnded,
+    /// The run is paused (S61).
+    Paused(Box<PauseStart>),
+    /// A pause of the run ends: its own, or that with its parent. With an id in its origin, also one that has ended.
+    Unpaused { by_parent: bool, origin: Option<Arc<Origin>> },
     /// The run continues after its end (S39). Only a replay applies it: a redriven run is always loaded from its journal.
     Redriven(Reopening),
 }
@@ -66,6 +70,15 @@ impl Batch {
     /// The execution that succeeded with this batch, if one did.
     pub(in crate::run) fn succeeded_execution(&self) -> Option<ExecutionId> {
         if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
+    }
+
+    /// The origin of a pause or an unpause, if it has one.
+    pub(in crate::run) fn origin_of_pause(&self) -> Option<&Origin> {
+        match self {
+            Self::Paused(start) => start.origin.as_deref(),
+            Self::Unpaused { origin, .. } => origin.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -157,6 +170,19 @@ pub(in crate::run) struct Reopening {
     pub(in crate::run) again: Vec<StepIndex>,
     /// Executions that cannot have begun, since they follow from entries that the journal does not have.
     pub(in crate::run) unbegun: FxHashSet<ExecutionId>,
+}
+
+/// How the run is paused.
+#[derive(Debug, Clone, Default)]
+pub(in crate::run) struct PauseStart {
+    /// Whether it is paused with its parent, or by itself.
+    pub(in crate::run) by_parent: bool,
+    /// The executions whose attempts are under way, and continue.
+    pub(in crate::run) running: Vec<ExecutionId>,
+    /// Those whose attempts are dropped.
+    pub(in crate::run) dropped: Vec<ExecutionId>,
+    /// Who paused it, if the caller said so.
+    pub(in crate::run) origin: Option<Arc<Origin>>,
 }
 
 /// The facts with which a clean-up begins. The state needs the steps and the first execution; the others are for the

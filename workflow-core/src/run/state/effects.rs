@@ -165,6 +165,22 @@ impl Effects {
         self.rest.retain(stays);
     }
 
+    /// Removes the questions to these candidates.
+    pub(super) fn remove_questions(&mut self, candidates: &[CandidateId]) {
+        self.retain(
+            |effect| !matches!(&effect.begins, EffectKind::Precondition(id) if candidates.contains(id)),
+        );
+    }
+
+    /// Moves the questions to preconditions before all others (S61). Both stay in their order.
+    pub(super) fn ask_first(&mut self) {
+        let is_question = |effect: &Effect| matches!(effect.begins, EffectKind::Precondition(_));
+        let Self { first, rest } = std::mem::take(self);
+        let all = first.into_iter().chain(rest);
+        let (questions, others): (VecDeque<_>, VecDeque<_>) = all.partition(is_question);
+        questions.into_iter().chain(others).for_each(|effect| self.push_back(effect));
+    }
+
     /// Moves the first `first` effects behind all others. The driver calls it after a precondition answered at once:
     /// the effects of the answer take the place of the question.
     pub(in crate::run) fn rotate_front(&mut self, first: usize) {
@@ -240,6 +256,25 @@ mod tests {
                 assert_eq!(numbers(&effects), [5, 1, 2, 4]);
             }
         }
+    }
+
+    // S61
+    #[test]
+    fn questions_move_before_all_others() {
+        let mut effects = filled(1..3);
+        for question in [7, 8] {
+            let begins = EffectKind::Precondition(CandidateId(question));
+            effects.push_back(Effect { after: Position(0), begins });
+        }
+        effects.push_back(effect(3));
+        effects.ask_first();
+        assert_eq!(numbers(&effects), [0, 0, 1, 2, 3]);
+        effects.remove_questions(&[CandidateId(8), CandidateId(9)]);
+        assert_eq!(numbers(&effects), [0, 1, 2, 3]);
+        assert!(matches!(
+            effects.pop_front(),
+            Some(Effect { begins: EffectKind::Precondition(CandidateId(7)), .. })
+        ));
     }
 
     #[test]

@@ -19,6 +19,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::RunState;
+use super::pause::PauseState;
 use crate::error::ErrorClass;
 use crate::id::ExecutionId;
 use crate::report::RedriveReport;
@@ -44,6 +45,8 @@ struct Known {
     gone: FxHashSet<ExecutionId>,
     /// How often the run continued after its end (S39), oldest first.
     redrives: Vec<RedriveReport>,
+    /// The pause of the run (S61), also of one that ended while it was paused.
+    pause: Option<PauseState>,
 }
 
 /// What earlier lives did with an execution.
@@ -86,6 +89,11 @@ impl Known {
 }
 
 impl Earlier {
+    /// The current attempt has not begun in this life after all.
+    fn defer(&mut self) {
+        self.began = false;
+    }
+
     /// The current attempt was dropped, and had begun.
     fn drop_begun(&mut self) {
         (self.may_have_begun, self.insisted) = (true, false);
@@ -120,6 +128,9 @@ impl Lives {
     pub(super) fn next_attempt(&mut self, execution: ExecutionId) {
         let Some(known) = &mut self.0 else { return };
         known.lost.remove(&execution);
+        if let Some(pause) = &mut known.pause {
+            pause.under_way.remove(&execution);
+        }
         if let Some(earlier) = known.attempts.get_mut(&execution) {
             (earlier.may_have_begun, earlier.began, earlier.insisted) = (false, false, false);
         }
@@ -133,6 +144,42 @@ impl Lives {
     /// The executions whose attempts this life began and lost.
     pub(in crate::run) fn lost(&self) -> impl Iterator<Item = ExecutionId> {
         self.0.iter().flat_map(|known| known.lost.iter().copied())
+    }
+
+    /// The pause of the run, or the one in which it ended.
+    #[inline]
+    pub(in crate::run) fn pause(&self) -> Option<&PauseState> {
+        self.0.as_ref()?.pause.as_ref()
+    }
+
+    /// The same, to change.
+    pub(super) fn pause_mut(&mut self) -> &mut Option<PauseState> {
+        &mut self.0.get_or_insert_default().pause
+    }
+
+    /// Forgets the pause in which the run ended.
+    pub(super) fn forget_pause(&mut self) {
+        if let Some(known) = &mut self.0 {
+            known.pause = None;
+        }
+    }
+
+    /// Whether no earlier life can have begun the execution, by the journal.
+    pub(super) fn is_untouched(&self, execution: ExecutionId) -> bool {
+        let known = self.0.as_ref().and_then(|known| known.attempts.get(&execution));
+        known.is_none_or(|earlier| *earlier == Earlier::default())
+    }
+
+    /// The current attempt waits for the end of a pause. `dropped`: it had begun.
+    pub(super) fn defer(&mut self, execution: ExecutionId, dropped: bool) {
+        let known = self.0.get_or_insert_default();
+        if dropped {
+            known.lost.remove(&execution);
+            known.attempts.entry(execution).or_default().drop_begun();
+        }
+        if let Some(earlier) = known.attempts.get_mut(&execution) {
+            earlier.defer();
+        }
     }
 
     /// The present life ends. These executions were open, and it may have begun their attempts.
@@ -149,8 +196,11 @@ impl Lives {
             }
             None => open.iter().for_each(|id| known.attempts.entry(*id).or_default().interrupt()),
         }
-        known.attempts.values_mut().for_each(|earlier| earlier.began = false);
+        known.attempts.values_mut().for_each(Earlier::defer);
         known.lost.clear();
+        if let Some(pause) = &mut known.pause {
+            pause.under_way.clear();
+        }
     }
 
     /// An execution was dropped before the end of the run, and may have begun.
@@ -196,6 +246,7 @@ impl Lives {
         }
         known.lost.clear();
         known.gone.clear();
+        known.pause = None;
         known.dropped = Some(Vec::new());
     }
 
@@ -217,6 +268,7 @@ impl Lives {
         entries.sort_unstable_by_key(|(id, _)| **id);
         let mut lines: Vec<_> = entries.iter().map(|(id, earlier)| format!("{id} {earlier:?}")).collect();
         lines.extend(known.dropped.as_ref().map(|dropped| format!("detached, with {dropped:?}")));
+        lines.extend(known.pause.as_ref().map(PauseState::line));
         lines
     }
 }
@@ -235,13 +287,20 @@ impl RunState {
     /// The open executions whose attempts the present life may have begun by this time. One whose delay had not passed
     /// cannot have begun, unless the journal says so: the clocks of two processes may differ.
     pub(super) fn may_have_begun_until(&self, at: std::time::Duration) -> Vec<ExecutionId> {
+        // S61: in a pause nothing begins, so only what was under way can have begun.
+        if let Some(pause) = self.lives.pause() {
+            return self.under_way_of(pause);
+        }
         let mut open = self.begun_by_life();
         open.retain(|id| !self.is_delayed(*id, at));
         open
     }
 
-    /// Whether the current attempt waits for a delay that has not passed at this time.
+    /// Whether the current attempt waits for a delay that has not passed at this time, or for the end of a pause.
     pub(super) fn is_delayed(&self, id: ExecutionId, at: std::time::Duration) -> bool {
+        if let Some(pause) = self.lives.pause() {
+            return !pause.under_way.contains(&id);
+        }
         !self.lives.of(id).began && self.trace.next_attempt(id).is_some_and(|due| due > at)
     }
 

@@ -28,6 +28,18 @@ impl Origins {
         self.of_cancel = Some(origin);
     }
 
+    /// A pause or an unpause has this origin.
+    pub(super) fn note_act(&mut self, origin: &Origin) {
+        self.ids.extend(origin.id.clone());
+    }
+
+    /// No journal has the pause or the unpause.
+    pub(super) fn forget_act(&mut self, origin: &Origin) {
+        if let Some(id) = &origin.id {
+            self.ids.remove(id);
+        }
+    }
+
     /// No journal has the cancel.
     pub(super) fn forget_cancel(&mut self) {
         if let Some(id) = self.of_cancel.take().and_then(|origin| origin.id.clone()) {

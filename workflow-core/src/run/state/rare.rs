@@ -37,6 +37,13 @@ impl RunState {
         id.is_some_and(|id| self.origins().is_some_and(|origins| origins.has(id)))
     }
 
+    /// The store did not take the record of a pause or an unpause with this origin.
+    pub(in crate::run) fn forget_act(&mut self, origin: &Origin) {
+        if let Some(rare) = &mut self.rare {
+            rare.origins.forget_act(origin);
+        }
+    }
+
     /// The store did not take the record with the origin of the cancel.
     pub(in crate::run) fn forget_cancel(&mut self) {
         if let Some(rare) = &mut self.rare {

@@ -21,6 +21,7 @@ use workflow_testkit::{CrashStore, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Note, until};
 
+mod paused;
 mod same;
 
 /// The store refuses records with this text.

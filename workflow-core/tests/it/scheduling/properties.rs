@@ -26,6 +26,10 @@ fn a_plain_run_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["a fired timer", "an expired request", "timed out"]);
     // S58
     reached.assert_at_least(1_000, &["a passive read"]);
+    // S61
+    reached.assert_at_least(100, &["a pause", "a deferred question", "a deferred execution"]);
+    reached.assert_at_least(100, &["a result in a pause", "a repeated pause", "an unpause without a pause"]);
+    reached.assert_at_least(20, &["redriven after an end in a pause", "a cancel in a pause"]);
     // S39
     reached.assert_at_least(100, &["redriven after a failure", "redriven after a failed precondition"]);
     reached.assert_at_least(100, &["redriven after a stall", "redriven after a cancel", "not redriven"]);
@@ -48,6 +52,9 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     reached.assert_at_least(20, &["a gather of no type"]);
     // S60
     reached.assert_at_least(20, &["a caught fan-out", "a tolerated fan-out"]);
+    // S61
+    reached.assert_at_least(100, &["a pause", "a deferred question", "a deferred execution"]);
+    reached.assert_at_least(100, &["a result in a pause"]);
     // S39
     reached.assert_at_least(100, &["redriven after a failure", "a branch that opens again"]);
     reached.assert_at_least(20, &["branches that open again"]);

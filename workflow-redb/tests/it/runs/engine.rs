@@ -2,7 +2,7 @@
 
 use workflow_core::prelude::*;
 use workflow_core::store::{EventStore, Position, RunQuery, StoreError};
-use workflow_core::{ResumeError, RunOptions, RunStatus};
+use workflow_core::{Pause, ResumeError, RunOptions, RunStatus};
 use workflow_redb::{RedbStore, StoreFile};
 
 use crate::fixtures::{Place, listed, text};
@@ -158,4 +158,34 @@ async fn what_runs_of_a_thread_share_outlives_the_store() {
         assert_eq!(doubled, round * 2);
     }
     assert_eq!(place.open().runs(&RunQuery::new()).await.unwrap().len(), 3);
+}
+
+// S61
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_is_listed_as_such_and_its_file_is_sound() {
+    let place = Place::new();
+    let store = place.open();
+    let engine = waiting(&store);
+    let run = engine.start_with::<Waits>(Begin { fails: false }, RunOptions::new().id("a")).await.unwrap();
+    let is_listed = async |status| {
+        run.settled().await;
+        while store.runs(&RunQuery::new()).await.unwrap()[0].run.status != status {
+            tokio::task::yield_now().await;
+        }
+        let report = store.check().await.unwrap();
+        assert!(report.is_sound(), "{status}: {report:?}");
+    };
+    is_listed(RunStatus::Waiting).await;
+    for how in [Pause::AfterRunning, Pause::Now] {
+        run.pause(how).await.unwrap();
+        is_listed(RunStatus::Paused).await;
+    }
+    run.unpause().await.unwrap();
+    is_listed(RunStatus::Waiting).await;
+    run.pause(Pause::AfterRunning).await.unwrap();
+    run.send(Note(3)).await.unwrap();
+    is_listed(RunStatus::Paused).await;
+    run.unpause().await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(3));
+    is_listed(RunStatus::Completed).await;
 }

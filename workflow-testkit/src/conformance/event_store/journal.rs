@@ -71,6 +71,7 @@ impl Journal {
     pub(super) async fn put_records(&self, at: u64, records: Vec<Record>, status: RunStatus) {
         let run = self.summary(at + records.len() as u64);
         let run = match status {
+            RunStatus::Paused => run.paused(),
             RunStatus::CleaningUp => run.cleaning_up(),
             ended if ended.is_ended() => run.ended(ended),
             _ => run,

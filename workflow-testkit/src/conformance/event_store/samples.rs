@@ -155,6 +155,7 @@ pub(super) fn every_kind() -> Vec<Record> {
     records.extend(
         [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),
     );
+    records.extend(pauses(at));
     records.extend([Record::RunKept { at }, Record::DelaysEnded { at }]);
     let redrivers = [Redriver::CommandLine, Redriver::Engine(EngineId::new("ä/\"1\""))];
     records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), at }));
@@ -184,6 +185,23 @@ pub(super) fn every_kind() -> Vec<Record> {
         at: SystemTime::UNIX_EPOCH,
     });
     records
+}
+
+/// Pauses of each kind, and their ends.
+fn pauses(at: SystemTime) -> [Record; 5] {
+    let some = || vec![ExecutionId(3), ExecutionId(u64::MAX)];
+    let who = || Some(Origin::new().by("ä\"1\"").id("line 1\nline 2"));
+    let paused = |by_parent: bool, running, dropped| {
+        let origin = if by_parent { None } else { who() };
+        Record::RunPaused { by_parent, running, dropped, origin, at }
+    };
+    [
+        paused(false, vec![], vec![]),
+        paused(true, some(), vec![]),
+        paused(false, vec![], some()),
+        Record::RunUnpaused { by_parent: false, origin: who(), at },
+        Record::RunUnpaused { by_parent: true, origin: None, at },
+    ]
 }
 
 /// The begin of clean-up, at each limit and at none.
@@ -253,8 +271,9 @@ const NOT_RETRIED: [NotRetried; 5] = [
 ];
 
 /// Every status that a journal can record.
-pub(super) const STATUSES: [RunStatus; 7] = [
+pub(super) const STATUSES: [RunStatus; 8] = [
     RunStatus::Running,
+    RunStatus::Paused,
     RunStatus::CleaningUp,
     RunStatus::Completed,
     RunStatus::Failed,

@@ -11,6 +11,7 @@ use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::{Footprint, IDLE, Op, OpId, Stage};
 use crate::explore::gate::Actor;
+use crate::script::rests;
 
 /// The number of timers that may fire without an effect while there is no other choice.
 const MOST_TIMERS: u32 = 100_000;
@@ -42,7 +43,7 @@ impl Stage<'_> {
         let (retried, children) = (self.between_attempts(), self.outside.children());
         let outside = !(asked.is_empty() && retried.is_empty() && children.is_empty());
         // Something else keeps the run active.
-        let hidden = others.is_empty() && self.handle.status() != RunStatus::Waiting;
+        let hidden = others.is_empty() && !rests(self.handle.status());
         if calls.is_none() && timer.is_none() && !outside && !hidden {
             return None;
         }

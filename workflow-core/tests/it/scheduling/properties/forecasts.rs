@@ -90,6 +90,7 @@ impl Play<'_> {
             Line::Gathers { branches, .. } => branches.iter().any(|branch| branch.dropped),
             _ => false,
         });
-        completed && !dropped && !self.history.iter().any(failed)
+        // So does one that a pause deferred until the end.
+        completed && !dropped && !self.ended_in_pause && !self.history.iter().any(failed)
     }
 }

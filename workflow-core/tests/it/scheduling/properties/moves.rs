@@ -24,6 +24,17 @@ impl Play<'_> {
         if self.model.end().is_some() && kind.is_multiple_of(3) || (kind, pick % 64) == (23, 5) {
             return Fact::Redriven;
         }
+        // Pauses are short beside the run: another fact in between has an effect all the same.
+        if self.model.is_paused() && pick.is_multiple_of(5) {
+            return match pick % 35 {
+                0 => Fact::Paused,
+                5 => Fact::CancelRequested,
+                _ => Fact::Unpaused,
+            };
+        }
+        if (kind % 32, pick % 3) == (9, 1) {
+            return if kind > 224 { Fact::Unpaused } else { Fact::Paused };
+        }
         let wanted = match kind % 26 {
             0..=6 => None,
             7..=12 => self.failed(pick, more),

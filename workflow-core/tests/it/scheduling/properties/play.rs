@@ -33,6 +33,10 @@ pub(super) struct Play<'a> {
     inline: u32,
     /// The ends after which the run was redriven.
     redriven: Vec<&'static str>,
+    /// The situations of its pauses.
+    paused: Vec<&'static str>,
+    /// Whether the run has ended while it was paused.
+    pub(super) ended_in_pause: bool,
 }
 
 /// A started execution that has not returned.
@@ -69,11 +73,13 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
         running: Vec::new(),
         inline: 8,
         redriven: Vec::new(),
+        paused: Vec::new(),
+        ended_in_pause: false,
     };
     run.play()?;
     let mut reached = Reached::of(run.lines(), run.model.depth());
     let is_taken = |evaluation: &Evaluation| matches!(evaluation.verdict, Verdict::GatherTaken(_));
-    for end in &run.redriven {
+    for end in run.redriven.iter().chain(&run.paused) {
         reached.note(end, true);
     }
     reached.note("a taken gather", run.model.evaluations().iter().any(is_taken));
@@ -160,25 +166,47 @@ impl Play<'_> {
             }
             _ => {}
         }
-        let had_ended = self.model.end().is_some();
+        let (had_ended, was_paused) = (self.model.end().is_some(), self.model.is_paused());
         if matches!(fact, Fact::Redriven) {
             self.redriven.extend(self.model.end().map(redriven_after));
             let again = self.model.branches_that_open_again();
             self.redriven.extend((again > 0).then_some("a branch that opens again"));
             self.redriven.extend((again > 1).then_some("branches that open again"));
         }
+        self.note_pause(&fact);
         self.model.apply(&fact);
         // Both begin everything anew, and say so.
         if matches!(fact, Fact::Redriven) && self.model.end().is_none() {
             self.running.clear();
             self.open_questions.clear();
         }
+        self.ended_in_pause |= was_paused && self.model.end().is_some();
         // Consequences of earlier facts come first; there may be none.
         if !had_ended && self.is_stalled() {
             self.history.push(Moment::Stalled);
         }
         self.history.push(Moment::Told(fact.clone()));
         self.scheduler.apply(fact);
+    }
+
+    /// Notes what the fact does to a pause.
+    fn note_pause(&mut self, fact: &Fact) {
+        let (questions, executions) = self.model.deferred();
+        match fact {
+            Fact::Paused if self.model.is_paused() => self.paused.push("a repeated pause"),
+            Fact::Paused if self.model.end().is_none() => self.paused.push("a pause"),
+            Fact::Unpaused if self.model.is_paused() => {
+                self.paused.extend((questions > 0).then_some("a deferred question"));
+                self.paused.extend((executions > 0).then_some("a deferred execution"));
+            }
+            Fact::Unpaused if self.model.end().is_none() => self.paused.push("an unpause without a pause"),
+            Fact::ExecutionSucceeded { .. } | Fact::ExecutionFailed { .. } if self.model.is_paused() => {
+                self.paused.push("a result in a pause");
+            }
+            Fact::CancelRequested if self.model.is_paused() => self.paused.push("a cancel in a pause"),
+            Fact::Redriven if self.ended_in_pause => self.paused.push("redriven after an end in a pause"),
+            _ => {}
+        }
     }
 
     /// Asks both sides for at most this many actions.
