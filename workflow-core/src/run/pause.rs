@@ -81,7 +81,8 @@ impl Driver {
             shared.signals.unload_paused(true);
         }
         // The journal has each id, also that of a pause which changes nothing: its repetition after an unpause is no pause.
-        if is_paused && !has_id(origin.as_ref()) && (how == Pause::AfterRunning || self.has_nothing_to_drop()) {
+        if is_paused && !has_id(origin.as_ref()) && (how == Pause::AfterRunning || self.has_nothing_to_drop())
+        {
             return self.committer.answer_when_written(done, Ok(()), |done| {
                 // Whatever was to be dropped is.
                 Command::Pause { how: Pause::AfterRunning, done }

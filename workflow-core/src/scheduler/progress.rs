@@ -94,7 +94,7 @@ impl Progress {
             Some(end) => end.can_reopen(),
         };
         if reopens {
-            (self.end, self.waits) = (None, false);
+            (self.end, self.waits, self.paused) = (None, false, false);
         }
         reopens
     }

@@ -32,7 +32,7 @@ impl Model {
         if self.end.as_ref().is_some_and(is_final) || self.is_to_clean_up() || self.cleans_up() {
             return;
         }
-        (self.end, self.clean_up) = (None, None);
+        (self.end, self.clean_up, self.paused) = (None, None, false);
         self.out.retain(|line| {
             !matches!(
                 line,

@@ -85,7 +85,10 @@ impl RunState {
     }
 
     /// Pauses the run, or pauses it for a further reason, or drops what is under way.
-    pub(super) fn pause(&mut self, PauseStart { by_parent, running, dropped, origin }: PauseStart) -> Applied {
+    pub(super) fn pause(
+        &mut self,
+        PauseStart { by_parent, running, dropped, origin }: PauseStart,
+    ) -> Applied {
         if self.end().is_some() {
             return Applied::Refused;
         }
@@ -146,7 +149,9 @@ impl RunState {
         if let Some(origin) = origin {
             self.rare_mut().origins.note_act(origin);
         }
-        let Some(pause) = self.lives.pause_mut().as_mut().filter(|_| !is_repeated) else { return self.note(1) };
+        let Some(pause) = self.lives.pause_mut().as_mut().filter(|_| !is_repeated) else {
+            return self.note(1);
+        };
         if !by_parent {
             pause.origin = None;
         }

@@ -14,6 +14,8 @@ struct Works {
     asked: Arc<AtomicUsize>,
     checked: Arc<AtomicUsize>,
     recovered: Arc<AtomicUsize>,
+    /// How often the unwanted text was made.
+    made: Arc<AtomicUsize>,
 }
 
 #[derive(Clone)]
@@ -49,6 +51,7 @@ impl Works {
         while self.counts()[..2] != [1, 1] {
             tokio::task::yield_now().await;
         }
+        self.made.fetch_add(1, Ordering::SeqCst);
         Text(UNWANTED.into())
     }
 
@@ -90,11 +93,16 @@ async fn a_run_that_is_paused_while_a_batch_is_refused_is_paused_and_continues()
         let works = Works::default();
         let engine = engine(works.clone(), &store);
         let run = start::<Works>(&engine, 1).await;
-        until(async || works.counts()[..2] == [1, 1]).await;
-        let opens = async {
-            for _ in 0..100 {
+        // The step has returned, and its batch waits for the store.
+        until(async || works.made.load(Ordering::SeqCst) == 1).await;
+        let yields = async |times: usize| {
+            for _ in 0..times {
                 tokio::task::yield_now().await;
             }
+        };
+        yields(100).await;
+        let opens = async {
+            yields(100).await;
             store.open();
         };
         let (paused, ()) = tokio::join!(run.pause(how), opens);
