@@ -67,6 +67,13 @@ impl Scheduler {
         open
     }
 
+    /// Lets a run that waits say so once more.
+    ///
+    /// The caller has completed what follows from the facts before.
+    pub(crate) fn wait_again(&mut self) {
+        self.accept();
+    }
+
     /// Ends the pause: asks the deferred questions, and then starts the deferred executions, each in order. Does nothing
     /// if the run is not paused.
     ///

@@ -241,7 +241,7 @@ fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
             }
             Line::Paused { run } => {
                 paused.insert(run);
-            },
+            }
             Line::Unpauses { run } => {
                 *unpauses.entry(run).or_default() += u32::from(paused.remove(run));
             }

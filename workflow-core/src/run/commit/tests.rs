@@ -1,8 +1,10 @@
 use std::task::Waker;
 
 use super::*;
+use crate::id::Origin;
 use crate::run::bare_run::{BareRun, Begin, Draft, Seen, WRITE};
 use crate::run::meter::Meter;
+use crate::run::state::PauseStart;
 use crate::scheduler::Candidate;
 use crate::store::{MemoryStore, RunSummary};
 use crate::table::StepIndex;
@@ -175,4 +177,32 @@ fn the_display_of_an_execution_stays_with_its_batch_until_the_store_has_it() {
     let candidate = asked(&run).expect("it is asked");
     let _ = run.committer.commit(Batch::Answered { candidate, step: run.step, answer: Ok(true) }, None);
     assert_eq!(run.committer.pending.len(), 3);
+}
+
+// S28, S62
+#[test]
+fn a_pause_that_the_store_did_not_take_leaves_no_id() {
+    for repeated in [false, true] {
+        let mut run = Commits::with_store();
+        let _ = run.commit();
+        let paused = |id: &str| {
+            let origin = Some(Arc::new(Origin::new().id(id)));
+            Batch::Paused(Box::new(PauseStart { origin, ..PauseStart::default() }))
+        };
+        let unpaused =
+            Batch::Unpaused { by_parent: false, origin: Some(Arc::new(Origin::new().id("unpause"))) };
+        let knows = |run: &Commits, id: &str| run.committer.state.knows(&Origin::new().id(id));
+        if repeated {
+            run.committer.commit(paused("written"), None);
+        }
+        run.write();
+        run.committer.commit(paused("pause"), None);
+        run.committer.commit(unpaused, None);
+        assert!(knows(&run, "pause") && knows(&run, "unpause"));
+        let why = StoreError::unavailable(std::fmt::Error);
+        run.committer.journal.as_deref_mut().expect("it has one").set_failure(why);
+        run.committer.retract();
+        assert!(!knows(&run, "pause") && !knows(&run, "unpause"));
+        assert_eq!(knows(&run, "written"), repeated);
+    }
 }

@@ -150,6 +150,11 @@ impl RunState {
             self.rare_mut().origins.note_act(origin);
         }
         let Some(pause) = self.lives.pause_mut().as_mut().filter(|_| !is_repeated) else {
+            if !is_paused {
+                // A run that waited waits again, behind the record.
+                self.effects.remove_wait();
+                self.scheduler.wait_again();
+            }
             return self.note(1);
         };
         if !by_parent {

@@ -7,7 +7,9 @@ use futures::FutureExt as _;
 use serde_json::json;
 use workflow_core::prelude::*;
 use workflow_core::store::{EventStore, MemoryStore, Position, Record};
-use workflow_core::{AnyRun, Origin, RecordedRun, RunHandle, RunOptions, RunStatus, SendError, StartError};
+use workflow_core::{
+    AnyRun, Origin, Pause, RecordedRun, RunHandle, RunOptions, RunStatus, SendError, StartError,
+};
 
 use crate::fixtures::{Begin, Note};
 
@@ -77,6 +79,8 @@ async fn origins(store: &MemoryStore) -> Vec<Origin> {
     let records = records(store).await;
     let origins = records.into_iter().filter_map(|record| match record {
         Record::EventLogged { origin, .. }
+        | Record::RunPaused { origin, .. }
+        | Record::RunUnpaused { origin, .. }
         | Record::RunEnded { origin, .. }
         | Record::CleanUpStarted { origin, .. } => origin,
         _ => None,
@@ -203,6 +207,70 @@ async fn a_redriven_run_keeps_its_origins_and_ids() {
     assert_eq!(run.report_so_far().await.unwrap().cancelled_by, None);
     all_twice(&run).await;
     assert_eq!(run.outcome().await.unwrap(), Sum(13));
+}
+
+/// Who paused the run, if it is paused.
+async fn paused_by(run: &AnyRun) -> Option<Origin> {
+    run.report_so_far().await.unwrap().paused.as_ref().and_then(|pause| pause.origin.clone())
+}
+
+// S61, S62: with a store and without one.
+#[tokio::test]
+async fn a_repeated_pause_or_unpause_changes_nothing_whatever_has_come_between() {
+    let store = Arc::<MemoryStore>::default();
+    for engine in [engine(&store), Engine::builder().workflow(Desk).build().unwrap()] {
+        let run = started(&engine).await.any().clone();
+        let (first, again) = (run.with_origin(by("pause")), run.with_origin(by("pause again")));
+        first.pause(Pause::AfterRunning).await.unwrap();
+        assert_eq!((run.settled().await, paused_by(&run).await), (RunStatus::Paused, Some(by("pause"))));
+        // A pause that changes nothing leaves its id, and not its author.
+        again.pause(Pause::AfterRunning).await.unwrap();
+        assert_eq!(paused_by(&run).await, Some(by("pause")));
+        run.with_origin(by("unpause")).unpause().await.unwrap();
+        for pauses in [&first, &again] {
+            pauses.pause(Pause::AfterRunning).await.unwrap();
+            assert_eq!(run.settled().await, RunStatus::Waiting);
+        }
+        // Nor does an unpause that changes nothing.
+        run.with_origin(by("unpause again")).unpause().await.unwrap();
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+        run.pause(Pause::AfterRunning).await.unwrap();
+        for id in ["unpause", "unpause again"] {
+            run.with_origin(by(id)).unpause().await.unwrap();
+            assert_eq!((run.settled().await, paused_by(&run).await), (RunStatus::Paused, None));
+        }
+        let refused = run.with_origin(Origin::new().id("x".repeat(257))).pause(Pause::AfterRunning).await;
+        assert!(matches!(refused, Err(SendError::OriginTooLong { .. })));
+        run.unpause().await.unwrap();
+        all_twice(&run).await;
+        run.outcome_any().await.unwrap();
+        first.pause(Pause::AfterRunning).await.unwrap();
+        run.with_origin(by("unpause again")).unpause().await.unwrap();
+        let late = run.with_origin(by("other")).pause(Pause::AfterRunning).await;
+        assert!(matches!(late, Err(SendError::Ended { .. })));
+    }
+    let ids = ["start", "pause", "pause again", "unpause", "unpause again", "one", "two", "reply"];
+    assert_eq!(origins(&store).await, ids.map(by));
+}
+
+// S61, S62, S39
+#[tokio::test]
+async fn a_resumed_run_knows_who_paused_it() {
+    let store = Arc::<MemoryStore>::default();
+    let first = engine(&store);
+    let run = started(&first).await;
+    let pauses = run.with_origin(by("pause"));
+    pauses.pause(Pause::AfterRunning).await.unwrap();
+    first.shut_down(Duration::ZERO).await;
+    let recorded = RecordedRun::of(&"a".into(), &records(&store).await).unwrap();
+    assert_eq!(recorded.report().paused.as_ref().unwrap().origin, Some(by("pause")));
+
+    let second = engine(&store);
+    let run = second.attach::<Desk>("a").await.unwrap();
+    assert_eq!((run.settled().await, paused_by(&run).await), (RunStatus::Paused, Some(by("pause"))));
+    run.unpause().await.unwrap();
+    run.with_origin(by("pause")).pause(Pause::AfterRunning).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
 }
 
 // S62: without a store too, where the state of a waiting run is small.

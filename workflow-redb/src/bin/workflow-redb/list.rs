@@ -46,8 +46,17 @@ pub(crate) struct List {
 
 /// The statuses by their names.
 fn status_parser() -> impl TypedValueParser<Value = RunStatus> {
-    let names =
-        ["running", "waiting", "cleaning-up", "completed", "failed", "stalled", "cancelled", "timed-out"];
+    let names = [
+        "running",
+        "waiting",
+        "paused",
+        "cleaning-up",
+        "completed",
+        "failed",
+        "stalled",
+        "cancelled",
+        "timed-out",
+    ];
     PossibleValuesParser::new(names)
         .try_map(|name| serde_json::from_value::<RunStatus>(name.replace('-', "_").into()))
 }
