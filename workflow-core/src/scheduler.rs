@@ -143,7 +143,7 @@ pub enum Fact {
     /// A caller paused the run: nothing begins until [`Unpaused`](Self::Unpaused). Changes nothing if the run is paused
     /// already, or has ended.
     Paused,
-    /// A caller unpaused the run: what was deferred is asked and started, questions first. Changes nothing if the run is
+    /// A caller unpaused the run: deferred questions are asked, and then deferred executions start. Changes nothing if the run is
     /// not paused.
     Unpaused,
     /// The run continues although it had ended. Its open executions and preconditions begin anew, with those

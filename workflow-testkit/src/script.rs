@@ -44,7 +44,7 @@ pub(crate) struct Sent {
     pub(crate) act: Act,
 }
 
-/// What comes from outside.
+/// An act from outside.
 #[derive(Debug, Clone)]
 pub(crate) enum What {
     /// An event of this name.

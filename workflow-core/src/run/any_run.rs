@@ -526,8 +526,8 @@ impl AnyRun {
     /// Pauses the run, and returns once its journal has that.
     ///
     /// From then on no execution, attempt or precondition begins. Events, replies and timers enter the log as ever, and
-    /// the steps that they trigger begin once the run is [unpaused](Self::unpause). What runs continues, or is dropped, as
-    /// `how` says. An execution that ends, a stop event from outside, or a cancel can end the paused run. Once nothing
+    /// the steps that they trigger begin once the run is [unpaused](Self::unpause). Executions under way continue, or are
+    /// dropped, as `how` says. An execution that ends, a stop event from outside, or a cancel can end the paused run. Once nothing
     /// runs, the status is [`Paused`](RunStatus::Paused): the run has no permit, its active time stands still, and the
     /// engine may unload it.
     ///

@@ -403,7 +403,7 @@ impl<'a> Slice<'a> {
                 return true;
             }
         }
-        // S61: what a pause drops is gone before the end of the pause begins it again.
+        // S61: dropped attempts are gone before the end of the pause begins them again.
         if self.driver.executor.is_dropping() && self.driver.committer.state.is_paused() {
             return false;
         }

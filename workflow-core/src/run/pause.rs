@@ -1,4 +1,4 @@
-//! Pausing a live run (S61): what it drops, holds back and gives up, and when nothing runs any more.
+//! Pausing a live run (S61): the work that it drops, holds back and gives up, and the moment from which nothing runs.
 //!
 //! ```text
 //! pause ─▶ RunPaused ─▶ effects stay queued; waits for limits and turns are given up
@@ -26,7 +26,7 @@ use crate::observe::Observed;
 use crate::outcome::SendError;
 use crate::store::Record;
 
-/// How a run is paused: what becomes of its executions under way.
+/// How a run is paused, that is, the fate of its executions under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ pub enum Pause {
 /// The answer to a pause or an unpause.
 type Done = oneshot::Sender<Result<(), SendError>>;
 
-/// Who pauses or unpauses the run, and the channel for the answer.
+/// The origin of a pause or an unpause, and the channel for the answer.
 type Caller = (Option<Arc<Origin>>, Option<Done>);
 
 /// Whether the run of these records is paused, if it has not ended.
@@ -84,7 +84,7 @@ impl Driver {
         if is_paused && !has_id(origin.as_ref()) && (how == Pause::AfterRunning || self.has_nothing_to_drop())
         {
             return self.committer.answer_when_written(done, Ok(()), |done| {
-                // Whatever was to be dropped is.
+                // Nothing is left to drop.
                 Command::Pause { how: Pause::AfterRunning, done }
             });
         }
@@ -149,7 +149,7 @@ impl Driver {
         let start = PauseStart { by_parent, running, dropped: dropped.clone(), origin };
         self.commit_in_turn(Batch::Paused(Box::new(start)), done);
         if !self.committer.state.is_paused() {
-            // What followed from earlier batches has ended the run.
+            // A consequence of earlier batches has ended the run.
             return;
         }
         let shared = &self.committer.shared;
@@ -241,7 +241,7 @@ impl Driver {
         true
     }
 
-    /// The pause for the state without a batch that the store refused: what is under way may be other than before.
+    /// The pause for the state without a batch that the store refused: other executions may be under way than before.
     pub(super) fn pause_again(&self, start: PauseStart) -> PauseStart {
         let under_way = self.under_way();
         match start {

@@ -101,7 +101,7 @@ impl Run {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         let waits =
             || state.scheduler.waits() && shared.status() == RunStatus::Waiting && !state.has_effects();
-        // What is due begins after the pause, and a replay finds it in the journal; attempts that were lost it does not.
+        // Due work begins after the pause, and a replay finds it in the journal; it does not find attempts that were lost.
         let is_paused = || {
             shared.status() == RunStatus::Paused
                 && state.is_paused()

@@ -232,7 +232,7 @@ fn counted<T: fmt::Debug>(all: Vec<T>) -> BTreeMap<String, usize> {
 fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
     let mut deeds: BTreeMap<(&str, u64), Vec<(&Deed, u32)>> = BTreeMap::new();
     let mut kept = BTreeSet::new();
-    let (mut paused, mut unpauses) = (BTreeSet::new(), BTreeMap::<&str, u32>::new());
+    let (mut paused, mut ended_pauses) = (BTreeSet::new(), BTreeMap::<&str, u32>::new());
     for line in lines {
         match line {
             Line::Started { run } => assert!(runs.contains(run), "{run} was started, and is lost"),
@@ -243,11 +243,11 @@ fn judge_deeds(lines: &[Line], runs: &BTreeSet<String>) -> u64 {
                 paused.insert(run);
             }
             Line::Unpauses { run } => {
-                *unpauses.entry(run).or_default() += u32::from(paused.remove(run));
+                *ended_pauses.entry(run).or_default() += u32::from(paused.remove(run));
             }
             Line::Left { .. } | Line::Read { .. } => {}
             Line::Did(deed) => {
-                let unpaused = unpauses.get(parent_of(&deed.run)).copied().unwrap_or_default();
+                let unpaused = ended_pauses.get(parent_of(&deed.run)).copied().unwrap_or_default();
                 let execution = (deed.run.as_str(), deed.execution);
                 assert!(!kept.contains(&execution), "done again after that was kept: {deed:?}");
                 assert!(runs.contains(&deed.run), "done for a run that is not there: {deed:?}");

@@ -341,7 +341,7 @@ impl Stage<'_> {
             }
         } else {
             let taken = act(&self.handle).await;
-            // What is not logged is no event's origin.
+            // A pause is the cause of no event.
             if is_logged {
                 self.note_taken(op.id.actor, &taken)?;
             }

@@ -11,7 +11,7 @@ impl Model {
     pub(super) fn rest(&mut self) -> bool {
         let is_busy = self.questions.iter().any(|question| question.state == WorkState::Running)
             || self.executions.iter().any(|execution| execution.state != WorkState::Over);
-        // S61: what a paused run would wait for is decided once it is unpaused.
+        // S61: a paused run decides once it is unpaused whether it waits.
         if is_busy || self.waits || self.paused || self.log.is_empty() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! S61: a paused run begins nothing. What would begin is deferred, and begins once the run is unpaused.
+//! S61: a paused run begins nothing. Work that is ready is deferred, and begins once the run is unpaused.
 
 use super::Model;
 use super::line::Line;
@@ -18,7 +18,7 @@ impl Model {
         if self.paused { (questions.count(), executions.count()) } else { (0, 0) }
     }
 
-    /// What has not begun is deferred.
+    /// Defers the work that has not begun.
     pub(super) fn pause(&mut self) {
         if self.is_closed() {
             return;

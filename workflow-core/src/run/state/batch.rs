@@ -181,7 +181,7 @@ pub(in crate::run) struct PauseStart {
     pub(in crate::run) running: Vec<ExecutionId>,
     /// Those whose attempts are dropped.
     pub(in crate::run) dropped: Vec<ExecutionId>,
-    /// Who paused it, if the caller said so.
+    /// The author of the pause, if the caller named one.
     pub(in crate::run) origin: Option<Arc<Origin>>,
 }
 

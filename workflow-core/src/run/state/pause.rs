@@ -25,14 +25,14 @@ use super::{Applied, PauseStart, RunState};
 use crate::id::{ExecutionId, Origin};
 use crate::scheduler::{CandidateId, Execution, ExecutionStart};
 
-/// Who paused the run, and what was under way then.
+/// The causes of the pause, and the executions under way when it began.
 #[derive(Debug, Default)]
 pub(in crate::run) struct PauseState {
     /// Whether the run is paused by itself.
     pub(in crate::run) own: bool,
     /// Whether the run is paused with its parent.
     pub(in crate::run) by_parent: bool,
-    /// Who paused the run by itself, if the caller said so.
+    /// The author of the run's own pause, if the caller named one.
     pub(in crate::run) origin: Option<Arc<Origin>>,
     /// The executions whose attempts were under way when the pause began, in this life, and have not failed since. Those
     /// that have ended may still be in here.
@@ -166,7 +166,7 @@ impl RunState {
         *self.lives.pause_mut() = None;
         self.scheduler.unpause();
         let applied = self.note(1);
-        // What was deferred takes its place among the effects, and nothing else.
+        // Deferred work takes its place among the effects, and nothing else.
         self.advance(&mut 0);
         self.effects.ask_first();
         self.effects.postpone(self.position);

@@ -209,7 +209,7 @@ async fn a_redriven_run_keeps_its_origins_and_ids() {
     assert_eq!(run.outcome().await.unwrap(), Sum(13));
 }
 
-/// Who paused the run, if it is paused.
+/// The author of the pause, if the run is paused.
 async fn paused_by(run: &AnyRun) -> Option<Origin> {
     run.report_so_far().await.unwrap().paused.as_ref().and_then(|pause| pause.origin.clone())
 }

@@ -1,4 +1,4 @@
-//! Pauses across processes (S61): what the journal has of them, and what begins after them.
+//! Pauses across processes (S61): their records, and the work that begins after them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::fixtures::{Begin, Done, Item, Note, Part, until};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// What all processes share: the store, and what their steps did.
+/// All processes share the store, and the list of what their steps did.
 #[derive(Debug, Clone, Default)]
 struct World {
     store: Arc<MemoryStore>,

@@ -66,7 +66,7 @@ fn minutes(seed: u64, place: u64) -> Duration {
     MINUTE * u32::try_from(drawn(seed, place, 4)).unwrap()
 }
 
-/// What all processes of a run share.
+/// The parts that all processes of a run share.
 #[derive(Debug, Clone, Default)]
 struct World {
     store: Arc<MemoryStore>,
@@ -273,7 +273,7 @@ fn expected(seed: u64) -> Done {
     })
 }
 
-/// What the random actions of all runs led to.
+/// The situations that the random actions of all runs led to.
 #[derive(Debug, Default)]
 struct Reached(BTreeMap<&'static str, u32>);
 

@@ -1,4 +1,4 @@
-//! Paused runs in memory (S61): what begins, what ends, and what a program sees of them.
+//! Paused runs in memory (S61): their executions, and their appearance to a program.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::fixtures::{Alpha, Begin, Beta, Close, Done, Gate, Item, Part, everyon
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// What the steps did, in order. Clones share it.
+/// The acts of the steps, in order. Clones share it.
 #[derive(Debug, Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 
@@ -291,7 +291,7 @@ async fn a_paused_run_in_which_nothing_is_left_to_do_stalls_once_it_is_unpaused(
     assert!(matches!(run.outcome().await, Err(RunError::Stalled(_))));
 }
 
-/// Fails once, and works for as many hours as it is told.
+/// Fails once, and works for this many hours.
 struct Retried(Seen);
 
 fn an_hour_later() -> RetryPolicy {

@@ -155,8 +155,7 @@ pub(super) fn every_kind() -> Vec<Record> {
     records.extend(
         [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),
     );
-    records.extend(pauses(at));
-    records.extend([Record::RunKept { at }, Record::DelaysEnded { at }]);
+    records.extend(pauses(at).into_iter().chain([Record::RunKept { at }, Record::DelaysEnded { at }]));
     let redrivers = [Redriver::CommandLine, Redriver::Engine(EngineId::new("ä/\"1\""))];
     records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), at }));
     let again = vec!["pay".into(), "\u{1F600}\"".into()];
@@ -167,7 +166,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         status,
         error: Some(status.to_string()),
         step: Some("asks".into()),
-        origin: Some(Origin::new().by("ä\"1\"").id("line 1\nline 2")),
+        origin: Some(who()),
         at,
     }));
     records.extend(clean_ups(at));
@@ -187,19 +186,23 @@ pub(super) fn every_kind() -> Vec<Record> {
     records
 }
 
+/// An origin with both parts.
+fn who() -> Origin {
+    Origin::new().by("ä\"1\"").id("line 1\nline 2")
+}
+
 /// Pauses of each kind, and their ends.
 fn pauses(at: SystemTime) -> [Record; 5] {
     let some = || vec![ExecutionId(3), ExecutionId(u64::MAX)];
-    let who = || Some(Origin::new().by("ä\"1\"").id("line 1\nline 2"));
     let paused = |by_parent: bool, running, dropped| {
-        let origin = if by_parent { None } else { who() };
+        let origin = (!by_parent).then(who);
         Record::RunPaused { by_parent, running, dropped, origin, at }
     };
     [
         paused(false, vec![], vec![]),
         paused(true, some(), vec![]),
         paused(false, vec![], some()),
-        Record::RunUnpaused { by_parent: false, origin: who(), at },
+        Record::RunUnpaused { by_parent: false, origin: Some(who()), at },
         Record::RunUnpaused { by_parent: true, origin: None, at },
     ]
 }

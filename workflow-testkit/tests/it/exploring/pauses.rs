@@ -55,7 +55,7 @@ fn paused(how: Pause, unpauses: bool) -> ScenarioOf<Halves> {
     if unpauses { scenario.unpause_after(2 * HOUR) } else { scenario }
 }
 
-/// The run has completed, or is paused and would complete: what is missing waits for the end of the pause.
+/// The run has completed, or is paused and would complete: all other work waits for the end of the pause.
 fn is_sound(run: &TestRun<Halves>) -> bool {
     match run.status() {
         RunStatus::Completed => run.outcome().is_ok_and(|done| *done == Done(3)),

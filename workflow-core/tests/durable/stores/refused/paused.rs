@@ -1,5 +1,5 @@
-//! A pause behind a refused batch (S61): the run is paused all the same, and what the refusal leads to waits for the end
-//! of the pause.
+//! A pause behind a refused batch (S61): the run is paused all the same, and the consequences of the refusal wait for the
+//! end of the pause.
 
 use workflow_core::Pause;
 
@@ -8,7 +8,7 @@ use super::*;
 /// Makes an unwanted text, while an execution and a precondition are under way.
 #[derive(Clone, Default)]
 struct Works {
-    /// What is under way waits for permits.
+    /// Executions under way wait for its permits.
     gate: Gate,
     worked: Arc<AtomicUsize>,
     asked: Arc<AtomicUsize>,
