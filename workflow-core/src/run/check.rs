@@ -124,6 +124,7 @@ impl ReplayCheck {
     ///
     /// # Panics
     /// If the states differ.
+    #[cold]
     pub(super) fn compare(&mut self, live: &RunState) {
         let is_due = match live.end() {
             None => self.records.len() >= self.compare_at,

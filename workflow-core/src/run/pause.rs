@@ -65,6 +65,7 @@ fn has_id(origin: Option<&Arc<Origin>>) -> bool {
 
 impl Driver {
     /// Pauses the run by itself, and answers once the journal has that.
+    #[cold]
     pub(super) fn pause(&mut self, how: Pause, origin: Option<Arc<Origin>>, done: Done) {
         let Committer { state, journal, shared, .. } = &self.committer;
         let refusal = match how {
@@ -92,6 +93,7 @@ impl Driver {
     }
 
     /// Unpauses the run by itself, and answers once the journal has that.
+    #[cold]
     pub(super) fn unpause(&mut self, origin: Option<Arc<Origin>>, done: Done) {
         let state = &self.committer.state;
         if state.end().is_some() {
@@ -113,6 +115,7 @@ impl Driver {
         }
     }
 
+    #[cold]
     fn follow(&mut self, parent_is_paused: bool) {
         let state = &self.committer.state;
         if state.end().is_some() || self.committer.is_detaching() {
@@ -223,10 +226,15 @@ impl Driver {
 
     /// Notes that nothing runs in the paused run any more, once that is so. Returns whether it has become so: there is a
     /// record to write.
+    #[inline]
     pub(super) fn rest_in_pause(&mut self) -> bool {
-        let Committer { shared, state, .. } = &self.committer;
+        self.committer.state.is_paused() && self.rest_if_nothing_runs()
+    }
+
+    #[cold]
+    fn rest_if_nothing_runs(&mut self) -> bool {
         let is_written = || self.committer.journal.as_deref().is_none_or(Journal::is_written);
-        if !state.is_paused() || shared.status() == RunStatus::Paused || !is_written() || !self.has_paused() {
+        if self.committer.shared.status() == RunStatus::Paused || !is_written() || !self.has_paused() {
             return false;
         }
         let Committer { telemetry, state, .. } = &mut self.committer;

@@ -66,6 +66,7 @@ fn returned_batch(
 }
 
 /// The event's type, if the step declares it as a plain output.
+#[inline]
 fn plain_output(
     table: &DependencyTable,
     outputs: &[OutputRow],

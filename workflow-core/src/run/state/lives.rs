@@ -157,6 +157,14 @@ impl Lives {
         &mut self.0.get_or_insert_default().pause
     }
 
+    /// Something may run again in the paused run.
+    #[cold]
+    pub(super) fn note_unrest(&mut self) {
+        if let Some(pause) = self.pause_mut() {
+            pause.rests = false;
+        }
+    }
+
     /// Forgets the pause in which the run ended.
     pub(super) fn forget_pause(&mut self) {
         if let Some(known) = &mut self.0 {

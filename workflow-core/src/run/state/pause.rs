@@ -76,15 +76,15 @@ impl RunState {
     }
 
     /// Notes that the run may run again, since a batch was applied to it.
+    #[inline]
     pub(super) fn stir(&mut self) {
-        if self.is_paused()
-            && let Some(pause) = self.lives.pause_mut()
-        {
-            pause.rests = false;
+        if self.is_paused() {
+            self.lives.note_unrest();
         }
     }
 
     /// Pauses the run, or pauses it for a further reason, or drops what is under way.
+    #[cold]
     pub(super) fn pause(
         &mut self,
         PauseStart { by_parent, running, dropped, origin }: PauseStart,
@@ -136,6 +136,7 @@ impl RunState {
 
     /// Ends a pause: the run's own, or that with its parent. Without another, deferred questions are asked and deferred
     /// executions begin, once the journal has that.
+    #[cold]
     pub(super) fn unpause(&mut self, by_parent: bool, origin: Option<&Arc<Origin>>) -> Applied {
         let is_paused = self.is_paused();
         let is_repeated = match self.lives.pause_mut().as_mut().filter(|_| is_paused) {

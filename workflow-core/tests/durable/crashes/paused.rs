@@ -29,7 +29,7 @@ impl Branches {
     #[step(precondition = is_wanted, retry = later())]
     async fn work(&self, item: &Item, info: &RunInfo) -> Result<Timer<Part>, StepError> {
         tokio::time::sleep(seconds(10)).await;
-        if info.attempt() == 1 && item.0 % 2 == 0 {
+        if info.attempt() == 1 && item.0.is_multiple_of(2) {
             return Err(StepError::tool("busy"));
         }
         Ok(Timer::after(seconds(5), Part(item.0)))

@@ -352,7 +352,9 @@ fn random_pauses_and_restarts_change_no_outcome_and_nothing_begins_in_a_pause() 
         for run in all {
             assert!(run.run.status.is_ended(), "{} of run {seed}", run.id);
             let pauses = world.pauses(&run.id);
-            pauses.iter().for_each(|_| reached.note("a pause in a journal"));
+            for _ in &pauses {
+                reached.note("a pause in a journal");
+            }
             for (begun, at) in world.begun.lock().unwrap().iter() {
                 let is_inside = |(since, until): &&(SystemTime, SystemTime)| since < at && at < until;
                 let inside = pauses.iter().find(is_inside).filter(|_| *begun == run.id);

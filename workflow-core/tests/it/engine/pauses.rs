@@ -146,7 +146,7 @@ async fn an_explanation_says_why_steps_of_a_paused_run_do_not_run() {
     run.send(Alpha(1)).await.unwrap();
     run.send(Beta(2)).await.unwrap();
     let explained = run.explain().await.unwrap().to_string();
-    let drawn = Works::graph().with_report(&*run.report_so_far().await.unwrap()).to_mermaid();
+    let drawn = Works::graph().with_report(&run.report_so_far().await.unwrap()).to_mermaid();
     assert!(drawn.contains("did not run, 1 deferred"), "{drawn}");
     for text in [
         "`Works`: paused\n- the run is paused since",
@@ -425,6 +425,7 @@ impl Limited {
     }
 
     #[precondition]
+    #[expect(clippy::unused_self, reason = "a precondition has a receiver")]
     fn never(&self) -> bool {
         false
     }

@@ -40,7 +40,8 @@ impl Halves {
     }
 
     #[precondition]
-    async fn is_due(&self, note: &Note) -> bool {
+    #[expect(clippy::unused_self, reason = "a precondition has a receiver")]
+    fn is_due(&self, note: &Note) -> bool {
         note.0 > 0
     }
 
@@ -68,7 +69,7 @@ fn is_sound(run: &TestRun<Halves>) -> bool {
 }
 
 fn statuses(explored: &Explored) -> Vec<RunStatus> {
-    let mut statuses: Vec<_> = explored.outcomes().map(|outcome| outcome.status()).collect();
+    let mut statuses: Vec<_> = explored.outcomes().map(workflow_testkit::Outcome::status).collect();
     statuses.sort_unstable_by_key(ToString::to_string);
     statuses.dedup();
     statuses
