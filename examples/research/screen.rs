@@ -34,7 +34,7 @@ pub(crate) async fn follow(mut shown: DisplayStream) {
             println!("  searched {}: \"{}\" ({found} passages)", way(query.way), query.words);
         } else if let Some(reranked) = item.event::<Reranked>() {
             println!("  ranked again: {} of {} passages moved", reranked.moved, reranked.ranked.len());
-        } else if let DisplayItem::Missed { count } = item {
+        } else if let DisplayItem::Missed { count: Some(count) } = item {
             println!("  ({count} lines left out)");
         }
     }

@@ -34,7 +34,7 @@ pub(crate) async fn follow(mut shown: DisplayStream) {
                 format!("ticket {number:>2} -> {queue:<10} (by {by})")
             }
             None => match item {
-                DisplayItem::Missed { count } => format!("({count} lines left out)"),
+                DisplayItem::Missed { count: Some(count) } => format!("({count} lines left out)"),
                 _ => continue,
             },
         };

@@ -39,7 +39,7 @@ pub struct Chunk {
 /// fn is_thinking(item: &DisplayItem) -> bool {
 ///     item.event::<Thought>().is_some()
 /// }
-/// # assert!(!is_thinking(&DisplayItem::Missed { count: 1 }));
+/// # assert!(!is_thinking(&DisplayItem::Missed { count: Some(1) }));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
 #[event(display, name = "chat.thought")]

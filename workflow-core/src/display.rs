@@ -13,10 +13,12 @@ use crate::event::{AnyEvent, DisplayEvent, Event};
 use crate::id::{ChildRun, ExecutionId, RunStatus};
 
 mod forward;
+mod position;
 mod ring;
 mod stage;
 
 pub(crate) use forward::Forward;
+pub use position::DisplayPosition;
 
 use ring::{Cursor, Ring};
 use stage::Stage;
@@ -33,12 +35,12 @@ pub(crate) const DEFAULT_DISPLAY_CAPACITY: usize = 1024;
 ///     match item {
 ///         DisplayItem::Shown { step, event, .. } => format!("{step}: {}", event.name()),
 ///         DisplayItem::Retracted { step, attempt, .. } => format!("{step}: attempt {attempt} is void"),
-///         DisplayItem::Missed { count } => format!("({count} more)"),
+///         DisplayItem::Missed { count: Some(count) } => format!("({count} more)"),
 ///         DisplayItem::Ended { status } => format!("{status:?}"),
 ///         _ => String::new(),
 ///     }
 /// }
-/// assert_eq!(line(&DisplayItem::Missed { count: 3 }), "(3 more)");
+/// assert_eq!(line(&DisplayItem::Missed { count: Some(3) }), "(3 more)");
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -80,8 +82,9 @@ pub enum DisplayItem {
     },
     /// The viewer came too late for some items, or reads too slowly: the run dropped them to make room.
     Missed {
-        /// How many items the viewer missed.
-        count: u64,
+        /// How many items the viewer missed. `None` if nobody knows: the viewer [came back](crate::AnyRun::display_after)
+        /// after a restart of the engine.
+        count: Option<u64>,
     },
     /// The run has ended. No item follows.
     Ended {
@@ -100,7 +103,7 @@ impl DisplayItem {
     /// #[event(display)]
     /// struct Progress { percent: u8 }
     ///
-    /// assert!(DisplayItem::Missed { count: 3 }.event::<Progress>().is_none());
+    /// assert!(DisplayItem::Missed { count: Some(3) }.event::<Progress>().is_none());
     /// ```
     pub fn event<E: Event>(&self) -> Option<&E> {
         match self {
@@ -126,8 +129,8 @@ impl DisplayItem {
     ///     shown.push(item);
     /// }
     /// # let mut shown = Vec::new();
-    /// # take(&mut shown, DisplayItem::Missed { count: 3 });
-    /// # take(&mut shown, DisplayItem::Missed { count: 4 });
+    /// # take(&mut shown, DisplayItem::Missed { count: Some(3) });
+    /// # take(&mut shown, DisplayItem::Missed { count: Some(4) });
     /// # assert_eq!(shown.len(), 2);
     /// ```
     pub fn retracts(&self, item: &Self) -> bool {
@@ -196,7 +199,7 @@ impl Display {
     /// ```
     pub fn detached() -> (Self, DisplayStream) {
         let hub = DisplayHub::new(DEFAULT_DISPLAY_CAPACITY);
-        let shown = hub.subscribe(None);
+        let shown = hub.subscribe(None, None);
         (hub.display("detached".into(), ExecutionId(0), 1), shown)
     }
 
@@ -278,6 +281,7 @@ pub(crate) struct Shown(Mutex<Hall>);
 struct Hall {
     hub: Option<DisplayHub>,
     /// Settings for a hub that is created later.
+    epoch: u64,
     sealed: bool,
     ended: Option<RunStatus>,
 }
@@ -290,6 +294,7 @@ impl Shown {
             return hub.clone();
         }
         let hub = make();
+        hub.lock().begin_epoch(hall.epoch);
         if hall.sealed {
             hub.seal();
         }
@@ -298,6 +303,15 @@ impl Shown {
         }
         hall.hub = Some(hub.clone());
         hub
+    }
+
+    /// Numbers the positions of items by this epoch from here on, unless there are items (S63).
+    pub(crate) fn begin_epoch(&self, epoch: u64) {
+        let mut hall = self.lock();
+        hall.epoch = epoch;
+        if let Some(hub) = &hall.hub {
+            hub.lock().begin_epoch(epoch);
+        }
     }
 
     /// Executions show and retract nothing from here on. Their items stand (S28).
@@ -353,9 +367,14 @@ impl DisplayHub {
         Display { hub: self.clone(), step, execution, attempt, stage: Arc::default() }
     }
 
-    /// A viewer of this run, which begins with the oldest retained item.
-    pub(crate) fn subscribe(&self, run: Option<Arc<dyn Any + Send + Sync>>) -> DisplayStream {
-        DisplayStream { cursor: Some(self.lock().subscribe()), hub: self.clone(), _run: run }
+    /// A viewer of this run, which begins behind this position, or with the oldest retained item.
+    pub(crate) fn subscribe(
+        &self,
+        after: Option<DisplayPosition>,
+        run: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> DisplayStream {
+        let cursor = Some(self.lock().subscribe(after));
+        DisplayStream { cursor, hub: self.clone(), position: None, _run: run }
     }
 
     /// See [`Shown::seal`].
@@ -495,18 +514,34 @@ pub struct DisplayStream {
     hub: DisplayHub,
     /// The viewer's place; `None` once it has received the end.
     cursor: Option<Cursor>,
+    /// The place of the item returned last.
+    position: Option<DisplayPosition>,
     /// The run, which lives as long as its viewers.
     _run: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl DisplayStream {
+    /// The position of the item returned last, for [`display_after`](crate::AnyRun::display_after).
+    ///
+    /// `None` before the first item, and behind a [`Missed`](DisplayItem::Missed) without a count.
+    pub fn position(&self) -> Option<DisplayPosition> {
+        self.position
+    }
 }
 
 impl Stream for DisplayStream {
     type Item = DisplayItem;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<DisplayItem>> {
-        let Self { hub, cursor, .. } = self.get_mut();
+        let Self { hub, cursor, position, .. } = self.get_mut();
         let Some(place) = &*cursor else { return Poll::Ready(None) };
+        let mut ring = hub.lock();
         // Bound, because items and wakers are foreign code and are dropped after the lock.
-        let (item, _settled) = hub.lock().poll(place, context.waker());
+        let (item, _settled) = ring.poll(place, context.waker());
+        if let Poll::Ready(item) = &item {
+            *position = ring.position(place, item);
+        }
+        drop(ring);
         if let Poll::Ready(DisplayItem::Ended { .. }) = item {
             let _left = hub.lock().unsubscribe(place);
             *cursor = None;
@@ -569,7 +604,8 @@ mod tests {
             DisplayItem::Retracted { execution, attempt, .. } => format!("retracted {execution}/{attempt}"),
             DisplayItem::Received { .. } => format!("received {}", item.event::<Tick>().unwrap().0),
             DisplayItem::Child { item, .. } => format!("child {}", text(item)),
-            DisplayItem::Missed { count } => format!("missed {count}"),
+            DisplayItem::Missed { count: Some(count) } => format!("missed {count}"),
+            DisplayItem::Missed { count: None } => "missed some".to_owned(),
             DisplayItem::Ended { status } => format!("{status:?}"),
         }
     }
@@ -608,7 +644,7 @@ mod tests {
     #[test]
     fn items_arrive_in_order_with_step_execution_and_attempt() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         show(&display(&hub), 0..2);
         let DisplayItem::Shown { step, execution, attempt, event } =
             viewer.next().now_or_never().flatten().unwrap()
@@ -623,7 +659,7 @@ mod tests {
     fn a_late_viewer_begins_with_the_retained_items() {
         let hub = DisplayHub::new(8);
         show(&display(&hub), 0..3);
-        assert_eq!(drain(&mut hub.subscribe(None)), "0 1 2");
+        assert_eq!(drain(&mut hub.subscribe(None, None)), "0 1 2");
     }
 
     #[test]
@@ -631,17 +667,93 @@ mod tests {
         let hub = DisplayHub::new(3);
         let clock = display(&hub);
         show(&clock, 0..5);
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         assert_eq!(drain(&mut viewer), "missed 2 2 3 4");
         show(&clock, 5..9);
         assert_eq!(drain(&mut viewer), "missed 1 6 7 8");
+    }
+
+    // S63
+    #[test]
+    fn a_viewer_that_comes_back_continues_behind_its_position() {
+        let hub = DisplayHub::new(3);
+        let clock = display(&hub);
+        let mut viewer = hub.subscribe(None, None);
+        assert_eq!(viewer.position(), None);
+        show(&clock, 0..2);
+        let mut places = Vec::new();
+        while let Some(Some(item)) = viewer.next().now_or_never() {
+            places.push((text(&item), viewer.position().unwrap().index));
+        }
+        assert_eq!(places, [("0".to_owned(), 0), ("1".to_owned(), 1)]);
+        let at = |index| Some(DisplayPosition { epoch: 0, index });
+        assert_eq!(drain(&mut hub.subscribe(at(0), None)), "1");
+        assert_eq!(drain(&mut hub.subscribe(at(1), None)), "");
+        show(&clock, 2..6);
+        let mut late = hub.subscribe(at(0), None);
+        assert_eq!(text(&late.next().now_or_never().flatten().unwrap()), "missed 2");
+        assert_eq!(late.position(), at(2), "the last of those that it missed");
+        assert_eq!(drain(&mut late), "3 4 5");
+        // Nothing comes twice, whatever a client sends.
+        for index in [5, 6, u64::MAX] {
+            assert_eq!(drain(&mut hub.subscribe(at(index), None)), "");
+        }
+        hub.close(RunStatus::Completed);
+        let mut last = hub.subscribe(at(5), None);
+        assert_eq!(drain(&mut last), "Completed end");
+        assert_eq!(last.position(), at(6));
+        assert_eq!(
+            drain(&mut hub.subscribe(last.position(), None)),
+            "Completed end",
+            "the end is told again"
+        );
+    }
+
+    // S63
+    #[test]
+    fn a_viewer_of_another_epoch_hears_first_that_it_may_have_missed_something() {
+        let shown = Shown::default();
+        shown.begin_epoch(7);
+        let hub = shown.hub(|| DisplayHub::new(2));
+        // Without items the numbers may still change.
+        shown.begin_epoch(9);
+        let clock = display(&hub);
+        show(&clock, 0..1);
+        shown.begin_epoch(11);
+        let at = |epoch, index| Some(DisplayPosition { epoch, index });
+        for before in [at(0, 0), at(7, 0), at(11, 0), at(u64::MAX, u64::MAX)] {
+            let mut viewer = hub.subscribe(before, None);
+            assert_eq!(text(&viewer.next().now_or_never().flatten().unwrap()), "missed some");
+            assert_eq!(viewer.position(), None);
+            assert_eq!(drain(&mut viewer), "0");
+            assert_eq!(viewer.position(), at(9, 0));
+        }
+        show(&clock, 1..4);
+        assert_eq!(
+            drain(&mut hub.subscribe(at(0, 0), None)),
+            "missed some 2 3",
+            "those of this epoch are among them"
+        );
+        assert!(at(0, 9) < at(9, 0));
+    }
+
+    // S25, S63
+    #[test]
+    fn a_viewer_that_came_back_receives_the_retraction_of_what_it_has_seen() {
+        let hub = DisplayHub::new(2);
+        let (clock, other) = (display(&hub), hub.display("other".into(), ExecutionId(8), 1));
+        show(&clock, 0..1);
+        let mut viewer = hub.subscribe(Some(DisplayPosition { epoch: 0, index: 0 }), None);
+        clock.retract();
+        show(&other, 1..4);
+        assert_eq!(drain(&mut viewer), "retracted x7/1 missed 1 2 3");
     }
 
     #[test]
     fn two_viewers_read_at_their_own_speed() {
         let hub = DisplayHub::new(2);
         let clock = display(&hub);
-        let (mut quick, mut slow) = (hub.subscribe(None), hub.subscribe(None));
+        let (mut quick, mut slow) = (hub.subscribe(None, None), hub.subscribe(None, None));
         for tick in 0..4 {
             clock.show(Tick(tick));
             assert_eq!(drain(&mut quick), tick.to_string());
@@ -653,7 +765,7 @@ mod tests {
     #[test]
     fn items_from_before_the_end_arrive_before_the_end_marker() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         show(&display(&hub), 0..2);
         hub.close(RunStatus::Completed);
         assert_eq!(drain(&mut viewer), "0 1 Completed end");
@@ -669,13 +781,13 @@ mod tests {
         show(&clock, 1..2);
         clock.retract();
         hub.close(RunStatus::Completed);
-        assert_eq!(drain(&mut hub.subscribe(None)), "0 Failed end");
+        assert_eq!(drain(&mut hub.subscribe(None, None)), "0 Failed end");
     }
 
     #[test]
     fn a_waiting_viewer_is_woken_by_an_item_and_by_the_end() {
         let hub = DisplayHub::new(8);
-        let (mut first, mut second) = (hub.subscribe(None), hub.subscribe(None));
+        let (mut first, mut second) = (hub.subscribe(None, None), hub.subscribe(None, None));
         let wakes = [wait(&mut first), wait(&mut second)];
         show(&display(&hub), 0..2);
         assert!(wakes.iter().all(|wakes| wakes.0.load(Ordering::SeqCst) == 1));
@@ -689,7 +801,7 @@ mod tests {
     #[test]
     fn a_viewer_polled_again_is_woken_through_its_latest_waker_only() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         let (earlier, latest) = (wait(&mut viewer), wait(&mut viewer));
         show(&display(&hub), 0..1);
         assert_eq!((earlier.0.load(Ordering::SeqCst), latest.0.load(Ordering::SeqCst)), (0, 1));
@@ -698,7 +810,7 @@ mod tests {
     #[test]
     fn a_viewer_that_is_dropped_leaves_nothing_behind() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         let wakes = wait(&mut viewer);
         drop(viewer);
         assert_eq!(Arc::strong_count(&wakes), 1);
@@ -710,7 +822,7 @@ mod tests {
     #[test]
     fn a_failed_attempt_is_retracted_once_and_only_if_it_showed_something() {
         let hub = DisplayHub::new(8);
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         display(&hub).retract();
         assert_eq!(drain(&mut viewer), "");
         let clock = display(&hub);
@@ -728,7 +840,7 @@ mod tests {
         silent.retract();
         silent.show(Tick(0));
         silent.retract();
-        assert_eq!(drain(&mut hub.subscribe(None)), "");
+        assert_eq!(drain(&mut hub.subscribe(None, None)), "");
     }
 
     // S25
@@ -736,14 +848,14 @@ mod tests {
     fn a_slow_viewer_gets_the_retraction_of_what_it_has_read_and_of_nothing_else() {
         let hub = DisplayHub::new(2);
         let [read, unread, kept] = [1, 2, 3].map(|id| hub.display("clock".into(), ExecutionId(id), 1));
-        let mut viewer = hub.subscribe(None);
+        let mut viewer = hub.subscribe(None, None);
         show(&read, 0..1);
         show(&kept, 1..2);
         assert_eq!(drain(&mut viewer), "0 1");
         show(&unread, 2..4);
         unread.retract();
         read.retract();
-        let mut late = hub.subscribe(None);
+        let mut late = hub.subscribe(None, None);
         show(&kept, 4..8);
         assert_eq!(drain(&mut viewer), "retracted x1/1 missed 5 6 7");
         assert_eq!(drain(&mut late), "missed 8 6 7");
@@ -754,7 +866,7 @@ mod tests {
     #[test]
     fn retractions_are_retained_for_viewers_that_want_them_only() {
         let hub = DisplayHub::new(1);
-        let (mut slow, mut leaves) = (hub.subscribe(None), hub.subscribe(None));
+        let (mut slow, mut leaves) = (hub.subscribe(None, None), hub.subscribe(None, None));
         let first = display(&hub);
         show(&first, 0..1);
         assert_eq!((drain(&mut slow), drain(&mut leaves)), ("0".into(), "0".into()));
@@ -787,7 +899,7 @@ mod tests {
     fn a_slow_viewer_of_the_parent_gets_the_retraction_of_what_a_child_has_shown() {
         let (parent, hub) = (DisplayHub::new(2), DisplayHub::new(8));
         hub.forward(Forward::new(display(&parent), child(1)));
-        let mut viewer = parent.subscribe(None);
+        let mut viewer = parent.subscribe(None, None);
         let clock = display(&hub);
         show(&clock, 0..1);
         assert_eq!(drain(&mut viewer), "child 0");
@@ -812,7 +924,7 @@ mod tests {
         }
         parent.close(RunStatus::Completed);
         let mut retracted = 0;
-        for item in parent.subscribe(None).collect::<Vec<_>>().now_or_never().unwrap() {
+        for item in parent.subscribe(None, None).collect::<Vec<_>>().now_or_never().unwrap() {
             let DisplayItem::Child { item, .. } = item else { continue };
             match &*item {
                 DisplayItem::Shown { attempt, .. } => assert_eq!(*attempt, retracted + 1),
@@ -828,17 +940,17 @@ mod tests {
     fn a_hub_that_is_made_late_is_as_one_that_was_there() {
         let shown = Shown::default();
         let hub = || shown.hub(|| DisplayHub::new(8));
-        let mut early = hub().subscribe(None);
+        let mut early = hub().subscribe(None, None);
         show(&display(&hub()), 0..1);
         assert_eq!(drain(&mut early), "0");
         let late = Shown::default();
         late.seal();
         show(&display(&late.hub(|| DisplayHub::new(8))), 0..1);
-        assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None)), "");
+        assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None, None)), "");
         let late = Shown::default();
         late.close(RunStatus::Stalled);
         late.close(RunStatus::Completed);
-        assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None)), "Stalled end");
+        assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None, None)), "Stalled end");
     }
 
     #[test]
@@ -850,7 +962,7 @@ mod tests {
     #[tokio::test]
     async fn another_thread_can_show() {
         let hub = DisplayHub::new(1000);
-        let viewer = hub.subscribe(None);
+        let viewer = hub.subscribe(None, None);
         let thread = std::thread::spawn(move || {
             show(&display(&hub), 0..500);
             hub.close(RunStatus::Completed);

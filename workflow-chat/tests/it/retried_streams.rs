@@ -238,7 +238,7 @@ async fn a_viewer_that_is_too_slow_for_the_next_attempt_gets_the_retraction_all_
     let rest: Vec<DisplayItem> = viewer.collect().await;
     let [
         DisplayItem::Retracted { attempt: 1, .. },
-        DisplayItem::Missed { count: 8 },
+        DisplayItem::Missed { count: Some(8) },
         DisplayItem::Shown { attempt: 2, .. },
         DisplayItem::Shown { attempt: 2, .. },
         DisplayItem::Ended { .. },

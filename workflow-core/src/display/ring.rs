@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::stage::Moment;
-use super::{DisplayItem, Forward, Since};
+use super::{DisplayItem, DisplayPosition, Forward, Since};
 use crate::id::RunStatus;
 
 /// The latest items of a run.
@@ -15,6 +15,8 @@ pub(super) struct Ring {
     /// At most `capacity`, oldest first. Grows with the items, so a run without items allocates nothing.
     items: VecDeque<DisplayItem>,
     capacity: usize,
+    /// The number of this ring among those of the run (S63).
+    epoch: u64,
     /// How many items were dropped to make room: the index of the oldest retained one.
     dropped: u64,
     /// Whether executions show nothing any more.
@@ -41,6 +43,8 @@ struct Progress {
     next: u64,
     /// How many items it missed, beyond those already reported to it.
     missed: u64,
+    /// Whether it came with a position of another epoch, and has not heard that it may have missed items.
+    is_stale: bool,
     /// The moment of its latest item: attempts that began to show later are new to it.
     seen: Moment,
 }
@@ -107,6 +111,7 @@ impl Ring {
         Self {
             items: VecDeque::new(),
             capacity: capacity.max(1),
+            epoch: 0,
             dropped: 0,
             sealed: false,
             ended: None,
@@ -139,7 +144,7 @@ impl Ring {
             self.dropped += 1;
         }
         if let Some(since) = since {
-            let index = self.dropped + self.items.len() as u64;
+            let index = self.end();
             self.retractions.get_or_insert_default().retained.push_back((index, since));
         }
         self.items.push_back(item);
@@ -152,8 +157,28 @@ impl Ring {
         self.take_wakers()
     }
 
-    pub(super) fn subscribe(&mut self) -> Cursor {
-        let viewer = Some(Progress { next: 0, missed: 0, seen: Moment::START });
+    /// Numbers the ring, unless an item has a position already.
+    pub(super) fn begin_epoch(&mut self, epoch: u64) {
+        if self.end() == 0 {
+            self.epoch = epoch;
+        }
+    }
+
+    /// The index of the next item.
+    fn end(&self) -> u64 {
+        self.dropped + self.items.len() as u64
+    }
+
+    /// Adds a viewer that has read everything up to this position.
+    pub(super) fn subscribe(&mut self, after: Option<DisplayPosition>) -> Cursor {
+        let here = after.filter(|position| position.epoch == self.epoch);
+        let viewer = Some(Progress {
+            next: here.map_or(0, |position| position.index.saturating_add(1).min(self.end())),
+            missed: 0,
+            is_stale: after.is_some() && here.is_none(),
+            // It may have read items of every attempt so far, and gets their retractions.
+            seen: if here.is_some() { Moment::now() } else { Moment::START },
+        });
         let place = self.viewers.iter().position(Option::is_none).unwrap_or(self.viewers.len());
         match self.viewers.get_mut(place) {
             Some(free) => *free = viewer,
@@ -181,8 +206,24 @@ impl Ring {
         (Poll::Ready(item), if behind { self.settle() } else { Vec::new() })
     }
 
+    /// The position of the item that the viewer has just received; `None` if that is no place of this epoch.
+    pub(super) fn position(&self, cursor: &Cursor, item: &DisplayItem) -> Option<DisplayPosition> {
+        let next = self.viewers[cursor.0].as_ref()?.next;
+        let index = match item {
+            DisplayItem::Ended { .. } => next,
+            DisplayItem::Missed { count: None } => return None,
+            _ => next.checked_sub(1)?,
+        };
+        Some(DisplayPosition { epoch: self.epoch, index })
+    }
+
     fn read(&mut self, viewer: usize) -> Option<DisplayItem> {
         let viewer = self.viewers[viewer].as_mut()?;
+        if std::mem::take(&mut viewer.is_stale) {
+            // Items of this epoch that are gone are among them.
+            viewer.next = self.dropped;
+            return Some(DisplayItem::Missed { count: None });
+        }
         if viewer.next < self.dropped {
             let retraction = self.retractions.as_ref().and_then(|retractions| retractions.next_for(viewer));
             if let Some((index, item)) = retraction {
@@ -194,7 +235,7 @@ impl Ring {
             viewer.next = self.dropped;
         }
         if viewer.missed > 0 {
-            return Some(DisplayItem::Missed { count: std::mem::take(&mut viewer.missed) });
+            return Some(DisplayItem::Missed { count: Some(std::mem::take(&mut viewer.missed)) });
         }
         let item = usize::try_from(viewer.next - self.dropped).ok().and_then(|place| self.items.get(place));
         if item.is_some() {
@@ -241,7 +282,7 @@ mod tests {
     use super::*;
 
     fn item() -> DisplayItem {
-        DisplayItem::Missed { count: 0 }
+        DisplayItem::Missed { count: Some(0) }
     }
 
     #[test]

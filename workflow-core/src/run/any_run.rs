@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::outside::{Entrance, read_reply};
 use super::view::EndedState;
 use super::{Pause, RunShared};
-use crate::display::DisplayStream;
+use crate::display::{DisplayPosition, DisplayStream};
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
 use crate::explain::Explanation;
 use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, RunStatus, Seq, ThreadId};
@@ -211,7 +211,17 @@ impl AnyRun {
     /// further behind receives the number of items that it missed, and never slows the run. The stream ends
     /// after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
-        self.shared.display().subscribe(Some(Arc::clone(&self.shared) as _))
+        self.shared.display().subscribe(None, Some(Arc::clone(&self.shared) as _))
+    }
+
+    /// Subscribes to the run's display behind this [position](DisplayStream::position), which an earlier viewer has read.
+    ///
+    /// Items that the run has dropped meanwhile are [missed](crate::DisplayItem::Missed), with their number. After a restart
+    /// of the engine the run has none of the earlier items: the viewer first receives `Missed` without a number, and then
+    /// everything since the restart. After the position of `Ended` it receives `Ended` again. A position of the future
+    /// counts as that of the last item. [`DisplayPosition`] has an example.
+    pub fn display_after(&self, position: DisplayPosition) -> DisplayStream {
+        self.shared.display().subscribe(Some(position), Some(Arc::clone(&self.shared) as _))
     }
 
     /// Sends an event to the run, and returns once the event is in the log.

@@ -58,6 +58,7 @@ impl Run {
         let id = committer.shared.id.clone();
         let incompatible = |difference| RunError::Incompatible { run: id.clone(), difference };
         if matches!(records.last(), Some(Record::RunEnded { .. })) {
+            committer.shared.begin_display(records);
             let looked_back = self.finish_from_journal(records);
             drop(registered);
             if let Err(difference) = looked_back {
@@ -86,6 +87,7 @@ impl Run {
         if let Some(Record::RunStarted { at, .. }) = records.first() {
             committer.clock = RunClock::resume(committer.shared.common.clock.clone(), *at);
         }
+        committer.shared.begin_display(records);
         let limits = committer.state.limits();
         // Limits bound what begins from here on, and do not change what the journal means.
         let state = RunState::new(&host.table, unlimited(&host.table, records));

@@ -16,7 +16,7 @@ use crate::observe::Observed;
 use crate::outcome::RunError;
 use crate::report::RunReport;
 use crate::run::{ChildRegistry, ParentLink};
-use crate::store::StoreError;
+use crate::store::{Record, StoreError};
 use crate::table::DependencyTable;
 
 /// The shared part of a run. Every run has one, so that anything that only some runs need is created on first
@@ -134,6 +134,11 @@ impl RunShared {
                 }
             })
         })
+    }
+
+    /// Items have positions that no earlier display of the run had: numbered by the journal, which grows with each resume.
+    pub(super) fn begin_display(&self, records: &[Record]) {
+        self.shown.begin_epoch(records.len() as u64);
     }
 
     pub(crate) fn display_for(&self, step: usize, execution: ExecutionId, attempt: u32) -> Display {

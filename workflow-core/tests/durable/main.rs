@@ -40,6 +40,7 @@ mod resumed {
     mod bounds;
     mod deep;
     pub(crate) mod found;
+    mod displayed;
     mod idle;
     mod interrupted;
     mod limits;

@@ -38,7 +38,7 @@ fn line(item: &DisplayItem) -> String {
         DisplayItem::Retracted { step, execution, attempt } => {
             format!("{step} {execution} {attempt} retracted")
         }
-        DisplayItem::Missed { count } => format!("missed {count}"),
+        DisplayItem::Missed { count: Some(count) } => format!("missed {count}"),
         DisplayItem::Ended { status } => format!("ended {status}"),
         other => format!("{other:?}"),
     }
