@@ -349,7 +349,7 @@ impl Shown {
     }
 }
 
-type Listener = dyn Fn(DisplayItem) + Send + Sync;
+type Listener = dyn Fn(&DisplayItem) + Send + Sync;
 
 impl DisplayHub {
     /// Retains the latest `capacity` items, at least one. Allocates when items are shown.
@@ -358,7 +358,7 @@ impl DisplayHub {
     }
 
     /// The same, with a listener that receives every item and never waits.
-    pub(crate) fn heard_by(self, listener: impl Fn(DisplayItem) + Send + Sync + 'static) -> Self {
+    pub(crate) fn heard_by(self, listener: impl Fn(&DisplayItem) + Send + Sync + 'static) -> Self {
         Self { listener: Some(Arc::new(listener)), ..self }
     }
 
@@ -457,12 +457,10 @@ impl DisplayHub {
             return None;
         };
         let next = ring.forward.clone().map(|forward| (forward, item.clone()));
-        let heard = self.listener.as_ref().map(|listener| (listener, item.clone()));
-        let (dropped, wakers) = ring.push(item, since);
-        // The ring holds the item too, so the listener drops no foreign code.
-        if let Some((listener, item)) = heard {
-            listener(item);
+        if let Some(listener) = &self.listener {
+            listener(&item);
         }
+        let (dropped, wakers) = ring.push(item, since);
         drop(ring);
         finish(dropped, wakers);
         Some((since, next))

@@ -54,6 +54,7 @@ mod journals;
 mod load;
 mod locks;
 mod orphaned_children;
+mod observing;
 mod owner;
 mod redrive;
 mod registration;

@@ -12,9 +12,11 @@ use crate::id::{ChildRun, ExecutionId, RunId, RunStatus, ScopeId, Seq};
 use crate::retry::NotRetried;
 use crate::scheduler::Cause;
 
+mod added;
 mod queue;
 pub(crate) mod trace_spans;
 
+pub use added::ObserverGuard;
 pub use trace_spans::TracingObserver;
 
 pub(crate) use queue::Observers;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
+use super::added::Added;
 use super::{Observation, Observed, Observer};
 use crate::panics::caught;
 
@@ -15,37 +16,31 @@ const QUEUE: usize = 4_096;
 /// The observers of an engine. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observers {
-    at_once: Arc<[Arc<dyn Observer>]>,
-    queues: Arc<[Queue]>,
-    spans: bool,
+    /// Those that the engine was built with.
+    built: Arc<Audience>,
+    pub(crate) added: Arc<Added>,
 }
 
 impl Observers {
-    /// Starts a thread per observer, except for direct observers and those that only need spans. The threads end with
-    /// the last clone.
     pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
-        let spans = observers.iter().any(|observer| observer.wants_spans());
-        let looking = observers.into_iter().filter(|observer| !observer.wants_spans());
-        let (at_once, queued): (Vec<_>, Vec<_>) = looking.partition(|observer| observer.is_synchronous());
-        Self { at_once: at_once.into(), queues: queued.into_iter().map(Queue::start).collect(), spans }
+        Self { built: Arc::new(Audience::of(observers)), added: Arc::default() }
     }
 
     /// Whether there is no observer, so that no observation need be made.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.queues.is_empty() && self.at_once.is_empty()
+        self.built.is_empty() && self.added.is_empty()
     }
 
     pub(crate) fn wants_spans(&self) -> bool {
-        self.spans
+        self.built.wants_spans() || self.added.wants_spans()
     }
 
     /// Passes an observation to every observer. Never waits.
     pub(crate) fn tell(&self, observation: &Observation) {
-        for observer in self.at_once.iter() {
-            let _ = caught(|| observer.observe(observation));
-        }
-        for queue in self.queues.iter() {
-            queue.push(observation.clone());
+        self.built.tell(observation);
+        if !self.added.is_empty() {
+            self.added.tell(observation);
         }
     }
 
@@ -53,9 +48,50 @@ impl Observers {
     pub(crate) fn flush(&self, at_most: Duration) {
         let now = Instant::now();
         let until = now.checked_add(at_most).unwrap_or(now + FOREVER);
-        let replies: Vec<Receiver<()>> = self.queues.iter().map(|queue| queue.mark(until)).collect();
+        let added = self.added.all();
+        let queues = added.iter().chain([&self.built]).flat_map(|audience| &audience.queues);
+        let replies: Vec<Receiver<()>> = queues.map(|queue| queue.mark(until)).collect();
         for reply in replies {
             let _ = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
+        }
+    }
+}
+
+/// Some observers: those who look at observations at once, those with queues, and whether one wants spans.
+#[derive(Debug, Default)]
+pub(super) struct Audience {
+    at_once: Vec<Arc<dyn Observer>>,
+    queues: Vec<Queue>,
+    spans: bool,
+}
+
+impl Audience {
+    /// Starts a thread per observer, except for direct observers and those that only need spans. The threads end with
+    /// the audience.
+    pub(super) fn of(observers: impl IntoIterator<Item = Arc<dyn Observer>>) -> Self {
+        let (spans, looking): (Vec<_>, Vec<_>) =
+            observers.into_iter().partition(|observer| observer.wants_spans());
+        let (at_once, queued): (Vec<_>, Vec<_>) =
+            looking.into_iter().partition(|observer| observer.is_synchronous());
+        Self { at_once, queues: queued.into_iter().map(Queue::start).collect(), spans: !spans.is_empty() }
+    }
+
+    /// Whether nobody looks at observations.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.at_once.is_empty()
+    }
+
+    pub(super) fn wants_spans(&self) -> bool {
+        self.spans
+    }
+
+    pub(super) fn tell(&self, observation: &Observation) {
+        for observer in &self.at_once {
+            let _ = caught(|| observer.observe(observation));
+        }
+        for queue in &self.queues {
+            queue.push(observation.clone());
         }
     }
 }

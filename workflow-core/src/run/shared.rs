@@ -123,14 +123,11 @@ impl RunShared {
     pub(crate) fn display(&self) -> DisplayHub {
         self.shown.hub(|| {
             let hub = DisplayHub::new(self.common.settings.display_capacity);
-            if self.common.observers.is_empty() {
-                return hub;
-            }
             let (run, table, common) = (self.id.clone(), Arc::clone(&self.table), Arc::clone(&self.common));
             hub.heard_by(move |item| {
-                // Observers have received this item from the child.
-                if !matches!(item, DisplayItem::Child { .. }) {
-                    common.observed(&run, &table.name, Observed::Displayed(item));
+                // Observers have received the item of a child from the child.
+                if !common.observers.is_empty() && !matches!(item, DisplayItem::Child { .. }) {
+                    common.observed(&run, &table.name, Observed::Displayed(item.clone()));
                 }
             })
         })

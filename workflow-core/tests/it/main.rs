@@ -104,6 +104,7 @@ mod engine {
 /// Explanations, observers and spans.
 mod watching {
     mod explain;
+    mod joined;
     mod observe;
     mod spans;
 }
