@@ -46,7 +46,9 @@ use crate::spec::OnEnd;
 use crate::table::Forecast;
 
 mod build;
+mod by_hand;
 mod dot;
+mod layout;
 mod mermaid;
 mod overlay;
 
@@ -248,13 +250,6 @@ impl Graph {
     /// branches.
     pub fn with_report(self, report: &RunReport) -> Self {
         overlay::lay(self, report)
-    }
-
-    /// Whether the box and all boxes in it have no step.
-    fn is_empty_box(&self, place: usize) -> bool {
-        let holds_a_node = self.nodes.iter().any(|node| node.branch == Some(place));
-        let mut inner = (0..self.boxes.len()).filter(|inner| self.boxes[*inner].within == Some(place));
-        !holds_a_node && inner.all(|inner| self.is_empty_box(inner))
     }
 }
 

@@ -55,8 +55,8 @@ impl TableSpec {
 
     /// Whether the compiler has checked the graph.
     ///
-    /// The compiler checks graphs of up to 512 steps, 1,024 parameters, 1,024 outputs and 128 fan-outs. A
-    /// larger graph is checked when an engine is built.
+    /// The compiler checks graphs of up to 512 steps, 1,024 parameters, 1,024 outputs and 128 fan-outs, with up to 7,000
+    /// events in all branches together. A larger graph is checked when an engine is built.
     pub const fn is_checked(&self) -> bool {
         self.findings.complete
     }

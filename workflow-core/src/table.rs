@@ -33,7 +33,11 @@ mod edges;
 mod failures;
 mod forecast;
 mod graph;
+mod lists;
 mod mask;
+mod names;
+#[cfg(test)]
+mod random;
 mod reach;
 mod rows;
 mod shape;
@@ -49,7 +53,9 @@ pub use shape::{
 };
 
 pub(crate) use edges::{Edges, EventForm};
+pub(crate) use lists::Lists;
 pub(crate) use mask::Mask;
+pub(crate) use names::Names;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -119,11 +125,14 @@ pub struct DependencyTable {
     pub(crate) conditions: usize,
     /// The events by Rust type; empty in a table built at run time.
     pub(crate) by_type: HashMap<TypeId, EventIndex>,
-    /// The declared events as JSON from outside, and their schemas, by index. Apart from the rows, because no run needs
+    /// The rows by name.
+    names: Names,
     /// What the outside of runs needs.
     pub(crate) edges: Edges,
     /// The table in the form that journals store, made at the first use.
     recorded: OnceLock<RecordedTable>,
+    /// The forecast of each step, made at the first use.
+    forecasts: OnceLock<Vec<Forecast>>,
 }
 
 /// One event type of a table.
@@ -267,7 +276,7 @@ pub(crate) struct FanOutRow {
     pub(crate) gathered: EventIndex,
     /// The events that gathers of this fan-out collect.
     pub(crate) carried: Vec<EventIndex>,
-    /// All events that a branch itself can have.
+    /// All events that a branch itself can have, by index.
     pub(crate) own: Vec<EventIndex>,
 }
 
@@ -279,7 +288,7 @@ impl DependencyTable {
 
     /// Compiles a workflow's constant table.
     ///
-    /// O(steps × inputs + fan-outs × steps).
+    /// About O(size of the table), and O(nested fan-outs²) for the deepest nesting.
     ///
     /// # Errors
     /// [`TableError`] with every problem of the table.
@@ -327,14 +336,14 @@ impl DependencyTable {
         &self.steps
     }
 
-    /// The event type of this wire name. O(events).
+    /// The event type of this wire name. O(length of the name).
     pub fn event_named(&self, name: &str) -> Option<EventIndex> {
-        self.events.iter().position(|row| &*row.name == name).map(EventIndex::at)
+        self.names.event(name)
     }
 
-    /// The step of this name. O(steps).
+    /// The step of this name. O(length of the name).
     pub fn step_named(&self, name: &str) -> Option<StepIndex> {
-        self.steps.iter().position(|row| &*row.name == name).map(StepIndex::at)
+        self.names.step(name)
     }
 
     #[inline]
@@ -376,6 +385,13 @@ impl DependencyTable {
             let of_precondition = || step.precondition.as_ref()?.context.as_ref();
             Some((step, input.or_else(of_precondition)?))
         })
+    }
+}
+
+impl FanOutRow {
+    /// Whether a branch itself can have the event. O(log events of the branch).
+    pub(crate) fn has(&self, event: EventIndex) -> bool {
+        self.own.binary_search(&event).is_ok()
     }
 }
 

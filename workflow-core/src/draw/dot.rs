@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::layout::{Part, parts};
 use super::{Edge, EdgeKind, Graph, Node, NodeKind};
 
 pub(super) fn digraph(graph: &Graph) -> String {
@@ -11,11 +12,20 @@ pub(super) fn digraph(graph: &Graph) -> String {
         1,
         "rankdir=TB; node [shape=box, style=rounded, fontname=\"sans-serif\"]; edge [fontname=\"sans-serif\"];",
     );
-    for node in graph.nodes.iter().filter(|node| node.branch.is_none()) {
-        line(&mut text, 1, &statement(node));
-    }
-    for place in (0..graph.boxes.len()).filter(|place| graph.boxes[*place].within.is_none()) {
-        cluster(graph, place, 1, &mut text);
+    let mut depth = 1;
+    for part in parts(graph) {
+        match part {
+            Part::Node(node) => line(&mut text, depth, &statement(&graph.nodes[node])),
+            Part::Open(place) => {
+                line(&mut text, depth, &format!("subgraph cluster_{place} {{"));
+                depth += 1;
+                line(&mut text, depth, &format!("label={};", quoted(&graph.boxes[place].title())));
+            }
+            Part::Close => {
+                depth -= 1;
+                line(&mut text, depth, "}");
+            }
+        }
     }
     for edge in &graph.edges {
         line(&mut text, 1, &arrow(edge));
@@ -27,21 +37,6 @@ pub(super) fn digraph(graph: &Graph) -> String {
 fn line(text: &mut String, depth: usize, content: &str) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{:width$}{content}", "", width = depth * 4);
-}
-
-fn cluster(graph: &Graph, place: usize, depth: usize, text: &mut String) {
-    if graph.is_empty_box(place) {
-        return;
-    }
-    line(text, depth, &format!("subgraph cluster_{place} {{"));
-    line(text, depth + 1, &format!("label={};", quoted(&graph.boxes[place].title())));
-    for node in graph.nodes.iter().filter(|node| node.branch == Some(place)) {
-        line(text, depth + 1, &statement(node));
-    }
-    for inner in (0..graph.boxes.len()).filter(|inner| graph.boxes[*inner].within == Some(place)) {
-        cluster(graph, inner, depth + 1, text);
-    }
-    line(text, depth, "}");
 }
 
 fn statement(node: &Node) -> String {

@@ -2,15 +2,26 @@
 
 use std::fmt::Write as _;
 
+use super::layout::{Part, parts};
 use super::{Edge, EdgeKind, Graph, Node, NodeKind, NodeRun};
 
 pub(super) fn flowchart(graph: &Graph) -> String {
     let mut text = String::from("flowchart TD\n");
-    for node in graph.nodes.iter().filter(|node| node.branch.is_none()) {
-        line(&mut text, 1, &shape(node));
-    }
-    for place in (0..graph.boxes.len()).filter(|place| graph.boxes[*place].within.is_none()) {
-        subgraph(graph, place, 1, &mut text);
+    // A branch is a subgraph, with the subgraphs of its own fan-outs.
+    let mut depth = 1;
+    for part in parts(graph) {
+        match part {
+            Part::Node(node) => line(&mut text, depth, &shape(&graph.nodes[node])),
+            Part::Open(place) => {
+                let title = escaped(&graph.boxes[place].title());
+                line(&mut text, depth, &format!("subgraph b{place} [\"{title}\"]"));
+                depth += 1;
+            }
+            Part::Close => {
+                depth -= 1;
+                line(&mut text, depth, "end");
+            }
+        }
     }
     for edge in &graph.edges {
         line(&mut text, 1, &arrow(edge));
@@ -22,22 +33,6 @@ pub(super) fn flowchart(graph: &Graph) -> String {
 fn line(text: &mut String, depth: usize, content: &str) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(text, "{:width$}{content}", "", width = depth * 4);
-}
-
-/// Draws a branch as a subgraph with the subgraphs of its own fan-outs. Mermaid would draw an empty one as a
-/// node, so it is left out.
-fn subgraph(graph: &Graph, place: usize, depth: usize, text: &mut String) {
-    if graph.is_empty_box(place) {
-        return;
-    }
-    line(text, depth, &format!("subgraph b{place} [\"{}\"]", escaped(&graph.boxes[place].title())));
-    for node in graph.nodes.iter().filter(|node| node.branch == Some(place)) {
-        line(text, depth + 1, &shape(node));
-    }
-    for inner in (0..graph.boxes.len()).filter(|inner| graph.boxes[*inner].within == Some(place)) {
-        subgraph(graph, inner, depth + 1, text);
-    }
-    line(text, depth, "end");
 }
 
 fn shape(node: &Node) -> String {

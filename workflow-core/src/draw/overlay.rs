@@ -1,11 +1,14 @@
 //! Lays the report of a run over its graph.
 
-use super::{BranchBox, Graph, Node, NodeKind, NodeRun};
+use std::collections::HashMap;
+
+use super::{BranchBox, Graph, NodeKind, NodeRun};
 use crate::report::{BranchReport, ExecutionOutcome, RunReport, WaitsFor};
 
 pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
+    let runs = runs(report);
     for node in graph.nodes.iter_mut().filter(|node| node.kind == NodeKind::Step) {
-        node.ran = Some(node_run(node, report));
+        node.ran = Some(runs.get(&*node.name).copied().unwrap_or(UNUSED));
     }
     for place in &mut graph.boxes {
         count_branches(place, report);
@@ -13,12 +16,23 @@ pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
     graph
 }
 
-fn node_run(node: &Node, report: &RunReport) -> NodeRun {
-    let of_step = report.trace.iter().filter(|trace| trace.step == node.name);
-    let failed = of_step.filter(|trace| matches!(trace.outcome, ExecutionOutcome::Failed { .. })).count();
-    let waiting = report.waiting.iter().filter(|waiting| waiting.step == node.name);
-    let deferred = waiting.filter(|waiting| waiting.waits_for == WaitsFor::Pause).count();
-    NodeRun { executions: report.executions(&node.name), failed: failed as u64, deferred: deferred as u64 }
+/// A step without executions.
+const UNUSED: NodeRun = NodeRun { executions: 0, failed: 0, deferred: 0 };
+
+/// The part of each step in the run, by name.
+fn runs(report: &RunReport) -> HashMap<&str, NodeRun> {
+    let mut runs: HashMap<&str, NodeRun> = HashMap::with_capacity(report.steps.len());
+    for row in &report.steps {
+        runs.entry(&row.step).or_insert(NodeRun { executions: row.executions, ..UNUSED });
+    }
+    let is_failed = |outcome: &ExecutionOutcome| matches!(outcome, ExecutionOutcome::Failed { .. });
+    for trace in report.trace.iter().filter(|trace| is_failed(&trace.outcome)) {
+        runs.entry(&trace.step).or_insert(UNUSED).failed += 1;
+    }
+    for waiting in report.waiting.iter().filter(|waiting| waiting.waits_for == WaitsFor::Pause) {
+        runs.entry(&waiting.step).or_insert(UNUSED).deferred += 1;
+    }
+    runs
 }
 
 fn count_branches(place: &mut BranchBox, report: &RunReport) {

@@ -30,32 +30,38 @@ use super::{StepSpec, TableSpec};
 use crate::event::{Event, EventType};
 
 mod branches;
+mod cells;
 mod failures;
 mod list_capacity;
 mod graph;
 mod loops;
 mod mistake;
 mod names;
+mod nodes;
 mod number;
+mod order;
 mod disjoint;
 mod preconditions;
 mod reach;
 mod rows;
 mod rules;
+mod scopes;
 pub(crate) mod messages;
 mod output_rules;
 mod deadlock;
 mod text;
 mod whole;
 
+pub(crate) use cells::{Cell, Cells};
 pub(crate) use graph::{
-    Event as GraphEvent, FanOut as GraphFanOut, Input as GraphInput, Member as GraphMember,
-    Output as GraphOutput, RuleGraph, Step as GraphStep,
+    FanOut as GraphFanOut, Input as GraphInput, Member as GraphMember, Output as GraphOutput, RuleGraph,
 };
 pub(crate) use mistake::Mistake;
 pub(crate) use names::{Names, near};
+pub(crate) use nodes::{Event as GraphEvent, Step as GraphStep};
 pub(crate) use rows::Rows;
 pub(crate) use rules::SourcePlace;
+pub(crate) use scopes::{Scopes, Wait};
 
 use names::same;
 use number::Space;

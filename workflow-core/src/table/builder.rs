@@ -286,7 +286,7 @@ impl StepDef {
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
-            description: "".into(),
+            description: Arc::default(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             precondition: None,
@@ -394,7 +394,7 @@ impl StepDef {
 
 impl TableBuilder {
     pub(super) fn new(name: Arc<str>) -> Self {
-        Self { name, description: "".into(), events: Vec::new(), steps: Vec::new() }
+        Self { name, description: Arc::default(), events: Vec::new(), steps: Vec::new() }
     }
 
     /// Sets the description that drawings show. Default: empty.

@@ -20,12 +20,13 @@
 //! | `E` | `a`, `b` | 0: one `E` | none: two steps take it |
 //! | `F` | `b` | 1: one `F` | none: `b` takes `E` too |
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 use super::graph::Strictness;
 use super::{
-    Condition, DependencyTable, Edges, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask,
+    Condition, DependencyTable, Edges, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, Names,
     OutputRow, PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
 };
 use crate::event::Roles;
@@ -50,15 +51,17 @@ impl TableDraft {
         compiler.problems.append(&mut self.problems);
         compiler.check_event_names(&mut self);
         compiler.check_step_names(&self);
-        compiler.problems.extend(self.graph_problems(strictness));
+        let (problems, branches) = self.check_graph(strictness);
+        compiler.problems.extend(problems);
         for step in &self.steps {
             compiler.step(step);
         }
         compiler.table.take_failures(&self);
-        compiler.table.match_gathers();
+        compiler.table.match_gathers(&branches);
         compiler.assert_gathers_fit();
         compiler.index_inputs();
         compiler.note_uses();
+        compiler.table.name_internal_events(self.events.len());
         (compiler.table, compiler.problems)
     }
 }
@@ -66,6 +69,8 @@ impl TableDraft {
 /// Collects the rows of a table and its problems.
 struct Compiler {
     table: DependencyTable,
+    /// The topics by their event types.
+    topics: HashMap<Vec<EventIndex>, TopicIndex>,
     problems: Vec<TableProblem>,
 }
 
@@ -85,14 +90,15 @@ impl Compiler {
             fan_outs: Vec::new(),
             conditions: 0,
             by_type,
+            names: Names::with_room(draft.events.len(), draft.steps.len()),
             edges: Edges::of(draft),
             recorded: OnceLock::new(),
+            forecasts: OnceLock::new(),
         };
-        Self { table, problems: Vec::new() }
+        Self { table, topics: HashMap::new(), problems: Vec::new() }
     }
 
-    /// Asserts that two implementations agree: the graph rules, which the compiler evaluates too, and the
-    /// matching of gathers for the scheduler. Each gather that the rules accept must fit a fan-out.
+    /// Asserts that each gather that the rules accept fits a fan-out.
     fn assert_gathers_fit(&self) {
         let mut inputs = self.table.steps.iter().flat_map(|step| &step.inputs);
         let fits = |input: &InputRow| input.kind != InputKind::Gather || !input.events.is_empty();
@@ -104,9 +110,9 @@ impl Compiler {
     fn check_event_names(&mut self, draft: &mut TableDraft) {
         for twin in 0..draft.events.len() {
             let name = &draft.events[twin].name;
-            let first = draft.events[..twin].iter().position(|other| other.name == *name);
+            let first = self.table.names.add_event(name, EventIndex::at(twin)).get();
             // Events without a name have a problem of their own.
-            if let Some(first) = first.filter(|_| !name.is_empty()) {
+            if first != twin && !name.is_empty() {
                 let types = [first, twin].map(|place| draft.events[place].type_name().to_owned());
                 self.problems.push(TableProblem::DuplicateEvent { event: name.to_string(), types });
                 draft.events[first].unclear = true;
@@ -117,8 +123,9 @@ impl Compiler {
 
     /// Reports steps of one name, and a table without steps.
     fn check_step_names(&mut self, draft: &TableDraft) {
-        for (i, step) in draft.steps.iter().enumerate() {
-            if !step.name.is_empty() && draft.steps[..i].iter().any(|other| other.name == step.name) {
+        for (place, step) in draft.steps.iter().enumerate() {
+            let first = self.table.names.add_step(&step.name, StepIndex::at(place));
+            if first.get() != place && !step.name.is_empty() {
                 self.problems.push(TableProblem::DuplicateStep { step: step.name.to_string() });
             }
         }
@@ -231,8 +238,8 @@ impl Compiler {
 
     /// The topic of these event types, which is added if it is new.
     fn topic(&mut self, events: Vec<EventIndex>) -> TopicIndex {
-        if let Some(known) = self.table.topics.iter().position(|topic| topic.events == events) {
-            return TopicIndex::at(known);
+        if let Some(known) = self.topics.get(&events) {
+            return *known;
         }
         let index = TopicIndex::at(self.table.topics.len());
         for event in &events {
@@ -242,7 +249,8 @@ impl Compiler {
                 topics.push(index);
             }
         }
-        self.table.topics.push(TopicRow { events, ..TopicRow::default() });
+        self.table.topics.push(TopicRow { events: events.clone(), ..TopicRow::default() });
+        self.topics.insert(events, index);
         index
     }
 

@@ -2,6 +2,7 @@
 //! refer to events by their places in a list.
 
 use std::any::TypeId;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,6 +25,8 @@ pub(super) struct TableDraft {
     pub(super) problems: Vec<TableProblem>,
     /// The types that the workflow's declared output can hold; empty without a declared output.
     pub(super) output: &'static [EventType],
+    /// The events by Rust type, of a constant table.
+    pub(super) by_type: HashMap<TypeId, usize>,
 }
 
 /// An event type of a draft.
@@ -71,13 +74,6 @@ impl EventDraft {
     /// The name of the Rust type; empty in a table built at run time.
     pub(super) fn type_name(&self) -> &'static str {
         self.rust.map_or("", |(_, name)| name)
-    }
-}
-
-impl EventDraft {
-    /// Whether the row is of this type.
-    pub(super) fn is(&self, event: &EventType) -> bool {
-        self.rust.is_some_and(|(id, _)| id == event.type_id)
     }
 }
 
@@ -239,15 +235,20 @@ impl TableDraft {
 
     /// The place of an event type, which is added if it is new.
     fn event(&mut self, event: &EventType) -> usize {
-        let known = self.events.iter().position(|row| row.is(event));
-        known.unwrap_or_else(|| {
+        self.place_of(event).unwrap_or_else(|| {
             let rust = Some((event.type_id, event.type_name()));
             let (version, decode, upgrade) = (event.version, Some(event.decode), event.upgrade);
             let plain = EventDraft::new(event.name.into(), event.roles);
             let json = event.json;
             self.events.push(EventDraft { rust, decode, json, version, upgrade, ..plain });
+            self.by_type.insert(event.type_id, self.events.len() - 1);
             self.events.len() - 1
         })
+    }
+
+    /// The place of an event type that the draft has.
+    pub(super) fn place_of(&self, event: &EventType) -> Option<usize> {
+        self.by_type.get(&event.type_id).copied()
     }
 
     /// Flattens a return type into outputs. `least` and `many` say how often the outer types emit the inner

@@ -34,10 +34,10 @@ impl DependencyTable {
     /// Adds the internal events and lets the catching inputs take them.
     pub(super) fn take_failures(&mut self, draft: &TableDraft) {
         let caught: Vec<Vec<usize>> = (0..draft.steps.len()).map(|step| draft.caught_by(step)).collect();
-        for step in 0..self.steps.len() {
-            if caught.iter().any(|steps| steps.contains(&step)) {
-                self.add_failure(StepIndex::at(step));
-            }
+        let mut is_caught = vec![false; self.steps.len()];
+        caught.iter().flatten().for_each(|step| is_caught[*step] = true);
+        for step in (0..is_caught.len()).filter(|step| is_caught[*step]) {
+            self.add_failure(StepIndex::at(step));
         }
         for (step, caught) in caught.iter().enumerate().filter(|(_, caught)| !caught.is_empty()) {
             let failed: Vec<EventIndex> = caught.iter().filter_map(|step| self.steps[*step].failed).collect();

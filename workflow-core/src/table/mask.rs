@@ -9,8 +9,8 @@ pub(crate) struct Mask(SmallVec<[u64; 2]>);
 impl Mask {
     pub(crate) fn set(&mut self, bit: usize) {
         let word = bit / 64;
-        while self.0.len() <= word {
-            self.0.push(0);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
         }
         self.0[word] |= 1 << (bit % 64);
     }

@@ -1,6 +1,7 @@
 //! Checks of single rows, for tables built at run time. In a typed workflow the macros and the types refuse
 //! the same mistakes. How rows fit together is the concern of the graph rules.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::draft::{InputDraft, StepDraft, TableDraft};
@@ -58,11 +59,13 @@ impl TableDraft {
     }
 
     fn problems_of_input(&self, step: &StepDraft, input: &InputDraft) -> Vec<TableProblem> {
-        let mut problems = Vec::new();
-        for (place, event) in input.events.iter().enumerate() {
+        let (mut problems, mut named) = (Vec::new(), HashSet::new());
+        for event in &input.events {
+            // Most inputs name one type.
+            let is_first = input.events.len() == 1 || named.insert(*event);
             let (row, step) = (&self.events[*event], step.name.to_string());
             // An enum may hold one Rust type under two of its aliases; that is still one event.
-            if row.rust.is_none() && input.events[..place].contains(event) {
+            if row.rust.is_none() && !is_first {
                 problems.push(TableProblem::TakenTwice { step, event: row.name.to_string() });
             } else if !row.roles.is_control() {
                 problems.push(TableProblem::DisplayTaken { step, event: row.name.to_string() });

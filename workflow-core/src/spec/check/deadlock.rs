@@ -13,7 +13,8 @@
 //! Invariant: each round reaches at least one more step, so the search ends. The caller has searched from the given
 //! events before. So a step that is left lacks an event that only other such steps emit, or all its optional ones.
 
-use super::graph::{Deadlock, Fault, RuleGraph};
+use super::graph::{Fault, RuleGraph};
+use super::nodes::Deadlock;
 
 /// Which step comes after another.
 #[derive(Clone, Copy)]

@@ -21,9 +21,11 @@
 //! Invariant: only a step that could run otherwise gets this message. A step that lacks an event has another
 //! mistake, or waits for a step that has one.
 
-use super::graph::{Disjoint, Event, Fault, RuleGraph, Step};
+use super::graph::{Fault, RuleGraph};
 use super::mistake::Mistake;
 use super::names::Names;
+use super::nodes::{Disjoint, Event, Step};
+use super::order::Node;
 use crate::spec::InputKind;
 
 /// All start events.
@@ -35,7 +37,7 @@ impl<'n> RuleGraph<'_, 'n> {
     pub(super) const fn note_disjoint_by_branches(&mut self) {
         let mut step = 0;
         while step < self.steps.len() && self.fan_outs.len() > 0 {
-            // The scopes are final here, since `match_gathers` has grown them.
+            // The scopes are final here.
             let cleans_up = self.steps.get(step).cleans_up;
             if !cleans_up && !self.runs_somewhere(step) && self.could_run(step, Disjoint::Branches) {
                 self.steps.row(step).disjoint = Some(Disjoint::Branches);
@@ -51,8 +53,12 @@ impl<'n> RuleGraph<'_, 'n> {
             return;
         }
         self.seed_starts();
+        self.put_in_order();
         // A fixed point: bits are only added.
-        while self.spread_starts() {}
+        let mut forwards = true;
+        while self.spread_starts(forwards) {
+            forwards = !forwards;
+        }
         let mut step = 0;
         while step < self.steps.len() {
             // A step that is disjoint by branches has its message.
@@ -95,7 +101,7 @@ impl<'n> RuleGraph<'_, 'n> {
         }
         let mut scope = 0;
         while scope <= self.fan_outs.len() {
-            let sees_both = self.is_among(one, scope, &self.seen) && self.is_among(other, scope, &self.seen);
+            let sees_both = self.sees_input(scope, one) && self.sees_input(scope, other);
             if self.is_open(scope) && sees_both {
                 return true;
             }
@@ -167,31 +173,26 @@ impl<'n> RuleGraph<'_, 'n> {
         of_branches && (self.has_disjoint || self.unclear || self.has_unclear_step())
     }
 
-    /// Whether a branch of the scope can be opened at all.
-    pub(super) const fn is_open(&self, scope: usize) -> bool {
-        scope == 0 || self.fan_outs.get(scope - 1).opened
-    }
-
     /// Whether some scope that can be open runs the step and has the gathers that it requires.
     const fn runs_somewhere(&self, step: usize) -> bool {
-        let mut scope = 0;
-        while scope <= self.fan_outs.len() {
-            if self.is_open(scope) && self.runs_in(step, scope) && self.sees_gathers(step, scope) {
+        let mut visit = self.steps.get(step).visits;
+        while let Some(at) = visit {
+            let scope = self.scopes.visits.row(at);
+            if self.is_run(at) && self.is_open(scope) && self.sees_gathers(step, scope) {
                 return true;
             }
-            scope += 1;
+            visit = self.scopes.visits.next_in_column(at);
         }
         false
     }
 
-    /// Whether the scope sees the gathers that the step requires. [`runs_in`](Self::runs_in) takes them for
-    /// granted while scopes grow.
+    /// Whether the scope sees the gathers that the step requires. They are taken for granted while scopes grow.
     const fn sees_gathers(&self, step: usize, scope: usize) -> bool {
         let inputs = self.steps.get(step).inputs;
         let mut input = inputs.start;
         while input < inputs.end {
             let is_gather = matches!(self.inputs.get(input).kind, InputKind::Gather);
-            if is_gather && self.is_required(input) && !self.is_among(input, scope, &self.seen) {
+            if is_gather && self.is_required(input) && !self.sees_input(scope, input) {
                 return false;
             }
             input += 1;
@@ -227,19 +228,26 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Adds a step's start events to those of its outputs. Returns whether anything is new. Internal events are outputs
-    /// here as well, so failures and gathers pass start events on.
-    const fn spread_starts(&mut self) -> bool {
-        let (mut step, mut grew) = (0, false);
-        while step < self.steps.len() {
-            let (starts, mut effect) = (self.starts_of(step), 0);
-            while effect < self.effects(step) {
-                if let Some(event) = self.effect(step, effect) {
-                    grew |= self.add_starts(event, starts);
-                }
-                effect += 1;
+    /// Adds the start events of each step to those of its outputs. Returns whether anything is new.
+    const fn spread_starts(&mut self, forwards: bool) -> bool {
+        let (mut place, mut grew) = (0, false);
+        while place < self.order.len() {
+            if let Node::Step(step) = self.node(place, forwards) {
+                grew |= self.spread_starts_of(step);
             }
-            step += 1;
+            place += 1;
+        }
+        grew
+    }
+
+    /// The same for one step. Internal events are outputs here as well, so failures and gathers pass start events on.
+    const fn spread_starts_of(&mut self, step: usize) -> bool {
+        let (starts, mut effect, mut grew) = (self.starts_of(step), 0, false);
+        while effect < self.effects(step) {
+            if let Some(event) = self.effect(step, effect) {
+                grew |= self.add_starts(event, starts);
+            }
+            effect += 1;
         }
         grew
     }

@@ -12,8 +12,9 @@
 //! Example, with the picture: `report` names no steps. It catches the failures of every step that takes none itself,
 //! so it does not catch those of `undo`. Steps without names thus never catch each other.
 
-use super::graph::{Event, Input, RuleGraph, Wanted};
+use super::graph::{Input, RuleGraph, Wanted};
 use super::mistake::Mistake;
+use super::nodes::Event;
 use crate::event::Roles;
 use crate::spec::InputKind;
 
@@ -24,8 +25,17 @@ impl<'n> RuleGraph<'_, 'n> {
         let Some(event) = self.first(Wanted::Failure) else { return };
         self.note_takers();
         let (mut step, steps, name) = (0, self.steps.len(), self.name(event));
+        let mut catches_all = false;
         while step < steps {
-            if self.is_caught(step) {
+            catches_all |= self.catches_all(step);
+            self.mark_caught(step);
+            step += 1;
+        }
+        step = 0;
+        while step < steps {
+            let row = self.steps.get(step);
+            let by_default = catches_all && !row.takes_failures && !row.cleans_up;
+            if row.is_caught || by_default {
                 // It has a name, since an event without one counts as reported by the compiler.
                 let failed = Event { fails: Some(step), given: false, ..Event::new(name, Roles::NONE) };
                 let place = self.events.push(failed);
@@ -60,33 +70,50 @@ impl<'n> RuleGraph<'_, 'n> {
         false
     }
 
-    /// Whether some step catches failures of this one.
-    const fn is_caught(&self, step: usize) -> bool {
-        let mut by = 0;
-        while by < self.steps.len() {
-            if self.catches(by, step) {
-                return true;
-            }
-            by += 1;
-        }
-        false
-    }
-
-    /// Whether the step `by` catches failures of `step`: those it names, or without names those of every step
-    /// that catches none.
-    const fn catches(&self, by: usize, step: usize) -> bool {
+    /// Whether the step catches the failures of every step that catches none.
+    const fn catches_all(&self, by: usize) -> bool {
         let row = self.steps.get(by);
         // S31: clean-up neither catches nor is caught.
-        if !row.takes_failures || row.cleans_up || self.steps.get(step).cleans_up {
+        row.takes_failures && !row.cleans_up && row.catches.is_empty()
+    }
+
+    /// Marks the steps that the step catches by name.
+    const fn mark_caught(&mut self, by: usize) {
+        let (catches, mut at) = (self.steps.get(by).catches, 0);
+        while at < catches.len() {
+            if self.catches(by, catches[at]) {
+                self.steps.row(catches[at]).is_caught = true;
+            }
+            at += 1;
+        }
+    }
+
+    /// Whether the step `by` catches failures of `step`, which is one that it names, or without names any step.
+    const fn catches(&self, by: usize, step: usize) -> bool {
+        let (row, step) = (self.steps.get(by), self.steps.get(step));
+        if !row.takes_failures || row.cleans_up || step.cleans_up {
             return false;
         }
-        if row.catches.is_empty() {
-            // Otherwise two such steps would catch each other.
-            return !self.steps.get(step).takes_failures;
-        }
+        // Without names, two such steps would catch each other.
+        !row.catches.is_empty() || !step.takes_failures
+    }
+
+    /// How many steps may be caught by this one: those it names, or without names all.
+    const fn candidates(&self, by: usize) -> usize {
+        let row = self.steps.get(by);
+        if row.catches.is_empty() { self.steps.len() } else { row.catches.len() }
+    }
+
+    const fn candidate(&self, by: usize, at: usize) -> usize {
+        let row = self.steps.get(by);
+        if row.catches.is_empty() { at } else { row.catches[at] }
+    }
+
+    /// Whether any step's failures are caught by this one.
+    pub(super) const fn catches_any(&self, by: usize) -> bool {
         let mut at = 0;
-        while at < row.catches.len() {
-            if row.catches[at] == step {
+        while at < self.candidates(by) {
+            if self.catches(by, self.candidate(by, at)) {
                 return true;
             }
             at += 1;
@@ -94,30 +121,27 @@ impl<'n> RuleGraph<'_, 'n> {
         false
     }
 
-    /// Whether any step's failures are caught by this one.
-    pub(super) const fn catches_any(&self, by: usize) -> bool {
-        let mut step = 0;
-        while step < self.steps.len() {
-            if self.catches(by, step) {
-                return true;
-            }
-            step += 1;
-        }
-        false
-    }
-
     /// Links a parameter to the failures that it takes.
     pub(super) const fn link_failures(&mut self, by: usize, input: usize) {
-        let mut step = 0;
-        while step < self.steps.len() {
+        let mut at = 0;
+        while at < self.candidates(by) {
+            let step = self.candidate(by, at);
             if let Some(failed) = self.steps.get(step).failed
                 && self.catches(by, step)
                 // A parameter may name the failure event twice, in an enum and by itself.
-                && !self.is_linked(failed, input)
+                && !self.was_just_linked(failed, input)
             {
                 self.link(failed, by, input);
             }
-            step += 1;
+            at += 1;
+        }
+    }
+
+    /// Whether the last parameter that was linked to the event is this one.
+    const fn was_just_linked(&self, event: usize, input: usize) -> bool {
+        match self.events.get(event).taken {
+            Some(member) => self.members.get(member).input == input,
+            None => false,
         }
     }
 

@@ -24,8 +24,9 @@
 //! an output for event 1. `link_inputs` adds a second member row, which `Begin` finds by `taken` and input 0
 //! by `linked`.
 
+use super::nodes::{Event, Step, StepPrecondition};
 use super::rows::Rows;
-use crate::event::Roles;
+use super::scopes::Scopes;
 use crate::spec::InputKind;
 
 /// A range of neighbouring rows of one list.
@@ -43,160 +44,6 @@ impl Span {
     pub(crate) const fn len(self) -> usize {
         self.end - self.start
     }
-}
-
-/// An event type of the table, or an internal event.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the event")]
-pub(crate) struct Event<'n> {
-    /// The wire name. Empty for an event that the compiler has reported, and for the end of a fan-out.
-    pub(crate) name: &'n str,
-    /// The roles of the type; none for an internal event.
-    pub(crate) roles: Roles,
-    /// Whether it can come from outside: it opens a run or is sent in. Also set for an event type without a
-    /// name, which the compiler has reported already.
-    pub(crate) given: bool,
-    /// Whether the event ends the run.
-    pub(crate) stops: bool,
-    /// Whether the declared output of the workflow can hold it.
-    pub(crate) expected: bool,
-    /// For a request its reply. If the request can occur, so can the reply.
-    pub(crate) reply: Option<usize>,
-    /// For a reply its request, under whose name messages mention it.
-    pub(crate) request: Option<usize>,
-    /// The fan-out whose end this internal event marks.
-    pub(crate) gathers: Option<usize>,
-    /// The step whose failure this internal event stands for.
-    pub(crate) fails: Option<usize>,
-    /// Derived: the first parameter that takes the event; [`Member::next`] leads to the others.
-    pub(crate) taken: Option<usize>,
-    /// Derived: the last step in declaration order that emits the event.
-    pub(crate) last_emitter: Option<usize>,
-    /// Derived: whether the event can occur in a run.
-    pub(crate) arrives: bool,
-    /// Derived: the start events that lead to it, one bit each. Set only if the workflow has several.
-    pub(crate) starts: u64,
-    /// Derived: the most that a run can have of the event.
-    pub(crate) most: u64,
-    /// Scratch: the step from which the current walk reached the event.
-    pub(crate) from: Option<usize>,
-}
-
-impl<'n> Event<'n> {
-    pub(crate) const fn new(name: &'n str, roles: Roles) -> Self {
-        Self {
-            name,
-            roles,
-            given: roles.is_start() || roles.is_external() || name.is_empty(),
-            stops: roles.is_stop(),
-            expected: false,
-            reply: None,
-            request: None,
-            gathers: None,
-            fails: None,
-            taken: None,
-            last_emitter: None,
-            arrives: false,
-            starts: 0,
-            most: 0,
-            from: None,
-        }
-    }
-}
-
-/// A step of the table.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else of the step")]
-pub(crate) struct Step<'n> {
-    /// The name of the function, for messages.
-    pub(crate) name: &'n str,
-    /// The parameters, in order of declaration.
-    pub(crate) inputs: Span,
-    /// The events that it returns, and then those that its emitters send.
-    pub(crate) outputs: Span,
-    /// The precondition, if it has one. A step with one may run or not, so no rule counts on its runs.
-    pub(crate) precondition: Option<StepPrecondition<'n>>,
-    /// The declared `max_executions`.
-    pub(crate) limit: Option<u32>,
-    /// Derived: the most executions that a run can have of the step.
-    pub(crate) most: u64,
-    /// Whether `#[step(loops)]` says that it may take what it emits.
-    pub(crate) loops: bool,
-    /// Whether it is a clean-up step: no event triggers it, and its inputs are those of the root.
-    pub(crate) cleans_up: bool,
-    /// The steps whose failures the step catches by name; empty for all others.
-    pub(crate) catches: &'n [usize],
-    /// Derived: whether a parameter takes failures.
-    pub(crate) takes_failures: bool,
-    /// Derived: the internal event of its failure, if a step catches it.
-    pub(crate) failed: Option<usize>,
-    /// Whether the compiler has reported a parameter already, so that its type is unknown. Such a step gets
-    /// no further messages.
-    pub(crate) unclear: bool,
-    /// Derived: whether the step can run.
-    pub(crate) reached: bool,
-    /// Derived: why the step can never be reached.
-    pub(crate) deadlock: Option<Deadlock>,
-    /// Derived: why the events that the step requires never meet.
-    pub(crate) disjoint: Option<Disjoint>,
-    /// Scratch: whether the current walk reached the step.
-    pub(crate) walked: bool,
-    /// Derived: whether each execution triggers another step with the same property.
-    pub(crate) endless: bool,
-    /// Derived: whether it is the first step of an endless loop.
-    pub(crate) begins_loop: bool,
-}
-
-impl<'n> Step<'n> {
-    pub(crate) const fn new(name: &'n str) -> Self {
-        Self {
-            name,
-            inputs: Span::NONE,
-            outputs: Span::NONE,
-            precondition: None,
-            limit: None,
-            most: 0,
-            loops: false,
-            cleans_up: false,
-            catches: &[],
-            takes_failures: false,
-            failed: None,
-            unclear: false,
-            reached: false,
-            deadlock: None,
-            disjoint: None,
-            walked: false,
-            endless: false,
-            begins_loop: false,
-        }
-    }
-}
-
-/// Why a step can never be reached.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Deadlock {
-    /// A deadlock: it waits for an event of a step that waits for it.
-    Behind { event: usize, emitter: usize },
-    /// None of the events that it takes can occur.
-    Idle,
-}
-
-/// Why the events that a step requires never meet.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Disjoint {
-    /// They belong to branches that do not see each other.
-    Branches,
-    /// They follow from different start events.
-    Starts,
-}
-
-/// The precondition of a step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StepPrecondition<'n> {
-    /// The name of the function or method.
-    pub(crate) name: &'n str,
-    /// Its parameters, which stand behind those of the step.
-    pub(crate) inputs: Span,
 }
 
 /// A parameter of a step or of a precondition.
@@ -219,6 +66,8 @@ pub(crate) struct Input {
     /// Derived: the first of the members by which events find it; [`Member::other`] leads to the others. Gathers find
     /// it by the ends of fan-outs, and failures by internal events, so these are not its `members`.
     pub(crate) linked: Option<usize>,
+    /// Derived: the next gather by event that names the same event.
+    pub(crate) same_event: Option<usize>,
     /// Derived: whether one of its events can occur, or could without the fault.
     pub(crate) filled: bool,
 }
@@ -258,6 +107,7 @@ impl Input {
             item: None,
             fault: None,
             linked: None,
+            same_event: None,
             filled: false,
         }
     }
@@ -304,28 +154,55 @@ pub(crate) struct Output {
     pub(crate) fan_out: Option<usize>,
     /// Whether the step returns it, rather than sends it with an emitter.
     pub(crate) returned: bool,
+    /// Derived: the step.
+    pub(crate) step: usize,
+    /// Derived: the next output that emits the same event.
+    pub(crate) same_event: Option<usize>,
 }
 
 impl Output {
-    pub(crate) const NONE: Self =
-        Self { event: 0, always: false, choices: 0, many: false, fan_out: None, returned: false };
+    pub(crate) const NONE: Self = Self {
+        event: 0,
+        always: false,
+        choices: 0,
+        many: false,
+        fan_out: None,
+        returned: false,
+        step: 0,
+        same_event: None,
+    };
 }
 
 /// An output that opens branches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FanOut {
+    /// The step that opens it.
+    pub(crate) step: usize,
     /// The first event of each branch.
     pub(crate) item: usize,
     /// The internal event that says that all branches are settled.
     pub(crate) gathered: usize,
     /// Derived: whether an event in its branches, or below them, can end the run.
     pub(crate) stops: bool,
-    /// Derived: whether a step that opens it can run.
-    pub(crate) opened: bool,
+    /// The next fan-out with the same item.
+    pub(crate) same_item: Option<usize>,
+    /// Derived: the first cells of its scope: the scopes around it, those in it, and the visits in it.
+    pub(crate) outer: Option<usize>,
+    pub(crate) inner: Option<usize>,
+    pub(crate) visits: Option<usize>,
 }
 
 impl FanOut {
-    pub(crate) const NONE: Self = Self { item: 0, gathered: 0, stops: false, opened: false };
+    pub(crate) const NONE: Self = Self {
+        step: 0,
+        item: 0,
+        gathered: 0,
+        stops: false,
+        same_item: None,
+        outer: None,
+        inner: None,
+        visits: None,
+    };
 }
 
 /// A kind of event.
@@ -360,11 +237,10 @@ pub(crate) struct RuleGraph<'s, 'n> {
     pub(crate) fan_outs: Rows<'s, FanOut>,
     /// Events of the current search whose takers are not visited yet.
     pub(crate) pending: Rows<'s, usize>,
-    /// Whether a scope itself can have an event. A row of cells per scope: first the root, then the branches
-    /// of each fan-out.
-    pub(crate) own: Rows<'s, bool>,
-    /// Whether a scope can see an event: its own events and those of the scopes around it. Laid out as `own`.
-    pub(crate) seen: Rows<'s, bool>,
+    /// Which events scopes have, and which steps run in them. Scope 0 is the root, scope n + 1 the branches of fan-out n.
+    pub(crate) scopes: Scopes<'s>,
+    /// All events and steps, each behind those that it leads to; once [`put_in_order`](Self::put_in_order) has run.
+    pub(crate) order: Rows<'s, usize>,
     /// Whether the workflow declares an output of known types.
     pub(crate) expects: bool,
     /// Whether some steps run nowhere, since they require events of branches that do not see each other.
@@ -383,8 +259,8 @@ impl<'n> RuleGraph<'_, 'n> {
             || self.outputs.overflowed
             || self.fan_outs.overflowed
             || self.pending.overflowed
-            || self.own.overflowed
-            || self.seen.overflowed
+            || self.order.overflowed
+            || self.scopes.overflowed()
     }
 
     /// Adds an event type to the last parameter.
@@ -408,8 +284,8 @@ impl<'n> RuleGraph<'_, 'n> {
 
     /// Adds an output to the last step.
     pub(crate) const fn push_output(&mut self, output: Output) {
-        let place = self.outputs.push(output);
         let step = self.steps.len() - 1;
+        let place = self.outputs.push(Output { step, ..output });
         self.steps.row(step).outputs.end = place + 1;
     }
 
@@ -480,9 +356,13 @@ impl<'n> RuleGraph<'_, 'n> {
     pub(super) const fn link(&mut self, event: usize, step: usize, input: usize) {
         // The new row becomes the head of both lists.
         let (next, other) = (self.events.get(event).taken, self.inputs.get(input).linked);
-        let place = self.members.push(Member { event, step, input, next, other });
         // Nothing follows from an event by way of a clean-up step, so no walk finds one.
-        if !self.steps.get(step).cleans_up {
+        let at_end = self.steps.get(step).cleans_up;
+        let next = if at_end { self.events.get(event).taken_at_end } else { next };
+        let place = self.members.push(Member { event, step, input, next, other });
+        if at_end {
+            self.events.row(event).taken_at_end = Some(place);
+        } else {
             self.events.row(event).taken = Some(place);
         }
         self.inputs.row(input).linked = Some(place);
@@ -549,19 +429,6 @@ impl<'n> RuleGraph<'_, 'n> {
                 return true;
             }
             member += 1;
-        }
-        false
-    }
-
-    /// Whether the step emits the event, also as the item of a fan-out.
-    pub(super) const fn emits(&self, step: usize, event: usize) -> bool {
-        let outputs = self.steps.get(step).outputs;
-        let mut output = outputs.start;
-        while output < outputs.end {
-            if self.outputs.get(output).event == event {
-                return true;
-            }
-            output += 1;
         }
         false
     }

@@ -2,14 +2,14 @@
 //! Where no bound is known the number is unlimited, so that no list is refused that some run can fill.
 //!
 //! A fixed point from above: all steps start without a bound. Each round bounds executions by the events that
-//! trigger them, and events by the executions that emit them. Stopping after any round is safe, since bounds
-//! only become lower.
+//! trigger them, and events by the executions that emit them, in the order of `order`. Stopping after any round is safe,
+//! since bounds only become lower.
 //!
 //! Example: a start event occurs once, so `ask`, which takes it and returns one `Question`, runs once. A
 //! `FixedList<Question, 2>` is never full.
 //!
 //! ```text
-//!  round 0   ask: any number   Question: any number
+//!  before    ask: any number   Question: any number
 //!  round 1   ask: 1            Question: 1               ask takes the start event, which occurs once
 //!  round 2   nothing is lower: the bounds are final
 //! ```
@@ -17,7 +17,9 @@
 //! Invariant: each bound is at least the number in any run. A round keeps this, since a step cannot run more often than
 //! the bounds of its events allow, and an event cannot occur more often than the bounds of its emitters allow.
 
-use super::graph::{Event, Fault, RuleGraph, Step};
+use super::graph::{Fault, Input, Output, RuleGraph};
+use super::nodes::Step;
+use super::order::Node;
 use crate::spec::InputKind;
 
 /// No known bound.
@@ -29,11 +31,13 @@ impl RuleGraph<'_, '_> {
         if !self.has_fixed_list() {
             return;
         }
+        self.put_in_order();
         self.assume_many();
-        let mut round = 0;
+        let (mut round, mut forwards) = (0, true);
         // Every round gives bounds; further rounds only lower them.
         // A loop of steps may lower its bounds a little in each round, so the rounds are bounded.
-        while round <= self.steps.len() && self.lower_bounds() {
+        while round <= self.steps.len() && self.lower_bounds(forwards) {
+            forwards = !forwards;
             round += 1;
         }
         let mut input = 0;
@@ -70,93 +74,85 @@ impl RuleGraph<'_, '_> {
         false
     }
 
-    /// Starts with no bound for any step.
+    /// Starts with no bound for any step or event.
     const fn assume_many(&mut self) {
+        self.forget_marks();
         let mut step = 0;
         while step < self.steps.len() {
             self.steps.row(step).most = MANY;
+            self.count_distinct(step);
             step += 1;
         }
-        self.count_events();
+        let mut event = 0;
+        while event < self.events.len() {
+            self.events.row(event).most = MANY;
+            event += 1;
+        }
     }
 
-    /// Bounds executions by events and then events by executions. Returns whether a bound is lower now.
-    const fn lower_bounds(&mut self) -> bool {
-        let (mut step, mut lowered) = (0, false);
-        while step < self.steps.len() {
-            let most = self.most_executions(step);
-            if most < self.steps.get(step).most {
-                self.steps.row(step).most = most;
-                lowered = true;
+    /// Bounds each event by the steps that emit it, and each step by the events that it takes. Returns whether a bound is
+    /// lower now.
+    const fn lower_bounds(&mut self, forwards: bool) -> bool {
+        let (mut place, mut lowered) = (0, false);
+        while place < self.order.len() {
+            match self.node(place, forwards) {
+                Node::Event(event) => {
+                    let most = self.most_events(event);
+                    lowered |= most < self.events.get(event).most;
+                    self.events.row(event).most = most;
+                }
+                Node::Step(step) => {
+                    let (known, most) = (self.steps.get(step).most, self.most_executions(step));
+                    lowered |= most < known;
+                    self.steps.row(step).most = if most < known { most } else { known };
+                }
             }
-            step += 1;
+            place += 1;
         }
-        self.count_events();
         lowered
     }
 
-    /// Bounds events by the executions of the steps that emit them and by arrivals from outside.
-    const fn count_events(&mut self) {
-        let mut event = 0;
-        while event < self.events.len() {
-            let row = self.events.get(event);
-            // A run begins with one start event. An external one can be sent again.
-            let begins = row.roles.is_start() && !row.roles.is_external();
-            // An event that nothing brings about is reported at its own place. Here it counts as repaired.
-            let is_internal = row.gathers.is_some() || row.fails.is_some();
-            let is_known = begins || !row.given && (is_internal || self.is_produced(event));
-            self.events.row(event).most = if is_known { begins as u64 } else { MANY };
-            event += 1;
+    /// The most events of a type: by arrivals from outside, and by the executions of the steps that emit it.
+    const fn most_events(&self, event: usize) -> u64 {
+        let row = self.events.get(event);
+        // A run begins with one start event. An external one can be sent again.
+        let begins = row.roles.is_start() && !row.roles.is_external();
+        // An event that nothing brings about is reported at its own place. Here it counts as repaired.
+        let is_internal = row.gathers.is_some() || row.fails.is_some();
+        let is_known = begins || !row.given && (is_internal || self.is_produced(event));
+        let mut most = if is_known { begins as u64 } else { MANY };
+        if let Some(fan_out) = row.gathers {
+            // Once per execution.
+            most = most.saturating_add(self.steps.get(self.fan_outs.get(fan_out).step).most);
         }
-        let mut step = 0;
-        while step < self.steps.len() {
-            self.count_outputs(step);
-            step += 1;
+        if let Some(step) = row.fails {
+            most = most.saturating_add(self.most_failures(step));
         }
-        // Replies come last, since they follow from the bounds of their requests.
-        let mut request = 0;
-        while request < self.events.len() {
-            let &Event { reply, most, .. } = self.events.get(request);
-            if let Some(reply) = reply {
-                self.add(reply, most);
-            }
-            request += 1;
+        if let Some(request) = row.request {
+            most = most.saturating_add(self.events.get(request).most);
         }
+        let mut emitted = row.emitted;
+        while let Some(output) = emitted {
+            let &Output { step, many, fan_out, same_event, .. } = self.outputs.get(output);
+            let executions = self.steps.get(step).most;
+            // Items occur in branches. A step that never runs emits nothing, however many events one execution may
+            // emit.
+            let any_number = (many || fan_out.is_some()) && executions > 0;
+            most = most.saturating_add(if any_number { MANY } else { executions });
+            emitted = same_event;
+        }
+        most
     }
 
-    /// Adds the outputs of a step, bounded by its executions, to the bounds of their events.
-    const fn count_outputs(&mut self, step: usize) {
-        let &Step { outputs, most, failed, .. } = self.steps.get(step);
-        if let Some(failed) = failed {
-            // S60: an execution fails once, or each fan-out that it opened does.
-            let (mut output, mut fan_outs) = (outputs.start, 0);
-            while output < outputs.end {
-                fan_outs += self.outputs.get(output).fan_out.is_some() as u64;
-                output += 1;
-            }
-            self.add(failed, most.saturating_mul(if fan_outs > 1 { fan_outs } else { 1 }));
-        }
-        let mut output = outputs.start;
+    /// The most failures of a step (S60): an execution fails once, or each fan-out that it opened does.
+    const fn most_failures(&self, step: usize) -> u64 {
+        let &Step { outputs, most, .. } = self.steps.get(step);
+        let (mut output, mut fan_outs) = (outputs.start, 0);
         while output < outputs.end {
-            let row = *self.outputs.get(output);
-            // A step that never runs emits nothing, however many events one execution may emit.
-            let any_number = if most == 0 { 0 } else { MANY };
-            match row.fan_out {
-                Some(fan_out) => {
-                    // Items occur in branches; the end of the fan-out once per execution.
-                    self.add(row.event, any_number);
-                    self.add(self.fan_outs.get(fan_out).gathered, most);
-                }
-                None => self.add(row.event, if row.many { any_number } else { most }),
-            }
+            fan_outs += self.outputs.get(output).fan_out.is_some() as u64;
             output += 1;
         }
-    }
-
-    /// Adds to the bound of an event. `MANY` stays `MANY`.
-    const fn add(&mut self, event: usize, more: u64) {
-        let most = self.events.get(event).most;
-        self.events.row(event).most = most.saturating_add(more);
+        most.saturating_mul(if fan_outs > 1 { fan_outs } else { 1 })
     }
 
     /// The most executions of a step: one for each event that it takes, and for a fixed list one when it is
@@ -168,7 +164,7 @@ impl RuleGraph<'_, '_> {
         if row.unclear || row.deadlock.is_some() || row.disjoint.is_some() || self.runs_in_branch(step) {
             return MANY;
         }
-        let (mut input, mut triggers, mut distinct) = (row.inputs.start, 0_u64, 0_u64);
+        let (mut input, mut triggers) = (row.inputs.start, 0_u64);
         while input < row.inputs.end {
             let of_input = self.inputs.get(input);
             if of_input.fault.is_some() {
@@ -179,11 +175,11 @@ impl RuleGraph<'_, '_> {
                     InputKind::Fixed(_) => 1 + of_input.optional as u64,
                     _ => self.most_taken(input),
                 });
-                distinct += (!of_input.optional && self.is_distinct(row, input)) as u64;
             }
             input += 1;
         }
-        let most = if triggers == MANY { MANY } else { triggers.saturating_sub(distinct.saturating_sub(1)) };
+        let early = row.distinct.saturating_sub(1);
+        let most = if triggers == MANY { MANY } else { triggers.saturating_sub(early) };
         match row.limit {
             Some(limit) if limit > 0 && (limit as u64) < most => limit as u64,
             _ => most,
@@ -193,35 +189,49 @@ impl RuleGraph<'_, '_> {
     /// Whether the step can run in a branch, where executions count per branch and no bound holds for the
     /// run.
     const fn runs_in_branch(&self, step: usize) -> bool {
-        let mut scope = 1;
-        while scope <= self.fan_outs.len() {
-            if self.runs_in(step, scope) {
+        let mut visit = self.steps.get(step).visits;
+        while let Some(at) = visit {
+            if self.scopes.visits.row(at) > 0 && self.is_run(at) {
                 return true;
             }
-            scope += 1;
+            visit = self.scopes.visits.next_in_column(at);
         }
         false
     }
 
-    /// Whether no earlier parameter can be filled by the same event. Two parameters that one event fills are ready
-    /// together, so only one of them is counted as coming too early.
-    const fn is_distinct(&self, step: &Step<'_>, input: usize) -> bool {
-        let wanted = self.inputs.get(input);
-        let is_gather = matches!(wanted.kind, InputKind::Gather);
-        let mut before = step.inputs.start;
-        while before < input {
-            let row = self.inputs.get(before);
-            let mut member = wanted.members.start;
-            while member < wanted.members.end && row.triggers() {
-                let both_gather = is_gather && matches!(row.kind, InputKind::Gather);
-                if both_gather || self.names(row, self.members.get(member).event) {
-                    return false;
-                }
-                member += 1;
+    /// Counts the required parameters that no earlier one shares an event with. Two parameters that one event fills are
+    /// ready together, so only one of them is counted as coming too early.
+    const fn count_distinct(&mut self, step: usize) {
+        let Step { inputs, .. } = *self.steps.get(step);
+        let (mut input, mut distinct, mut gathers) = (inputs.start, 0, false);
+        while input < inputs.end {
+            let row = *self.inputs.get(input);
+            if row.triggers() {
+                let is_gather = matches!(row.kind, InputKind::Gather);
+                let has_events = row.members.len() > 0;
+                let is_shared = self.mark_members(step, &row) || (is_gather && gathers && has_events);
+                distinct += (!row.optional && !is_shared) as u64;
+                gathers |= is_gather;
             }
-            before += 1;
+            input += 1;
         }
-        true
+        self.steps.row(step).distinct = distinct;
+    }
+
+    /// Marks the parameter's events as those of the step. Returns whether an earlier parameter has marked one.
+    const fn mark_members(&mut self, step: usize, input: &Input) -> bool {
+        let (mut member, mut is_shared) = (input.members.start, false);
+        while member < input.members.end {
+            let event = self.members.get(member).event;
+            is_shared |= matches!(self.events.get(event).mark, Some(by) if by == step);
+            member += 1;
+        }
+        member = input.members.start;
+        while member < input.members.end {
+            self.events.row(self.members.get(member).event).mark = Some(step);
+            member += 1;
+        }
+        is_shared
     }
 
     /// The most events that the parameter can take.

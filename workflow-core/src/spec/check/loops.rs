@@ -5,7 +5,7 @@
 //! would have an exit.
 //!
 //! The search has two parts. First it removes every step that does not always trigger a remaining step, until
-//! none can be removed. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
+//! none can be removed, in the order of `order`. Then each remaining step lies in a loop or leads to one. Such a loop is endless if no
 //! event that can follow from it ends the run, not even sometimes.
 //!
 //! ```text
@@ -17,20 +17,64 @@
 //! the settling of branches may break a loop, so no loop with one of them is reported.
 
 use super::deadlock::Follow;
-use super::graph::{RuleGraph, Step};
+use super::graph::{Output, RuleGraph};
 use super::names::Names;
+use super::nodes::{Event, Step, Triggers};
+use super::order::Node;
 use crate::spec::InputKind;
+
+/// How many outputs from this one on are alternatives of which every execution emits one. An alternative of an `EventSet` is
+/// no certain event, but one of them all is.
+const fn choices(output: &Output) -> usize {
+    if output.always && output.fan_out.is_none() { 1 } else { output.choices }
+}
+
+impl Triggers {
+    /// With this step too.
+    const fn and(self, step: usize) -> Self {
+        match self {
+            Self::None => Self::One(step),
+            Self::One(known) if known == step => self,
+            _ => Self::Several,
+        }
+    }
+
+    /// Whether there is a step other than this one.
+    const fn other_than(self, step: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(known) => known != step,
+            Self::Several => true,
+        }
+    }
+
+    /// Whether both are the same. Steps are only removed, so one step is never replaced by another.
+    const fn is(self, other: Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::None, Self::None) | (Self::One(_), Self::One(_)) | (Self::Several, Self::Several)
+        )
+    }
+}
 
 impl<'n> RuleGraph<'_, 'n> {
     /// Marks the first step of each endless loop. A step with `#[step(loops)]` may leave the end of the run
     /// to other steps, so it belongs to no loop.
     pub(super) const fn note_loops(&mut self) {
         // From above: the largest set in which each step always triggers another is left.
+        self.put_in_order();
         self.assume_endless();
-        while self.drop_ending() {}
-        let mut step = 0;
+        // Backwards first, since a step that triggers nothing may be all that another one triggers.
+        let mut forwards = false;
+        while self.drop_ending(forwards) {
+            forwards = !forwards;
+        }
+        while self.note_ways_to_stop(forwards) {
+            forwards = !forwards;
+        }
+        let mut step = if self.any_leads_to_stop() { self.steps.len() } else { 0 };
         while step < self.steps.len() {
-            if self.steps.get(step).endless && !self.leads_to_stop(step) {
+            if self.steps.get(step).endless && !self.steps.get(step).leads_to_stop {
                 // `step` may only lead to the loop. The message stands at the first step of the circle
                 // itself.
                 let first = self.first_of_circle(step, Follow::Triggered);
@@ -84,21 +128,64 @@ impl<'n> RuleGraph<'_, 'n> {
             self.steps.row(step).endless = !loops && deadlock.is_none() && disjoint.is_none();
             step += 1;
         }
+        let mut event = 0;
+        while event < self.events.len() {
+            self.events.row(event).triggers = Triggers::Several;
+            event += 1;
+        }
     }
 
-    /// Removes the steps that trigger none of the remaining steps in every execution. Returns whether it
-    /// removed any.
-    const fn drop_ending(&mut self) -> bool {
-        let (mut step, mut dropped) = (self.steps.len(), false);
-        // Backwards, since steps mostly trigger later ones: then one pass removes a whole chain.
-        while step > 0 {
-            step -= 1;
-            if self.steps.get(step).endless && self.next(step).is_none() {
-                self.steps.row(step).endless = false;
-                dropped = true;
+    /// Removes the steps that trigger none of the remaining steps in every execution. Returns whether anything
+    /// changed.
+    const fn drop_ending(&mut self, forwards: bool) -> bool {
+        let (mut place, mut changed) = (0, false);
+        while place < self.order.len() {
+            match self.node(place, forwards) {
+                Node::Event(event) => changed |= self.note_triggers(event),
+                Node::Step(step) if self.steps.get(step).endless && !self.goes_on_always(step) => {
+                    self.steps.row(step).endless = false;
+                    changed = true;
+                }
+                Node::Step(_) => {}
             }
+            place += 1;
         }
-        dropped
+        changed
+    }
+
+    /// Stores which steps without an end an event always triggers. Returns whether that is new.
+    const fn note_triggers(&mut self, event: usize) -> bool {
+        let &Event { mut taken, triggers: known, .. } = self.events.get(event);
+        let mut triggers = Triggers::None;
+        while let Some(member) = taken {
+            let member = *self.members.get(member);
+            if self.steps.get(member.step).endless && self.always_runs(member.step, member.input) {
+                triggers = triggers.and(member.step);
+            }
+            taken = member.next;
+        }
+        self.events.row(event).triggers = triggers;
+        !triggers.is(known)
+    }
+
+    /// Whether every execution triggers another step without an end, by what is stored of its events.
+    const fn goes_on_always(&self, step: usize) -> bool {
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            let choices = choices(self.outputs.get(output));
+            let (mut choice, mut all_go_on) = (output, choices > 0);
+            while choice < output + choices && all_go_on {
+                let event = self.outputs.get(choice).event;
+                all_go_on = self.events.get(event).triggers.other_than(step);
+                choice += 1;
+            }
+            if all_go_on {
+                return true;
+            }
+            output += 1;
+        }
+        false
     }
 
     /// Another step without an end that every execution of this one triggers; where it chooses among events, one
@@ -108,8 +195,7 @@ impl<'n> RuleGraph<'_, 'n> {
         let mut output = outputs.start;
         while output < outputs.end {
             let row = self.outputs.get(output);
-            // An alternative of an `EventSet` is no certain event, but one of them all is.
-            let choices = if row.always && row.fan_out.is_none() { 1 } else { row.choices };
+            let choices = choices(row);
             if choices > 0 && self.all_go_on(step, output, choices) {
                 return self.goes_on(step, row.event);
             }
@@ -171,66 +257,65 @@ impl<'n> RuleGraph<'_, 'n> {
         }
     }
 
-    /// Adds an event to the walk, once.
-    /// Marks where the walk came from, so that an event is walked once.
-    const fn pend(&mut self, event: usize, from: usize) {
-        if self.events.get(event).from.is_none() {
-            self.events.row(event).from = Some(from);
-            self.pending.push(event);
-        }
-    }
-
-    /// Resets the marks of an earlier walk.
-    const fn forget_walk(&mut self) {
-        let mut step = 0;
-        while step < self.steps.len() {
-            self.steps.row(step).walked = false;
-            step += 1;
-        }
-        let mut event = 0;
-        while event < self.events.len() {
-            self.events.row(event).from = None;
-            event += 1;
-        }
-    }
-
-    /// Whether anything that follows from the step, be it only sometimes, ends the run. The effects of a step that may
-    /// have been meant to take any event are assumed to follow.
-    const fn leads_to_stop(&mut self, step: usize) -> bool {
-        // Each question walks anew: the marks of the question before would cut this walk short.
-        self.forget_walk();
-        self.pend_effects(step);
-        let mut other = 0;
-        while other < self.steps.len() {
-            if self.is_open_to_all(other) {
-                self.pend_effects(other);
-            }
-            other += 1;
-        }
-        let mut stops = false;
-        while let Some(event) = self.pending.pop() {
-            stops = stops || self.events.get(event).stops;
-            let mut taken = self.events.get(event).taken;
-            while let Some(member) = taken {
-                let member = *self.members.get(member);
-                if !self.steps.get(member.step).walked {
-                    self.pend_effects(member.step);
+    /// Marks the events and steps from which something that ends the run follows, be it only sometimes. Returns whether
+    /// any mark is new.
+    const fn note_ways_to_stop(&mut self, forwards: bool) -> bool {
+        let (mut place, mut grew) = (0, false);
+        while place < self.order.len() {
+            match self.node(place, forwards) {
+                Node::Event(event) if !self.events.get(event).leads_to_stop => {
+                    let leads = self.event_leads_to_stop(event);
+                    self.events.row(event).leads_to_stop = leads;
+                    grew |= leads;
                 }
-                taken = member.next;
+                Node::Step(step) if !self.steps.get(step).leads_to_stop => {
+                    let leads = self.step_leads_to_stop(step);
+                    self.steps.row(step).leads_to_stop = leads;
+                    grew |= leads;
+                }
+                _ => {}
             }
+            place += 1;
+        }
+        grew
+    }
+
+    const fn event_leads_to_stop(&self, event: usize) -> bool {
+        let &Event { stops, mut taken, .. } = self.events.get(event);
+        while let Some(member) = taken {
+            let member = self.members.get(member);
+            if self.steps.get(member.step).leads_to_stop {
+                return true;
+            }
+            taken = member.next;
         }
         stops
     }
 
-    /// Adds all events that can follow from the step, its failure and replies included.
-    const fn pend_effects(&mut self, step: usize) {
-        self.steps.row(step).walked = true;
+    /// By any event that can follow from the step, its failure and replies included.
+    const fn step_leads_to_stop(&self, step: usize) -> bool {
         let mut effect = 0;
         while effect < self.effects(step) {
-            if let Some(event) = self.effect(step, effect) {
-                self.pend(event, step);
+            if let Some(event) = self.effect(step, effect)
+                && self.events.get(event).leads_to_stop
+            {
+                return true;
             }
             effect += 1;
         }
+        false
+    }
+
+    /// Whether a step that may have been meant to take any event leads to a stop. Its effects are assumed to follow from
+    /// each step.
+    const fn any_leads_to_stop(&self) -> bool {
+        let mut step = 0;
+        while step < self.steps.len() {
+            if self.steps.get(step).leads_to_stop && self.is_open_to_all(step) {
+                return true;
+            }
+            step += 1;
+        }
+        false
     }
 }

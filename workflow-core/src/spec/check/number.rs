@@ -14,9 +14,12 @@
 //! Example: the return type `(Report, Vec<Note>)` is `All([Event(Report), Many(Event(Note))])`. `Report` is
 //! an output that is always emitted once, and `Note` one that is emitted any number of times.
 
-use super::graph::{Event, FanOut, Input, Member, Output, RuleGraph, Step};
+use super::cells::{Cell, Cells};
+use super::graph::{FanOut, Input, Member, Output, RuleGraph};
 use super::names::{hash, same};
+use super::nodes::{Event, Step};
 use super::rows::Rows;
+use super::scopes::{Scopes, Wait};
 use crate::event::{EventType, Roles};
 use crate::spec::{InputKind, InputSpec, OutputSpec, StepSpec};
 
@@ -29,6 +32,10 @@ const INPUTS: usize = 1024;
 const MEMBERS: usize = 4096;
 const OUTPUTS: usize = 1024;
 const FAN_OUTS: usize = 128;
+/// The events and the steps of all scopes, and the scopes around others. Powers of two.
+const OWN: usize = 8192;
+const VISITS: usize = 4096;
+const AROUND: usize = 2048;
 /// A power of two greater than the number of events, which keeps lookups short.
 const SLOTS: usize = 2048;
 
@@ -42,8 +49,12 @@ pub(super) struct Space<'n> {
     outputs: [Output; OUTPUTS],
     fan_outs: [FanOut; FAN_OUTS],
     pending: [usize; EVENTS],
-    own: [bool; (FAN_OUTS + 1) * EVENTS],
-    seen: [bool; (FAN_OUTS + 1) * EVENTS],
+    order: [usize; EVENTS + STEPS],
+    /// Cells, and slots to find them by, of which there are twice as many.
+    own: ([Cell; OWN], [u32; 2 * OWN]),
+    around: ([Cell; AROUND], [u32; 2 * AROUND]),
+    visits: ([Cell; VISITS], [u32; 2 * VISITS]),
+    waits: [Wait; MEMBERS],
 }
 
 #[expect(
@@ -59,8 +70,11 @@ impl<'n> Space<'n> {
         outputs: [Output::NONE; OUTPUTS],
         fan_outs: [FanOut::NONE; FAN_OUTS],
         pending: [0; EVENTS],
-        own: [false; (FAN_OUTS + 1) * EVENTS],
-        seen: [false; (FAN_OUTS + 1) * EVENTS],
+        order: [0; EVENTS + STEPS],
+        own: ([Cell::NONE; OWN], [0; 2 * OWN]),
+        around: ([Cell::NONE; AROUND], [0; 2 * AROUND]),
+        visits: ([Cell::NONE; VISITS], [0; 2 * VISITS]),
+        waits: [Wait::NONE; MEMBERS],
     };
 
     /// Creates an empty graph in this memory.
@@ -73,8 +87,13 @@ impl<'n> Space<'n> {
             outputs: Rows::in_memory(&mut self.outputs),
             fan_outs: Rows::in_memory(&mut self.fan_outs),
             pending: Rows::in_memory(&mut self.pending),
-            own: Rows::in_memory(&mut self.own),
-            seen: Rows::in_memory(&mut self.seen),
+            order: Rows::in_memory(&mut self.order),
+            scopes: Scopes {
+                own: Cells::in_memory(&mut self.own.0, &mut self.own.1),
+                around: Cells::in_memory(&mut self.around.0, &mut self.around.1),
+                visits: Cells::in_memory(&mut self.visits.0, &mut self.visits.1),
+                waits: Rows::in_memory(&mut self.waits),
+            },
             expects: false,
             has_disjoint: false,
             unclear: false,
@@ -270,7 +289,7 @@ impl Numbers {
     ) {
         let event = self.event(graph, event);
         let (always, many) = (times.is_once(), matches!(times, Times::AnyNumber));
-        graph.push_output(Output { event, always, choices, many, fan_out: None, returned });
+        graph.push_output(Output { event, always, choices, many, returned, ..Output::NONE });
     }
 
     /// The number of an event type, which is added if it is new.

@@ -12,8 +12,9 @@
 //! The table fills it from that input, so the precondition sees exactly the events that the step will see
 //! (S12).
 
-use super::graph::{Input, RuleGraph, Step, StepPrecondition, same_item, same_kind};
+use super::graph::{Input, RuleGraph, same_item, same_kind};
 use super::mistake::Mistake;
+use super::nodes::{Step, StepPrecondition};
 use super::text::Text;
 use crate::spec::InputKind;
 

@@ -21,7 +21,8 @@
 //!
 //! Invariant: an event arrives once and a step is reached once, so the search costs O(links).
 
-use super::graph::{Event, Fault, Input, RuleGraph, Step};
+use super::graph::{Fault, Input, RuleGraph};
+use super::nodes::{Event, Step};
 use crate::spec::InputKind;
 
 impl RuleGraph<'_, '_> {
@@ -48,7 +49,7 @@ impl RuleGraph<'_, '_> {
         }
     }
 
-    /// Stores for each event the last step that emits it.
+    /// Stores for each event the outputs and the last step that emit it.
     const fn note_emitters(&mut self) {
         let mut step = 0;
         while step < self.steps.len() {
@@ -58,6 +59,8 @@ impl RuleGraph<'_, '_> {
                 let event = self.outputs.get(output).event;
                 // Steps come in order, so the last one stays.
                 self.events.row(event).last_emitter = Some(step);
+                self.outputs.row(output).same_event = self.events.get(event).emitted;
+                self.events.row(event).emitted = Some(output);
                 output += 1;
             }
             step += 1;
@@ -81,21 +84,47 @@ impl RuleGraph<'_, '_> {
         let mut step = 0;
         while step < self.steps.len() {
             let &Step { inputs, unclear, cleans_up, .. } = self.steps.get(step);
-            let (mut input, mut takes) = (inputs.start, false);
+            self.mark_outputs(step);
+            let (mut input, mut takes, mut filled, mut lacks) = (inputs.start, false, false, 0);
             while input < inputs.end {
                 let row = self.inputs.get(input);
                 takes = takes || row.triggers();
                 if row.kind.takes_events() {
                     self.judge_input(step, input);
                 }
+                let row = self.inputs.get(input);
+                filled = filled || row.filled;
+                lacks += (row.kind.takes_events() && !row.filled && !row.optional) as usize;
                 input += 1;
             }
-            // `is_ready` before any event has arrived: all that the step requires has a message.
+            self.steps.row(step).lacks = lacks;
+            // Before any event has arrived: all that the step requires has a message. A step with optional parameters
+            // only runs as soon as one of them is filled (S9).
+            let is_ready = filled && lacks == 0;
             // A clean-up step runs at the end, whatever the search finds.
-            if !takes || unclear || cleans_up || self.is_ready(step) {
+            if !takes || unclear || cleans_up || is_ready {
                 self.reach(step);
             }
             step += 1;
+        }
+    }
+
+    /// Takes back all marks of events.
+    pub(super) const fn forget_marks(&mut self) {
+        let mut event = 0;
+        while event < self.events.len() {
+            self.events.row(event).mark = None;
+            event += 1;
+        }
+    }
+
+    /// Marks the events that the step emits, so that its parameters can be compared with them.
+    const fn mark_outputs(&mut self, step: usize) {
+        let outputs = self.steps.get(step).outputs;
+        let mut output = outputs.start;
+        while output < outputs.end {
+            self.events.row(self.outputs.get(output).event).mark = Some(step);
+            output += 1;
         }
     }
 
@@ -117,7 +146,7 @@ impl RuleGraph<'_, '_> {
         let row = self.inputs.get(input);
         let is_gather = matches!(row.kind, InputKind::Gather);
         // Fan-outs with one item type count as one.
-        let is_ambiguous = is_gather && row.item.is_none() && self.items_gathered(input).count() > 1;
+        let is_ambiguous = is_gather && row.item.is_none() && self.has_several_items(input);
         // A gather is unproduced if no fan-out fits, or has none of its events. Any other required parameter, if none of its types
         // comes.
         let mut unproduced = if is_gather { !self.collects(input) } else { !row.optional };
@@ -170,14 +199,9 @@ impl RuleGraph<'_, '_> {
 
     /// Whether the step emits the event without `#[step(loops)]`, and no earlier parameter takes it too.
     const fn is_own(&self, step: usize, input: usize, event: usize) -> bool {
-        match self.events.get(event).last_emitter {
-            // Most events are emitted by steps that stand before those that take them: no need to look.
-            Some(last) if last >= step => {
-                let row = self.steps.get(step);
-                !row.loops && self.emits(step, event) && !self.is_taken_before(row, input, event)
-            }
-            _ => false,
-        }
+        let (row, is_emitted) =
+            (self.steps.get(step), matches!(self.events.get(event).mark, Some(by) if by == step));
+        is_emitted && !row.loops && !self.is_taken_before(row, input, event)
     }
 
     /// Whether an earlier parameter of the step takes the event.
@@ -225,34 +249,24 @@ impl RuleGraph<'_, '_> {
             while let Some(member) = taken {
                 let member = *self.members.get(member);
                 // The parameter may be one of several that the event fills, each of which has a row here.
-                self.inputs.row(member.input).filled = true;
-                self.reach_if_ready(member.step);
+                self.fill(member.step, member.input);
                 taken = member.next;
             }
         }
     }
 
-    /// Reaches a step that has all it requires now, once.
-    const fn reach_if_ready(&mut self, step: usize) {
-        if !self.steps.get(step).reached && self.is_ready(step) {
+    /// Fills a parameter, and reaches a step that has all it requires now. One filled parameter is enough for a step with
+    /// optional parameters only (S9).
+    const fn fill(&mut self, step: usize, input: usize) {
+        let row = self.inputs.row(input);
+        let is_new = !row.filled;
+        row.filled = true;
+        let is_required = is_new && !row.optional;
+        let row = self.steps.row(step);
+        row.lacks -= is_required as usize;
+        if row.lacks == 0 && !row.reached {
             self.reach(step);
         }
-    }
-
-    /// Whether each required parameter can be filled, and at least one parameter is.
-    const fn is_ready(&self, step: usize) -> bool {
-        let inputs = self.steps.get(step).inputs;
-        let (mut input, mut filled) = (inputs.start, false);
-        while input < inputs.end {
-            let row = self.inputs.get(input);
-            if row.kind.takes_events() && !row.filled && !row.optional {
-                return false;
-            }
-            // A step with optional parameters only runs as soon as one of them is filled (S9).
-            filled = filled || row.filled;
-            input += 1;
-        }
-        filled
     }
 
     /// Marks that the step can run, so that its outputs can occur.

@@ -14,9 +14,10 @@
 //! Invariant: the functions only read the explored graph, so places can be asked in any order, and again.
 //! `first_mistake_of` asks them in the order of the table, and reports the first.
 
-use super::graph::{Deadlock, FanOut, Fault, Input, RuleGraph, Step, Wanted};
+use super::graph::{FanOut, Fault, Input, RuleGraph, Wanted};
 use super::mistake::Mistake;
 use super::names::{Names, near};
+use super::nodes::{Deadlock, Step};
 use crate::spec::InputKind;
 
 /// The most names that a message suggests.
@@ -288,7 +289,7 @@ impl<'n> RuleGraph<'_, 'n> {
     const fn clean_up_in_branch(&self, step: usize, input: usize) -> Option<Mistake<'n>> {
         let (&Step { name: step_name, cleans_up, .. }, row) = (self.steps.get(step), self.inputs.get(input));
         let has_branches = cleans_up && self.fan_outs.len() > 0 && row.linked.is_some();
-        if !has_branches || !self.is_required(input) || self.is_among(input, 0, &self.own) {
+        if !has_branches || !self.is_required(input) || self.has_input(0, input) {
             return None;
         }
         Some(Mistake::CleanUpInBranch { step: step_name, events: self.names_of(row) })

@@ -1,6 +1,7 @@
 //! Resolves the names of a builder to places in the draft. An unknown name is reported and gets a place all
 //! the same, so that it hides no other mistake.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{EventDef, InputDef, OutputDef, StepDef, TableBuilder};
@@ -21,7 +22,13 @@ impl TableBuilder {
             events: self.events.iter().map(event_draft).collect(),
             ..TableDraft::default()
         };
-        let mut resolver = Resolver { known: &self.events, steps: &self.steps, draft };
+        let mut resolver = Resolver {
+            known: &self.events,
+            steps: &self.steps,
+            events_by_name: first_places(self.events.iter().map(|event| &event.name)),
+            steps_by_name: first_places(self.steps.iter().map(|step| &step.name)),
+            draft,
+        };
         for step in &self.steps {
             let step = resolver.step(step);
             resolver.draft.steps.push(step);
@@ -36,6 +43,10 @@ impl TableBuilder {
 struct Resolver<'a> {
     known: &'a [EventDef],
     steps: &'a [StepDef],
+    /// The place of the first event of each name, unknown ones included.
+    events_by_name: HashMap<Arc<str>, usize>,
+    /// The place of the first step of each name.
+    steps_by_name: HashMap<Arc<str>, usize>,
     /// The draft: its first events are the known ones, the unknown ones follow.
     draft: TableDraft,
 }
@@ -71,11 +82,10 @@ impl Resolver<'_> {
 
     /// The places of the steps that this step catches. Reports and leaves out names that are wrong.
     fn catches(&mut self, step: &StepDef) -> Vec<usize> {
-        let mut places = Vec::new();
+        let (mut places, mut known) = (Vec::new(), HashSet::new());
         for caught in step.catches.iter().flatten() {
             match self.caught(step, caught) {
-                Ok(place) if places.contains(&place) => {}
-                Ok(place) => places.push(place),
+                Ok(place) => places.extend(Some(place).filter(|place| known.insert(*place))),
                 Err(problem) => self.report(problem),
             }
         }
@@ -89,7 +99,7 @@ impl Resolver<'_> {
         if *caught == step.name {
             return Err(TableProblem::CatchesItself { step: step.name.to_string() });
         }
-        self.steps.iter().position(|other| other.name == *caught).ok_or_else(|| {
+        self.steps_by_name.get(caught).copied().ok_or_else(|| {
             let names = self.steps.iter().map(|other| &other.name);
             let similar = names.filter(|name| **name != step.name && near(name, caught));
             TableProblem::UnknownCaught {
@@ -118,7 +128,7 @@ impl Resolver<'_> {
             item,
             config: None,
             uses_context: false,
-            label: "".into(),
+            label: Arc::default(),
         }
     }
 
@@ -148,10 +158,12 @@ impl Resolver<'_> {
     }
 
     fn place(&mut self, step: &str, name: &Arc<str>) -> usize {
-        let place = self.draft.events.iter().position(|event| event.name == *name).unwrap_or_else(|| {
+        let place = self.events_by_name.get(name).copied().unwrap_or_else(|| {
             let unknown = EventDraft::new(Arc::clone(name), Roles::NONE);
             self.draft.events.push(EventDraft { unclear: true, ..unknown });
-            self.draft.events.len() - 1
+            let place = self.draft.events.len() - 1;
+            self.events_by_name.insert(Arc::clone(name), place);
+            place
         });
         if place >= self.known.len() {
             let similar = self.similar(name);
@@ -172,7 +184,7 @@ impl Resolver<'_> {
 
     fn pair(&mut self, reply: usize, request: &str) -> Result<(), TableProblem> {
         let name = self.known[reply].name.to_string();
-        let Some(place) = self.known.iter().position(|other| *other.name == *request) else {
+        let Some(place) = self.known_place(request) else {
             let similar = self.similar(request);
             return Err(TableProblem::UnknownRequest { reply: name, request: request.to_owned(), similar });
         };
@@ -194,8 +206,8 @@ impl Resolver<'_> {
     fn pair_expiries(&mut self) {
         for (expiry, event) in self.known.iter().enumerate() {
             let Some(request) = &event.expires else { continue };
-            let known = self.known.iter().position(|other| other.name == *request);
-            let request_place = known.filter(|place| self.known[*place].roles.is_request());
+            let request_place =
+                self.known_place(request).filter(|place| self.known[*place].roles.is_request());
             match request_place {
                 Some(place) if self.draft.events[place].expired.is_none() => {
                     self.draft.events[place].expired = Some(expiry);
@@ -207,6 +219,11 @@ impl Resolver<'_> {
                 }
             }
         }
+    }
+
+    /// The place of the first declared event of this name.
+    fn known_place(&self, name: &str) -> Option<usize> {
+        self.events_by_name.get(name).copied().filter(|place| *place < self.known.len())
     }
 
     fn similar(&self, name: &str) -> Vec<String> {
@@ -225,6 +242,15 @@ impl Resolver<'_> {
             self.draft.problems.push(problem);
         }
     }
+}
+
+/// The place of the first of each name.
+fn first_places<'a>(names: impl Iterator<Item = &'a Arc<str>>) -> HashMap<Arc<str>, usize> {
+    let mut places = HashMap::new();
+    for (place, name) in names.enumerate() {
+        places.entry(Arc::clone(name)).or_insert(place);
+    }
+    places
 }
 
 fn event_draft(event: &EventDef) -> EventDraft {

@@ -4,216 +4,271 @@
 //! executions of the emitting steps bound these events in turn. In a circle of steps only `max_executions`
 //! sets a bound.
 //!
+//! The bounds are a fixed point from above: at first nothing but `max_executions` is a bound, and each round lowers
+//! bounds by others. The rounds go from what triggers to what is triggered, so that without a circle one is enough.
+//!
 //! Example: a start event occurs once, so `plan(&Goal) -> Vec<Task>` runs once. The step may emit any number
 //! of tasks, so `work(&Task) -> Done` has no bound per run, and its forecast is per `Task`. With
 //! `max_executions` of 3, the bound is 3.
 
-use std::collections::HashMap;
-
-use super::certain::Without;
+use super::scopes::{ScopeKind, Scopes, taken};
 use crate::spec::InputKind;
+use crate::table::lists::{Lists, Marks};
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
-/// The root, or the branches of a fan-out.
-pub(super) type ScopeKind = Option<FanOutIndex>;
-
 /// An upper bound; `None` for no bound.
-type Most = Option<u64>;
+pub(super) type Most = Option<u64>;
 
-/// Computes bounds on demand and stores them.
+/// The bounds of all steps and events, by scope. A node is an event or a step in one scope.
+///
+/// ```text
+///  events in the root │ events in branches │ steps in the root │ steps in branches
+/// ```
 pub(super) struct Counts<'a> {
-    table: &'a DependencyTable,
-    /// By event, whether the root can have it.
-    root: Vec<bool>,
-    /// By start event and event, whether any scope of such a run can have it.
-    there: Vec<Vec<bool>>,
-    /// The bounds computed so far. While a bound is being computed, the entry has the limit that the step
-    /// itself declares.
-    known: HashMap<(ScopeKind, StepIndex), Most>,
-    /// The depth of nested computations.
-    depth: usize,
+    scopes: &'a Scopes<'a>,
+    /// By fan-out, the node of the first event in its branches. The others follow, in the order of their indices.
+    first_event: Vec<usize>,
+    /// The node of the first step in the root.
+    first_step: usize,
+    /// By node, its bound.
+    most: Vec<Most>,
+    /// By step, its triggers beside events, and its triggers that come too early.
+    fixed: Vec<u64>,
+    unready: Vec<u64>,
 }
 
-/// The deepest nesting. Beyond it the answer is "no bound", since the table of a journal may have any size.
-const DEEPEST: usize = 256;
+/// How one node bounds another.
+#[derive(Clone, Copy)]
+enum Factor {
+    /// Each event is a trigger, and each execution has this many events.
+    Times(u64),
+    /// An execution has any number of events.
+    Any,
+    /// Not by itself: only the order counts.
+    Order,
+}
 
 impl<'a> Counts<'a> {
-    pub(super) fn of(table: &'a DependencyTable) -> Self {
-        let there = table.starts().map(|start| table.there(start, &Without::NOTHING)).collect();
-        let root = vec![false; table.events.len()];
-        let mut counts = Self { table, root, there, known: HashMap::new(), depth: 0 };
-        let given = |event: &EventIndex| {
-            let roles = table.event(*event).roles;
-            roles.is_start() || roles.is_external()
-        };
-        let mut new: Vec<EventIndex> = counts.events().filter(given).collect();
-        while let Some(event) = new.pop() {
-            if !std::mem::replace(&mut counts.root[event.get()], true) {
-                let takers = table.event(event).takers.iter();
-                new.extend(takers.flat_map(|step| table.step(*step).emits_in_its_scope(table)));
-                new.extend(table.event(event).reply);
-            }
+    pub(super) fn of(scopes: &'a Scopes<'a>) -> Self {
+        let table = scopes.table;
+        let mut first_event = Vec::with_capacity(table.fan_outs.len());
+        let mut next = table.events.len();
+        for fan_out in &table.fan_outs {
+            first_event.push(next);
+            next += fan_out.own.len();
         }
+        let mut marks = Marks::of(table.events.len());
+        let mut counts = Self {
+            scopes,
+            first_event,
+            first_step: next,
+            most: Vec::new(),
+            fixed: table.steps.iter().map(fixed).collect(),
+            unready: table.steps.iter().map(|step| unready(step, &mut marks)).collect(),
+        };
+        counts.most = vec![None; next + table.steps.len() + scopes.in_branches().len()];
+        let nodes = counts.nodes();
+        let bounds = counts.bounds(&nodes);
+        counts.settle(&nodes, &bounds);
         counts
     }
 
-    fn events(&self) -> impl Iterator<Item = EventIndex> + use<> {
-        (0..self.table.events.len()).map(EventIndex::at)
-    }
-
-    /// Whether this scope itself can have the event.
-    fn has(&self, place: ScopeKind, event: EventIndex) -> bool {
-        match place {
-            None => self.root[event.get()],
-            Some(fan_out) => self.table.fan_out(fan_out).own.contains(&event),
-        }
-    }
-
-    /// The fan-outs in whose branches the step can run.
-    pub(super) fn branches_running(&mut self, step: StepIndex) -> Vec<FanOutIndex> {
-        let fan_outs = (0..self.table.fan_outs.len()).map(FanOutIndex::at);
-        fan_outs.filter(|fan_out| self.runs(Some(*fan_out), step) != Some(0)).collect()
+    fn table(&self) -> &'a DependencyTable {
+        self.scopes.table
     }
 
     /// The most executions of the step in this scope.
-    pub(super) fn runs(&mut self, place: ScopeKind, step: StepIndex) -> Most {
-        if let Some(known) = self.known.get(&(place, step)) {
-            return *known;
-        }
-        let row = self.table.step(step);
-        let limit = row.policy.max_executions.map(u64::from);
-        // In a circle of steps the inner question finds this entry and stops there.
-        self.known.insert((place, step), limit);
-        let can_run = self.there.iter().any(|there| self.table.is_ready(step, there));
-        let most = if can_run && self.can_run(place, row) {
-            self.deeper(|counts| counts.triggers(place, row))
-        } else {
-            Some(0)
-        };
-        let most = lower(most, limit);
-        self.known.insert((place, step), most);
-        most
+    pub(super) fn runs(&self, scope: ScopeKind, step: StepIndex) -> Most {
+        self.step_node(scope, step).map_or(Some(0), |node| self.most[node])
     }
 
-    /// Computes one bound for another, up to the greatest depth.
-    fn deeper(&mut self, count: impl FnOnce(&mut Self) -> Most) -> Most {
-        if self.depth == DEEPEST {
-            return None;
-        }
-        self.depth += 1;
-        let most = count(self);
-        self.depth -= 1;
-        most
+    /// The most events of the type that this scope itself can have.
+    fn count(&self, scope: ScopeKind, event: EventIndex) -> Most {
+        self.event_node(scope, event).map_or(Some(0), |node| self.most[node])
     }
 
-    /// Whether an event of this scope itself triggers the step, and the scope sees the rest.
-    fn can_run(&self, place: ScopeKind, step: &StepRow) -> bool {
-        let scopes = self.seen_from(place);
-        let sees = |event: &EventIndex| scopes.iter().any(|scope| self.has(*scope, *event));
-        let mut required = taken(step).filter(|input| !input.optional);
-        taken(step).flat_map(|input| &input.events).any(|event| self.has(place, *event))
-            && required.all(|input| input.events.iter().any(sees))
+    /// By step, the fan-outs in whose branches it can run, with its bound there.
+    pub(super) fn in_branches(&self) -> Lists<(FanOutIndex, Most)> {
+        let steps = self.scopes.in_branches();
+        let first = self.first_step + self.table().steps.len();
+        let pairs = (0..self.table().fan_outs.len()).flat_map(|fan_out| {
+            let nodes = steps.range(fan_out).map(move |place| first + place);
+            let pairs = steps.row(fan_out).iter().zip(nodes);
+            pairs.map(move |(step, node)| (step.get(), (FanOutIndex::at(fan_out), self.most[node])))
+        });
+        Lists::of(self.table().steps.len(), pairs.filter(|(_, (_, most))| *most != Some(0)))
     }
 
-    /// The scope and those around it.
-    fn seen_from(&self, place: ScopeKind) -> Vec<ScopeKind> {
-        let mut seen = vec![place];
-        let mut at = 0;
-        while at < seen.len() {
-            if let Some(fan_out) = seen[at] {
-                let opener = self.table.step(self.table.fan_out(fan_out).step);
-                let around = (0..self.table.fan_outs.len()).map(|place| Some(FanOutIndex::at(place)));
-                for around in around.chain([None]) {
-                    let opens = taken(opener).flat_map(|input| &input.events);
-                    if !seen.contains(&around) && opens.into_iter().any(|event| self.has(around, *event)) {
-                        seen.push(around);
-                    }
-                }
+    fn event_node(&self, scope: ScopeKind, event: EventIndex) -> Option<usize> {
+        match scope {
+            None => self.scopes.has(None, event).then_some(event.get()),
+            Some(fan_out) => {
+                let place = self.table().fan_out(fan_out).own.binary_search(&event).ok()?;
+                Some(self.first_event[fan_out.get()] + place)
             }
-            at += 1;
         }
-        seen
+    }
+
+    fn step_node(&self, scope: ScopeKind, step: StepIndex) -> Option<usize> {
+        match scope {
+            None => self.scopes.runs_in_root(step).then_some(self.first_step + step.get()),
+            Some(fan_out) => {
+                let steps = self.scopes.in_branches();
+                let place = steps.row(fan_out.get()).binary_search(&step).ok()?;
+                let first = self.first_step + self.table().steps.len();
+                Some(first + steps.range(fan_out.get()).start + place)
+            }
+        }
+    }
+
+    /// The nodes that scopes can have, each with its number.
+    fn nodes(&self) -> Vec<(usize, Node)> {
+        let (table, scopes) = (self.table(), self.scopes);
+        let fan_outs = || (0..table.fan_outs.len()).map(FanOutIndex::at);
+        let of_root = (0..table.events.len()).map(|event| (None, EventIndex::at(event)));
+        let own = fan_outs().flat_map(|of| table.fan_out(of).own.iter().map(move |event| (Some(of), *event)));
+        let events = of_root
+            .chain(own)
+            .filter_map(|(scope, event)| Some((self.event_node(scope, event)?, Node::Event(scope, event))));
+        let in_root = (0..table.steps.len()).map(|step| (None, StepIndex::at(step)));
+        let in_branches = fan_outs().flat_map(|of| {
+            let steps = scopes.in_branches().row(of.get()).iter();
+            steps.map(move |step| (Some(of), *step))
+        });
+        let steps = in_root
+            .chain(in_branches)
+            .filter_map(|(scope, step)| Some((self.step_node(scope, step)?, Node::Step(scope, step))));
+        events.chain(steps).collect()
+    }
+
+    /// By node, the nodes that bound it.
+    fn bounds(&self, nodes: &[(usize, Node)]) -> Lists<(usize, Factor)> {
+        let mut bounds = Vec::new();
+        for (node, of) in nodes {
+            match *of {
+                Node::Event(scope, request) => {
+                    let reply = self.table().event(request).reply;
+                    let reply = reply.and_then(|reply| self.event_node(scope, reply));
+                    bounds.extend(reply.map(|reply| (reply, (*node, Factor::Times(1)))));
+                }
+                Node::Step(scope, step) => self.bounds_of_step(*node, scope, step, &mut bounds),
+            }
+        }
+        Lists::of(self.most.len(), bounds)
+    }
+
+    /// Adds the bounds of a step by events, and those of events by the step.
+    fn bounds_of_step(
+        &self,
+        node: usize,
+        scope: ScopeKind,
+        step: StepIndex,
+        bounds: &mut Vec<(usize, (usize, Factor))>,
+    ) {
+        let row = self.table().step(step);
+        let emitted = self.emitted(row).filter_map(|(event, factor)| {
+            let event = self.event_node(scope, event)?;
+            Some((event, (node, factor)))
+        });
+        bounds.extend(emitted);
+        for event in retriggering(row) {
+            let seen = self.scopes.seen_from(scope).iter();
+            let seen = seen.filter_map(|scope| self.event_node(*scope, event));
+            bounds.extend(seen.map(|by| (node, (by, Factor::Times(1)))));
+        }
+        if scope.is_none() {
+            let filling = fixed_lists(row).flat_map(|(input, _)| &input.events);
+            let filling = filling.filter_map(|event| self.event_node(None, *event));
+            bounds.extend(filling.map(|by| (node, (by, Factor::Order))));
+        }
+    }
+
+    /// The events that the step adds to its own scope, failures and ends of fan-outs included.
+    fn emitted(&self, row: &'a StepRow) -> impl Iterator<Item = (EventIndex, Factor)> + use<'a> {
+        let table = self.table();
+        let outputs = row.outputs.iter().map(|output| {
+            let emitted = output.fan_out.map_or(output.event, |of| table.fan_out(of).gathered);
+            (emitted, if output.many { Factor::Any } else { Factor::Times(1) })
+        });
+        // S60: an execution fails once, or each fan-out that it opened does.
+        let fan_outs = row.outputs.iter().filter(|output| output.fan_out.is_some()).count();
+        let failed = row.failed.map(|failed| (failed, Factor::Times(fan_outs.max(1) as u64)));
+        outputs.chain(failed)
+    }
+
+    /// Lowers the bounds until none becomes lower.
+    fn settle(&mut self, nodes: &[(usize, Node)], bounds: &Lists<(usize, Factor)>) {
+        let mut owner: Vec<Option<Node>> = vec![None; self.most.len()];
+        for (node, of) in nodes {
+            owner[*node] = Some(*of);
+            if let Node::Step(_, step) = of {
+                self.most[*node] = self.table().step(*step).policy.max_executions.map(u64::from);
+            }
+        }
+        let (order, has_circle) = ordered(bounds, owner.len());
+        // A circle can lower its bounds by one in each round, so the rounds have a bound too.
+        for _ in 0..=owner.len() {
+            let mut is_lower = false;
+            for node in &order {
+                let most = match owner[*node] {
+                    Some(Node::Event(scope, event)) => self.most_events(scope, event, bounds.row(*node)),
+                    Some(Node::Step(scope, step)) => self.most_executions(scope, step, bounds.row(*node)),
+                    None => continue,
+                };
+                let most = lower(most, self.most[*node]);
+                is_lower |= most != self.most[*node];
+                self.most[*node] = most;
+            }
+            if !has_circle || !is_lower {
+                return;
+            }
+        }
+    }
+
+    /// The most events of a scope itself, by those who emit them.
+    fn most_events(&self, scope: ScopeKind, event: EventIndex, bounds: &[(usize, Factor)]) -> Most {
+        let roles = self.table().event(event).roles;
+        let is_given = match scope {
+            None if roles.is_external() => return None,
+            None => roles.is_start(),
+            Some(fan_out) => self.table().fan_out(fan_out).item == event,
+        };
+        let bounded = bounds.iter().map(|(node, factor)| {
+            let by = self.most[*node];
+            match factor {
+                Factor::Times(times) => by.and_then(|by| by.checked_mul(*times)),
+                Factor::Any => by.filter(|by| *by == 0),
+                Factor::Order => Some(0),
+            }
+        });
+        total(u64::from(is_given), bounded)
     }
 
     /// The most evaluations that lead to an execution: one per event and one per fixed list, without those at
     /// which a required input is still missing.
-    fn triggers(&mut self, place: ScopeKind, step: &StepRow) -> Most {
-        if place.is_none() && self.waits_for_ever(step) {
+    fn most_executions(&self, scope: ScopeKind, step: StepIndex, bounds: &[(usize, Factor)]) -> Most {
+        if scope.is_none() && self.waits_for_ever(self.table().step(step)) {
             return Some(0);
         }
-        let scopes = self.seen_from(place);
-        let mut triggers = Some(fixed(step));
-        for event in retriggering(step) {
-            for scope in &scopes {
-                triggers = sum(triggers, self.count(*scope, event));
-            }
-        }
-        triggers.map(|triggers| triggers.saturating_sub(unready(step)))
+        let triggers = bounds.iter().filter(|(_, factor)| matches!(factor, Factor::Times(_)));
+        let triggers = total(self.fixed[step.get()], triggers.map(|(node, _)| self.most[*node]));
+        triggers.map(|triggers| triggers.saturating_sub(self.unready[step.get()]))
     }
 
     /// Whether the step requires a fixed list longer than the root's number of events. Branches are not
     /// examined: a branch can lie in others of the same fan-out and see the events of all of them.
-    fn waits_for_ever(&mut self, step: &StepRow) -> bool {
-        taken(step).filter(|input| !input.optional).any(|input| {
-            let InputKind::Fixed(least) = input.kind else { return false };
+    fn waits_for_ever(&self, step: &StepRow) -> bool {
+        fixed_lists(step).any(|(input, least)| {
             let counts = input.events.iter().map(|event| self.count(None, *event));
-            counts.fold(Some(0), sum).is_some_and(|most| most < u64::from(least))
+            total(0, counts).is_some_and(|most| most < u64::from(least))
         })
-    }
-
-    /// The most events of the type that this scope itself can have.
-    fn count(&mut self, place: ScopeKind, event: EventIndex) -> Most {
-        if !self.has(place, event) {
-            return Some(0);
-        }
-        let row = self.table.event(event);
-        if place.is_none() && row.roles.is_external() {
-            return None;
-        }
-        let given = match place {
-            None => row.roles.is_start(),
-            Some(fan_out) => self.table.fan_out(fan_out).item == event,
-        };
-        let replies = self
-            .request_of(event)
-            .map_or(Some(0), |request| self.deeper(|counts| counts.count(place, request)));
-        sum(sum(Some(u64::from(given)), replies), self.emitted(place, event))
-    }
-
-    fn request_of(&self, reply: EventIndex) -> Option<EventIndex> {
-        self.events().find(|event| self.table.event(*event).reply == Some(reply))
-    }
-
-    /// The most events of the type that steps of this scope emit in it, failures and ends of fan-outs
-    /// included.
-    fn emitted(&mut self, place: ScopeKind, event: EventIndex) -> Most {
-        let failing = self.table.event(event).fails;
-        // S60: an execution fails once, or each fan-out that it opened does.
-        let fan_outs = |step: StepIndex| {
-            let outputs = self.table.step(step).outputs.iter();
-            outputs.filter(|output| output.fan_out.is_some()).count().max(1) as u64
-        };
-        let times = failing.map_or(1, fan_outs);
-        let mut most = failing.map_or(Some(0), |step| self.runs(place, step)?.checked_mul(times));
-        for step in (0..self.table.steps.len()).map(StepIndex::at) {
-            let row = self.table.step(step);
-            for output in &row.outputs {
-                let emitted = output.fan_out.map_or(output.event, |of| self.table.fan_out(of).gathered);
-                if emitted == event {
-                    let runs = self.runs(place, step);
-                    let each = if output.many && runs != Some(0) { None } else { runs };
-                    most = sum(most, each);
-                }
-            }
-        }
-        most
     }
 
     /// The one unbounded event type that the step, in the root, runs once per event of; `None` if there is no
     /// such single type.
-    pub(super) fn only_unbounded(&mut self, step: StepIndex) -> Option<EventIndex> {
-        let row = self.table.step(step);
-        let (mut bounded, mut unbounded) = (fixed(row), None);
+    pub(super) fn only_unbounded(&self, step: StepIndex) -> Option<EventIndex> {
+        let row = self.table().step(step);
+        let (mut bounded, mut unbounded) = (self.fixed[step.get()], None);
         for event in retriggering(row) {
             match (self.count(None, event), unbounded) {
                 (Some(count), _) => bounded = bounded.saturating_add(count),
@@ -221,13 +276,61 @@ impl<'a> Counts<'a> {
                 (None, Some(_)) => return None,
             }
         }
-        unbounded.filter(|event| bounded <= unready(row) && self.table.event(*event).gathers.is_none())
+        let is_all = |event: &EventIndex| {
+            bounded <= self.unready[step.get()] && self.table().event(*event).gathers.is_none()
+        };
+        unbounded.filter(is_all)
     }
 }
 
-/// The inputs that trigger the step.
-pub(super) fn taken(step: &StepRow) -> impl Iterator<Item = &InputRow> {
-    step.inputs.iter().filter(|input| input.triggers())
+/// An event or a step in one scope.
+#[derive(Clone, Copy)]
+enum Node {
+    Event(ScopeKind, EventIndex),
+    Step(ScopeKind, StepIndex),
+}
+
+/// The nodes, each behind those that bound it as far as there is no circle, and whether there is one.
+fn ordered(bounds: &Lists<(usize, Factor)>, nodes: usize) -> (Vec<usize>, bool) {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Walk {
+        New,
+        On,
+        Done,
+    }
+    let (mut order, mut walk, mut has_circle) = (Vec::with_capacity(nodes), vec![Walk::New; nodes], false);
+    // The way to the current node, with the number of its bounds that were walked. A chain may be longer than a stack.
+    let mut way: Vec<(usize, usize)> = Vec::new();
+    for first in 0..nodes {
+        if walk[first] == Walk::New {
+            walk[first] = Walk::On;
+            way.push((first, 0));
+        }
+        while let Some((node, walked)) = way.last_mut() {
+            let Some((next, _)) = bounds.row(*node).get(*walked) else {
+                walk[*node] = Walk::Done;
+                order.push(*node);
+                way.pop();
+                continue;
+            };
+            *walked += 1;
+            has_circle |= walk[*next] == Walk::On;
+            if walk[*next] == Walk::New {
+                walk[*next] = Walk::On;
+                way.push((*next, 0));
+            }
+        }
+    }
+    (order, has_circle)
+}
+
+/// The required fixed lists of the step, with their lengths.
+fn fixed_lists(step: &StepRow) -> impl Iterator<Item = (&InputRow, u32)> {
+    let required = taken(step).filter(|input| !input.optional);
+    required.filter_map(|input| match input.kind {
+        InputKind::Fixed(least) => Some((input, least)),
+        _ => None,
+    })
 }
 
 /// The executions that fixed lists trigger: one when they are complete, and for an optional list one before.
@@ -247,20 +350,21 @@ fn retriggering(step: &StepRow) -> Vec<EventIndex> {
 
 /// The number of evaluations that find the step unready. Before its first run every other required input has
 /// had an event. These events differ where the inputs have no type in common.
-fn unready(step: &StepRow) -> u64 {
-    let mut seen: Vec<EventIndex> = Vec::new();
+fn unready(step: &StepRow, seen: &mut Marks) -> u64 {
+    seen.clear();
     let mut distinct = 0_u64;
     for input in taken(step).filter(|input| !input.optional) {
-        if input.events.iter().all(|event| !seen.contains(event)) {
-            seen.extend(&input.events);
+        if input.events.iter().all(|event| !seen.has(event.get())) {
+            seen.extend(input.events.iter().map(|event| event.get()));
             distinct += 1;
         }
     }
     distinct.saturating_sub(1)
 }
 
-fn sum(one: Most, other: Most) -> Most {
-    one?.checked_add(other?)
+/// The sum of bounds, which is no bound if one of them is none.
+fn total(first: u64, mut bounds: impl Iterator<Item = Most>) -> Most {
+    bounds.try_fold(first, |total, most| total.checked_add(most?))
 }
 
 fn lower(one: Most, other: Most) -> Most {

@@ -1,6 +1,11 @@
+use proptest::prelude::{ProptestConfig, any, proptest};
+
+use super::naive;
 use crate::event::Roles;
 use crate::spec::StepPolicy;
-use crate::table::{DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, StepDef};
+use crate::table::{
+    DependencyTable, EventDef, InputDef, OutputDef, PreconditionDef, StepDef, StepIndex, random,
+};
 
 const CONTROL: Roles = Roles::NONE;
 
@@ -160,4 +165,43 @@ fn a_reply_comes_at_most_once_per_request() {
 fn a_forecast_is_json_of_its_numbers() {
     let forecast = super::Forecast { least: 0, greatest: Some(1), per: Some("Page".into()) };
     assert_eq!(serde_json::to_string(&forecast).unwrap(), r#"{"least":0,"greatest":1,"per":"Page"}"#);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_forecast_is_that_of_a_naive_search_or_closer(seed in any::<u64>()) {
+        if let Ok(table) = random::table(seed, 14).build_unchecked() {
+            for step in (0..table.steps.len()).map(StepIndex::at) {
+                let (forecast, naive) = (table.forecast(step), naive::forecast(&table, step));
+                // Where steps go in a circle, the naive search takes what is not computed yet as unlimited.
+                let is_closer = match (forecast.greatest, naive.greatest) {
+                    // A bound per event is none per run.
+                    (Some(_), Some(_)) if naive.per.is_some() && forecast.per.is_none() => true,
+                    (Some(greatest), Some(other)) => greatest < other && forecast.per == naive.per,
+                    (greatest, None) => greatest.is_some(),
+                    (None, Some(_)) => false,
+                };
+                let is_same = forecast == naive;
+                assert!(is_same || is_closer, "{}: {forecast}, {naive}", table.step(step).name());
+            }
+        }
+    }
+}
+
+/// How many steps a chain needs at least to be longer than a stack is deep.
+const LONG: usize = 20_000;
+
+#[test]
+fn a_chain_of_any_length_has_an_exact_forecast() {
+    let name = |at: usize| if at == LONG { "Stop".to_owned() } else { format!("E{at}") };
+    let table = DependencyTable::builder("long")
+        .event(EventDef::new("E0", Roles::NONE.start()))
+        .event(EventDef::new("Stop", Roles::NONE.stop()));
+    let table = (1..LONG).fold(table, |table, at| table.event(EventDef::new(name(at), CONTROL)));
+    // Declared from its end.
+    let steps = (0..LONG).rev().map(|at| step(&format!("s{at}"), &[one(&name(at))], &[emits(&name(at + 1))]));
+    let table = steps.fold(table, super::super::TableBuilder::step).build().unwrap();
+    assert!((0..LONG).all(|step| table.forecast(StepIndex::at(step)).to_string() == "1"));
 }

@@ -1,5 +1,6 @@
 //! Derives the shape of a compiled table, and the JSON of a shape.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
@@ -13,7 +14,7 @@ impl DependencyTable {
     pub fn shape(&self) -> TableShape {
         TableShape {
             workflow: Arc::clone(&self.name),
-            events: self.declared().map(|(index, row)| self.event_shape(index, row)).collect(),
+            events: self.event_shapes(),
             steps: self.steps.iter().map(|step| self.step_shape(step)).collect(),
         }
     }
@@ -30,17 +31,26 @@ impl DependencyTable {
         rows.map(|(place, row)| (EventIndex::at(place), row))
     }
 
-    fn event_shape(&self, index: EventIndex, row: &EventRow) -> EventShape {
-        let request = |of: fn(&EventRow) -> Option<EventIndex>| {
-            self.events.iter().find(|other| of(other) == Some(index)).map(|other| Arc::clone(&other.name))
-        };
-        EventShape {
+    fn event_shapes(&self) -> Vec<EventShape> {
+        let plain = self.declared().map(|(_, row)| EventShape {
             name: Arc::clone(&row.name),
             roles: row.roles,
             version: row.version,
-            replies_to: request(|other| other.reply),
-            expires: request(|other| other.expired),
+            replies_to: None,
+            expires: None,
+        });
+        // The declared events are the first ones of the table.
+        let mut shapes: Vec<EventShape> = plain.collect();
+        for request in &self.events {
+            let name = || Arc::clone(&request.name);
+            if let Some(reply) = request.reply {
+                shapes[reply.get()].replies_to.get_or_insert_with(name);
+            }
+            if let Some(expired) = request.expired {
+                shapes[expired.get()].expires.get_or_insert_with(name);
+            }
         }
+        shapes
     }
 
     fn step_shape(&self, step: &StepRow) -> StepShape {
@@ -67,11 +77,11 @@ impl DependencyTable {
 
     /// The shape of an input. Caught failures appear under the name of the library's failure event.
     fn input_shape(&self, input: &InputRow) -> InputShape {
-        let mut events: Vec<Arc<str>> = Vec::new();
+        let (mut events, mut known): (Vec<Arc<str>>, HashSet<&str>) = (Vec::new(), HashSet::new());
         let named = if input.kind == InputKind::Gather { &input.gathered } else { &input.events };
         for event in named {
             let name = &self.named(self.event(*event)).name;
-            if !events.contains(name) {
+            if known.insert(name) {
                 events.push(Arc::clone(name));
             }
         }
@@ -97,10 +107,10 @@ impl DependencyTable {
     }
 
     fn caught_by(&self, step: &StepRow) -> Vec<Arc<str>> {
-        let mut caught: Vec<Arc<str>> = Vec::new();
+        let (mut caught, mut known): (Vec<Arc<str>>, HashSet<&str>) = (Vec::new(), HashSet::new());
         for event in step.inputs.iter().flat_map(|input| &input.events) {
             let failing = self.event(*event).fails.map(|failing| &self.step(failing).name);
-            caught.extend(failing.filter(|name| !caught.contains(name)).cloned());
+            caught.extend(failing.filter(|name| known.insert(name)).cloned());
         }
         caught
     }

@@ -11,7 +11,7 @@ use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alpha, Begin, Done, Item, Part};
 
-/// Compares a graph in each of its forms with the files of that name.
+/// Compares a graph in each of its forms with the files of that name, and with what comes back from its JSON.
 macro_rules! check {
     ($graph:expr, $name:literal) => {
         let graph: Graph = $graph;
@@ -19,6 +19,7 @@ macro_rules! check {
         expect_file![concat!("../drawings/", $name, ".dot")].assert_eq(&graph.to_dot());
         let json = serde_json::to_string_pretty(&graph.to_json()).unwrap() + "\n";
         expect_file![concat!("../drawings/", $name, ".json")].assert_eq(&json);
+        assert_eq!(serde_json::from_str::<Graph>(&json).unwrap(), graph);
     };
 }
 
