@@ -9,15 +9,18 @@ use workflow_core::table::{
 pub(crate) type Shape = fn(usize) -> TableBuilder;
 
 /// Every shape, by name.
-pub(crate) const ALL: [(&str, Shape); 16] = [
+pub(crate) const ALL: [(&str, Shape); 19] = [
     ("chain", chain),
     ("reversed", reversed),
     ("shuffled", shuffled),
     ("fan-in", fan_in),
+    ("two-ends", two_ends),
     ("any-of", any_of),
     ("lattice", lattice),
     ("layers", layers),
     ("choices", choices),
+    ("bypasses", bypasses),
+    ("mixed", mixed),
     ("lists", lists),
     ("fixed", fixed),
     ("two-starts", two_starts),
@@ -87,6 +90,19 @@ fn fan_in(steps: usize) -> TableBuilder {
     table.step(step("join", all(), OutputDef::event("Stop")))
 }
 
+/// All steps but two run at the start, and these two take an event of each. Either can end the run.
+fn two_ends(steps: usize) -> TableBuilder {
+    let last = steps - 2;
+    let all = || (0..last).map(|at| format!("E{at}"));
+    let table = events(table("two-ends"), all());
+    let table = (0..last).fold(table, |table, at| {
+        table.step(step(format!("s{at}"), ["Start".into()], OutputDef::event(format!("E{at}"))))
+    });
+    ["one", "other"]
+        .into_iter()
+        .fold(table, |table, end| table.step(step(end, all(), OutputDef::event("Stop"))))
+}
+
 /// All steps but one run at the start, and the last one takes any event of these.
 fn any_of(steps: usize) -> TableBuilder {
     let last = steps - 1;
@@ -153,6 +169,72 @@ fn choices(steps: usize) -> TableBuilder {
         let note = if at + 1 == count { note.output(OutputDef::event("Stop")) } else { note };
         table.step(choose).step(left).step(right).step(note)
     })
+}
+
+/// Two chains side by side with the same events at each place, so a step of the one can stand for that of the other.
+/// Every tenth pair meets in one step.
+fn bypasses(steps: usize) -> TableBuilder {
+    const LENGTH: usize = 10;
+    let way = |way: &str, at: usize| format!("{way}{at}");
+    // Pairs fill the table up to a last step, or two.
+    let pairs = (steps - 1) / 2;
+    let before = |at: usize| match at {
+        0 => InputDef::one("Start"),
+        at if at % LENGTH == 0 => InputDef::one(way("B", at - 1)),
+        at => InputDef::one_of([way("A", at - 1), way("B", at - 1)]),
+    };
+    let table = events(table("bypasses"), (0..pairs).flat_map(|at| [way("A", at), way("B", at)]));
+    let table = (0..pairs).fold(table, |table, at| {
+        let [a, b] = ["A", "B"].map(|chain| {
+            StepDef::new(format!("step-{}", way(chain, at)))
+                .input(before(at))
+                .output(OutputDef::optional(way(chain, at)))
+        });
+        table.step(a).step(b)
+    });
+    let ends = steps - pairs * 2;
+    (0..ends).fold(table, |table, end| {
+        let all = (0..pairs).flat_map(|at| [way("A", at), way("B", at)]);
+        let end = StepDef::new(format!("end{end}")).input(InputDef::one_of(all));
+        table.step(end.output(OutputDef::optional("Stop")))
+    })
+}
+
+/// Steps that take one or two of the events shortly before, in all ways, by the digits of a fixed sequence.
+fn mixed(steps: usize) -> TableBuilder {
+    const REACH: u64 = 40;
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let name = |at: usize| if at == 0 { "Start".to_owned() } else { format!("E{at}") };
+    let mut is_taken = vec![false; steps];
+    let mut table = events(table("mixed"), (1..steps).map(name));
+    for at in 0..steps - 1 {
+        let mut before = || {
+            let place = at - usize::try_from(random(REACH.min(at as u64 + 1))).expect("it is small");
+            is_taken[place] = true;
+            name(place)
+        };
+        let (one, other) = (before(), before());
+        let step = StepDef::new(format!("s{at}"));
+        let step = match random(8) {
+            _ if one == other => step.input(InputDef::one(one)),
+            0 => step.input(InputDef::one_of([one, other])),
+            1 => step.input(InputDef::list([one])).input(InputDef::one(other)),
+            2 => step.input(InputDef::one(one)).input(InputDef::one(other)),
+            _ => step.input(InputDef::one(one)),
+        };
+        let emitted = name(at + 1);
+        table = table.step(step.output(match random(8) {
+            0 => OutputDef::many(emitted),
+            1 | 2 => OutputDef::optional(emitted),
+            _ => OutputDef::event(emitted),
+        }));
+    }
+    let rest = (0..steps).filter(|at| !is_taken[*at]).map(name);
+    table.step(StepDef::new("end").input(InputDef::one_of(rest)).output(OutputDef::optional("Stop")))
 }
 
 /// Pairs of a step that emits any number of events, and a step that takes them as a list.

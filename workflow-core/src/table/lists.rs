@@ -10,22 +10,31 @@ pub(crate) struct Lists<T> {
 
 impl<T: Copy> Lists<T> {
     /// The lists of this many rows, from pairs of a row and an item. A list has its items in the order of the pairs.
-    pub(crate) fn of(rows: usize, pairs: impl IntoIterator<Item = (usize, T)>) -> Self {
-        let pairs: Vec<(usize, T)> = pairs.into_iter().collect();
-        let mut starts = vec![0; rows + 1];
-        for (row, _) in &pairs {
-            starts[row + 1] += 1;
+    ///
+    /// The pairs are walked twice and not collected: for large tables, new memory is most of the cost.
+    pub(crate) fn of<I>(rows: usize, pairs: I) -> Self
+    where
+        I: IntoIterator<Item = (usize, T), IntoIter: Clone>,
+    {
+        let pairs = pairs.into_iter();
+        // First the length of each list, two places behind, so that the sums are the starts one place behind.
+        let mut starts = vec![0; rows + 2];
+        let mut any = None;
+        for (row, item) in pairs.clone() {
+            starts[row + 2] += 1;
+            any = Some(item);
         }
-        for row in 0..rows {
-            starts[row + 1] += starts[row];
+        for row in 2..starts.len() {
+            starts[row] += starts[row - 1];
         }
-        // Each pair lies at the next free place of its row.
-        let mut next = starts.clone();
-        let mut items: Vec<T> = pairs.iter().map(|(_, item)| *item).collect();
+        let mut items = any.map_or_else(Vec::new, |any| vec![any; starts[rows + 1]]);
+        // Each pair lies at the next free place of its row, so each start becomes the end of its row.
         for (row, item) in pairs {
-            items[next[row]] = item;
-            next[row] += 1;
+            let next = &mut starts[row + 1];
+            items[*next] = item;
+            *next += 1;
         }
+        starts.truncate(rows + 1);
         Self { starts, items }
     }
 

@@ -41,7 +41,7 @@ pub(super) struct Counts<'a> {
 #[derive(Clone, Copy)]
 enum Factor {
     /// Each event is a trigger, and each execution has this many events.
-    Times(u64),
+    Times(u32),
     /// An execution has any number of events.
     Any,
     /// Not by itself: only the order counts.
@@ -121,8 +121,8 @@ impl<'a> Counts<'a> {
         }
     }
 
-    /// The nodes that scopes can have, each with its number.
-    fn nodes(&self) -> Vec<(usize, Node)> {
+    /// The nodes by number, without those that scopes cannot have.
+    fn nodes(&self) -> Vec<Option<Node>> {
         let (table, scopes) = (self.table(), self.scopes);
         let fan_outs = || (0..table.fan_outs.len()).map(FanOutIndex::at);
         let of_root = (0..table.events.len()).map(|event| (None, EventIndex::at(event)));
@@ -138,23 +138,28 @@ impl<'a> Counts<'a> {
         let steps = in_root
             .chain(in_branches)
             .filter_map(|(scope, step)| Some((self.step_node(scope, step)?, Node::Step(scope, step))));
-        events.chain(steps).collect()
+        let mut nodes = vec![None; self.most.len()];
+        for (number, node) in events.chain(steps) {
+            nodes[number] = Some(node);
+        }
+        nodes
     }
 
     /// By node, the nodes that bound it.
-    fn bounds(&self, nodes: &[(usize, Node)]) -> Lists<(usize, Factor)> {
+    fn bounds(&self, nodes: &[Option<Node>]) -> Lists<(usize, Factor)> {
         let mut bounds = Vec::new();
-        for (node, of) in nodes {
+        for (node, of) in nodes.iter().enumerate() {
             match *of {
-                Node::Event(scope, request) => {
+                Some(Node::Event(scope, request)) => {
                     let reply = self.table().event(request).reply;
                     let reply = reply.and_then(|reply| self.event_node(scope, reply));
-                    bounds.extend(reply.map(|reply| (reply, (*node, Factor::Times(1)))));
+                    bounds.extend(reply.map(|reply| (reply, (node, Factor::Times(1)))));
                 }
-                Node::Step(scope, step) => self.bounds_of_step(*node, scope, step, &mut bounds),
+                Some(Node::Step(scope, step)) => self.bounds_of_step(node, scope, step, &mut bounds),
+                None => {}
             }
         }
-        Lists::of(self.most.len(), bounds)
+        Lists::of(self.most.len(), bounds.iter().copied())
     }
 
     /// Adds the bounds of a step by events, and those of events by the step.
@@ -192,25 +197,24 @@ impl<'a> Counts<'a> {
         });
         // S60: an execution fails once, or each fan-out that it opened does.
         let fan_outs = row.outputs.iter().filter(|output| output.fan_out.is_some()).count();
-        let failed = row.failed.map(|failed| (failed, Factor::Times(fan_outs.max(1) as u64)));
+        let fan_outs = u32::try_from(fan_outs.max(1)).unwrap_or(u32::MAX);
+        let failed = row.failed.map(|failed| (failed, Factor::Times(fan_outs)));
         outputs.chain(failed)
     }
 
     /// Lowers the bounds until none becomes lower.
-    fn settle(&mut self, nodes: &[(usize, Node)], bounds: &Lists<(usize, Factor)>) {
-        let mut owner: Vec<Option<Node>> = vec![None; self.most.len()];
-        for (node, of) in nodes {
-            owner[*node] = Some(*of);
-            if let Node::Step(_, step) = of {
-                self.most[*node] = self.table().step(*step).policy.max_executions.map(u64::from);
+    fn settle(&mut self, nodes: &[Option<Node>], bounds: &Lists<(usize, Factor)>) {
+        for (node, of) in nodes.iter().enumerate() {
+            if let Some(Node::Step(_, step)) = of {
+                self.most[node] = self.table().step(*step).policy.max_executions.map(u64::from);
             }
         }
-        let (order, has_circle) = ordered(bounds, owner.len());
+        let (order, has_circle) = ordered(bounds, nodes.len());
         // A circle can lower its bounds by one in each round, so the rounds have a bound too.
-        for _ in 0..=owner.len() {
+        for _ in 0..=nodes.len() {
             let mut is_lower = false;
             for node in &order {
-                let most = match owner[*node] {
+                let most = match nodes[*node] {
                     Some(Node::Event(scope, event)) => self.most_events(scope, event, bounds.row(*node)),
                     Some(Node::Step(scope, step)) => self.most_executions(scope, step, bounds.row(*node)),
                     None => continue,
@@ -236,7 +240,7 @@ impl<'a> Counts<'a> {
         let bounded = bounds.iter().map(|(node, factor)| {
             let by = self.most[*node];
             match factor {
-                Factor::Times(times) => by.and_then(|by| by.checked_mul(*times)),
+                Factor::Times(times) => by.and_then(|by| by.checked_mul(u64::from(*times))),
                 Factor::Any => by.filter(|by| *by == 0),
                 Factor::Order => Some(0),
             }

@@ -44,7 +44,8 @@ impl<'a> Scopes<'a> {
             takers.retain(|step| ready[step.get()] && scopes.can_run(scope, table.step(*step)));
             takers.into_iter().map(move |step| (fan_out, step))
         });
-        let in_branches = Lists::of(fan_outs, in_branches.collect::<Vec<_>>());
+        let in_branches: Vec<(usize, StepIndex)> = in_branches.collect();
+        let in_branches = Lists::of(fan_outs, in_branches.iter().copied());
         Self { in_branches, ..scopes }
     }
 

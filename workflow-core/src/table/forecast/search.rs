@@ -44,22 +44,21 @@ impl Links {
                 met_by.extend(input.events.iter().map(|event| (need, *event)));
             }
         }
-        let effects: Vec<(usize, EventIndex)> = (0..steps)
+        let effects = (0..steps)
             .flat_map(|step| table.steps[step].outputs.iter().map(move |output| (step, output)))
             .flat_map(|(step, output)| {
                 let gathered = output.fan_out.map(|of| table.fan_out(of).gathered);
                 [Some(output.event), gathered].into_iter().flatten().map(move |event| (step, event))
-            })
-            .collect();
+            });
         let replies = table.events.iter().enumerate();
         let replies = replies.filter_map(|(request, row)| Some((row.reply?.get(), EventIndex::at(request))));
         Self {
             meets: Lists::of(events, met_by.iter().map(|(need, event)| (event.get(), *need))),
             needs: Lists::of(steps, step.iter().enumerate().map(|(need, step)| (step.get(), need))),
-            met_by: Lists::of(step.len(), met_by),
+            met_by: Lists::of(step.len(), met_by.iter().copied()),
             makers: Lists::of(
                 events,
-                effects.iter().map(|(step, event)| (event.get(), StepIndex::at(*step))),
+                effects.clone().map(|(step, event)| (event.get(), StepIndex::at(step))),
             ),
             effects: Lists::of(steps, effects),
             requests: Lists::of(events, replies),
