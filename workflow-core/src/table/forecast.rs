@@ -82,7 +82,7 @@ impl DependencyTable {
     /// The forecast of each step, by index.
     fn forecast_all(&self) -> Vec<Forecast> {
         let links = Links::of(self);
-        let scopes = Scopes::of(self, &self.ready(&links));
+        let scopes = Scopes::of(self, &links, &self.ready(&links));
         let counts = Counts::of(&scopes);
         let in_branches = counts.in_branches();
         let needed = Needed::of(self, &links);

@@ -58,18 +58,24 @@ impl<'a> Counts<'a> {
             next += fan_out.own.len();
         }
         let mut marks = Marks::of(table.events.len());
+        let (mut fixed_triggers, mut unready_triggers, mut limits) = (Vec::new(), Vec::new(), Vec::new());
+        for step in &table.steps {
+            fixed_triggers.push(fixed(step));
+            unready_triggers.push(unready(step, &mut marks));
+            limits.push(step.policy.max_executions.map(u64::from));
+        }
         let mut counts = Self {
             scopes,
             first_event,
             first_step: next,
             most: Vec::new(),
-            fixed: table.steps.iter().map(fixed).collect(),
-            unready: table.steps.iter().map(|step| unready(step, &mut marks)).collect(),
+            fixed: fixed_triggers,
+            unready: unready_triggers,
         };
         counts.most = vec![None; next + table.steps.len() + scopes.in_branches().len()];
         let nodes = counts.nodes();
         let bounds = counts.bounds(&nodes);
-        counts.settle(&nodes, &bounds);
+        counts.settle(&nodes, &bounds, &limits);
         counts
     }
 
@@ -202,11 +208,11 @@ impl<'a> Counts<'a> {
         outputs.chain(failed)
     }
 
-    /// Lowers the bounds until none becomes lower.
-    fn settle(&mut self, nodes: &[Option<Node>], bounds: &Lists<(usize, Factor)>) {
+    /// Lowers the bounds until none becomes lower, from the limits of steps.
+    fn settle(&mut self, nodes: &[Option<Node>], bounds: &Lists<(usize, Factor)>, limits: &[Most]) {
         for (node, of) in nodes.iter().enumerate() {
             if let Some(Node::Step(_, step)) = of {
-                self.most[node] = self.table().step(*step).policy.max_executions.map(u64::from);
+                self.most[node] = limits[step.get()];
             }
         }
         let (order, has_circle) = ordered(bounds, nodes.len());
@@ -251,7 +257,8 @@ impl<'a> Counts<'a> {
     /// The most evaluations that lead to an execution: one per event and one per fixed list, without those at
     /// which a required input is still missing.
     fn most_executions(&self, scope: ScopeKind, step: StepIndex, bounds: &[(usize, Factor)]) -> Most {
-        if scope.is_none() && self.waits_for_ever(self.table().step(step)) {
+        let has_fixed = self.fixed[step.get()] > 0;
+        if scope.is_none() && has_fixed && self.waits_for_ever(self.table().step(step)) {
             return Some(0);
         }
         let triggers = bounds.iter().filter(|(_, factor)| matches!(factor, Factor::Times(_)));

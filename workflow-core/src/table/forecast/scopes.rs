@@ -1,6 +1,7 @@
 //! The scopes of forecasts: which events the root and the branches of each fan-out can have and see, and which steps
 //! can run there. How often they run is the concern of `count`.
 
+use super::search::Links;
 use crate::table::lists::{Lists, Marks};
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, InputRow, StepIndex, StepRow};
 
@@ -10,6 +11,7 @@ pub(super) type ScopeKind = Option<FanOutIndex>;
 /// The scopes of a table.
 pub(super) struct Scopes<'a> {
     pub(super) table: &'a DependencyTable,
+    links: &'a Links,
     /// By event, whether the root can have it.
     root: Vec<bool>,
     /// By fan-out, the scopes whose events its branches can see: the branches themselves first, then those around.
@@ -22,17 +24,18 @@ pub(super) struct Scopes<'a> {
 
 impl<'a> Scopes<'a> {
     /// Finds the scopes. `ready` says by step whether the events that it requires can occur in one run.
-    pub(super) fn of(table: &'a DependencyTable, ready: &[bool]) -> Self {
+    pub(super) fn of(table: &'a DependencyTable, links: &'a Links, ready: &[bool]) -> Self {
         let (steps, fan_outs) = (table.steps.len(), table.fan_outs.len());
         let mut scopes = Self {
             table,
-            root: events_of_root(table),
+            links,
+            root: events_of_root(table, links),
             seen: Vec::new(),
             in_root: vec![false; steps],
             in_branches: Lists::of(fan_outs, []),
         };
         scopes.seen = scopes.scopes_seen();
-        let runs = |step: usize| ready[step] && scopes.can_run(None, &table.steps[step]);
+        let runs = |step: usize| ready[step] && scopes.can_run(None, StepIndex::at(step));
         scopes.in_root = (0..steps).map(runs).collect();
         let in_branches = (0..fan_outs).flat_map(|fan_out| {
             let own = table.fan_outs[fan_out].own.iter();
@@ -41,7 +44,7 @@ impl<'a> Scopes<'a> {
             takers.sort_unstable();
             takers.dedup();
             let scope = Some(FanOutIndex::at(fan_out));
-            takers.retain(|step| ready[step.get()] && scopes.can_run(scope, table.step(*step)));
+            takers.retain(|step| ready[step.get()] && scopes.can_run(scope, *step));
             takers.into_iter().map(move |step| (fan_out, step))
         });
         let in_branches: Vec<(usize, StepIndex)> = in_branches.collect();
@@ -116,16 +119,16 @@ impl<'a> Scopes<'a> {
     }
 
     /// Whether an event of this scope itself triggers the step, and the scope sees the rest.
-    fn can_run(&self, scope: ScopeKind, step: &StepRow) -> bool {
+    fn can_run(&self, scope: ScopeKind, step: StepIndex) -> bool {
         let sees = |event: &EventIndex| self.seen_from(scope).iter().any(|scope| self.has(*scope, *event));
-        let mut required = taken(step).filter(|input| !input.optional);
-        taken(step).flat_map(|input| &input.events).any(|event| self.has(scope, *event))
-            && required.all(|input| input.events.iter().any(sees))
+        let mut needs = self.links.needs(step).iter();
+        self.links.takes(step).iter().any(|event| self.has(scope, *event))
+            && needs.all(|need| self.links.met_by(*need).iter().any(sees))
     }
 }
 
 /// By event, whether the root can have it.
-fn events_of_root(table: &DependencyTable) -> Vec<bool> {
+fn events_of_root(table: &DependencyTable, links: &Links) -> Vec<bool> {
     let (mut root, mut ran) = (vec![false; table.events.len()], vec![false; table.steps.len()]);
     let given = |event: &EventIndex| {
         let roles = table.event(*event).roles;
@@ -137,9 +140,9 @@ fn events_of_root(table: &DependencyTable) -> Vec<bool> {
             continue;
         }
         new.extend(table.event(event).reply);
-        for step in &table.event(event).takers {
+        for step in links.triggered_by(event) {
             if !std::mem::replace(&mut ran[step.get()], true) {
-                new.extend(table.step(*step).emits_in_its_scope(table));
+                new.extend(links.emits(step));
             }
         }
     }

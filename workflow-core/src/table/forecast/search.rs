@@ -11,7 +11,8 @@ use super::scopes::taken;
 use crate::table::lists::Lists;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
-/// What leads to what, in any scope.
+/// What leads to what, in any scope. The rows of a table lie scattered, so they are walked once for all that forecasts
+/// ask of them again and again.
 pub(super) struct Links {
     /// By event, the needs that it meets.
     meets: Lists<usize>,
@@ -21,8 +22,14 @@ pub(super) struct Links {
     met_by: Lists<EventIndex>,
     /// By step, its needs.
     needs: Lists<usize>,
+    /// By step, the events of its inputs that trigger, once for each input.
+    takes: Lists<EventIndex>,
+    /// By event, the steps that take it so.
+    takers: Lists<StepIndex>,
     /// By step, the events that it emits in any scope, and those that complete its fan-outs.
     effects: Lists<EventIndex>,
+    /// By step, the events that it adds to its own scope, its failure included.
+    emits: Lists<EventIndex>,
     /// By event, the steps that it is an effect of.
     makers: Lists<StepIndex>,
     /// By event, the requests that it is the reply to.
@@ -33,37 +40,62 @@ impl Links {
     pub(super) fn of(table: &DependencyTable) -> Self {
         let (events, steps) = (table.events.len(), table.steps.len());
         let (mut step, mut met_by) = (Vec::new(), Vec::new());
-        // Events do not trigger clean-up (S11).
-        for (index, row) in table.steps.iter().enumerate().filter(|(_, row)| !row.cleans_up()) {
+        let (mut takes, mut effects, mut emits) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, row) in table.steps.iter().enumerate() {
+            let index = StepIndex::at(place);
+            takes.extend(taken(row).flat_map(|input| &input.events).map(|event| (index, *event)));
+            for output in &row.outputs {
+                let gathered = output.fan_out.map(|of| table.fan_out(of).gathered);
+                effects
+                    .extend([Some(output.event), gathered].into_iter().flatten().map(|event| (index, event)));
+            }
+            emits.extend(row.emits_in_its_scope(table).map(|event| (index, event)));
+            // Events do not trigger clean-up (S11).
+            if row.cleans_up() {
+                continue;
+            }
             let has_required = taken(row).any(|input| !input.optional);
             for input in taken(row).filter(|input| !input.optional || !has_required) {
-                if has_required || step.last() != Some(&StepIndex::at(index)) {
-                    step.push(StepIndex::at(index));
+                if has_required || step.last() != Some(&index) {
+                    step.push(index);
                 }
                 let need = step.len() - 1;
                 met_by.extend(input.events.iter().map(|event| (need, *event)));
             }
         }
-        let effects = (0..steps)
-            .flat_map(|step| table.steps[step].outputs.iter().map(move |output| (step, output)))
-            .flat_map(|(step, output)| {
-                let gathered = output.fan_out.map(|of| table.fan_out(of).gathered);
-                [Some(output.event), gathered].into_iter().flatten().map(move |event| (step, event))
-            });
         let replies = table.events.iter().enumerate();
         let replies = replies.filter_map(|(request, row)| Some((row.reply?.get(), EventIndex::at(request))));
+        let by_step = |pairs: &[(StepIndex, EventIndex)]| {
+            Lists::of(steps, pairs.iter().map(|(step, event)| (step.get(), *event)))
+        };
         Self {
             meets: Lists::of(events, met_by.iter().map(|(need, event)| (event.get(), *need))),
             needs: Lists::of(steps, step.iter().enumerate().map(|(need, step)| (step.get(), need))),
             met_by: Lists::of(step.len(), met_by.iter().copied()),
-            makers: Lists::of(
-                events,
-                effects.clone().map(|(step, event)| (event.get(), StepIndex::at(step))),
-            ),
-            effects: Lists::of(steps, effects),
+            takers: Lists::of(events, takes.iter().map(|(step, event)| (event.get(), *step))),
+            takes: by_step(&takes),
+            emits: by_step(&emits),
+            makers: Lists::of(events, effects.iter().map(|(step, event)| (event.get(), *step))),
+            effects: by_step(&effects),
             requests: Lists::of(events, replies),
             step,
         }
+    }
+
+    /// The events that trigger the step, or would if it were no clean-up, once for each input.
+    pub(super) fn takes(&self, step: StepIndex) -> &[EventIndex] {
+        self.takes.row(step.get())
+    }
+
+    /// The steps that the event triggers.
+    pub(super) fn triggered_by(&self, event: EventIndex) -> impl Iterator<Item = StepIndex> + '_ {
+        // Clean-up has no needs.
+        self.takers.row(event.get()).iter().copied().filter(|step| !self.needs(*step).is_empty())
+    }
+
+    /// The events that the step adds to its own scope.
+    pub(super) fn emits(&self, step: StepIndex) -> &[EventIndex] {
+        self.emits.row(step.get())
     }
 
     pub(super) fn needs(&self, step: StepIndex) -> &[usize] {
