@@ -229,12 +229,12 @@ pub struct BranchBox {
 }
 
 impl Graph {
-    /// Draws the graph as a Mermaid `flowchart`.
+    /// Draws the graph as a Mermaid `flowchart`. The cost grows with the drawing.
     pub fn to_mermaid(&self) -> String {
         mermaid::flowchart(self)
     }
 
-    /// Draws the graph as DOT, the language of Graphviz.
+    /// Draws the graph as DOT, the language of Graphviz. The cost grows with the drawing.
     pub fn to_dot(&self) -> String {
         dot::digraph(self)
     }

@@ -416,6 +416,9 @@ impl TableBuilder {
 
     /// Compiles the table, with the checks that the compiler makes of a typed workflow.
     ///
+    /// The cost grows about with the size of the table, where a branch counts once for each fan-out around it: 10,000 steps
+    /// take some tens of milliseconds.
+    ///
     /// # Errors
     /// [`TableError`] with every problem of the table, unknown event names among them.
     pub fn build(self) -> Result<DependencyTable, TableError> {
