@@ -21,7 +21,7 @@ const SIZES: [usize; 2] = [1_000, 10_000];
 /// process builds one: the memory of a process that builds and drops many lies scattered.
 const REPETITIONS: usize = 7;
 
-/// What is measured, in the order of the columns; last everything together.
+/// The measured parts, in the order of the columns; last everything together.
 const COLUMNS: [&str; 7] = ["build", "forecast", "graph", "mermaid", "dot", "json", "all"];
 
 type Times = [Duration; COLUMNS.len()];

@@ -11,7 +11,7 @@ use crate::table::Lists;
 pub(super) enum Part {
     /// A node, by its place in [`Graph::nodes`].
     Node(usize),
-    /// The beginning of a box, by its place in [`Graph::boxes`]. What follows lies in it.
+    /// The beginning of a box, by its place in [`Graph::boxes`]. The next items lie in it.
     Open(usize),
     /// The end of the box that was opened last.
     Close,

@@ -117,7 +117,7 @@ impl DependencyTable {
         for start in starts {
             let common = search.found();
             search.begin([start]);
-            // What follows from external events alone is found with the first start event.
+            // The consequences of external events alone are found with the first start event.
             search.ran_since(found).for_each(|step| ready[step.get()] = true);
             search.take_back(common);
             found = common;

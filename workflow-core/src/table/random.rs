@@ -23,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// What a table is made of.
+/// The events and steps of a table.
 struct Parts {
     numbers: Numbers,
     /// The events that steps pass to each other.

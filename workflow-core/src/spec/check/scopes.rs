@@ -1,5 +1,5 @@
 //! The search that finds the scopes of a graph: which events each scope can have, and which steps can run there.
-//! `branches` says where it begins, and what a step adds to its scope.
+//! `branches` says where it begins, and which events a step adds to its scope.
 //!
 //! The search is a fixed point. It visits each event of a scope once, and each step of a scope as soon as an event of
 //! that scope triggers it. Such a *visit* waits for the first of its required inputs that the scope does not see. It is
@@ -33,7 +33,7 @@ impl Wait {
     pub(crate) const NONE: Self = Self { visit: 0, input: 0, next: None };
 }
 
-/// What the search has found.
+/// The findings of the search.
 #[derive(Debug)]
 pub(crate) struct Scopes<'s> {
     pub(crate) own: Cells<'s>,

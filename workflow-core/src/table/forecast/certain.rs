@@ -1,7 +1,7 @@
 //! The steps that run in every branch of a fan-out whose steps all succeed.
 //!
-//! A step is certain if nothing decides against it, and all it requires comes for certain: the item, what the step that
-//! opened the branch required, or what a certain step always emits. A step that depends on itself is not certain.
+//! A step is certain if nothing decides against it, and all events that it requires come for certain: the item, those
+//! that the step that opened the branch required, or those that a certain step always emits. A step that depends on itself is not certain.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +31,7 @@ impl DependencyTable {
         certain
     }
 
-    /// The events that each branch sees: its item, and what the step that opens it requires.
+    /// The events that each branch sees: its item, and those that the step that opens it requires.
     fn given(&self, row: &FanOutRow) -> HashSet<EventIndex> {
         let plain = taken(self.step(row.step)).filter(|input| is_plain(input.kind) && !input.optional);
         let required = plain.filter_map(|input| match input.events[..] {
@@ -42,7 +42,7 @@ impl DependencyTable {
     }
 }
 
-/// What is certain of a branch so far.
+/// The certain parts of a branch so far.
 struct Branch {
     given: HashSet<EventIndex>,
     /// By event, the inputs that need it or another event: their steps, and their places.

@@ -1,5 +1,5 @@
-//! Forecasts as plainly as possible, for comparison: bounds are computed step by step on demand, and what a run needs by
-//! leaving out one step after the other. Costs the square of the table, and more.
+//! Forecasts as plainly as possible, for comparison: bounds are computed step by step on demand, and the needs of a run
+//! by leaving out one step after the other. Costs the square of the table, and more.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ pub(super) fn forecast(table: &DependencyTable, step: StepIndex) -> Forecast {
 }
 
 /// A table of which everything is derived anew for each question.
-#[derive(Clone, Copy)]
 struct Naive<'a>(&'a DependencyTable);
 
 impl Naive<'_> {

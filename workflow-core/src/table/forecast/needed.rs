@@ -1,6 +1,6 @@
 //! The steps and ends of fan-outs without which no run can complete, if no step fails.
 //!
-//! What is needed is found in three parts, by start event. First comes one way to a stop event: only what lies on it
+//! The needed parts are found in three stages, by start event. First comes one way to a stop event: only what lies on it
 //! can be needed. Then the search goes back from the stop event as long as there is a single way, where all is needed.
 //! The rest is excluded, and allowed again by halves: a half that a stop event needs nothing of is settled at once, and
 //! any other half is halved again. A half is settled as soon as the search is back on the way behind it.
@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use super::search::{Cause, Links, Part, Search};
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
-/// What no run can complete without.
+/// The parts without which no run can complete.
 pub(super) struct Needed {
     /// `None` if no run can complete at all.
     parts: Option<HashSet<Part>>,
@@ -73,7 +73,7 @@ struct Way<'a, 's> {
 }
 
 impl Way<'_, '_> {
-    /// What is needed, of these parts if there are some.
+    /// The needed parts, of these if there are some.
     fn needed(&mut self, among: Option<&HashSet<Part>>) -> HashSet<Part> {
         let is_asked = |part: &Part| among.is_none_or(|among| among.contains(part));
         let mut needed: HashSet<Part> = self.single_way().into_iter().filter(is_asked).collect();

@@ -11,7 +11,7 @@ use super::scopes::taken;
 use crate::table::lists::Lists;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
-/// What leads to what, in any scope. The rows of a table lie scattered, so they are walked once for all that forecasts
+/// The links between events and steps, in any scope. The rows of a table lie scattered, so they are walked once for all that forecasts
 /// ask of them again and again.
 pub(super) struct Links {
     /// By event, the needs that it meets.
@@ -168,8 +168,8 @@ pub(super) struct Search<'a> {
     wanted: Vec<usize>,
     is_wanted: Vec<bool>,
     open: usize,
-    /// The events whose consequences are to be found. What is near comes first, since a need that is asked for is mostly
-    /// near to what was allowed.
+    /// The events whose consequences are to be found. Near ones come first, since a need that is asked for is mostly near
+    /// to the parts that were allowed.
     pending: VecDeque<EventIndex>,
     changes: Vec<Change>,
 }
@@ -221,7 +221,7 @@ impl<'a> Search<'a> {
         self.first_met_by[need]
     }
 
-    /// Events from outside occur, and what follows from them.
+    /// Events from outside occur, and their consequences.
     pub(super) fn begin(&mut self, events: impl IntoIterator<Item = EventIndex>) {
         for event in events {
             self.occur(event, Cause::Outside);
