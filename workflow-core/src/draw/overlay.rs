@@ -1,8 +1,10 @@
 //! Lays the report of a run over its graph.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{BranchBox, Graph, NodeKind, NodeRun};
+use crate::id::Seq;
 use crate::report::{BranchReport, ExecutionOutcome, RunReport, WaitsFor};
 
 pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
@@ -10,8 +12,11 @@ pub(super) fn lay(mut graph: Graph, report: &RunReport) -> Graph {
     for node in graph.nodes.iter_mut().filter(|node| node.kind == NodeKind::Step) {
         node.ran = Some(runs.get(&*node.name).copied().unwrap_or(UNUSED));
     }
+    let branches = branches(report);
     for place in &mut graph.boxes {
-        count_branches(place, report);
+        let opened = (Arc::clone(&place.step), Arc::clone(&place.item));
+        let opened = branches.get(&opened).map_or(&[][..], Vec::as_slice);
+        count_branches(place, opened);
     }
     graph
 }
@@ -35,15 +40,22 @@ fn runs(report: &RunReport) -> HashMap<&str, NodeRun> {
     runs
 }
 
-fn count_branches(place: &mut BranchBox, report: &RunReport) {
-    let item = &place.item;
-    let is_item = |seq: crate::id::Seq| {
-        let logged = usize::try_from(seq.0).ok().and_then(|at| report.log.get(at.checked_sub(1)?));
-        logged.is_some_and(|logged| logged.event == *item)
+/// The branches that each step opened, by the names of the step and of the item.
+fn branches(report: &RunReport) -> HashMap<(Arc<str>, Arc<str>), Vec<&BranchReport>> {
+    let item = |seq: Seq| {
+        let place = usize::try_from(seq.0).ok()?.checked_sub(1)?;
+        report.log.get(place).map(|logged| Arc::clone(&logged.event))
     };
-    let branches = report.branches.iter();
-    let branches: Vec<&BranchReport> =
-        branches.filter(|branch| branch.step == place.step && is_item(branch.item)).collect();
+    let mut branches: HashMap<(Arc<str>, Arc<str>), Vec<&BranchReport>> = HashMap::new();
+    for branch in &report.branches {
+        if let Some(item) = item(branch.item) {
+            branches.entry((Arc::clone(&branch.step), item)).or_default().push(branch);
+        }
+    }
+    branches
+}
+
+fn count_branches(place: &mut BranchBox, branches: &[&BranchReport]) {
     let count =
         |which: fn(&BranchReport) -> bool| branches.iter().filter(|branch| which(branch)).count() as u64;
     place.branches = Some(branches.len() as u64);

@@ -23,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// The events and steps of a table.
+/// The choices of which a random table consists.
 struct Parts {
     numbers: Numbers,
     /// The events that steps pass to each other.

@@ -11,8 +11,8 @@ use super::scopes::taken;
 use crate::table::lists::Lists;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
-/// The links between events and steps, in any scope. The rows of a table lie scattered, so they are walked once for all that forecasts
-/// ask of them again and again.
+/// The links between events and steps, in any scope. The rows of a table lie scattered, so they are walked once for all
+/// that forecasts ask of them again and again.
 pub(super) struct Links {
     /// By event, the needs that it meets.
     meets: Lists<usize>,
