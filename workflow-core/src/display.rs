@@ -280,8 +280,8 @@ pub(crate) struct Shown(Mutex<Hall>);
 #[derive(Debug, Default)]
 struct Hall {
     hub: Option<DisplayHub>,
-    /// Settings for a hub that is created later.
-    epoch: u64,
+    /// Settings for a hub that is created later. Journals are shorter than an epoch can be.
+    epoch: u32,
     sealed: bool,
     ended: Option<RunStatus>,
 }
@@ -294,7 +294,7 @@ impl Shown {
             return hub.clone();
         }
         let hub = make();
-        hub.lock().begin_epoch(hall.epoch);
+        hub.lock().begin_epoch(hall.epoch.into());
         if hall.sealed {
             hub.seal();
         }
@@ -306,11 +306,11 @@ impl Shown {
     }
 
     /// Numbers the positions of items by this epoch from here on, unless there are items (S63).
-    pub(crate) fn begin_epoch(&self, epoch: u64) {
+    pub(crate) fn begin_epoch(&self, epoch: u32) {
         let mut hall = self.lock();
         hall.epoch = epoch;
         if let Some(hub) = &hall.hub {
-            hub.lock().begin_epoch(epoch);
+            hub.lock().begin_epoch(epoch.into());
         }
     }
 

@@ -135,7 +135,7 @@ impl RunShared {
 
     /// Items have positions that no earlier display of the run had: numbered by the journal, which grows with each resume.
     pub(super) fn begin_display(&self, records: &[Record]) {
-        self.shown.begin_epoch(records.len() as u64);
+        self.shown.begin_epoch(u32::try_from(records.len()).unwrap_or(u32::MAX));
     }
 
     pub(crate) fn display_for(&self, step: usize, execution: ExecutionId, attempt: u32) -> Display {
