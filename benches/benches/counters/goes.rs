@@ -17,14 +17,14 @@ pub(crate) struct Go {
     pub(crate) counts: [Option<f64>; 4],
 }
 
-/// Counts one execution of the work; instructions only on request.
+/// Counts one execution of the work, and the least instructions of this many executions.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-pub(crate) fn count(name: &str, with_instructions: bool) -> Go {
+pub(crate) fn count(name: &str, times: usize) -> Go {
     let items = sized(name).expect("it is counted").items;
     let mut program = Command::new(env!("CARGO_BIN_EXE_allocations"));
     let allocated = allocated(program.arg("--quick"), &[name]).remove(0).expect("it is counted");
     let total = |each: f64| Some(each * items as f64);
-    let instructions = with_instructions.then(|| instructions(name));
+    let instructions = (0..times).map(|_| instructions(name)).min_by(f64::total_cmp);
     let counts = [total(allocated.allocations), total(allocated.bytes), total(allocated.held), instructions];
     Go { items, counts }
 }

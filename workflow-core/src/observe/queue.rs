@@ -18,18 +18,21 @@ const QUEUE: usize = 4_096;
 pub(crate) struct Observers {
     /// Those that the engine was built with.
     built: Arc<Audience>,
+    /// Whether one of these looks at observations. Here, since every event of every run asks.
+    looks: bool,
     pub(crate) added: Arc<Added>,
 }
 
 impl Observers {
     pub(crate) fn start(observers: Vec<Arc<dyn Observer>>) -> Self {
-        Self { built: Arc::new(Audience::of(observers)), added: Arc::default() }
+        let built = Audience::of(observers);
+        Self { looks: !built.is_empty(), built: Arc::new(built), added: Arc::default() }
     }
 
     /// Whether there is no observer, so that no observation need be made.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.built.is_empty() && self.added.is_empty()
+        !self.looks && self.added.is_empty()
     }
 
     pub(crate) fn wants_spans(&self) -> bool {
