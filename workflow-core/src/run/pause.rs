@@ -80,6 +80,8 @@ impl Driver {
         let is_paused = state.is_paused() && state.lives.pause().is_some_and(|pause| pause.own);
         if how == Pause::Now {
             shared.signals.unload_paused(true);
+            // The run is unloaded at once, and does not wait for an earlier alarm.
+            self.alarms.idle = None;
         }
         // The journal has each id, also that of a pause which changes nothing: its repetition after an unpause is no pause.
         if is_paused && !has_id(origin.as_ref()) && (how == Pause::AfterRunning || self.has_nothing_to_drop())

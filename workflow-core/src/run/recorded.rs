@@ -172,7 +172,7 @@ impl RecordedRun {
     /// Their data is JSON, and their `reply_schema` is `None`: no journal has schemas. A run that has ended or cleans up
     /// has none. O(open requests + pending timers).
     pub fn requests(&self) -> Vec<OpenRequest> {
-        let is_open = matches!(self.status(), RunStatus::Running | RunStatus::Waiting);
+        let is_open = matches!(self.status(), RunStatus::Running | RunStatus::Waiting | RunStatus::Paused);
         if is_open { open_requests(&self.state, self.began_at) } else { Vec::new() }
     }
 

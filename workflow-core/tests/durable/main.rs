@@ -48,6 +48,7 @@ mod resumed {
     mod origins;
     mod paused;
     mod paused_at_random;
+    mod paused_now;
     mod redriven;
     mod removed;
     mod shut_down;

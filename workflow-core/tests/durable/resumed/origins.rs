@@ -264,6 +264,7 @@ async fn a_resumed_run_knows_who_paused_it() {
     first.shut_down(Duration::ZERO).await;
     let recorded = RecordedRun::of(&"a".into(), &records(&store).await).unwrap();
     assert_eq!(recorded.report().paused.as_ref().unwrap().origin, Some(by("pause")));
+    assert_eq!(recorded.requests().len(), 1);
 
     let second = engine(&store);
     let run = second.attach::<Desk>("a").await.unwrap();
