@@ -692,7 +692,7 @@ mod tests {
         assert_eq!(text(&late.next().now_or_never().flatten().unwrap()), "missed 2");
         assert_eq!(late.position(), at(2), "the last of those that it missed");
         assert_eq!(drain(&mut late), "3 4 5");
-        // Nothing comes twice, whatever a client sends.
+        // Nothing comes twice, also for an index that no item has.
         for index in [5, 6, u64::MAX] {
             assert_eq!(drain(&mut hub.subscribe(at(index), None)), "");
         }

@@ -541,7 +541,7 @@ impl AnyRun {
     /// runs, the status is [`Paused`](RunStatus::Paused): the run has no permit, its active time stands still, and the
     /// engine may unload it.
     ///
-    /// Children that executions wait for pause with the run. A pause survives restarts, whatever engine resumes the run.
+    /// Children that executions wait for pause with the run. A pause survives restarts and other engines.
     /// Pausing a paused run changes nothing, except that [`Pause::Now`] drops what still runs.
     ///
     /// ```

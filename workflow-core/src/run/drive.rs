@@ -219,7 +219,9 @@ impl Run {
         {
             return Detach::NotNow;
         }
-        if self.phase != Phase::Detaching && !committer.state.scheduler.waits() {
+        // `RunWaiting` is last in the journal of a run that waits, or rests in its pause.
+        let rests = committer.state.scheduler.waits() || committer.state.rests_in_pause();
+        if self.phase != Phase::Detaching && !rests {
             self.phase = Phase::Detaching;
             let dropped = self.driver.under_way();
             self.driver.committer.queue_detached(dropped);

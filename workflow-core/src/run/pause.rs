@@ -197,7 +197,7 @@ impl Driver {
         self.executor.drop_questions(|_| false);
     }
 
-    /// Makes effects of all attempts that are due and have not begun, whatever they wait for. They give up what they hold.
+    /// Makes effects of all attempts that are due and have not begun. They leave queues and give up limits and turns.
     /// Questions that are not asked are deferred with those that follow.
     pub(super) fn hold_back(&mut self) {
         let Self { executor, committer, .. } = self;
@@ -251,15 +251,20 @@ impl Driver {
         true
     }
 
-    /// The pause for the state without a batch that the store refused: other executions may be under way than before.
-    pub(super) fn pause_again(&self, start: PauseStart) -> PauseStart {
-        let under_way = self.under_way();
-        match start {
-            PauseStart { dropped, .. } if dropped.is_empty() => {
-                PauseStart { running: under_way, dropped, ..start }
-            }
-            PauseStart { running, .. } => PauseStart { running, dropped: under_way, ..start },
+    /// The pause for the state without a batch that the store refused. The lists of the first time hold, though some of
+    /// their executions have ended or are gone since: all had begun. So had the refused execution, which fails later.
+    pub(super) fn pause_again(&self, start: PauseStart, refused: Option<ExecutionId>) -> PauseStart {
+        let PauseStart { by_parent, mut running, mut dropped, origin } = start;
+        let others = if dropped.is_empty() { &mut running } else { &mut dropped };
+        others.extend(self.under_way());
+        running.extend(refused);
+        dropped.retain(|execution| Some(*execution) != refused);
+        for list in [&mut running, &mut dropped] {
+            list.retain(|execution| self.committer.state.scheduler.is_running(*execution));
+            list.sort_unstable();
+            list.dedup();
         }
+        PauseStart { by_parent, running, dropped, origin }
     }
 
     /// Whether nothing runs that could continue in the pause.

@@ -147,7 +147,7 @@ impl Driver {
             self.attempt_after(left, execution);
         }
         // All parts are in place by now, since each batch may end the run or drop what continued.
-        Rewind { driver: self, unwritten }.enter_all_again(pending, &refused);
+        Rewind { driver: self, unwritten, refused: None }.enter_all_again(pending, &refused);
         let queued = self.queued_executions();
         let waited = |id: &ExecutionId| !self.executor.has(*id) && !queued.contains(id);
         for execution in answered.retried.into_iter().filter(waited).collect::<Vec<_>>() {
@@ -245,6 +245,8 @@ impl Continuing<'_> {
 struct Rewind<'a> {
     driver: &'a mut Driver,
     unwritten: Unwritten,
+    /// The execution whose batch the store refused, if an execution made it.
+    refused: Option<ExecutionId>,
 }
 
 impl Rewind<'_> {
@@ -253,6 +255,9 @@ impl Rewind<'_> {
     fn enter_all_again(mut self, pending: impl IntoIterator<Item = PendingBatch>, refused: &StoreError) {
         let mut pending = pending.into_iter();
         let first = pending.next();
+        if let Some(PendingBatch { what: PendingKind::Batch { batch, .. }, .. }) = &first {
+            self.refused = batch.succeeded_execution();
+        }
         // The records between two ends belong to the second entry. The first entry is the refused batch.
         let mut from = first.as_ref().map_or(self.unwritten.from, |first| first.end);
         for PendingBatch { end, what } in pending {
@@ -329,7 +334,7 @@ impl Rewind<'_> {
     fn enter_again(&mut self, mut batch: Batch, done: Option<CommitReply>, shown: Option<Box<Display>>) {
         self.driver.advance(&mut usize::MAX.clone());
         if let Batch::Paused(start) = &mut batch {
-            **start = self.driver.pause_again(std::mem::take(&mut **start));
+            **start = self.driver.pause_again(std::mem::take(&mut **start), self.refused);
         }
         let state = &self.driver.committer.state;
         match &batch {

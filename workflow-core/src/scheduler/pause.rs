@@ -1,8 +1,8 @@
 //! Pausing a run (S61): nothing begins until it is unpaused.
 //!
 //! Events are evaluated as ever. The executions and questions that follow are created and deferred: executions in the
-//! queues of their steps, as those that wait for a `concurrency` (S21), and questions by a mark. So whatever becomes
-//! of them meanwhile, such as the drop of their branch, needs no rule of its own. Nor does the run wait or stall
+//! queues of their steps, as those that wait for a `concurrency` (S21), and questions by a mark. So their drop with a branch,
+//! say, needs no rule of its own. Nor does the run wait or stall
 //! meanwhile, since what follows from its state is decided once it is unpaused.
 //!
 //! ```text

@@ -33,7 +33,7 @@ use std::time::{Duration, SystemTime};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Applied, Batch, Effect, EffectKind, PauseStart, RunState};
+use super::{Applied, Batch, Effect, EffectKind, RunState};
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
@@ -46,6 +46,7 @@ use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, StepSh
 mod committed;
 mod ends;
 mod logged;
+mod paused;
 
 /// Follows a journal record by record with a state.
 pub(crate) struct Replay {
@@ -185,25 +186,11 @@ impl Replay {
                 self.complete();
                 self.state.lives.detach(dropped);
             }
-            // Waiting follows from the batches, but that nothing runs in a paused run does not.
-            Record::RunWaiting { at, .. } => {
-                self.complete();
-                self.state.note_rest(self.since_began(*at));
+            Record::RunWaiting { .. } | Record::RunPaused { .. } | Record::RunUnpaused { .. } => {
+                self.paused(record)?;
             }
             // About the lease.
             Record::RunKept { .. } => {}
-            Record::RunPaused { by_parent, running, dropped, origin, at } => {
-                let (by_parent, running, dropped) = (*by_parent, running.clone(), dropped.clone());
-                let origin = origin.clone().map(Arc::new);
-                self.apply(Batch::Paused(Box::new(PauseStart { by_parent, running, dropped, origin })), *at)?;
-                // Effects that were deferred follow again with the end of the pause.
-                let state = &self.state;
-                self.effects.retain(|effect| state.is_wanted(&effect.begins));
-            }
-            Record::RunUnpaused { by_parent, origin, at } => {
-                let (by_parent, origin) = (*by_parent, origin.clone().map(Arc::new));
-                self.apply(Batch::Unpaused { by_parent, origin }, *at)?;
-            }
             Record::EventLogged { seq, scope, cause, event, origin, at } => {
                 self.logged(*cause, (*seq, *scope), event, (origin.as_ref(), *at))?;
             }

@@ -1,5 +1,8 @@
 //! Engines on a store: their files are sound, and readable when they are gone.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use workflow_core::prelude::*;
 use workflow_core::store::{EventStore, Position, RunQuery, StoreError};
 use workflow_core::{Pause, ResumeError, RunOptions, RunStatus};
@@ -188,4 +191,18 @@ async fn a_paused_run_is_listed_as_such_and_its_file_is_sound() {
     run.unpause().await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(3));
     is_listed(RunStatus::Completed).await;
+}
+
+// S61
+#[tokio::test]
+async fn the_file_of_an_engine_that_ended_beside_a_paused_run_is_sound() {
+    let place = Place::new();
+    let store = Arc::new(place.open());
+    let engine = Engine::builder().store(Arc::clone(&store)).workflow(Waits).build().unwrap();
+    let run = engine.start::<Waits>(Begin { fails: false }).await.unwrap();
+    run.pause(Pause::AfterRunning).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Paused);
+    engine.shut_down(Duration::from_secs(1)).await;
+    let report = store.check().await.unwrap();
+    assert!(report.is_sound(), "{report:?}");
 }

@@ -122,6 +122,7 @@ async fn a_run_that_is_paused_while_a_batch_is_refused_is_paused_and_continues()
         assert_eq!(text, "the store refuses the write: nobody wants that 11", "{how:?}");
         let begun = if how == Pause::Now { 2 } else { 1 };
         assert_eq!(works.counts(), [begun, begun, 1, 1], "{how:?}");
+        assert_eq!(works.made.load(Ordering::SeqCst), 1, "{how:?}");
         let (report, recorded) = (run.report().await.unwrap(), recorded(&store).await);
         assert!(report.violations.is_empty(), "{report}");
         assert_eq!(
