@@ -66,6 +66,8 @@ pub(crate) struct Lease {
 struct LeaseState {
     /// The beginning of the latest successful call; `None` if the engine never held the lease, or gave it up.
     since: Option<Moment>,
+    /// The beginning of the call that began the term.
+    taken: Option<Moment>,
     /// Counts the times that the engine took the lease without holding it. A renewal in time does not change it.
     term: u64,
 }
@@ -116,6 +118,13 @@ impl Lease {
     pub(crate) fn term(&self) -> Option<u64> {
         let held = self.held.borrow();
         held.lasts(self.duration).then_some(held.term)
+    }
+
+    /// Whether the engine holds its lease, and took it one duration ago or earlier. Before that it claims nothing:
+    /// after an outage of the store, the other engines have to take their leases again first. O(1).
+    pub(crate) fn may_claim(&self) -> bool {
+        let held = self.held.borrow();
+        held.lasts(self.duration) && held.taken.is_some_and(|taken| taken.elapsed() >= self.duration)
     }
 
     /// Completes at the first renewal after this call.
@@ -204,7 +213,10 @@ impl Lease {
         let holders = asked.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))?;
         self.held.send_modify(|held| {
             // The store took the call before it answered. If the lease had not run out by now, it never had.
-            held.term += u64::from(!held.lasts(self.duration));
+            if !held.lasts(self.duration) {
+                held.term += 1;
+                held.taken = Some(begun);
+            }
             held.since = Some(begun);
         });
         Ok(Some(holders))

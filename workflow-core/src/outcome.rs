@@ -215,6 +215,18 @@ pub enum ResumeError {
         /// The run.
         run: RunId,
     },
+    /// Five or more processes have resumed the run one after the other, and recorded nothing after that: the run may kill
+    /// its process. Claims and [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) leave it as it is;
+    /// [`Engine::attach`](crate::Engine::attach) resumes it.
+    #[error(
+        "run `{run}` was resumed {resumed} times and recorded nothing since: it may end its process; attach to it to resume it"
+    )]
+    Crashing {
+        /// The run.
+        run: RunId,
+        /// How often it was resumed since it last recorded anything.
+        resumed: usize,
+    },
     /// The engine's present configuration does not fit the run.
     #[error(transparent)]
     Config(ConfigError),

@@ -243,7 +243,8 @@ impl EngineBuilder {
     /// The engine takes a lease before it writes to its first run, and renews it at every third of the duration. After
     /// each renewal it claims open runs of engines whose leases have run out, and resumes them as
     /// [`resume_open_runs`](Engine::resume_open_runs) does. An engine that only stands by calls that function once to
-    /// take its lease. The engine never claims runs of engines without leases, nor runs that it stopped driving itself
+    /// take its lease. It claims nothing before the lease is one duration old, and only as many runs as its limits have free
+    /// permits, as [`claim_orphans`](Engine::claim_orphans) says. The engine never claims runs of engines without leases, nor runs that it stopped driving itself
     /// after an error of its store.
     ///
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it

@@ -230,7 +230,7 @@ impl Inner {
         let found = self.find_as(id, LoadedBy::Engine, Some(reason)).await;
         let run = match found {
             Ok(Loaded::Here(run) | Loaded::Resumed(run)) => run,
-            Ok(Loaded::Ended(_) | Loaded::Awaited | Loaded::Moved(_))
+            Ok(Loaded::Ended(_) | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full)
             | Err(ResumeError::UnknownRun { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };

@@ -1,38 +1,45 @@
-//! Claiming orphans: open runs whose owners hold no lease any more (S40).
+//! Claiming orphans: open runs whose owners hold no lease any more (S40, S66).
 //!
-//! A search reads the list of open runs page by page and asks for the owners of each page. It resumes every orphan that
-//! this engine hosts, one after the other. A failed search is not repeated; the next renewal of the lease starts
-//! another.
+//! A search asks for the leases, lists the open runs of other owners page by page, asks again, and resumes every orphan
+//! that this engine hosts: at most 32 at a time, in an order that differs from engine to engine. A failed search is not
+//! repeated; the next renewal of the lease starts another.
 //!
 //! ```text
 //! listed      owner          parent    result
 //! ────────    ────────────   ───────   ─────────────────────────────────────
-//! a           lease held     –         not here
+//! –           lease held     –         not listed
 //! a/greet…    no lease       not here  left to the engine that has `a`
 //! b           no lease       –         resumed; its first append is awaited
 //! b/greet…    no lease       here      resumed, or left until `b` asks for it
 //! ```
 //!
-//! Invariant: a child is claimed only where its parent is. The list is ordered by id, and a child's id begins with its
-//! parent's, so the search has decided about a parent before it sees a child.
+//! Invariant: a child is claimed only where its parent is, or if its parent has ended. The list is ordered by id, and a
+//! child's id begins with its parent's. Within a page, ids with fewer slashes come first. So the search has decided about a
+//! parent before it sees a child.
 //!
 //! Example: engine `e1` is gone with runs `a` and `a/greet-x1.1`. Engine `e2` hosts the workflow of `a` and
 //! resumes it. It waits until the store has the first write of `a`, which is the claim. Then the child is an
 //! orphan whose parent is here, and `e2` resumes it, or leaves it until `a` asks for it. If `e3` was faster
 //! with `a`, `e2` leaves the child to `e3`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex};
+
+use futures_util::{StreamExt as _, stream};
 
 use super::Inner;
 use super::ending::Ending;
 use super::hosts::Hosts;
 use super::journals::{Journals, Pages};
-use super::load::{Loaded, Resumes};
+use super::load::{Loaded, LoadedBy, Resumes};
 use super::owner::Owner;
 use super::registry::{Lookup, RunRegistry};
+use super::reminders::MAX_CONCURRENT_LOADS;
+use super::resume::Resumed;
 use crate::config::ConfigError;
-use crate::id::RunId;
+use crate::id::{EngineId, RunId};
+use crate::lease::Lease;
 use crate::outcome::ResumeError;
 use crate::panics::locked;
 use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
@@ -42,7 +49,7 @@ use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 #[derive(Default)]
 pub(super) struct IncompatibleOrphans(Mutex<HashMap<RunId, Position>>);
 
-/// One search over all open runs.
+/// One search over the open runs of other owners.
 pub(super) struct OrphanSearch<'a, R> {
     /// Lists runs and asks for their owners.
     journals: &'a Journals,
@@ -56,53 +63,73 @@ pub(super) struct OrphanSearch<'a, R> {
     incompatible: &'a IncompatibleOrphans,
     /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
-    /// Grows with each listed run. Its findings replace those of the search before, if this one is not cut off by the
-    /// end of the engine.
-    result: SearchResult,
 }
 
 /// The findings of a search so far.
 #[derive(Default)]
 struct SearchResult {
-    /// Open runs that this engine does not drive. Their children belong elsewhere too.
-    not_here: HashSet<RunId>,
+    /// The orphans that were resumed, and those that were not.
+    resumed: Resumed,
     /// Orphaned children that executions of their parents wait for.
     awaited: Vec<RunId>,
     /// Orphans that do not fit, for the next search.
     incompatible: HashMap<RunId, Position>,
 }
 
+/// What became of one orphan.
+enum Claimed {
+    By(Result<Loaded, ResumeError>),
+    /// It did not fit at the last search, and its journal is as it was.
+    Unfit,
+    /// It is left to another engine.
+    Left,
+}
+
 impl<R: Resumes> OrphanSearch<'_, R> {
-    /// Searches once. Returns the orphaned children that executions wait for, or `None` if the engine ends.
-    async fn all(mut self) -> Option<Vec<RunId>> {
-        // An error ends the search. The claims before it count, and the next search finds the rest.
-        let _ = self.search().await;
+    /// Searches once. Returns the orphans, and the children among them that executions wait for.
+    async fn all(self) -> Result<(Resumed, Vec<RunId>), StoreError> {
+        let mut found = SearchResult::default();
+        let searched = self.search(&mut found).await;
         if self.ending.has_begun() {
-            return None;
+            return Ok((found.resumed, Vec::new()));
         }
-        let SearchResult { awaited, incompatible, .. } = self.result;
+        let SearchResult { mut resumed, awaited, incompatible } = found;
         *locked(&self.incompatible.0) = incompatible;
-        Some(awaited)
+        // An error ends the search. The claims before it count, and the next search finds the rest.
+        resumed.error = match searched {
+            Err(error) if resumed.runs.is_empty() && resumed.refused.is_empty() => return Err(error),
+            searched => searched.err(),
+        };
+        Ok((resumed, awaited))
     }
 
-    /// Goes through all open runs, page by page, and claims the orphans among them.
-    async fn search(&mut self) -> Result<(), StoreError> {
-        let mut pages = Pages::of(&**self.journals.store()?, RunQuery::new().open());
+    /// Goes through the open runs of other owners, page by page, and claims the orphans among them.
+    async fn search(&self, found: &mut SearchResult) -> Result<(), StoreError> {
+        let Some(lease) = self.journals.lease() else { return Ok(()) };
+        let Some(holders) = lease.renew().await? else { return Ok(()) };
+        let query = RunQuery::new().open().not_owned_by(holders);
+        let mut pages = Pages::of(&**self.journals.store()?, query);
         while let Some(page) = pages.next().await? {
             // One question per page: the answer is at most one page old when a run of it is claimed. The
             // first write of a claimed run settles who owns it.
             let Some(owners) = self.journals.owners(&page).await? else { return Ok(()) };
+            // Parents first: a child's id has more slashes than its parent's.
+            let mut by_depth: BTreeMap<usize, Vec<StoredRun>> = BTreeMap::new();
             for (run, owner) in page.into_iter().zip(owners) {
-                if self.ending.has_begun() {
-                    return Ok(());
+                if owner == Owner::Orphan {
+                    by_depth.entry(run.id.as_str().matches('/').count()).or_default().push(run);
                 }
-                if owner == Owner::Orphan && self.may_claim(&run).await {
-                    self.claim(&run).await;
+            }
+            for mut orphans in by_depth.into_values() {
+                orphans.sort_by_cached_key(|run| rank(lease.engine(), &run.id));
+                let claims = stream::iter(orphans).map(async |run| (self.claim(lease, &run).await, run));
+                let mut claims = claims.buffer_unordered(MAX_CONCURRENT_LOADS);
+                while let Some((claimed, run)) = claims.next().await {
+                    found.note(run, claimed);
                 }
-                // Noted after the claim, so that the children below find the outcome.
-                if !self.is_here(&run.id) {
-                    self.result.not_here.insert(run.id);
-                }
+            }
+            if self.ending.has_begun() {
+                return Ok(());
             }
         }
         Ok(())
@@ -118,53 +145,91 @@ impl<R: Resumes> OrphanSearch<'_, R> {
         }
     }
 
-    /// Whether this engine can resume the orphan, and the orphan belongs here.
-    async fn may_claim(&mut self, run: &StoredRun) -> bool {
-        if !self.hosts.has(&run.run.workflow) {
-            return false;
+    /// Whether a child's parent is here or has ended, and any other run.
+    async fn belongs_here(&self, run: &StoredRun) -> Result<bool, StoreError> {
+        if !run.id.as_str().contains('/') {
+            return Ok(true);
+        }
+        // An id may have a slash without being a child's. The first record says who the parent is.
+        let first = self.journals.store()?.read(&run.id, Position(0), 1).await?;
+        let Some(Record::RunStarted { parent, .. }) = first.first() else { return Ok(false) };
+        let Some(parent) = parent else { return Ok(true) };
+        if self.is_here(&parent.run) {
+            return Ok(true);
+        }
+        let listed = self.journals.listed(&parent.run).await?;
+        Ok(listed.is_none_or(|parent| parent.run.status.is_ended()))
+    }
+
+    /// Resumes one orphan, if this engine can, and it belongs here.
+    async fn claim(&self, lease: &Arc<Lease>, run: &StoredRun) -> Claimed {
+        if self.ending.has_begun() || !self.hosts.has(&run.run.workflow) {
+            return Claimed::Left;
         }
         // The same journal would be refused again, and reading it costs more than this look.
         if locked(&self.incompatible.0).get(&run.id) == Some(&run.end) {
-            self.result.incompatible.insert(run.id.clone(), run.end);
-            return false;
+            return Claimed::Unfit;
         }
-        // A parent comes before its children, whose ids begin with its id.
-        let not_here = &self.result.not_here;
-        let mut above = run.id.as_str().match_indices('/').map(|(at, _)| RunId::new(&run.id.as_str()[..at]));
-        if !above.any(|above| not_here.contains(&above)) {
-            return true;
+        match self.belongs_here(run).await {
+            Ok(true) => {}
+            Ok(false) => return Claimed::Left,
+            Err(error) => return Claimed::By(Err(ResumeError::Store(error))),
         }
-        // An id may have a slash without being a child's. The first record says who the parent is.
-        let Ok(store) = self.journals.store() else { return false };
-        let Ok(first) = store.read(&run.id, Position(0), 1).await else { return false };
-        let Some(Record::RunStarted { parent, .. }) = first.first() else { return false };
-        parent.as_ref().is_none_or(|parent| !not_here.contains(&parent.run))
+        let loaded = self.resumes.load(&run.id, Some(run.end), LoadedBy::Claim).await;
+        if let Ok(Loaded::Resumed(shared)) = &loaded {
+            // Its children are claimed here only if the run began here. If the store does not answer in time, the
+            // search continues: the run keeps waiting in its own task, and its children wait for a later search.
+            lease.wait(shared.status.begun()).await;
+        }
+        Claimed::By(loaded)
     }
+}
 
-    /// Resumes one orphan, and notes in `result` why it was not resumed.
-    async fn claim(&mut self, run: &StoredRun) {
-        match self.resumes.load(&run.id, Some(run.end)).await {
-            Ok(Loaded::Resumed(shared)) => {
-                // Its children are claimed here only if the run began here. If the store does not answer in time, the
-                // search continues: the run keeps waiting in its own task, and its children wait for a later search.
-                if let Some(lease) = self.journals.lease() {
-                    lease.wait(shared.status.begun()).await;
+impl SearchResult {
+    /// Sorts one orphan into the result.
+    fn note(&mut self, run: StoredRun, claimed: Claimed) {
+        let StoredRun { id, end, .. } = run;
+        match claimed {
+            Claimed::By(Ok(Loaded::Resumed(_))) => self.resumed.runs.push(id),
+            Claimed::By(Ok(Loaded::Moved(_))) => self.resumed.elsewhere.push(id),
+            Claimed::By(Ok(Loaded::Awaited)) => self.awaited.push(id),
+            Claimed::By(Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full)) | Claimed::Left => {}
+            Claimed::Unfit => drop(self.incompatible.insert(id, end)),
+            Claimed::By(Err(error)) => {
+                if stays_refused(&error) {
+                    self.incompatible.insert(id.clone(), end);
                 }
+                self.resumed.refused.push((id, error));
             }
-            Ok(Loaded::Awaited) => self.result.awaited.push(run.id.clone()),
-            // The next search asks the sources of its configuration again.
-            Err(ResumeError::Config(ConfigError::Unavailable { .. })) => {}
-            Err(ResumeError::Incompatible { .. } | ResumeError::Config(_)) => {
-                self.result.incompatible.insert(run.id.clone(), run.end);
-            }
-            Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Moved(_)) | Err(_) => {}
         }
     }
 }
 
+/// Whether the same journal would be refused for the same reason. The next search asks the sources of a configuration
+/// again.
+fn stays_refused(error: &ResumeError) -> bool {
+    match error {
+        ResumeError::Config(error) => !matches!(error, ConfigError::Unavailable { .. }),
+        ResumeError::Incompatible { .. } | ResumeError::Crashing { .. } => true,
+        _ => false,
+    }
+}
+
+/// The place of a run in the order of an engine's claims. Each engine has another order, so that several engines begin
+/// with different runs.
+fn rank(engine: &EngineId, run: &RunId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (engine.as_str(), run.as_str()).hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Inner {
-    /// Resumes the orphans of the engine's store, and cancels orphaned children whose parents have ended.
-    pub(super) async fn claim_orphans(self: &Arc<Self>) {
+    /// Resumes the orphans of the engine's store, and cancels orphaned children whose parents have ended. Nothing while
+    /// the engine's lease is new.
+    pub(super) async fn claim_orphans(self: &Arc<Self>) -> Result<Resumed, StoreError> {
+        if !self.journals.lease().is_some_and(|lease| lease.may_claim()) {
+            return Ok(Resumed::default());
+        }
         let search = OrphanSearch {
             journals: &self.journals,
             hosts: &self.hosts,
@@ -172,11 +237,10 @@ impl Inner {
             ending: &self.ending,
             incompatible: &self.incompatible,
             resumes: self,
-            result: SearchResult::default(),
         };
-        if let Some(awaited) = search.all().await {
-            self.orphaned_children().cancel_among(awaited, self.journals.lease()).await;
-        }
+        let (resumed, awaited) = search.all().await?;
+        self.orphaned_children().cancel_among(awaited, self.journals.lease()).await;
+        Ok(resumed)
     }
 }
 
@@ -210,8 +274,15 @@ mod tests {
             }
         }
 
+        /// The runs that it was asked to load, sorted: engines differ in their orders.
+        fn asked(&self) -> Vec<String> {
+            let mut asked = self.resumer.asked();
+            asked.sort();
+            asked
+        }
+
         /// Searches once: the orphans that are awaited.
-        fn search(&self) -> Option<Vec<RunId>> {
+        fn search(&self) -> Vec<RunId> {
             let search = OrphanSearch {
                 journals: &self.journals,
                 hosts: &self.hosts,
@@ -219,9 +290,8 @@ mod tests {
                 ending: &self.ending,
                 incompatible: &self.incompatible,
                 resumes: &self.resumer,
-                result: SearchResult::default(),
             };
-            now(search.all())
+            now(search.all()).unwrap().1
         }
     }
 
@@ -238,18 +308,18 @@ mod tests {
         let written = orphans(&[("a", None), ("b-m", None), ("c-w", None)]);
         written.begin("unowned", Began::default());
         let parts = Parts::of(&written);
-        assert_eq!(parts.search(), Some(vec!["c-w".into()]));
-        assert_eq!(parts.resumer.asked(), ["load a at 2", "load b-m at 2", "load c-w at 2"]);
+        assert_eq!(parts.search(), ["c-w".into()]);
+        assert_eq!(parts.asked(), ["load a at 2", "load b-m at 2", "load c-w at 2"]);
     }
 
     #[test]
     fn a_child_is_claimed_only_where_its_parent_is() {
         let parts = Parts::of(&orphans(&[("a", None), ("a/x", Some("a")), ("b/x", Some("b"))]));
         parts.search();
-        assert_eq!(parts.resumer.asked(), ["load a at 2", "load b/x at 2"]);
+        assert_eq!(parts.asked(), ["load a at 2", "load b/x at 2"]);
         let _driven = parts.runs.reserve(&"a".into());
         parts.search();
-        assert_eq!(parts.resumer.asked(), ["load a at 2", "load a/x at 2", "load b/x at 2"]);
+        assert_eq!(parts.asked(), ["load a at 2", "load a/x at 2", "load b/x at 2"]);
     }
 
     #[test]
@@ -265,7 +335,7 @@ mod tests {
     fn an_engine_that_ends_claims_nothing() {
         let parts = Parts::of(&orphans(&[("a", None)]));
         parts.ending.begin();
-        assert_eq!(parts.search(), None);
+        assert!(parts.search().is_empty());
         assert!(parts.resumer.asked().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures::FutureExt as _;
 
 use super::journals::Journals;
-use super::load::{Loaded, Resumes};
+use super::load::{Loaded, LoadedBy, Resumes};
 use crate::event::AnyEvent;
 use crate::id::{EngineId, ExecutionId, ParentRun, RunId, RunStatus, ScopeId, Seq};
 use crate::lease::{Lease, LeaseOwner};
@@ -170,7 +170,7 @@ impl Resumer {
 impl Resumes for Resumer {
     /// Answers by the last letter of the run's id: `w` is awaited, `m` has moved, `u` does not fit, and others cannot
     /// be read.
-    async fn load(&self, run: &RunId, end: Option<Position>) -> Result<Loaded, ResumeError> {
+    async fn load(&self, run: &RunId, end: Option<Position>, _: LoadedBy) -> Result<Loaded, ResumeError> {
         self.note(format!("load {run} at {}", end.map_or("any".to_owned(), |end| end.to_string())));
         match run.as_str().chars().last() {
             Some('w') => Ok(Loaded::Awaited),

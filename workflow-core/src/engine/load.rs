@@ -23,7 +23,7 @@ use super::registry::Unloaded;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Reattach, Run, RunShared};
+use crate::run::{Host, Journal, Permit, PermitRequest, Reattach, Run, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 /// The result of loading a run.
@@ -39,6 +39,8 @@ pub(super) enum Loaded {
     /// The journal ends here, and not where the caller expected: another engine has written to it. The run is not
     /// resumed.
     Moved(Position),
+    /// The limits of the run have no free permit for a claim. The run is left to other engines.
+    Full,
 }
 
 /// Who loads a run.
@@ -46,12 +48,23 @@ pub(super) enum Loaded {
 pub(super) enum LoadedBy {
     /// The engine, for a reason of its own. An awaited child stays with its parent.
     Engine,
+    /// `resume_open_runs`. As the engine, except that it refuses a run that crashes its processes.
+    OpenRuns,
+    /// A claim. As `resume_open_runs`, and only with a permit that is free now.
+    Claim,
     /// A caller that wants a handle, of this type of workflow or of any.
     Handle(Option<AskedType>),
 }
 
+impl LoadedBy {
+    /// Whether it resumes runs that nobody asked for by their ids.
+    fn searches(self) -> bool {
+        matches!(self, Self::OpenRuns | Self::Claim)
+    }
+}
+
 /// How to resume a run.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct ResumeAs<'a> {
     /// The reason to cancel the run before it does anything; for orphaned children, and runs that are cancelled while
     /// unloaded.
@@ -60,6 +73,8 @@ pub(super) struct ResumeAs<'a> {
     pub(super) unloaded: Option<&'a Unloaded>,
     /// The secret fields of its configurations; `None` if no step reads a configuration any more.
     pub(super) secrets: Option<&'a Secrets>,
+    /// The permit of a claimed run; `None` if the run takes its permit itself once it needs one.
+    pub(super) permit: Option<Permit>,
 }
 
 /// Resumes runs, for code that finds them in the store. A trait, so that the finding is tested without an engine.
@@ -69,6 +84,7 @@ pub(super) trait Resumes: Sync {
         &self,
         run: &RunId,
         end: Option<Position>,
+        by: LoadedBy,
     ) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
     /// Cancels a run, if it is a child that an execution of `parent` waited for. Returns the run whose end is to be
@@ -81,8 +97,8 @@ pub(super) trait Resumes: Sync {
 }
 
 impl Resumes for Arc<Inner> {
-    async fn load(&self, run: &RunId, end: Option<Position>) -> Result<Loaded, ResumeError> {
-        Inner::load(self, run, end).await
+    async fn load(&self, run: &RunId, end: Option<Position>, by: LoadedBy) -> Result<Loaded, ResumeError> {
+        self.load_as(run, by, end, None).await
     }
 
     async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
@@ -129,17 +145,8 @@ impl Inner {
         Err(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store))
     }
 
-    /// Finds a run in this engine or in the store, for the engine. `end` is the position where the journal of an open run
-    /// has to end.
-    pub(super) async fn load(
-        self: &Arc<Self>,
-        id: &RunId,
-        end: Option<Position>,
-    ) -> Result<Loaded, ResumeError> {
-        self.load_as(id, LoadedBy::Engine, end, None).await
-    }
-
-    /// The same. A run that is loaded is cancelled before it does anything, if there is a reason.
+    /// Finds a run in this engine or in the store. `end` is the position where the journal of an open run has to end. A run
+    /// that is loaded is cancelled before it does anything, if there is a reason.
     async fn load_as(
         self: &Arc<Self>,
         id: &RunId,
@@ -149,7 +156,7 @@ impl Inner {
     ) -> Result<Loaded, ResumeError> {
         let fits = |workflow| match by {
             LoadedBy::Handle(Some(asked)) => self.hosts.is_of(id, workflow, asked),
-            LoadedBy::Handle(None) | LoadedBy::Engine => Ok(()),
+            LoadedBy::Handle(None) | LoadedBy::Engine | LoadedBy::OpenRuns | LoadedBy::Claim => Ok(()),
         };
         let _run_lock = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         // A driven run needs no look at the store: its task holds the run's only writer.
@@ -164,13 +171,16 @@ impl Inner {
         let beginning = Beginning::of(id, &records)?;
         fits(beginning.workflow)?;
         // Only for a handle is an awaited child resumed before its parent asks for it.
-        if matches!(by, LoadedBy::Engine) && beginning.awaited {
+        if !matches!(by, LoadedBy::Handle(_)) && beginning.awaited {
             return Ok(Loaded::Awaited);
         }
         let read = Position::default().after(records.len());
         // The owner was looked up for a journal that ended at `end`. An ended run has no owner, so its end may differ.
         if end.is_some_and(|end| !ends_with_run_ended(&records) && end != read) {
             return Ok(Loaded::Moved(read));
+        }
+        if by.searches() {
+            check_progress(id, &records)?;
         }
         let mut unloaded = self.runs.unloaded(id);
         if unloaded.as_ref().is_some_and(|unloaded| unloaded.end != read) {
@@ -188,7 +198,18 @@ impl Inner {
             Some(_) => None,
             None => self.secrets_of(id, &records, cancelled.is_some()).await?,
         };
-        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref(), secrets: secrets.as_ref() };
+        // A child's permit comes from its parent, or from the limit of children.
+        let needed = match by {
+            LoadedBy::Claim if beginning.parent.is_none() && !ends_with_run_ended(&records) => {
+                self.permits_of(id, &*self.hosts.named(id, beginning.workflow)?)
+            }
+            _ => None,
+        };
+        let permit = match needed.map(|needed| needed.take_now()).transpose() {
+            Ok(permit) => permit,
+            Err(_) => return Ok(Loaded::Full),
+        };
+        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref(), secrets: secrets.as_ref(), permit };
         self.resume(id, &records, how)
     }
 
@@ -199,7 +220,7 @@ impl Inner {
         records: &[Record],
         how: ResumeAs<'_>,
     ) -> Result<Loaded, ResumeError> {
-        let ResumeAs { cancelled, unloaded, secrets } = how;
+        let ResumeAs { cancelled, unloaded, secrets, permit } = how;
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
         let runtime = self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
@@ -213,11 +234,11 @@ impl Inner {
             None => self.restored(id, host, beginning, secrets)?,
         };
         if ends_with_run_ended(records) {
-            self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
+            self.made(&shared, host, None, None).finish_from_journal(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
         // Replaying is synchronous, so the run's lock covers everything up to the spawned task.
-        let mut run = self.made(&shared, host, Some(records));
+        let mut run = self.made(&shared, host, Some(records), permit);
         let derived = match run.resume(records) {
             Ok(derived) => derived,
             Err(difference) => {
@@ -257,20 +278,25 @@ impl Inner {
         Ok(Loaded::Resumed(shared))
     }
 
+    /// The limits of a run, if it has any.
+    fn permits_of(&self, id: &RunId, host: &Host) -> Option<PermitRequest> {
+        self.concurrency.permit_request(id, host.id, &host.table.name)
+    }
+
     /// A run before its journal is applied. A run that is only looked back at has no journal and no limits.
     pub(super) fn made(
         &self,
         shared: &Arc<RunShared>,
         host: &Arc<Host>,
         records: Option<&[Record]>,
+        permit: Option<Permit>,
     ) -> Box<Run> {
         let journal = records.and_then(|records| {
             let store = Arc::clone(self.journals.store().ok()?);
             Journal::resume(store, records, &host.table)
         });
-        let permits =
-            records.and_then(|_| self.concurrency.permit_request(&shared.id, host.id, &host.table.name));
-        let permits = permits.map(|permits| (permits, None));
+        let permits = records.and_then(|_| self.permits_of(&shared.id, host));
+        let permits = permits.map(|permits| (permits, permit));
         Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, permits, journal)
     }
 
@@ -294,6 +320,17 @@ impl Inner {
         })?;
         Ok(Arc::new(beginning.restores(shared).resumed(beginning.parent.cloned())))
     }
+}
+
+/// How many `RunResumed` at the end of a journal say that each process which took the run up was killed by it.
+const CRASHES: usize = 5;
+
+/// An error if the latest processes recorded nothing after they had resumed the run. A run that waits, rests in its pause
+/// or is detached has recorded that, so that no restart of a process counts for it.
+fn check_progress(id: &RunId, records: &[Record]) -> Result<(), ResumeError> {
+    let resumed =
+        records.iter().rev().take_while(|record| matches!(record, Record::RunResumed { .. })).count();
+    if resumed < CRASHES { Ok(()) } else { Err(ResumeError::Crashing { run: id.clone(), resumed }) }
 }
 
 pub(super) fn ends_with_run_ended(records: &[Record]) -> bool {

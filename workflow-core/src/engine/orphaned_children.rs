@@ -85,7 +85,7 @@ impl Inner {
             return Ok(None);
         };
         let (reason, secrets) = (names.cancel_reason(true), self.secrets_of(id, &records, true).await?);
-        let how = ResumeAs { cancelled: Some(&reason), unloaded: None, secrets: secrets.as_ref() };
+        let how = ResumeAs { cancelled: Some(&reason), secrets: secrets.as_ref(), ..ResumeAs::default() };
         let loaded = self.resume(id, &records, how)?;
         Ok(if let Loaded::Resumed(run) = loaded { Some(run) } else { None })
     }

@@ -267,7 +267,9 @@ impl Inner {
         }
         match self.resume(id, &records, ResumeAs { secrets: secrets.as_ref(), ..ResumeAs::default() })? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
-            Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run: id.clone() }.into()),
+            Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
+                Err(ResumeError::UnknownRun { run: id.clone() }.into())
+            }
         }
     }
 
@@ -293,7 +295,7 @@ impl Inner {
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
         let shared = self.restored(id, host, beginning, secrets)?;
-        let resumed = self.made(&shared, host, None).resume(records);
+        let resumed = self.made(&shared, host, None, None).resume(records);
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         resumed.map(|_| ()).map_err(incompatible)
     }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::Engine;
 use super::hosts::AskedType;
 use super::journals::{Journals, Pages};
-use super::load::{Loaded, Resumes};
+use super::load::{Loaded, LoadedBy, Resumes};
 use super::owner::Owner;
 use super::registry::{Lookup, RunRegistry, Unloaded};
 use crate::id::RunId;
@@ -17,7 +17,7 @@ use crate::run::{AnyRun, RunHandle, RunShared};
 use crate::store::{Record, RunQuery, StoreError, StoredRun};
 use crate::workflow::Workflow;
 
-/// The result of [`Engine::resume_open_runs`].
+/// The result of [`Engine::resume_open_runs`] and of [`Engine::claim_orphans`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Resumed {
@@ -78,6 +78,52 @@ impl Engine {
             tracing::warn!(%error, "contexts of runs that have ended could not be looked for");
         }
         Ok(resumed)
+    }
+
+    /// Claims the runs of engines whose leases have run out, as each renewal of this engine's
+    /// [lease](crate::EngineBuilder::lease) does.
+    ///
+    /// The engine resumes the orphans that it hosts and whose journals have not grown meanwhile, as far as its limits have
+    /// free permits: any other engine may claim the rest. Runs without an owner are not claimed; they are for
+    /// [`resume_open_runs`](Self::resume_open_runs).
+    ///
+    /// For the duration of a lease that it has just taken, the engine claims nothing, and the result is empty: other
+    /// engines may be as new, and have yet to take theirs again. `resume_open_runs` does not wait so long. The result is
+    /// empty too without leases.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::store::MemoryStore;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeting;
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, _greet: &Greet) -> Greeting { Greeting }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Greeter).store(MemoryStore::default());
+    /// let engine = engine.lease(Duration::from_secs(30)).build()?;
+    /// let claimed = engine.claim_orphans().await?;
+    /// assert!(claimed.runs.is_empty(), "the lease is new");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::NoStore`], and errors of the lease or of the list of runs before any run is claimed. A later error is in
+    /// [`Resumed::error`], and the reasons for single runs are in [`Resumed::refused`].
+    pub async fn claim_orphans(&self) -> Result<Resumed, StoreError> {
+        self.inner.journals.store()?;
+        self.inner.take_lease().await?;
+        self.inner.claim_orphans().await
     }
 
     /// Lists a page of the runs in the engine's store, open and ended ones.
@@ -166,7 +212,9 @@ impl Engine {
     async fn attached(&self, run: &RunId, asked: Option<AskedType>) -> Result<Arc<RunShared>, ResumeError> {
         match self.inner.find(run, asked).await? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
-            Loaded::Awaited | Loaded::Moved(_) => Err(ResumeError::UnknownRun { run: run.clone() }),
+            Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
+                Err(ResumeError::UnknownRun { run: run.clone() })
+            }
         }
     }
 }
@@ -212,10 +260,10 @@ impl<R: Resumes> OpenRuns<'_, R> {
             self.resumed.elsewhere.push(id);
             return;
         }
-        match self.resumes.load(&id, owner.is_some().then_some(end)).await {
+        match self.resumes.load(&id, owner.is_some().then_some(end), LoadedBy::OpenRuns).await {
             Ok(Loaded::Resumed(_)) => self.resumed.runs.push(id),
             Ok(Loaded::Awaited) => self.awaited.push(id),
-            Ok(Loaded::Here(_) | Loaded::Ended(_)) => {}
+            Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full) => {}
             Ok(Loaded::Moved(_)) => self.resumed.elsewhere.push(id),
             Err(error) => self.resumed.refused.push((id, error)),
         }

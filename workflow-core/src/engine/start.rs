@@ -256,7 +256,10 @@ impl Inner {
                 let Some(engine) = engine.upgrade() else { return ControlFlow::Break(()) };
                 let Some(_task) = engine.ending.enter() else { return ControlFlow::Continue(None) };
                 let inner = Arc::clone(&engine);
-                let claims = engine.ending.track(async move { inner.claim_orphans().await });
+                let claims = engine.ending.track(async move {
+                    // The next renewal claims what this one could not.
+                    let _ = inner.claim_orphans().await;
+                });
                 ControlFlow::Continue(Some(Box::pin(claims) as BoxFuture<'static, ()>))
             }
         };

@@ -83,7 +83,8 @@ impl Inner {
             None => self.secrets_of(id, &records, cancelled.is_some()).await,
         };
         let resumed = secrets.and_then(|secrets| {
-            let how = ResumeAs { cancelled, unloaded: Some(unloaded), secrets: secrets.as_ref() };
+            let how =
+                ResumeAs { cancelled, unloaded: Some(unloaded), secrets: secrets.as_ref(), permit: None };
             self.resume(id, &records, how)
         });
         match resumed {

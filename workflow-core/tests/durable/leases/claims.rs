@@ -343,3 +343,135 @@ async fn a_run_that_is_listed_with_another_end_than_its_journal_has_is_corrupt_a
     assert_eq!((run.as_str(), position.0), ("r", u64::try_from(length).unwrap()));
     assert_eq!(engines.store.journal("r").await.len(), length);
 }
+
+// S66
+#[test]
+fn an_engine_claims_nothing_for_the_duration_of_a_new_lease_and_then_as_each_renewal_does() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Works>(&engine, "r").await.settled().await;
+    });
+    runtime().block_on(async {
+        let engine = engines.engine("alive");
+        engines.store.pass(LEASE);
+        for _ in 0..3 {
+            assert!(engine.claim_orphans().await.unwrap().runs.is_empty(), "the lease is new");
+            assert!(engine.running().is_empty());
+            engines.store.pass(LEASE / 4);
+        }
+        a_while().await;
+        assert_eq!(engine.running(), ["r".into()], "a renewal claimed it");
+        assert_eq!(engines.store.resumed("r").await, 1);
+        let claimed = engine.claim_orphans().await.unwrap();
+        assert!(claimed.runs.is_empty() && claimed.refused.is_empty() && claimed.error.is_none());
+    });
+    drop(dead);
+}
+
+// S66
+#[test]
+fn a_claim_takes_as_many_orphans_as_there_are_permits() {
+    const RUNS: usize = 6;
+    let engines = Engines::new();
+    let works = Works { hangs: true, ..engines.works("dead") };
+    let dead = engines.killed(works, |engine| async move {
+        for run in 0..RUNS {
+            start::<Works>(&engine, &format!("r-{run}")).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+    });
+    runtime().block_on(async {
+        let limited = |who| {
+            let works = Works { hangs: true, ..engines.works(who) };
+            let builder = engines.builder(works).max_concurrent_runs(2).lease(LEASE);
+            builder.clock(VirtualClock::new()).build().unwrap()
+        };
+        let two = [limited("one"), limited("other")];
+        for engine in &two {
+            assert!(engine.claim_orphans().await.unwrap().runs.is_empty());
+        }
+        engines.store.pass(LEASE);
+        a_while().await;
+        for engine in &two {
+            assert_eq!((engine.running().len(), engine.queued().len()), (2, 0), "the rest is left to others");
+        }
+        let third = engines.engine("third");
+        assert!(third.claim_orphans().await.unwrap().runs.is_empty());
+        a_while().await;
+        assert_eq!(third.running().len(), RUNS - 4);
+        for run in 0..RUNS {
+            assert_eq!(engines.store.resumed(&format!("r-{run}")).await, 1);
+        }
+    });
+    drop(dead);
+}
+
+/// The run's journal ends with this many `RunResumed`.
+async fn crashes(store: &Shared, run: &str, times: usize) {
+    for _ in 0..times {
+        let listed = store.kept.runs(&RunQuery::new().run(run)).await.unwrap().pop().unwrap();
+        let resumed = Record::RunResumed {
+            format: workflow_core::store::JOURNAL_FORMAT,
+            table: None,
+            at: std::time::SystemTime::now(),
+        };
+        let batch = Write { records: vec![resumed], run: listed.run };
+        store.kept.append(&run.into(), listed.end, batch).await.unwrap();
+    }
+}
+
+// S66
+#[test]
+fn a_run_that_was_resumed_five_times_without_a_record_is_not_claimed_and_a_person_can_attach_to_it() {
+    let engines = Engines::new();
+    let works = Works { hangs: true, ..engines.works("dead") };
+    let dead = engines.killed(works, |engine| async move {
+        for run in ["four", "five"] {
+            start::<Works>(&engine, run).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+    });
+    runtime().block_on(async {
+        crashes(&engines.store, "four", 4).await;
+        crashes(&engines.store, "five", 5).await;
+        let engine = engines.engine("alive");
+        engine.claim_orphans().await.unwrap();
+        engines.store.pass(LEASE);
+        a_while().await;
+        assert_eq!(engine.running(), ["four".into()]);
+        let refused = engine.resume_open_runs().await.unwrap().refused;
+        let [(run, ResumeError::Crashing { resumed: 5, .. })] = &refused[..] else { panic!("{refused:?}") };
+        assert_eq!(run.as_str(), "five");
+        let run = engine.attach::<Works>("five").await.unwrap();
+        run.send(Note(1)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(2));
+    });
+    drop(dead);
+}
+
+// S66
+#[test]
+fn no_number_of_restarts_makes_a_run_that_waits_or_is_paused_one_that_crashes() {
+    let engines = Engines::new();
+    for life in 0..10 {
+        let gone = engines.killed(engines.works("gone"), |engine| async move {
+            let resumed = engine.resume_open_runs().await.unwrap();
+            assert!(resumed.refused.is_empty(), "{:?}", resumed.refused);
+            if life == 0 {
+                start::<Works>(&engine, "waits").await.settled().await;
+                let rests = start::<Works>(&engine, "rests").await;
+                rests.settled().await;
+                rests.pause(workflow_core::Pause::Now).await.unwrap();
+            }
+            sleep(Duration::from_secs(1)).await;
+        });
+        drop(gone);
+        engines.store.pass(LEASE);
+    }
+    runtime().block_on(async {
+        assert_eq!(engines.store.resumed("waits").await, 9);
+        let engine = engines.engine("alive");
+        let resumed = engine.resume_open_runs().await.unwrap();
+        assert_eq!(resumed.runs.len(), 2, "{:?}", resumed.refused);
+    });
+}
