@@ -303,6 +303,7 @@ mod tests {
         written
     }
 
+    // S66
     #[test]
     fn orphans_are_resumed_where_their_journals_end_and_others_are_not() {
         let written = orphans(&[("a", None), ("b-m", None), ("c-w", None)]);
@@ -312,6 +313,7 @@ mod tests {
         assert_eq!(parts.asked(), ["load a at 2", "load b-m at 2", "load c-w at 2"]);
     }
 
+    // S66
     #[test]
     fn a_child_is_claimed_only_where_its_parent_is() {
         let parts = Parts::of(&orphans(&[("a", None), ("a/x", Some("a")), ("b/x", Some("b"))]));

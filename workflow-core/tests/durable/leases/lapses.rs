@@ -56,6 +56,9 @@ async fn a_renewal_that_fails_and_succeeds_in_time_makes_no_difference() {
 async fn runs_that_were_claimed_meanwhile_end_before_they_begin_anything() {
     let engines = Engines::new();
     let (one, other) = (engines.engine("one"), engines.engine("other"));
+    // A lease that is not new, so that the next renewal claims.
+    other.resume_open_runs().await.unwrap();
+    sleep(LEASE).await;
     let (works, tries) = (start::<Works>(&one, "w").await, start::<TriesAgain>(&one, "t").await);
     works.settled().await;
     assert_eq!(other.resume_open_runs().await.unwrap().elsewhere.len(), 2);
