@@ -130,8 +130,8 @@ pub use display::{Display, DisplayItem, DisplayPosition, DisplayStream};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
 pub use engine::{
-    Engine, EngineBuilder, HostedConfig, HostedEvent, HostedWorkflow, Redriven, Resumed, RunResult,
-    RunResults, Running, Starting, WhenFull, WorkflowExt,
+    Engine, EngineBuilder, HostedConfig, HostedEvent, HostedWorkflow, Redriven, Resumed, RunPermit,
+    RunResult, RunResults, Running, Starting, WhenFull, WorkflowExt,
 };
 pub use error::{ErrorClass, StepError};
 pub use event::{

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 use super::Inner;
 use super::children::NewChild;
-use super::config_sources::Secrets;
+use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use crate::config::ConfigError;
@@ -46,8 +46,8 @@ impl Inner {
         if let Some(shared) = here {
             return self.reattached(shared, link);
         }
-        let secrets = self.secrets_of(id, &records, false).await.map_err(start_error)?;
-        self.resume_child(id, &start, records, (link, secrets))
+        let given = self.secrets_of(id, &records, false).await.map_err(start_error)?;
+        self.resume_child(id, &start, records, (link, given))
     }
 
     /// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs
@@ -127,7 +127,7 @@ impl Inner {
         id: &RunId,
         start: &Start,
         records: Vec<Record>,
-        (link, secrets): (ParentLink, Option<Secrets>),
+        (link, given): (ParentLink, Option<FromSources>),
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
         let beginning = beginning_of(id, &records)?;
@@ -140,8 +140,8 @@ impl Inner {
         }
         let host = Arc::clone(hosted?);
         let options = beginning.options(id, &host);
-        let shared = match secrets {
-            Some(secrets) => self.shared(&host, options.with_secrets(secrets), Some(link))?,
+        let shared = match given {
+            Some(given) => self.shared(&host, options.with_secrets(given.secrets), Some(link))?,
             None => self.shared_with(&host, options, Some(link), HashMap::new()),
         };
         let shared = beginning.restores(shared);

@@ -84,8 +84,8 @@ impl Inner {
         let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else {
             return Ok(None);
         };
-        let (reason, secrets) = (names.cancel_reason(true), self.secrets_of(id, &records, true).await?);
-        let how = ResumeAs { cancelled: Some(&reason), unloaded: None, secrets: secrets.as_ref() };
+        let (reason, given) = (names.cancel_reason(true), self.secrets_of(id, &records, true).await?);
+        let how = ResumeAs { cancelled: Some(&reason), given: given.as_ref(), ..ResumeAs::default() };
         let loaded = self.resume(id, &records, how)?;
         Ok(if let Loaded::Resumed(run) = loaded { Some(run) } else { None })
     }

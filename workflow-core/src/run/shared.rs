@@ -159,10 +159,11 @@ impl RunShared {
         self.tell(|| Observed::RunStarted);
     }
 
-    /// Announces a run that an earlier process started, unless it was announced before.
-    pub(super) fn announce_resumed(&self) {
+    /// Announces a run whose journal was here before this engine, unless it was announced before. One that was queued
+    /// begins only now.
+    pub(super) fn announce_taken_up(&self, is_queued: bool) {
         if self.status.begin() {
-            self.tell(|| Observed::RunResumed);
+            self.tell(|| if is_queued { Observed::RunStarted } else { Observed::RunResumed });
             self.status.look_again();
         }
     }
@@ -318,7 +319,7 @@ mod tests {
         let run = run(RunExtras::default()).restored(false, None).resumed(None);
         assert!(run.may_have_earlier_children() && !run.has_private_thread() && !run.has_begun());
         assert!(run.status.begun().now_or_never().is_none());
-        run.announce_resumed();
+        run.announce_taken_up(false);
         assert_eq!(run.status.begun().now_or_never(), Some(true));
     }
 

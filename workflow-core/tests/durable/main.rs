@@ -49,6 +49,7 @@ mod resumed {
     mod paused;
     mod paused_at_random;
     mod paused_now;
+    mod queued;
     mod redriven;
     mod removed;
     mod shut_down;

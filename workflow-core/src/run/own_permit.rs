@@ -10,14 +10,14 @@ use super::admission::Admit;
 use super::permits::{Permit, PermitRequest, RunLimit};
 
 /// The permit of a run, or its wait for one.
-pub(super) struct RunPermit {
+pub(super) struct OwnPermit {
     places: PermitRequest,
     permit: Option<Permit>,
     /// The wait for a permit, while the run is queued.
     wait: Option<BoxFuture<'static, Permit>>,
 }
 
-impl RunPermit {
+impl OwnPermit {
     pub(super) fn new(places: PermitRequest, permit: Option<Permit>) -> Box<Self> {
         Box::new(Self { places, permit, wait: None })
     }
@@ -49,8 +49,8 @@ impl RunPermit {
     }
 }
 
-impl fmt::Debug for RunPermit {
+impl fmt::Debug for OwnPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunPermit").field("place", &self.permit).finish_non_exhaustive()
+        f.debug_struct("OwnPermit").field("place", &self.permit).finish_non_exhaustive()
     }
 }
