@@ -92,7 +92,6 @@ pub use cancel_guard::CancelGuard;
 pub use children::Children;
 pub use handle::RunHandle;
 pub use options::RunOptions;
-pub use pause::Pause;
 pub use recorded::RecordedRun;
 pub use recorded_outcome::outcome_of;
 pub use redriven::Redrive;

@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::RunShared;
 use super::outside::{Entrance, read_reply};
 use super::view::EndedState;
-use super::{Pause, RunShared};
 use crate::display::{DisplayPosition, DisplayStream};
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
 use crate::explain::Explanation;
-use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, RunStatus, Seq, ThreadId};
+use crate::id::{MAX_ORIGIN_BYTES, Origin, Pause, RunId, RunStatus, Seq, ThreadId};
 use crate::json;
 use crate::outcome::{RunError, SendError};
 use crate::panics::Contained;

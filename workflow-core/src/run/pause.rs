@@ -21,23 +21,10 @@ use super::driver::{Driver, ended};
 use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::{Batch, EffectKind, PauseStart};
-use crate::id::{ExecutionId, Origin, RunStatus};
+use crate::id::{ExecutionId, Origin, Pause, RunStatus};
 use crate::observe::Observed;
 use crate::outcome::SendError;
 use crate::store::Record;
-
-/// How a run is paused, that is, the fate of its executions under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Pause {
-    /// Executions and preconditions under way continue, and commit their results.
-    AfterRunning,
-    /// They are dropped, and begin again once the run is unpaused, as after a restart: an execution of an `at_most_once`
-    /// step that had begun fails as in doubt then. The engine unloads the run at once, unless it is a child or has
-    /// independent children that have not ended. Needs a store.
-    Now,
-}
 
 /// The answer to a pause or an unpause.
 type Done = oneshot::Sender<Result<(), SendError>>;

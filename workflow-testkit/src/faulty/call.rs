@@ -61,6 +61,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         self.shared.store.contexts()
     }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.shared.store.inbox()
+    }
 }
 
 /// A call with a fault that applies to every kind.

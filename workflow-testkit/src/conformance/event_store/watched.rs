@@ -119,4 +119,8 @@ impl<S: EventStore> EventStore for Watched<S> {
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         self.store.contexts()
     }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.store.inbox()
+    }
 }
