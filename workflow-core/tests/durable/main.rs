@@ -49,6 +49,7 @@ mod resumed {
     mod paused;
     mod paused_at_random;
     mod paused_now;
+    mod pauses_overtaken;
     mod redriven;
     mod removed;
     mod shut_down;
