@@ -238,7 +238,6 @@ impl Blocks {
 // S61
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn messages_enter_a_run_while_a_dropped_attempt_still_runs() {
-    let mut answers = Vec::new();
     for pauses in [false, true] {
         let (frees, waits) = std::sync::mpsc::channel();
         let began = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -249,21 +248,19 @@ async fn messages_enter_a_run_while_a_dropped_attempt_still_runs() {
         if pauses {
             run.pause(Pause::Now).await.unwrap();
         }
-        let soon = Duration::from_secs(2);
-        let sent = tokio::time::timeout(soon, run.send(Note(1))).await.is_ok();
-        let reported = tokio::time::timeout(soon, run.report_so_far()).await.is_ok();
-        let cancelled = tokio::time::timeout(soon, run.cancel("over")).await.is_ok();
-        answers.push((pauses, sent, reported, cancelled));
+        // Each answers while the step has its thread.
+        run.send(Note(1)).await.unwrap();
+        run.report_so_far().await.unwrap();
+        run.cancel("over").await.unwrap();
         frees.send(()).unwrap();
         drop(frees);
     }
-    assert_eq!(answers, [(false, true, true, true), (true, true, true, true)]);
 }
 
 /// `alpha` is dropped first; `beta` asks for a child meanwhile, on another thread.
 struct Races {
-    /// Set by the observer once `alpha` is dropped, and by the child once it has begun.
-    flags: Arc<[std::sync::atomic::AtomicBool; 3]>,
+    /// `alpha` is dropped, the child was asked for, both may end, `beta` has begun.
+    flags: Arc<[std::sync::atomic::AtomicBool; 4]>,
 }
 
 #[workflow]
@@ -283,10 +280,17 @@ impl Races {
 
     #[step(spawn)]
     async fn beta(&self, begin: &Begin, children: &Children) -> Result<crate::fixtures::Item, RunError> {
+        self.flags[3].store(true, std::sync::atomic::Ordering::SeqCst);
         while !self.flags[0].load(std::sync::atomic::Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::yield_now();
         }
-        let Done(done) = children.run_with::<Child>(Begin(begin.0), RunOptions::new().id("c")).await?;
+        let mut child = children.run_with::<Child>(Begin(begin.0), RunOptions::new().id("c"));
+        let first = futures::poll!(&mut child);
+        self.flags[1].store(true, std::sync::atomic::Ordering::SeqCst);
+        let Done(done) = match first {
+            std::task::Poll::Ready(done) => done?,
+            std::task::Poll::Pending => child.await?,
+        };
         Ok(crate::fixtures::Item(done))
     }
 
@@ -296,21 +300,20 @@ impl Races {
     }
 }
 
-struct Child(Arc<[std::sync::atomic::AtomicBool; 3]>);
+struct Child(Arc<[std::sync::atomic::AtomicBool; 4]>);
 
 #[workflow]
 impl Child {
     #[step]
     async fn work(&self, begin: &Begin) -> Done {
-        self.0[1].store(true, std::sync::atomic::Ordering::SeqCst);
         while !self.0[2].load(std::sync::atomic::Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
         Done(begin.0)
     }
 }
 
-struct Delays(Arc<[std::sync::atomic::AtomicBool; 3]>);
+struct Delays(Arc<[std::sync::atomic::AtomicBool; 4]>);
 
 impl workflow_core::observe::Observer for Delays {
     fn observe(&self, observation: &workflow_core::observe::Observation) {
@@ -318,12 +321,8 @@ impl workflow_core::observe::Observer for Delays {
         use workflow_core::observe::Observed;
         if matches!(&observation.what, Observed::ExecutionDropped { step, .. } if &**step == "alpha") {
             self.0[0].store(true, SeqCst);
-            // Bounded: the child may be refused, and then never begins.
-            for _ in 0..500 {
-                if self.0[1].load(SeqCst) {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(1));
+            while !self.0[1].load(SeqCst) {
+                std::thread::yield_now();
             }
         }
     }
@@ -337,7 +336,7 @@ impl workflow_core::observe::Observer for Delays {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_child_that_a_dropped_execution_asks_for_is_detached() {
     use std::sync::atomic::Ordering::SeqCst;
-    let flags: Arc<[std::sync::atomic::AtomicBool; 3]> = Arc::default();
+    let flags: Arc<[std::sync::atomic::AtomicBool; 4]> = Arc::default();
     let store = Held::default();
     let engine = Engine::builder()
         .store(store.clone())
@@ -347,10 +346,9 @@ async fn a_child_that_a_dropped_execution_asks_for_is_detached() {
         .build()
         .unwrap();
     let run = engine.start_with::<Races>(Begin(1), RunOptions::new().id("r")).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until(async || flags[3].load(SeqCst)).await;
     run.pause(Pause::Now).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Paused);
-    tokio::time::sleep(Duration::from_millis(50)).await;
     flags[2].store(true, SeqCst);
     run.unpause().await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(2));
@@ -371,8 +369,7 @@ async fn a_paused_run_that_is_unloaded_is_refused_to_a_redrive_as_paused() {
         .unwrap();
     let run = engine.start_with::<Waits>(Begin(1), RunOptions::new().id("w")).await.unwrap();
     run.pause(Pause::Now).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(*unloads.0.lock().unwrap(), 1);
+    until(async || *unloads.0.lock().unwrap() == 1).await;
     let error = engine.redrive::<Waits>("w").await.err().unwrap();
     assert_eq!(error.to_string(), "run `w` is paused: only a run that has ended can be redriven");
 }
@@ -390,7 +387,7 @@ impl Overlaps {
             counts.1 = counts.1.max(counts.0);
         }
         while !self.1.load(std::sync::atomic::Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::yield_now();
         }
         self.0.lock().unwrap().0 -= 1;
         Done(begin.0)
