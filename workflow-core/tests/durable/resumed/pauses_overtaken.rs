@@ -18,17 +18,17 @@ use crate::fixtures::{Begin, Done, Note, until};
 #[derive(Clone, Default)]
 struct Held {
     kept: Arc<MemoryStore>,
-    held: Arc<Mutex<HashSet<String>>>,
+    closed_to: Arc<Mutex<HashSet<String>>>,
     opened: Arc<Notify>,
 }
 
 impl Held {
     fn hold(&self, run: &str) {
-        self.held.lock().unwrap().insert(run.into());
+        self.closed_to.lock().unwrap().insert(run.into());
     }
 
     fn release(&self) {
-        self.held.lock().unwrap().clear();
+        self.closed_to.lock().unwrap().clear();
         self.opened.notify_waiters();
     }
 }
@@ -39,7 +39,7 @@ impl EventStore for Held {
         StoreFuture::new(async move {
             loop {
                 let opened = store.opened.notified();
-                if !store.held.lock().unwrap().contains(run.as_str()) {
+                if !store.closed_to.lock().unwrap().contains(run.as_str()) {
                     break;
                 }
                 opened.await;
@@ -96,7 +96,7 @@ fn engine(store: &Held) -> Engine {
         .store(store.clone())
         .workflow(Waits)
         .workflow(Parent)
-        .unload_waiting_after(Duration::from_secs(3600))
+        .unload_waiting_after(Duration::from_hours(1))
         .build()
         .unwrap()
 }
