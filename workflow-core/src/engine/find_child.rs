@@ -4,7 +4,7 @@
 //! ```text
 //!                    no journal ──▶ start a new child
 //! call ─▶ lock(id) ─ journal of another parent, kind or workflow ──▶ DuplicateRun | WrongWorkflow
-//!                    journal, driven here ──▶ re-attach it to the resumed parent
+//!                    journal, driven here ──▶ re-attach it to the resumed parent; if it detaches, wait, and look again
 //!                    journal, not driven  ──▶ resume it, or look back at an ended child
 //!                    journal, other owner ──▶ Elsewhere: the parent stops, and keeps its journal open
 //! ```
@@ -37,8 +37,16 @@ impl Inner {
         options: RunOptions,
         link: ParentLink,
     ) -> Result<Spawned, StartError> {
-        let _run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
-        let (records, here) = self.begun_before(id).await?;
+        let (_run_lock, records, here) = loop {
+            let run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
+            let (records, here) = self.begun_before(id).await?;
+            let Some(leaves) = here.as_ref().filter(|run| run.is_to_detach()) else {
+                break (run_lock, records, here);
+            };
+            // A child that still detaches is found once it is gone, by its complete journal.
+            drop(run_lock);
+            leaves.ended().await;
+        };
         if records.is_empty() {
             let options = self.with_sources(&start, options).await?;
             return Arc::clone(self).start_child(start, options, link);

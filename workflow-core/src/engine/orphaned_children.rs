@@ -62,17 +62,25 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that this engine does not drive, if an execution of `parent` began it and waited for it. Returns
+    /// Cancels a run that this engine does not drive, or that detaches, if an execution of `parent` began it and waited for it. Returns
     /// the run, which ends in a task of its own.
     pub(super) async fn cancel_orphan(
         self: &Arc<Self>,
         id: &RunId,
         parent: &RunId,
     ) -> Result<Option<Arc<RunShared>>, ResumeError> {
-        let _loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
-        if self.runs.driven(id).is_some() {
-            return Ok(None);
-        }
+        let _loading = loop {
+            let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+            match self.runs.driven(id) {
+                None => break loading,
+                // One that was detached for a pause may still be about to go.
+                Some(leaves) if leaves.is_to_detach() => {
+                    drop(loading);
+                    leaves.ended().await;
+                }
+                Some(_) => return Ok(None),
+            }
+        };
         // Only its owner ends a run.
         let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
         let Availability::Free(end) = available else { return Ok(None) };

@@ -242,14 +242,20 @@ impl Inner {
         if let Some(run) = self.runs.driven(id) {
             return Err(not_ended(run.status()));
         }
-        if self.runs.has(id) {
-            return Err(not_ended(RunStatus::Waiting));
-        }
         let mut records = self.journals.read(id).await.map_err(read)?;
         let beginning = Beginning::of(id, &records)?;
         asked.map_or(Ok(()), |asked| self.hosts.is_of(id, beginning.workflow, asked))?;
         let by = Redriver::Engine(self.id.clone());
-        let mut write = match redrive.write(id, &records, by, self.common.clock.now()) {
+        let write = redrive.write(id, &records, by, self.common.clock.now());
+        if self.runs.has(id) {
+            // It is unloaded: it waits, or is paused.
+            let status = match write {
+                Err(RedriveError::NotEnded { status, .. }) => status,
+                _ => RunStatus::Waiting,
+            };
+            return Err(not_ended(status));
+        }
+        let mut write = match write {
             Err(RedriveError::NotEnded { status, .. }) => return Err(self.not_ended(id, status).await),
             write => write?,
         };

@@ -78,6 +78,24 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it pauses the run.
+    pub(super) fn is_pause(&self) -> bool {
+        match self {
+            Self::Pause { .. } => true,
+            Self::By(by) => by.1.is_pause(),
+            _ => false,
+        }
+    }
+
+    /// Whether it unpauses the run.
+    pub(super) fn is_unpause(&self) -> bool {
+        match self {
+            Self::Unpause { .. } => true,
+            Self::By(by) => by.1.is_unpause(),
+            _ => false,
+        }
+    }
 }
 
 /// A handle of a run of any workflow.

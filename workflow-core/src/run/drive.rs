@@ -405,13 +405,9 @@ impl<'a> Slice<'a> {
                 return true;
             }
         }
-        // S61: dropped attempts are gone before the end of the pause begins them again.
-        if self.driver.executor.is_dropping() && self.driver.committer.state.is_paused() {
-            return false;
-        }
         // A task without budget is woken when it has some again.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
-        let Some(command) = self.driver.committer.shared.signals.mailbox.take() else { return false };
+        let Some(command) = self.driver.next_command() else { return false };
         turn.made_progress();
         self.driver.handle_command(command);
         true

@@ -81,6 +81,16 @@ impl Driver {
         self.commit_pause(false, how, (origin, Some(done)));
     }
 
+    /// Takes the next command. Dropped attempts are gone before the end of the pause begins them again, so an unpause waits
+    /// for that.
+    pub(super) fn next_command(&self) -> Option<Command> {
+        let Committer { shared, state, .. } = &self.committer;
+        if self.executor.is_dropping() && state.is_paused() {
+            return shared.signals.mailbox.take_before_unpause();
+        }
+        shared.signals.mailbox.take()
+    }
+
     /// Unpauses the run by itself, and answers once the journal has that.
     #[cold]
     pub(super) fn unpause(&mut self, origin: Option<Arc<Origin>>, done: Done) {
@@ -146,7 +156,7 @@ impl Driver {
         }
         let shared = &self.committer.shared;
         if how == Pause::Now {
-            shared.detach_awaited_children();
+            shared.detach_awaited_children(&dropped);
         }
         shared.pause_children(true);
         if how == Pause::Now {
@@ -266,9 +276,9 @@ impl RunShared {
         self.child_registry().pause(is_paused);
     }
 
-    /// Detaches the children that executions of this run wait for. The executions are dropped, and ask for them again.
-    fn detach_awaited_children(&self) {
+    /// Detaches the children that executions of this run wait for. These are dropped, and ask for them again.
+    fn detach_awaited_children(&self, dropped: &[ExecutionId]) {
         self.signals.note_detached_children();
-        self.child_registry().detach_awaited();
+        self.child_registry().detach_awaited(dropped);
     }
 }

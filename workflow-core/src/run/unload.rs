@@ -127,7 +127,7 @@ impl Run {
         shared.signals.mailbox.close();
         let mut had_commands = false;
         // Taken regardless of the task's budget.
-        while let Some(command) = shared.signals.mailbox.take() {
+        while let Some(command) = self.driver.next_command() {
             had_commands = true;
             self.driver.handle_command(command);
         }

@@ -50,6 +50,7 @@ mod resumed {
     mod paused;
     mod paused_at_random;
     mod paused_now;
+    mod pauses_overtaken;
     mod queued;
     mod redriven;
     mod removed;
