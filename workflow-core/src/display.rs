@@ -2,6 +2,7 @@
 //! triggers no step, and never makes a run wait. `ring` decides which items are retained.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +11,16 @@ use std::task::{Context, Poll, Waker};
 use futures_util::Stream;
 
 use crate::event::{AnyEvent, DisplayEvent, Event};
-use crate::id::{ChildRun, ExecutionId, RunStatus};
+use crate::id::{ChildRun, ExecutionId, RunId, RunStatus, Seq};
+use crate::report::OpenRequest;
 
+mod asked;
 mod forward;
 mod position;
 mod ring;
 mod stage;
 
+pub use asked::RequestEnd;
 pub(crate) use forward::Forward;
 pub use position::DisplayPosition;
 
@@ -61,7 +65,21 @@ pub enum DisplayItem {
         /// The event.
         event: AnyEvent,
     },
-    /// A child run showed, received or retracted something.
+    /// A request is open (S64). It comes once for each request and [epoch](DisplayPosition::epoch).
+    ///
+    /// The first viewer also receives the requests that are open already. No retraction covers it.
+    Asked {
+        /// The request, with what a front end needs to show it and to reply.
+        request: OpenRequest,
+    },
+    /// A request is not open any more. It comes once for each that was [asked](Self::Asked), before `Ended`.
+    Closed {
+        /// The sequence number of the request in the log of its run.
+        seq: Seq,
+        /// How it was closed.
+        how: RequestEnd,
+    },
+    /// A child run showed, received or retracted something, or has a request.
     Child {
         /// The child, then its child, and so on. The last one is the run that showed the item.
         path: Arc<[ChildRun]>,
@@ -138,12 +156,19 @@ impl DisplayItem {
         let Self::Retracted { execution, attempt, .. } = retraction else { return false };
         let Some((above, below)) = inner.split_at_checked(path.len()) else { return false };
         let attempted = match (below.first(), item) {
+            // A request stays open without the attempt that started its run.
+            (_, Self::Asked { .. } | Self::Closed { .. }) => return false,
             (Some(child), _) => (child.execution, child.attempt),
             (None, Self::Shown { execution, attempt, .. }) => (*execution, *attempt),
             (None, _) => return false,
         };
         let same_run = above.iter().zip(path).all(|(one, other)| one.run == other.run);
         same_run && attempted == (*execution, *attempt)
+    }
+
+    /// Whether it tells of a request.
+    fn is_of_request(&self) -> bool {
+        matches!(self.place().1, Self::Asked { .. } | Self::Closed { .. })
     }
 
     /// The runs on the way to the item, and the item as its run displayed it.
@@ -299,7 +324,7 @@ impl Shown {
             hub.seal();
         }
         if let Some(status) = hall.ended {
-            hub.close(status);
+            hub.close(status, true);
         }
         hall.hub = Some(hub.clone());
         hub
@@ -332,15 +357,16 @@ impl Shown {
         }
     }
 
-    /// Ends the stream of every viewer, after its retained items. Only the first call counts.
-    pub(crate) fn close(&self, status: RunStatus) {
+    /// Ends the stream of every viewer, after its retained items. Only the first call counts. `left` if another process
+    /// continues the run: for the runs above, its requests stay open.
+    pub(crate) fn close(&self, status: RunStatus, left: bool) {
         let mut hall = self.lock();
         hall.ended.get_or_insert(status);
         let hub = hall.hub.clone();
         // Wakers are foreign code, so they run without the lock.
         drop(hall);
         if let Some(hub) = hub {
-            hub.close(status);
+            hub.close(status, left);
         }
     }
 
@@ -383,9 +409,54 @@ impl DisplayHub {
     }
 
     /// See [`Shown::close`].
-    fn close(&self, status: RunStatus) {
-        let wakers = self.lock().close(status);
+    fn close(&self, status: RunStatus, left: bool) {
+        let mut made_room = Vec::new();
+        let mut ring = self.lock();
+        let asked = if ring.is_open() { ring.asked.take() } else { None };
+        let asked: Vec<_> = asked.into_iter().flat_map(|asked| asked.drop_all()).collect();
+        made_room.extend(asked.iter().map(|item| ring.push(item.clone(), None)));
+        let (wakers, above) = (ring.close(status), ring.forward.clone());
+        drop(ring);
+        for (dropped, wakers) in made_room {
+            finish(dropped, wakers);
+        }
         wakers.into_iter().for_each(Waker::wake);
+        // The runs below may continue, and tell the runs above themselves.
+        let own = asked.iter().filter(|item| matches!(item, DisplayItem::Closed { .. }));
+        for (item, above) in own.zip(std::iter::repeat(above.filter(|_| !left))) {
+            let Some(above) = above else { break };
+            above.display().hub.tell(above.of_child(item));
+        }
+    }
+
+    /// Tells the viewers of this run and of the runs above of a request, each display once. The request is no part of an
+    /// attempt, so neither seals nor retractions concern it. Observers know it from the log.
+    pub(crate) fn tell(&self, item: DisplayItem) {
+        let mut next = Some((self.clone(), item));
+        while let Some((hub, item)) = next.take() {
+            let mut ring = hub.lock();
+            let told = if ring.is_open() { ring.asked.get_or_insert_default().take(item.clone()) } else { None };
+            let pushed = told.map(|item| ring.push(item, None));
+            let forward = ring.forward.clone();
+            drop(ring);
+            if let Some((dropped, wakers)) = pushed {
+                finish(dropped, wakers);
+            }
+            next = forward.map(|forward| (forward.display().hub.clone(), forward.of_child(&item)));
+        }
+    }
+
+    /// The requests of this run that its display, or one above, has as open.
+    pub(crate) fn asked(&self, run: &RunId) -> BTreeSet<Seq> {
+        let (mut asked, mut own) = (BTreeSet::new(), None);
+        let mut next = Some(self.clone());
+        while let Some(hub) = next.take() {
+            let ring = hub.lock();
+            asked.extend(ring.asked.iter().flat_map(|asked| asked.of(own)));
+            next = ring.forward.as_ref().map(|forward| forward.display().hub.clone());
+            own = Some(run);
+        }
+        asked
     }
 
     /// Shows an event that came from outside.
@@ -393,7 +464,7 @@ impl DisplayHub {
         self.publish_if(DisplayItem::Received { event }, None, |_| Some(None), &mut finish);
     }
 
-    /// Also shows everything to the parent's viewers: retained items, and later ones. Items that another forward of the
+    /// Also shows everything to the parent's viewers: retained items, and later ones. The run tells its requests anew. Items that another forward of the
     /// same child has shown there are not repeated.
     pub(crate) fn forward(&self, to: Forward) {
         let to = Arc::new(to);
@@ -407,6 +478,9 @@ impl DisplayHub {
         // Under the lock of this hub, so that no later item overtakes a retained one. Locks are taken from the child
         // upwards only. Foreign code waits for the end of the lock.
         for (item, since) in ring.retained() {
+            if item.is_of_request() {
+                continue;
+            }
             let passes = |above: &Ring| to.display().passes_on(above).then_some(since);
             let mut later = |dropped, wakers| made_room.push((dropped, wakers));
             to.display().hub.publish_if(to.of_child(&item), Some(&to.display().stage), passes, &mut later);
@@ -605,6 +679,8 @@ mod tests {
             DisplayItem::Missed { count: Some(count) } => format!("missed {count}"),
             DisplayItem::Missed { count: None } => "missed some".to_owned(),
             DisplayItem::Ended { status } => format!("{status:?}"),
+            DisplayItem::Asked { request } => format!("asked {}", request.seq()),
+            DisplayItem::Closed { seq, how } => format!("{how:?} {seq}"),
         }
     }
 
@@ -696,7 +772,7 @@ mod tests {
         for index in [5, 6, u64::MAX] {
             assert_eq!(drain(&mut hub.subscribe(at(index), None)), "");
         }
-        hub.close(RunStatus::Completed);
+        hub.close(RunStatus::Completed, false);
         let mut last = hub.subscribe(at(5), None);
         assert_eq!(drain(&mut last), "Completed end");
         assert_eq!(last.position(), at(6));
@@ -765,7 +841,7 @@ mod tests {
         let hub = DisplayHub::new(8);
         let mut viewer = hub.subscribe(None, None);
         show(&display(&hub), 0..2);
-        hub.close(RunStatus::Completed);
+        hub.close(RunStatus::Completed, false);
         assert_eq!(drain(&mut viewer), "0 1 Completed end");
         assert_eq!(drain(&mut viewer), "end");
     }
@@ -775,10 +851,10 @@ mod tests {
         let hub = DisplayHub::new(8);
         let clock = display(&hub);
         show(&clock, 0..1);
-        hub.close(RunStatus::Failed);
+        hub.close(RunStatus::Failed, false);
         show(&clock, 1..2);
         clock.retract();
-        hub.close(RunStatus::Completed);
+        hub.close(RunStatus::Completed, false);
         assert_eq!(drain(&mut hub.subscribe(None, None)), "0 Failed end");
     }
 
@@ -791,7 +867,7 @@ mod tests {
         assert!(wakes.iter().all(|wakes| wakes.0.load(Ordering::SeqCst) == 1));
         assert_eq!(drain(&mut first), "0 1");
         let woken = wait(&mut first);
-        hub.close(RunStatus::Cancelled);
+        hub.close(RunStatus::Cancelled, false);
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
         assert_eq!(drain(&mut first), "Cancelled end");
     }
@@ -920,7 +996,7 @@ mod tests {
             clock.retract();
             thread.join().unwrap();
         }
-        parent.close(RunStatus::Completed);
+        parent.close(RunStatus::Completed, false);
         let mut retracted = 0;
         for item in parent.subscribe(None, None).collect::<Vec<_>>().now_or_never().unwrap() {
             let DisplayItem::Child { item, .. } = item else { continue };
@@ -946,8 +1022,8 @@ mod tests {
         show(&display(&late.hub(|| DisplayHub::new(8))), 0..1);
         assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None, None)), "");
         let late = Shown::default();
-        late.close(RunStatus::Stalled);
-        late.close(RunStatus::Completed);
+        late.close(RunStatus::Stalled, false);
+        late.close(RunStatus::Completed, false);
         assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None, None)), "Stalled end");
     }
 
@@ -963,7 +1039,7 @@ mod tests {
         let viewer = hub.subscribe(None, None);
         let thread = std::thread::spawn(move || {
             show(&display(&hub), 0..500);
-            hub.close(RunStatus::Completed);
+            hub.close(RunStatus::Completed, false);
         });
         let shown: Vec<_> = viewer.map(|item| text(&item)).collect().await;
         thread.join().unwrap();

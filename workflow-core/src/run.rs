@@ -24,6 +24,7 @@ use crate::outcome::SendError;
 mod admission;
 mod alarms;
 mod any_run;
+mod asked;
 #[cfg(test)]
 mod bare_run;
 mod before_attempt;
