@@ -435,7 +435,8 @@ impl DisplayHub {
         let mut next = Some((self.clone(), item));
         while let Some((hub, item)) = next.take() {
             let mut ring = hub.lock();
-            let told = if ring.is_open() { ring.asked.get_or_insert_default().take(item.clone()) } else { None };
+            let told =
+                if ring.is_open() { ring.asked.get_or_insert_default().take(item.clone()) } else { None };
             let pushed = told.map(|item| ring.push(item, None));
             let forward = ring.forward.clone();
             drop(ring);
@@ -637,6 +638,9 @@ impl fmt::Debug for DisplayStream {
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
@@ -652,7 +656,7 @@ mod tests {
     assert_impl_all!(DisplayStream: Send, Unpin, fmt::Debug);
 
     #[derive(Debug, Serialize, Deserialize)]
-    struct Tick(u32);
+    pub(super) struct Tick(pub(super) u32);
 
     impl Event for Tick {
         const NAME: &'static str = "Tick";
@@ -670,7 +674,7 @@ mod tests {
         ticks.for_each(|tick| display.show(Tick(tick)));
     }
 
-    fn text(item: &DisplayItem) -> String {
+    pub(super) fn text(item: &DisplayItem) -> String {
         match item {
             DisplayItem::Shown { .. } => item.event::<Tick>().unwrap().0.to_string(),
             DisplayItem::Retracted { execution, attempt, .. } => format!("retracted {execution}/{attempt}"),
@@ -679,8 +683,8 @@ mod tests {
             DisplayItem::Missed { count: Some(count) } => format!("missed {count}"),
             DisplayItem::Missed { count: None } => "missed some".to_owned(),
             DisplayItem::Ended { status } => format!("{status:?}"),
-            DisplayItem::Asked { request } => format!("asked {}", request.seq()),
-            DisplayItem::Closed { seq, how } => format!("{how:?} {seq}"),
+            DisplayItem::Asked { request } => format!("asked {}", request.seq().0),
+            DisplayItem::Closed { seq, how } => format!("{how:?} {}", seq.0),
         }
     }
 
@@ -958,7 +962,7 @@ mod tests {
         assert_eq!(hub.lock().missed_retractions(), 0);
     }
 
-    fn child(number: u32) -> ChildRun {
+    pub(super) fn child(number: u32) -> ChildRun {
         let parent = crate::id::ParentRun {
             run: "r".into(),
             step: "clock".into(),
@@ -1007,6 +1011,77 @@ mod tests {
             }
         }
         assert_eq!(retracted, 200);
+    }
+
+    fn asked(seq: u64) -> DisplayItem {
+        let (event, asked_at) = (AnyEvent::new(Tick(0)), std::time::SystemTime::UNIX_EPOCH);
+        DisplayItem::Asked { request: OpenRequest { seq: Seq(seq), event, asked_at, expires_at: None } }
+    }
+
+    fn closed(seq: u64) -> DisplayItem {
+        DisplayItem::Closed { seq: Seq(seq), how: RequestEnd::Replied }
+    }
+
+    // S64
+    #[test]
+    fn a_request_is_told_once_and_closed_once_before_the_end() {
+        let hub = DisplayHub::new(8);
+        for item in [closed(1), asked(1), asked(1), asked(2), closed(1), closed(1)] {
+            hub.tell(item);
+        }
+        hub.seal();
+        hub.close(RunStatus::Completed, false);
+        hub.tell(asked(3));
+        assert_eq!(
+            drain(&mut hub.subscribe(None, None)),
+            "asked 1 asked 2 Replied 1 Dropped 2 Completed end"
+        );
+    }
+
+    // S64
+    #[test]
+    fn a_child_that_is_left_to_another_process_keeps_its_requests_above() {
+        let parent = DisplayHub::new(8);
+        let first = DisplayHub::new(8);
+        first.forward(Forward::new(display(&parent), child(1)));
+        first.tell(asked(1));
+        first.tell(asked(2));
+        first.close(RunStatus::Cancelled, true);
+        assert_eq!(
+            drain(&mut first.subscribe(None, None)),
+            "asked 1 asked 2 Dropped 1 Dropped 2 Cancelled end"
+        );
+        let again = DisplayHub::new(8);
+        again.tell(asked(1));
+        again.forward(Forward::new(display(&parent), child(1)));
+        assert!(again.asked(&"r/1".into()).into_iter().eq([Seq(1), Seq(2)]));
+        for item in [asked(1), closed(2), closed(1)] {
+            again.tell(item);
+        }
+        let mut viewer = parent.subscribe(None, None);
+        assert_eq!(drain(&mut viewer), "child asked 1 child asked 2 child Replied 2 child Replied 1");
+        again.tell(asked(3));
+        again.close(RunStatus::Failed, false);
+        assert_eq!(drain(&mut viewer), "child asked 3 child Dropped 3");
+    }
+
+    // S25, S64
+    #[test]
+    fn no_retraction_covers_a_request() {
+        let (parent, hub) = (DisplayHub::new(8), DisplayHub::new(8));
+        let clock = display(&parent);
+        hub.forward(Forward::new(clock.clone(), child(1)));
+        hub.tell(asked(1));
+        show(&clock, 0..1);
+        clock.retract();
+        hub.tell(closed(1));
+        let items: Vec<_> = parent.subscribe(None, None).take(4).collect::<Vec<_>>().now_or_never().unwrap();
+        let covered: Vec<_> = items.iter().map(|item| items[2].retracts(item)).collect();
+        assert_eq!(
+            items.iter().map(text).collect::<Vec<_>>().join(" "),
+            "child asked 1 0 retracted x7/1 child Replied 1"
+        );
+        assert_eq!(covered, [false, true, false, false]);
     }
 
     // S28

@@ -86,7 +86,9 @@ impl Committer {
     fn tell_written(&mut self) {
         let Some(untold) = &mut self.telemetry.untold else { return };
         let written = self.journal.as_deref().map(Journal::written);
-        while let Some((_, item)) = untold.pop_front_if(|(end, _)| written.is_none_or(|written| *end <= written)) {
+        while let Some((_, item)) =
+            untold.pop_front_if(|(end, _)| written.is_none_or(|written| *end <= written))
+        {
             self.shared.display().tell(item);
         }
     }

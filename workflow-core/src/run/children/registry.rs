@@ -163,7 +163,12 @@ impl ChildRegistry {
     /// The children that have joined and not ended.
     pub(crate) fn alive(&self) -> Vec<Arc<RunShared>> {
         let state = self.lock();
-        state.members.iter().filter(|member| member.ended.is_none()).filter_map(|member| member.run.clone()).collect()
+        state
+            .members
+            .iter()
+            .filter(|member| member.ended.is_none())
+            .filter_map(|member| member.run.clone())
+            .collect()
     }
 
     /// Pauses or unpauses the awaited children, and those that join later.
