@@ -13,7 +13,7 @@
 //! and earlier facts take effect first:
 //!
 //! ```text
-//! once   the store's answer, a rewind, the parent's pause, a child's store failure, the parent's cancel,
+//! once   the store's answer, a rewind, news of requests for viewers, the parent's pause, a child's store failure, the parent's cancel,
 //!        a cancel, one command, one poll of the executor
 //! loop   advance the state ─▶ begin one effect, else take one input:
 //!        cancel, due timer, completion, command, then the journal; a paused run notes that nothing runs
