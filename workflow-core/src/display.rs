@@ -65,14 +65,14 @@ pub enum DisplayItem {
         /// The event.
         event: AnyEvent,
     },
-    /// A request is open (S64). It comes once for each request and [epoch](DisplayPosition::epoch).
+    /// A request is open. This comes once for each request and [epoch](DisplayPosition::epoch).
     ///
     /// The first viewer also receives the requests that are open already. No retraction covers it.
     Asked {
-        /// The request, with what a front end needs to show it and to reply.
+        /// The request, with all that a front end needs to show it and to reply.
         request: OpenRequest,
     },
-    /// A request is not open any more. It comes once for each that was [asked](Self::Asked), before `Ended`.
+    /// A request is not open any more. This comes once for each that was [asked](Self::Asked), before `Ended`.
     Closed {
         /// The sequence number of the request in the log of its run.
         seq: Seq,

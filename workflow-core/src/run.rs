@@ -9,7 +9,7 @@
 //!   may begin.
 //! - [`driver`] with [`execute`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
-//! - [`asked`]: what viewers learn of open requests, once the store has it.
+//! - [`asked`]: the news of requests for viewers.
 //! - [`drive`] with [`resume`], [`unload`], [`suspended`] and [`finish`]: the life of
 //!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.

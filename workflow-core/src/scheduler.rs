@@ -602,12 +602,12 @@ impl Scheduler {
         self.board.awaited.requests().map(|(seq, request)| (seq, request.event))
     }
 
-    /// Notes what happens to requests from here on.
+    /// Notes each change to a request from here on.
     pub(crate) fn note_request_changes(&mut self) {
         self.board.awaited.note_changes();
     }
 
-    /// What happened to requests since the last call; `None` if that is not noted.
+    /// The changes to requests since the last call; `None` if they are not noted.
     pub(crate) fn take_request_changes(&mut self) -> Option<Vec<RequestChange>> {
         self.board.awaited.take_changes()
     }

@@ -52,7 +52,7 @@ struct Epoch {
     ended: bool,
 }
 
-/// What a viewer is to see next.
+/// The place of a viewer in an epoch.
 #[derive(Default)]
 struct Place {
     next: usize,
@@ -62,8 +62,9 @@ struct Place {
 
 impl Place {
     fn after(position: Option<(u64, u64)>, epoch: &Epoch) -> Self {
-        let next =
-            position.filter(|(number, _)| *number == epoch.number).map(|(_, index)| index as usize + 1);
+        let next = position
+            .filter(|(number, _)| *number == epoch.number)
+            .map(|(_, index)| usize::try_from(index).unwrap() + 1);
         let is_stale = position.is_some() && next.is_none();
         Self { next: next.unwrap_or(0).min(epoch.items.len()), is_stale, position: None }
     }
@@ -254,7 +255,9 @@ fn play(ops: Vec<Op>) {
                 }
                 seen.clear();
                 eager = world.restart(&mut seen);
-                viewers.iter_mut().for_each(|viewer| viewer.reconnect(&world));
+                for viewer in &mut viewers {
+                    viewer.reconnect(&world);
+                }
             }
         }
         seen.extend(std::iter::from_fn(|| eager.read(&world.epoch)));

@@ -1,11 +1,11 @@
-//! What the viewers of a run learn of its requests (S64). A run without viewers notes nothing.
+//! The news of requests for the viewers of a run (S64). A run without viewers notes nothing.
 //!
 //! ```text
 //! first viewer ─▶ the open requests ──┐
 //! requests that open or close ────────┴─▶ untold ── the store has it ─▶ display
 //! ```
 //!
-//! The display knows what it has told, so that the run may tell all again: after a reload, a rewind or a suspension, and
+//! The display knows the requests that it has told, so that the run may tell all again: after a reload, a rewind or a suspension, and
 //! to a new display above.
 
 use std::collections::VecDeque;
@@ -63,7 +63,7 @@ impl Committer {
         }
     }
 
-    /// Compares what viewers know with the state, and notes changes from here on.
+    /// Compares the requests that viewers know with the state, and notes changes from here on.
     fn note_all(&mut self, end: Position) {
         // Another process continues the run.
         if self.state.end().is_some() && self.shared.is_to_detach() {
@@ -78,11 +78,11 @@ impl Committer {
         }
         let closed: Vec<_> = closed.into_iter().map(|seq| (end, self.closed(seq))).collect();
         let open = open.into_iter().map(|request| (end, DisplayItem::Asked { request }));
-        // What waits was noted before, and is in the state.
+        // The state has all that still waited.
         **self.telemetry.untold.insert(Box::default()) = closed.into_iter().chain(open).collect();
     }
 
-    /// Tells what the store has.
+    /// Tells the news that the store has.
     fn tell_written(&mut self) {
         let Some(untold) = &mut self.telemetry.untold else { return };
         let written = self.journal.as_deref().map(Journal::written);
@@ -93,7 +93,7 @@ impl Committer {
         }
     }
 
-    /// Closes what viewers know as open: the run cleans up, and takes no reply any more.
+    /// Closes the requests that viewers know as open: the run cleans up, and takes no reply any more.
     pub(super) fn close_requests(&self) {
         if self.shared.signals.is_viewed() {
             let display = self.shared.display();
@@ -106,9 +106,9 @@ impl Committer {
     /// One open request. Searches the timers if the request expires.
     fn open_request(&self, seq: Seq) -> Option<OpenRequest> {
         let state = &self.state;
-        let expiry = state.scheduler.board().awaited.expiry(seq)?;
-        let record = state.log.get(seq)?;
-        let due = expiry.and_then(|expiry| {
+        let awaited = &state.scheduler.board().awaited;
+        let record = state.log.get(seq).filter(|_| awaited.is_open(seq))?;
+        let due = awaited.expiry(seq).and_then(|expiry| {
             let mut pending = state.timers.pending(&state.scheduler);
             pending.find(|(_, timer)| timer.timer == expiry).map(|(due, _)| due)
         });

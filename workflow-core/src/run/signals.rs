@@ -137,7 +137,7 @@ impl Signals {
     }
 
     /// Notes that someone views the run (S64). Returns whether the run has to be told: nobody did before, or its display
-    /// has another one above, which may lack what the run has told.
+    /// has a new one above, which may lack requests.
     pub(crate) fn view(&self, again: bool) -> bool {
         let to = NEW_VIEWER;
         let is_new = if again {

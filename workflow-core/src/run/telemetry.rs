@@ -25,7 +25,7 @@ pub(super) struct Telemetry {
     pub(super) spans: Spans,
     pub(super) meter: Meter,
     pub(super) check: Option<Box<ReplayCheck>>,
-    /// What viewers are to learn of requests. Only in a run that has been viewed.
+    /// News of requests for viewers. Only in a run that has been viewed.
     pub(super) untold: Option<Box<Untold>>,
 }
 

@@ -36,9 +36,8 @@ pub(crate) struct Awaited {
     requests_in: ByScope,
     /// The timers that close no request, by scope. Only dropped branches ask.
     timers_in: ByScope,
-    /// What happened to requests since the last call of [`take_changes`](Self::take_changes). `None` until a run has
-    /// viewers.
-    changes: Option<Box<Vec<RequestChange>>>,
+    /// The changes to requests since the last [`take_changes`](Self::take_changes). `None` until a run has viewers.
+    changes: Option<Vec<RequestChange>>,
 }
 
 /// A request opened, or closed.
@@ -115,14 +114,14 @@ impl Awaited {
         self.note(RequestChange::Opened(seq));
     }
 
-    /// Notes what happens to requests from here on.
+    /// Notes each change to a request from here on.
     pub(crate) fn note_changes(&mut self) {
-        self.changes = Some(Box::default());
+        self.changes = Some(Vec::new());
     }
 
-    /// What happened to requests since the last call; `None` if that is not noted.
+    /// The changes to requests since the last call; `None` if they are not noted.
     pub(crate) fn take_changes(&mut self) -> Option<Vec<RequestChange>> {
-        self.changes.as_deref_mut().map(std::mem::take)
+        self.changes.as_mut().map(std::mem::take)
     }
 
     fn note(&mut self, change: RequestChange) {
@@ -131,9 +130,14 @@ impl Awaited {
         }
     }
 
-    /// The timer that closes an open request, if it expires; `None` if the request is not open.
-    pub(crate) fn expiry(&self, request: Seq) -> Option<Option<TimerId>> {
-        self.requests.get(&request).map(|open| open.timer)
+    /// Whether the request is open.
+    pub(crate) fn is_open(&self, request: Seq) -> bool {
+        self.requests.contains_key(&request)
+    }
+
+    /// The timer that closes an open request, if it expires.
+    pub(crate) fn expiry(&self, request: Seq) -> Option<TimerId> {
+        self.requests.get(&request)?.timer
     }
 
     /// Closes a request and removes its timer; `None` if the request is not open.
