@@ -126,7 +126,7 @@ pub use cancel::{Cancellation, CancellationSource};
 pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigLayers, ConfigOrigin, ConfigRequest, ConfigSource};
 pub use context::{RunContext, ThreadContext};
-pub use display::{Display, DisplayItem, DisplayPosition, DisplayStream};
+pub use display::{Display, DisplayItem, DisplayPosition, DisplayStream, RequestEnd};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
 pub use engine::{

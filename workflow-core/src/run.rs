@@ -9,6 +9,7 @@
 //!   may begin.
 //! - [`driver`] with [`execute`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
+//! - [`asked`]: the news of requests for viewers.
 //! - [`drive`] with [`resume`], [`unload`], [`suspended`] and [`finish`]: the life of
 //!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
@@ -24,6 +25,7 @@ use crate::outcome::SendError;
 mod admission;
 mod alarms;
 mod any_run;
+mod asked;
 #[cfg(test)]
 mod bare_run;
 mod before_attempt;

@@ -229,7 +229,7 @@ impl AnyRun {
     /// further behind receives the number of items that it missed, and never slows the run. The stream ends
     /// after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
-        self.shared.display().subscribe(None, Some(Arc::clone(&self.shared) as _))
+        self.view(None)
     }
 
     /// Subscribes to the run's display behind this [position](DisplayStream::position), which an earlier viewer has read.
@@ -239,7 +239,13 @@ impl AnyRun {
     /// everything since the restart. After the position of `Ended` it receives `Ended` again. A position of the future
     /// counts as that of the last item. [`DisplayPosition`] has an example.
     pub fn display_after(&self, position: DisplayPosition) -> DisplayStream {
-        self.shared.display().subscribe(Some(position), Some(Arc::clone(&self.shared) as _))
+        self.view(Some(position))
+    }
+
+    fn view(&self, after: Option<DisplayPosition>) -> DisplayStream {
+        let viewer = self.shared.display().subscribe(after, Some(Arc::clone(&self.shared) as _));
+        self.shared.view(false);
+        viewer
     }
 
     /// Sends an event to the run, and returns once the event is in the log.

@@ -101,6 +101,7 @@ impl Run {
                 self.driver.complete(completion, &mut 0, &mut cx);
             }
         }
+        self.driver.committer.close_requests();
         // Sealed before executions are dropped, so that their display stands.
         self.driver.committer.shared.shown.seal();
         let running = self.driver.committer.state.trace.running();

@@ -13,7 +13,7 @@
 //! and earlier facts take effect first:
 //!
 //! ```text
-//! once   the store's answer, a rewind, the parent's pause, a child's store failure, the parent's cancel,
+//! once   the store's answer, a rewind, news of requests for viewers, the parent's pause, a child's store failure, the parent's cancel,
 //!        a cancel, one command, one poll of the executor
 //! loop   advance the state ─▶ begin one effect, else take one input:
 //!        cancel, due timer, completion, command, then the journal; a paused run notes that nothing runs
@@ -303,6 +303,7 @@ impl<'a> Slice<'a> {
         if self.driver.poll_rewind(cx).is_pending() {
             return Progress::Blocked;
         }
+        self.driver.tell_requests();
         self.driver.poll_children(cx);
         self.driver.follow_parent();
         self.read_child_store_failure();
@@ -333,11 +334,13 @@ impl<'a> Slice<'a> {
             if self.has_ended() {
                 self.driver.leave_limits();
                 if self.driver.committer.is_written_out() {
+                    self.driver.tell_requests();
                     return Progress::Ended;
                 }
             }
             // With no effect to begin, the run takes its next input, and then looks at the journal.
             if !self.take_next_input(cx) && !self.driver.poll_journal(cx) && !self.driver.rest_in_pause() {
+                self.driver.tell_requests();
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
         }
@@ -462,6 +465,7 @@ impl<'a> Slice<'a> {
         }
         if let Some(event) = state.timers.event(due, timer) {
             self.driver.commit_in_turn(Batch::Fired { timer, event }, None);
+            self.driver.tell_requests();
         }
         true
     }

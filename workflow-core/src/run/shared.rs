@@ -133,6 +133,24 @@ impl RunShared {
         })
     }
 
+    /// Someone views the run, so it tells of its requests, and so do the runs below (S64): in a loop, because runs may nest
+    /// deeply. `again` if the display above is new.
+    pub(crate) fn view(self: &Arc<Self>, again: bool) {
+        let mut runs = vec![Arc::clone(self)];
+        while let Some(run) = runs.pop() {
+            if !run.signals.view(again) {
+                continue;
+            }
+            if let Some(registry) = run.children.get() {
+                runs.extend(registry.alive());
+            }
+            run.signals.wake();
+            if let Some(engine) = run.common.engine().filter(|_| run.finished.get().is_none()) {
+                engine.deliver_signal(run);
+            }
+        }
+    }
+
     /// Items have positions that no earlier display of the run had: numbered by the journal, which grows with each resume.
     pub(super) fn begin_display(&self, records: &[Record]) {
         self.shown.begin_epoch(u32::try_from(records.len()).unwrap_or(u32::MAX));

@@ -33,6 +33,7 @@ mod run_time {
 
 /// Runs that are found, attached to, unloaded, loaded and removed.
 mod resumed {
+    mod asked;
     mod at_most_once;
     mod config_sources;
     mod attach;

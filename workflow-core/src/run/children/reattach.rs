@@ -46,6 +46,9 @@ impl<'a> Reattach<'a> {
         }
         run.signals.reattach(Arc::downgrade(parent));
         run.display().forward(Forward::new(display, child));
+        if parent.signals.is_viewed() {
+            run.view(true);
+        }
         let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.cancel_reason(awaited));
         let watched = async move {
             let told =

@@ -10,7 +10,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -134,6 +134,11 @@ impl ChildRegistry {
         if awaited && (state.paused || joins.may_have_earlier_children()) {
             joins.signals.set_parent_paused(state.paused);
         }
+        // The viewers of the run also want the child's requests (S64).
+        fence(Ordering::SeqCst);
+        if parent.signals.is_viewed() {
+            joins.signals.view(false);
+        }
         // After the lock, because a woken child may end at once.
         drop(state);
         if joins_left {
@@ -165,6 +170,17 @@ impl ChildRegistry {
         let state = self.lock();
         let mut members = state.members.iter();
         !state.leaving.is_empty() || members.any(|member| member.run.is_some() && member.ended.is_none())
+    }
+
+    /// The children that have joined and not ended.
+    pub(crate) fn alive(&self) -> Vec<Arc<RunShared>> {
+        let state = self.lock();
+        state
+            .members
+            .iter()
+            .filter(|member| member.ended.is_none())
+            .filter_map(|member| member.run.clone())
+            .collect()
     }
 
     /// Pauses or unpauses the awaited children, and those that join later.
