@@ -282,7 +282,7 @@ mod tests {
     fn others_pass_an_unpause_that_waits_and_a_pause_behind_it_does_not() {
         let mailbox = Mailbox::new(5);
         let done = || tokio::sync::oneshot::channel().0;
-        let pause = || Command::Pause { how: crate::run::Pause::AfterRunning, done: done() };
+        let pause = || Command::Pause { how: crate::id::Pause::AfterRunning, done: done() };
         let commands = [pause(), Command::Unpause { done: done() }, pause(), command("a")];
         for command in commands {
             assert!(

@@ -253,15 +253,15 @@ impl MemoryInbox {
     /// [`InboxFull`].
     pub fn put_message(&self, run: impl Into<RunId>, message: InboxMessage) -> Result<(), InboxFull> {
         let mut state = locked(&self.state);
-        let (count, capacity) = (state.count, self.capacity);
-        let pending = state.pending.entry(run.into()).or_default();
-        if pending.iter().any(|known| known.id == message.id) {
+        let (run, capacity) = (run.into(), self.capacity);
+        let pending = state.pending.get(&run);
+        if pending.is_some_and(|pending| pending.iter().any(|known| known.id == message.id)) {
             return Ok(());
         }
-        if count >= capacity {
+        if state.count >= capacity {
             return Err(InboxFull { capacity });
         }
-        pending.push_back(message);
+        state.pending.entry(run).or_default().push_back(message);
         state.count += 1;
         Ok(())
     }
