@@ -7,6 +7,7 @@
 //!                           ├ runs         the table of driven and unloaded runs (`registry`), with their `locks`
 //!                           ├ reminders    the timers of unloaded runs
 //!                           ├ contexts     the store of contexts
+//!                           ├ inbox        messages to runs, and the readers that apply them
 //!                           └ ending       the engine's tasks, and the bound on waiting for stores
 //! begins runs    start, children, found
 //! loads runs     load, for resume, claim and unloaded
@@ -49,6 +50,7 @@ mod guarded_store;
 mod shut_down;
 mod hosted;
 mod hosts;
+mod inbox;
 mod injected;
 mod journals;
 mod load;
@@ -88,6 +90,7 @@ use concurrency::Concurrency;
 use contexts::ContextScopes;
 use ending::{Ending, sleep_or_pend};
 use hosts::Hosts;
+use inbox::EngineInbox;
 use journals::Journals;
 use load::Loaded;
 use registry::RunRegistry;
@@ -134,6 +137,8 @@ struct Inner {
     hosts: Hosts,
     journals: Journals,
     contexts: ContextScopes,
+    /// Messages to runs, which come first when a run is loaded; `None` without an inbox.
+    inbox: Option<EngineInbox>,
     common: Arc<EngineParts>,
     concurrency: Concurrency,
     /// The runs that have not ended.

@@ -18,6 +18,7 @@ use super::Inner;
 use super::children::NewChild;
 use super::config_sources::FromSources;
 use super::first_record::Beginning;
+use super::load::ends_with_run_ended;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use crate::config::ConfigError;
 use crate::id::RunId;
@@ -145,10 +146,12 @@ impl Inner {
             None => self.shared_with(&host, options, Some(link), HashMap::new()),
         };
         let shared = beginning.restores(shared);
-        let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
+        let NewChild { mut run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
+        let gate = if ends_with_run_ended(&records) { None } else { self.gate(&mut run) };
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
         runtime.spawn(self.ending.track(driven));
+        self.read_gated(&shared, gate);
         Ok(Spawned { shared, written: None })
     }
 }

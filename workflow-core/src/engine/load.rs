@@ -263,6 +263,7 @@ impl Inner {
         if let Some(reason) = cancelled {
             shared.note_cancel(reason);
         }
+        let gate = self.gate(&mut run);
         if let Some(unloaded) = unloaded {
             // Also while the engine ends: a cancel of all runs loads the unloaded ones to end them.
             let _task = self.ending.enter_late();
@@ -272,6 +273,7 @@ impl Inner {
             };
             let driven = Driven::new(run.drive_loaded(derived, unloaded.term, registered));
             runtime.spawn(self.ending.track(driven));
+            self.read_gated(&shared, gate);
             return Ok(Loaded::Here(shared));
         }
         let unknown = |_| ResumeError::UnknownRun { run: id.clone() };
@@ -287,6 +289,7 @@ impl Inner {
             Reattach::without_request(&parent, names, beginning.awaited).attach(&parent, &shared);
         }
         runtime.spawn(self.ending.track(Driven::new(run.drive_resumed(derived, registered))));
+        self.read_gated(&shared, gate);
         Ok(Loaded::Resumed(shared))
     }
 

@@ -119,6 +119,18 @@ impl Admission {
         Self { permit, limit, ..Self::default() }
     }
 
+    /// Lets the run begin nothing until the gate of its inbox is open.
+    pub(super) fn wait_for_inbox(&mut self, gate: Arc<RunLimit>) {
+        self.permit.get_or_insert_default().wait_for_inbox(gate);
+    }
+
+    /// The run has ended, and its clean-up waits for no message.
+    pub(super) fn forget_inbox(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.forget_inbox();
+        }
+    }
+
     /// The permit and the bound, for a run that is suspended.
     pub(super) fn take_permit(&mut self) -> (Option<Box<OwnPermit>>, usize) {
         (self.permit.take(), self.limit)

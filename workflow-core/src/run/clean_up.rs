@@ -65,6 +65,7 @@ impl Run {
     /// was resumed in its clean-up, whose time counts anew.
     pub(super) fn clean_up(&mut self) {
         self.note_ending();
+        self.driver.admission.forget_inbox();
         let Committer { shared, state, .. } = &self.driver.committer;
         shared.status.set(RunStatus::CleaningUp);
         if let Some(end) = state.end() {

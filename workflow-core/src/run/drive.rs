@@ -454,6 +454,10 @@ impl<'a> Slice<'a> {
             return false;
         }
         let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
+        // S67: messages that the inbox took before come before.
+        if shared.signals.holds_timer(due) {
+            return false;
+        }
         if !self.driver.alarms.has_come(due, clock.wall()) {
             let sleep = || self.driver.executor.wait(Due::Timer(due), shared.common.clock.sleep_until(due));
             let earlier = self.driver.alarms.set(due, sleep);

@@ -42,6 +42,7 @@ mod resumed {
     pub(crate) mod found;
     mod displayed;
     mod idle;
+    mod inbox;
     mod interrupted;
     mod limits;
     mod lowered;

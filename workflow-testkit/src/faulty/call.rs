@@ -8,8 +8,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use workflow_core::store::{
-    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
-    StoredRun, Write,
+    ContextStore, EngineId, EventStore, Inbox, Position, Record, Retention, RunQuery, StoreError,
+    StoreFuture, StoredRun, Write,
 };
 use workflow_core::{RunId, RunStatus};
 

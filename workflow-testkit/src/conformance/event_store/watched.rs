@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use workflow_core::RunId;
 use workflow_core::store::{
-    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Inbox, Position, Record, Retention, RunQuery, StoreFuture, StoredRun,
+    Write,
 };
 
 use crate::conformance::stage::Progress;
