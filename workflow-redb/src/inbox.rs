@@ -408,3 +408,34 @@ pub(crate) fn walk(view: &View, mut tell: impl FnMut(Finding<'_>)) -> Result<u64
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use futures::executor::block_on;
+    use redb::backends::InMemoryBackend;
+    use workflow_core::store::RunMessage;
+
+    use super::*;
+
+    // S67
+    #[test]
+    fn a_file_with_as_many_messages_as_it_may_have_takes_no_more() {
+        let store = RedbStore::builder().open_backend("memory", InMemoryBackend::new()).unwrap();
+        let fill = |tables: &mut Tables<'_>| {
+            for number in 0..MOST_PENDING {
+                let run = (number % 64).to_string();
+                assert!(put(tables.inbox()?, &run, &number.to_string(), b"{}")?);
+            }
+            Ok(())
+        };
+        block_on(store.shared().queue.commit(0, fill)).unwrap();
+        let one_more = |id: &str| InboxMessage::new(id, RunMessage::Unpause, SystemTime::UNIX_EPOCH);
+        let refused = block_on(store.put_message("a", one_more("1"))).unwrap_err();
+        assert!(matches!(refused, InboxError::Full { capacity: MOST_PENDING, .. }), "{refused:?}");
+        block_on(store.put_message("0", one_more("0"))).unwrap();
+        assert!(block_on(store.withdraw_message("0", "0")).unwrap());
+        block_on(store.put_message("a", one_more("1"))).unwrap();
+    }
+}
