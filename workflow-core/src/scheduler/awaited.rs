@@ -37,8 +37,12 @@ pub(crate) struct Awaited {
     /// The timers that close no request, by scope. Only dropped branches ask.
     timers_in: ByScope,
     /// The changes to requests since the last [`take_changes`](Self::take_changes). `None` until a run has viewers.
-    changes: Option<Vec<RequestChange>>,
+    changes: Option<Box<Changes>>,
 }
+
+/// Changes to requests, oldest first. Boxed where it is kept: few runs have viewers.
+#[derive(Debug, Default)]
+struct Changes(Vec<RequestChange>);
 
 /// A request opened, or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,17 +120,17 @@ impl Awaited {
 
     /// Notes each change to a request from here on.
     pub(crate) fn note_changes(&mut self) {
-        self.changes = Some(Vec::new());
+        self.changes = Some(Box::default());
     }
 
     /// The changes to requests since the last call; `None` if they are not noted.
     pub(crate) fn take_changes(&mut self) -> Option<Vec<RequestChange>> {
-        self.changes.as_mut().map(std::mem::take)
+        self.changes.as_mut().map(|changes| std::mem::take(&mut changes.0))
     }
 
     fn note(&mut self, change: RequestChange) {
         if let Some(changes) = &mut self.changes {
-            changes.push(change);
+            changes.0.push(change);
         }
     }
 

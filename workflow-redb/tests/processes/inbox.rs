@@ -170,11 +170,11 @@ fn dies_in_turns(folder: &Path, deaths: &[&str]) -> u32 {
     for death in deaths.iter().cycle() {
         let mut worker = Command::new(std::env::current_exe().unwrap());
         worker.args(["--exact", TEST, "--nocapture"]).env(FOLDER, folder).env(DEATH, death);
-        let worked = worker.output().unwrap();
-        match (worked.status.code(), std::os::unix::process::ExitStatusExt::signal(&worked.status)) {
+        let ran = worker.output().unwrap();
+        match (ran.status.code(), std::os::unix::process::ExitStatusExt::signal(&ran.status)) {
             (Some(SURVIVED), _) => return died,
             (None, Some(ABORTED)) => died += 1,
-            _ => panic!("{:?}: {}", worked.status, String::from_utf8_lossy(&worked.stderr)),
+            _ => panic!("{:?}: {}", ran.status, String::from_utf8_lossy(&ran.stderr)),
         }
         assert!(died < 100, "the workers do not get on");
     }
