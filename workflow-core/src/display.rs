@@ -2,6 +2,7 @@
 //! triggers no step, and never makes a run wait. `ring` decides which items are retained.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +11,16 @@ use std::task::{Context, Poll, Waker};
 use futures_util::Stream;
 
 use crate::event::{AnyEvent, DisplayEvent, Event};
-use crate::id::{ChildRun, ExecutionId, RunStatus};
+use crate::id::{ChildRun, ExecutionId, RunId, RunStatus, Seq};
+use crate::report::OpenRequest;
 
+mod asked;
 mod forward;
 mod position;
 mod ring;
 mod stage;
 
+pub use asked::RequestEnd;
 pub(crate) use forward::Forward;
 pub use position::DisplayPosition;
 
@@ -61,7 +65,21 @@ pub enum DisplayItem {
         /// The event.
         event: AnyEvent,
     },
-    /// A child run showed, received or retracted something.
+    /// A request is open. This comes once for each request and [epoch](DisplayPosition::epoch).
+    ///
+    /// The first viewer also receives the requests that are open already. No retraction covers it.
+    Asked {
+        /// The request, with all that a front end needs to show it and to reply.
+        request: OpenRequest,
+    },
+    /// A request is not open any more. This comes once for each that was [asked](Self::Asked), before `Ended`.
+    Closed {
+        /// The sequence number of the request in the log of its run.
+        seq: Seq,
+        /// How it was closed.
+        how: RequestEnd,
+    },
+    /// A child run showed, received or retracted something, or has a request.
     Child {
         /// The child, then its child, and so on. The last one is the run that showed the item.
         path: Arc<[ChildRun]>,
@@ -138,12 +156,19 @@ impl DisplayItem {
         let Self::Retracted { execution, attempt, .. } = retraction else { return false };
         let Some((above, below)) = inner.split_at_checked(path.len()) else { return false };
         let attempted = match (below.first(), item) {
+            // A request stays open without the attempt that started its run.
+            (_, Self::Asked { .. } | Self::Closed { .. }) => return false,
             (Some(child), _) => (child.execution, child.attempt),
             (None, Self::Shown { execution, attempt, .. }) => (*execution, *attempt),
             (None, _) => return false,
         };
         let same_run = above.iter().zip(path).all(|(one, other)| one.run == other.run);
         same_run && attempted == (*execution, *attempt)
+    }
+
+    /// Whether it tells of a request.
+    fn is_of_request(&self) -> bool {
+        matches!(self.place().1, Self::Asked { .. } | Self::Closed { .. })
     }
 
     /// The runs on the way to the item, and the item as its run displayed it.
@@ -299,7 +324,7 @@ impl Shown {
             hub.seal();
         }
         if let Some(status) = hall.ended {
-            hub.close(status);
+            hub.close(status, true);
         }
         hall.hub = Some(hub.clone());
         hub
@@ -332,15 +357,16 @@ impl Shown {
         }
     }
 
-    /// Ends the stream of every viewer, after its retained items. Only the first call counts.
-    pub(crate) fn close(&self, status: RunStatus) {
+    /// Ends the stream of every viewer, after its retained items. Only the first call counts. `left` if another process
+    /// continues the run: for the runs above, its requests stay open.
+    pub(crate) fn close(&self, status: RunStatus, left: bool) {
         let mut hall = self.lock();
         hall.ended.get_or_insert(status);
         let hub = hall.hub.clone();
         // Wakers are foreign code, so they run without the lock.
         drop(hall);
         if let Some(hub) = hub {
-            hub.close(status);
+            hub.close(status, left);
         }
     }
 
@@ -383,9 +409,55 @@ impl DisplayHub {
     }
 
     /// See [`Shown::close`].
-    fn close(&self, status: RunStatus) {
-        let wakers = self.lock().close(status);
+    fn close(&self, status: RunStatus, left: bool) {
+        let mut made_room = Vec::new();
+        let mut ring = self.lock();
+        let asked = if ring.is_open() { ring.asked.take() } else { None };
+        let asked: Vec<_> = asked.into_iter().flat_map(|asked| asked.drop_all()).collect();
+        made_room.extend(asked.iter().map(|item| ring.push(item.clone(), None)));
+        let (wakers, above) = (ring.close(status), ring.forward.clone());
+        drop(ring);
+        for (dropped, wakers) in made_room {
+            finish(dropped, wakers);
+        }
         wakers.into_iter().for_each(Waker::wake);
+        // The runs below may continue, and tell the runs above themselves.
+        let own = asked.iter().filter(|item| matches!(item, DisplayItem::Closed { .. }));
+        for (item, above) in own.zip(std::iter::repeat(above.filter(|_| !left))) {
+            let Some(above) = above else { break };
+            above.display().hub.tell(above.of_child(item));
+        }
+    }
+
+    /// Tells the viewers of this run and of the runs above of a request, each display once. The request is no part of an
+    /// attempt, so neither seals nor retractions concern it. Observers know it from the log.
+    pub(crate) fn tell(&self, item: DisplayItem) {
+        let mut next = Some((self.clone(), item));
+        while let Some((hub, item)) = next.take() {
+            let mut ring = hub.lock();
+            let told =
+                if ring.is_open() { ring.asked.get_or_insert_default().take(item.clone()) } else { None };
+            let pushed = told.map(|item| ring.push(item, None));
+            let forward = ring.forward.clone();
+            drop(ring);
+            if let Some((dropped, wakers)) = pushed {
+                finish(dropped, wakers);
+            }
+            next = forward.map(|forward| (forward.display().hub.clone(), forward.of_child(&item)));
+        }
+    }
+
+    /// The requests of this run that its display, or one above, has as open.
+    pub(crate) fn asked(&self, run: &RunId) -> BTreeSet<Seq> {
+        let (mut asked, mut own) = (BTreeSet::new(), None);
+        let mut next = Some(self.clone());
+        while let Some(hub) = next.take() {
+            let ring = hub.lock();
+            asked.extend(ring.asked.iter().flat_map(|asked| asked.of(own)));
+            next = ring.forward.as_ref().map(|forward| forward.display().hub.clone());
+            own = Some(run);
+        }
+        asked
     }
 
     /// Shows an event that came from outside.
@@ -393,7 +465,7 @@ impl DisplayHub {
         self.publish_if(DisplayItem::Received { event }, None, |_| Some(None), &mut finish);
     }
 
-    /// Also shows everything to the parent's viewers: retained items, and later ones. Items that another forward of the
+    /// Also shows everything to the parent's viewers: retained items, and later ones. The run tells its requests anew. Items that another forward of the
     /// same child has shown there are not repeated.
     pub(crate) fn forward(&self, to: Forward) {
         let to = Arc::new(to);
@@ -407,6 +479,9 @@ impl DisplayHub {
         // Under the lock of this hub, so that no later item overtakes a retained one. Locks are taken from the child
         // upwards only. Foreign code waits for the end of the lock.
         for (item, since) in ring.retained() {
+            if item.is_of_request() {
+                continue;
+            }
             let passes = |above: &Ring| to.display().passes_on(above).then_some(since);
             let mut later = |dropped, wakers| made_room.push((dropped, wakers));
             to.display().hub.publish_if(to.of_child(&item), Some(&to.display().stage), passes, &mut later);
@@ -563,6 +638,9 @@ impl fmt::Debug for DisplayStream {
 }
 
 #[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
@@ -578,7 +656,7 @@ mod tests {
     assert_impl_all!(DisplayStream: Send, Unpin, fmt::Debug);
 
     #[derive(Debug, Serialize, Deserialize)]
-    struct Tick(u32);
+    pub(super) struct Tick(pub(super) u32);
 
     impl Event for Tick {
         const NAME: &'static str = "Tick";
@@ -596,7 +674,7 @@ mod tests {
         ticks.for_each(|tick| display.show(Tick(tick)));
     }
 
-    fn text(item: &DisplayItem) -> String {
+    pub(super) fn text(item: &DisplayItem) -> String {
         match item {
             DisplayItem::Shown { .. } => item.event::<Tick>().unwrap().0.to_string(),
             DisplayItem::Retracted { execution, attempt, .. } => format!("retracted {execution}/{attempt}"),
@@ -605,6 +683,8 @@ mod tests {
             DisplayItem::Missed { count: Some(count) } => format!("missed {count}"),
             DisplayItem::Missed { count: None } => "missed some".to_owned(),
             DisplayItem::Ended { status } => format!("{status:?}"),
+            DisplayItem::Asked { request } => format!("asked {}", request.seq().0),
+            DisplayItem::Closed { seq, how } => format!("{how:?} {}", seq.0),
         }
     }
 
@@ -696,7 +776,7 @@ mod tests {
         for index in [5, 6, u64::MAX] {
             assert_eq!(drain(&mut hub.subscribe(at(index), None)), "");
         }
-        hub.close(RunStatus::Completed);
+        hub.close(RunStatus::Completed, false);
         let mut last = hub.subscribe(at(5), None);
         assert_eq!(drain(&mut last), "Completed end");
         assert_eq!(last.position(), at(6));
@@ -765,7 +845,7 @@ mod tests {
         let hub = DisplayHub::new(8);
         let mut viewer = hub.subscribe(None, None);
         show(&display(&hub), 0..2);
-        hub.close(RunStatus::Completed);
+        hub.close(RunStatus::Completed, false);
         assert_eq!(drain(&mut viewer), "0 1 Completed end");
         assert_eq!(drain(&mut viewer), "end");
     }
@@ -775,10 +855,10 @@ mod tests {
         let hub = DisplayHub::new(8);
         let clock = display(&hub);
         show(&clock, 0..1);
-        hub.close(RunStatus::Failed);
+        hub.close(RunStatus::Failed, false);
         show(&clock, 1..2);
         clock.retract();
-        hub.close(RunStatus::Completed);
+        hub.close(RunStatus::Completed, false);
         assert_eq!(drain(&mut hub.subscribe(None, None)), "0 Failed end");
     }
 
@@ -791,7 +871,7 @@ mod tests {
         assert!(wakes.iter().all(|wakes| wakes.0.load(Ordering::SeqCst) == 1));
         assert_eq!(drain(&mut first), "0 1");
         let woken = wait(&mut first);
-        hub.close(RunStatus::Cancelled);
+        hub.close(RunStatus::Cancelled, false);
         assert_eq!(woken.0.load(Ordering::SeqCst), 1);
         assert_eq!(drain(&mut first), "Cancelled end");
     }
@@ -882,7 +962,7 @@ mod tests {
         assert_eq!(hub.lock().missed_retractions(), 0);
     }
 
-    fn child(number: u32) -> ChildRun {
+    pub(super) fn child(number: u32) -> ChildRun {
         let parent = crate::id::ParentRun {
             run: "r".into(),
             step: "clock".into(),
@@ -920,7 +1000,7 @@ mod tests {
             clock.retract();
             thread.join().unwrap();
         }
-        parent.close(RunStatus::Completed);
+        parent.close(RunStatus::Completed, false);
         let mut retracted = 0;
         for item in parent.subscribe(None, None).collect::<Vec<_>>().now_or_never().unwrap() {
             let DisplayItem::Child { item, .. } = item else { continue };
@@ -931,6 +1011,77 @@ mod tests {
             }
         }
         assert_eq!(retracted, 200);
+    }
+
+    fn asked(seq: u64) -> DisplayItem {
+        let (event, asked_at) = (AnyEvent::new(Tick(0)), std::time::SystemTime::UNIX_EPOCH);
+        DisplayItem::Asked { request: OpenRequest { seq: Seq(seq), event, asked_at, expires_at: None } }
+    }
+
+    fn closed(seq: u64) -> DisplayItem {
+        DisplayItem::Closed { seq: Seq(seq), how: RequestEnd::Replied }
+    }
+
+    // S64
+    #[test]
+    fn a_request_is_told_once_and_closed_once_before_the_end() {
+        let hub = DisplayHub::new(8);
+        for item in [closed(1), asked(1), asked(1), asked(2), closed(1), closed(1)] {
+            hub.tell(item);
+        }
+        hub.seal();
+        hub.close(RunStatus::Completed, false);
+        hub.tell(asked(3));
+        assert_eq!(
+            drain(&mut hub.subscribe(None, None)),
+            "asked 1 asked 2 Replied 1 Dropped 2 Completed end"
+        );
+    }
+
+    // S64
+    #[test]
+    fn a_child_that_is_left_to_another_process_keeps_its_requests_above() {
+        let parent = DisplayHub::new(8);
+        let first = DisplayHub::new(8);
+        first.forward(Forward::new(display(&parent), child(1)));
+        first.tell(asked(1));
+        first.tell(asked(2));
+        first.close(RunStatus::Cancelled, true);
+        assert_eq!(
+            drain(&mut first.subscribe(None, None)),
+            "asked 1 asked 2 Dropped 1 Dropped 2 Cancelled end"
+        );
+        let again = DisplayHub::new(8);
+        again.tell(asked(1));
+        again.forward(Forward::new(display(&parent), child(1)));
+        assert!(again.asked(&"r/1".into()).into_iter().eq([Seq(1), Seq(2)]));
+        for item in [asked(1), closed(2), closed(1)] {
+            again.tell(item);
+        }
+        let mut viewer = parent.subscribe(None, None);
+        assert_eq!(drain(&mut viewer), "child asked 1 child asked 2 child Replied 2 child Replied 1");
+        again.tell(asked(3));
+        again.close(RunStatus::Failed, false);
+        assert_eq!(drain(&mut viewer), "child asked 3 child Dropped 3");
+    }
+
+    // S25, S64
+    #[test]
+    fn no_retraction_covers_a_request() {
+        let (parent, hub) = (DisplayHub::new(8), DisplayHub::new(8));
+        let clock = display(&parent);
+        hub.forward(Forward::new(clock.clone(), child(1)));
+        hub.tell(asked(1));
+        show(&clock, 0..1);
+        clock.retract();
+        hub.tell(closed(1));
+        let items: Vec<_> = parent.subscribe(None, None).take(4).collect::<Vec<_>>().now_or_never().unwrap();
+        let covered: Vec<_> = items.iter().map(|item| items[2].retracts(item)).collect();
+        assert_eq!(
+            items.iter().map(text).collect::<Vec<_>>().join(" "),
+            "child asked 1 0 retracted x7/1 child Replied 1"
+        );
+        assert_eq!(covered, [false, true, false, false]);
     }
 
     // S28
@@ -946,8 +1097,8 @@ mod tests {
         show(&display(&late.hub(|| DisplayHub::new(8))), 0..1);
         assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None, None)), "");
         let late = Shown::default();
-        late.close(RunStatus::Stalled);
-        late.close(RunStatus::Completed);
+        late.close(RunStatus::Stalled, false);
+        late.close(RunStatus::Completed, false);
         assert_eq!(drain(&mut late.hub(|| DisplayHub::new(8)).subscribe(None, None)), "Stalled end");
     }
 
@@ -963,7 +1114,7 @@ mod tests {
         let viewer = hub.subscribe(None, None);
         let thread = std::thread::spawn(move || {
             show(&display(&hub), 0..500);
-            hub.close(RunStatus::Completed);
+            hub.close(RunStatus::Completed, false);
         });
         let shown: Vec<_> = viewer.map(|item| text(&item)).collect().await;
         thread.join().unwrap();

@@ -7,6 +7,7 @@
 //!                           ├ runs         the table of driven and unloaded runs (`registry`), with their `locks`
 //!                           ├ reminders    the timers of unloaded runs
 //!                           ├ contexts     the store of contexts
+//!                           ├ inbox        messages to runs, and the readers that apply them
 //!                           └ ending       the engine's tasks, and the bound on waiting for stores
 //! begins runs    start, children, found
 //! loads runs     load, for resume, claim and unloaded
@@ -49,6 +50,7 @@ mod guarded_store;
 mod shut_down;
 mod hosted;
 mod hosts;
+mod inbox;
 mod injected;
 mod journals;
 mod load;
@@ -56,6 +58,8 @@ mod locks;
 mod orphaned_children;
 mod observing;
 mod owner;
+mod permit;
+mod queued;
 mod redrive;
 mod registration;
 mod registry;
@@ -72,6 +76,7 @@ pub use builder::EngineBuilder;
 pub use builder::without_replay_check;
 pub use bulk::{RunResult, RunResults};
 pub use hosted::{HostedConfig, HostedEvent, HostedWorkflow};
+pub use permit::RunPermit;
 pub use redrive::Redriven;
 pub use resume::Resumed;
 pub use start::Starting;
@@ -85,7 +90,9 @@ use concurrency::Concurrency;
 use contexts::ContextScopes;
 use ending::{Ending, sleep_or_pend};
 use hosts::Hosts;
+use inbox::EngineInbox;
 use journals::Journals;
+use load::Loaded;
 use registry::RunRegistry;
 use reminders::Reminders;
 
@@ -130,6 +137,8 @@ struct Inner {
     hosts: Hosts,
     journals: Journals,
     contexts: ContextScopes,
+    /// Messages to runs, which come first when a run is loaded; `None` without an inbox.
+    inbox: Option<EngineInbox>,
     common: Arc<EngineParts>,
     concurrency: Concurrency,
     /// The runs that have not ended.

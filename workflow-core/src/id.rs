@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 mod links;
 mod origin;
+mod pause;
 mod redriver;
 mod status;
 mod time_ordered;
@@ -16,6 +17,7 @@ mod trace_parent;
 pub use links::{ChildRun, ParentRun};
 pub(crate) use origin::MAX_ORIGIN_BYTES;
 pub use origin::Origin;
+pub use pause::Pause;
 pub use redriver::Redriver;
 pub use status::RunStatus;
 pub use trace_parent::{InvalidTraceParent, TraceParent};

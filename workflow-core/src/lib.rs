@@ -126,12 +126,12 @@ pub use cancel::{Cancellation, CancellationSource};
 pub use clock::{Clock, SystemClock};
 pub use config::{Config, ConfigLayers, ConfigOrigin, ConfigRequest, ConfigSource};
 pub use context::{RunContext, ThreadContext};
-pub use display::{Display, DisplayItem, DisplayPosition, DisplayStream};
+pub use display::{Display, DisplayItem, DisplayPosition, DisplayStream, RequestEnd};
 #[cfg(feature = "replay-check")]
 pub use engine::without_replay_check;
 pub use engine::{
-    Engine, EngineBuilder, HostedConfig, HostedEvent, HostedWorkflow, Redriven, Resumed, RunResult,
-    RunResults, Running, Starting, WhenFull, WorkflowExt,
+    Engine, EngineBuilder, HostedConfig, HostedEvent, HostedWorkflow, Redriven, Resumed, RunPermit,
+    RunResult, RunResults, Running, Starting, WhenFull, WorkflowExt,
 };
 pub use error::{ErrorClass, StepError};
 pub use event::{
@@ -139,7 +139,7 @@ pub use event::{
     UnfitJson,
 };
 pub use failure::StepFailed;
-pub use id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId, TraceParent};
+pub use id::{ExecutionId, Origin, Pause, RunId, RunStatus, ScopeId, Seq, ThreadId, TraceParent};
 pub use input::{
     Branch, Emitter, EventSet, Expired, FixedList, Gather, InputValue, JsonBranch, List, Passive, Reply,
     RunInfo, StepInput,
@@ -148,9 +148,7 @@ pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
 pub use output::{FanOut, FanOutPolicy, JsonOutput, OutputForm, StepOutput, Timer};
 pub use retry::{Retries, RetryPolicy};
-pub use run::{
-    AnyRun, CancelGuard, Children, Pause, RecordedRun, Redrive, RunHandle, RunOptions, outcome_of,
-};
+pub use run::{AnyRun, CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions, outcome_of};
 pub use runtime_workflow::{RuntimeWorkflow, Steps};
 pub use workflow::{Workflow, assert_taken};
 pub use workflow_macros::{Event, EventSet, precondition, step, workflow};

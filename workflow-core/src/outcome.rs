@@ -189,8 +189,8 @@ pub enum ResumeError {
         run: RunId,
         /// Its workflow.
         workflow: Arc<str>,
-        /// The type of workflow that the caller expects, by its own name.
-        asked: &'static str,
+        /// The workflow that the caller expects: the own name of its type, or the name that it gave.
+        asked: Arc<str>,
     },
     /// The workflow has changed since the run's journal was written, and does not fit it.
     #[error("run `{run}` cannot be resumed with the workflow as it is now: {difference}")]
@@ -354,6 +354,12 @@ pub enum StartError {
         bytes: usize,
         /// The most bytes.
         limit: usize,
+    },
+    /// The recorded table that a run is to be queued with is none.
+    #[error("the recorded table cannot be read: {problem}")]
+    UnreadableTable {
+        /// The problem, in the words of `serde_json`.
+        problem: String,
     },
     /// The engine is shut down.
     #[error("the engine is shut down")]

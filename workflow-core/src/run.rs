@@ -9,6 +9,7 @@
 //!   may begin.
 //! - [`driver`] with [`execute`], [`alarms`], [`children`] and [`rewind`]: the only
 //!   part that sees all others.
+//! - [`asked`]: the news of requests for viewers.
 //! - [`drive`] with [`resume`], [`unload`], [`suspended`] and [`finish`]: the life of
 //!   the task.
 //! - [`shared`] with [`mailbox`], [`signals`] and [`handle`]: the part that a run shares with its handles.
@@ -24,6 +25,7 @@ use crate::outcome::SendError;
 mod admission;
 mod alarms;
 mod any_run;
+mod asked;
 #[cfg(test)]
 mod bare_run;
 mod before_attempt;
@@ -52,6 +54,7 @@ mod handle;
 mod state_box;
 mod host;
 mod in_flight;
+mod inbox;
 mod journal;
 mod json_outputs;
 mod detach;
@@ -62,6 +65,7 @@ mod outside;
 mod pause;
 mod pending;
 mod permits;
+mod queued;
 mod recorded;
 mod recorded_outcome;
 mod redriven;
@@ -70,7 +74,7 @@ mod unload;
 mod resume;
 mod returned;
 mod rewind;
-mod run_permit;
+mod own_permit;
 mod services;
 mod settings;
 mod shared;
@@ -91,7 +95,6 @@ pub use cancel_guard::CancelGuard;
 pub use children::Children;
 pub use handle::RunHandle;
 pub use options::RunOptions;
-pub use pause::Pause;
 pub use recorded::RecordedRun;
 pub use recorded_outcome::outcome_of;
 pub use redriven::Redrive;
@@ -108,11 +111,14 @@ pub(crate) use finish::Finished;
 pub(crate) use handle::output_of;
 pub(crate) use host::{Host, UnhostedWorkflow};
 pub(crate) use in_flight::DropSignal;
+pub(crate) use inbox::InboxGate;
 pub(crate) use journal::Journal;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use meter::describe as describe_metrics;
+pub(crate) use options::RunLayer;
 pub(crate) use outside::Entrance;
 pub(crate) use permits::{LimitOf, Permit, PermitQueue, PermitRequest, RunLimit};
+pub(crate) use queued::{failed, is_queued};
 pub(crate) use resume::Derived;
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::RunShared;

@@ -73,6 +73,7 @@ mod start;
 mod suspended;
 mod sweep;
 
+pub(crate) use awaited::RequestChange;
 pub use awaited::TimerEntry;
 pub use decision::{Decision, Verdict};
 pub use group::{BranchSummary, FanOutTerms, GroupSummary};
@@ -599,6 +600,16 @@ impl Scheduler {
     /// The open requests, oldest first: position and type.
     pub fn open_requests(&self) -> impl ExactSizeIterator<Item = (Seq, EventIndex)> + '_ {
         self.board.awaited.requests().map(|(seq, request)| (seq, request.event))
+    }
+
+    /// Notes each change to a request from here on.
+    pub(crate) fn note_request_changes(&mut self) {
+        self.board.awaited.note_changes();
+    }
+
+    /// The changes to requests since the last call; `None` if they are not noted.
+    pub(crate) fn take_request_changes(&mut self) -> Option<Vec<RequestChange>> {
+        self.board.awaited.take_changes()
     }
 
     /// The pending timers, in the order in which they were set.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::RunId;
 
 mod error;
+mod inbox;
 mod leases;
 mod memory;
 mod query;
@@ -30,6 +31,7 @@ pub use crate::context::{
 pub use crate::id::EngineId;
 pub use crate::json::MAX_JSON_DEPTH;
 pub use error::StoreError;
+pub use inbox::{Inbox, InboxFull, InboxMessage, MemoryInbox, RefusedMessage, RunMessage};
 pub use leases::Leases;
 pub use memory::MemoryStore;
 pub use query::RunQuery;
@@ -234,6 +236,14 @@ pub trait EventStore: Send + Sync + 'static {
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         None
     }
+
+    /// The inbox that goes with this store of journals. Default: `None`.
+    ///
+    /// An engine whose builder has no [`inbox`](crate::EngineBuilder::inbox) asks once, when it is built, and uses the
+    /// answer. Every call returns the same inbox. A store around another one returns the inner store's answer.
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        None
+    }
 }
 
 impl<S: EventStore + ?Sized> EventStore for Arc<S> {
@@ -267,6 +277,10 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         (**self).contexts()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        (**self).inbox()
     }
 }
 

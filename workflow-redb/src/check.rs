@@ -12,6 +12,7 @@ use workflow_core::{RunId, RunStatus};
 
 use crate::error::Malformed;
 use crate::format::{IndexKey, RunEntry, parse_context_key, parse_index_key, parse_record_key, record_keys};
+use crate::inbox;
 use crate::index::Indexed;
 use crate::recent::{self, Finding};
 use crate::tables::{ReadError, View};
@@ -26,6 +27,8 @@ pub struct Report {
     pub records: u64,
     /// The number of values of contexts.
     pub context_values: u64,
+    /// The number of pending messages in the inbox.
+    pub pending_messages: u64,
     /// The first 1,000 problems, in the order of the tables.
     pub problems: Vec<Problem>,
     /// The number of further problems.
@@ -159,6 +162,34 @@ pub enum Problem {
         /// Whether the index has a key that is not the run's.
         listed: bool,
     },
+    /// A pending message cannot be decoded. [`withdraw_message`](crate::RedbStore::withdraw_message) removes it.
+    #[error("run `{run}`: the message `{id}` in its inbox cannot be decoded: {detail}")]
+    BadMessage {
+        /// The run.
+        run: RunId,
+        /// The message's id.
+        id: String,
+        /// The problem.
+        detail: String,
+    },
+    /// A pending message is missing in the index of ids, or a message in it is not pending.
+    #[error("run `{run}`: the message `{id}` is {} in the index of ids of the inbox", if *.listed { "wrongly" } else { "missing" })]
+    MessagesDiffer {
+        /// The run.
+        run: RunId,
+        /// The message's id.
+        id: String,
+        /// Whether the index has a message that is not pending.
+        listed: bool,
+    },
+    /// A refused message cannot be decoded.
+    #[error("the refused message {number} cannot be decoded: {detail}")]
+    BadRefusedMessage {
+        /// Its number in `workflow.refused`.
+        number: u64,
+        /// The problem.
+        detail: String,
+    },
     /// A value of a context cannot be decoded.
     #[error("the value `{key}` of the context of {scope} cannot be decoded: {detail}")]
     BadValue {
@@ -180,6 +211,7 @@ pub(crate) fn tables(view: &View) -> Result<Report, redb::Error> {
     index(view, &mut report)?;
     starts(view, &mut report)?;
     contexts(view, &mut report)?;
+    messages(view, &mut report)?;
     Ok(report)
 }
 
@@ -409,6 +441,25 @@ fn contexts(view: &View, report: &mut Report) -> Result<(), redb::Error> {
             report.add(Problem::BadValue { scope, key, detail });
         }
     }
+    Ok(())
+}
+
+fn messages(view: &View, report: &mut Report) -> Result<(), redb::Error> {
+    let pending = inbox::walk(view, |walked| {
+        report.add(match walked {
+            inbox::Finding::Key(table, key) => bad_key(table, key),
+            inbox::Finding::Message(key, detail) => {
+                Problem::BadMessage { run: key.run.into(), id: key.id.to_owned(), detail: detail.to_string() }
+            }
+            inbox::Finding::Refused(number, detail) => {
+                Problem::BadRefusedMessage { number, detail: detail.to_string() }
+            }
+            inbox::Finding::Id { run, id, listed } => {
+                Problem::MessagesDiffer { run: run.into(), id: id.to_owned(), listed }
+            }
+        });
+    })?;
+    report.pending_messages = pending;
     Ok(())
 }
 

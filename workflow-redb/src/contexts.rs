@@ -18,7 +18,7 @@ use crate::store::RedbStore;
 use crate::tables::{ReadError, Tables, View, bytes_at};
 
 /// The depth up to which `serde_json` reads.
-const MAX_DEPTH: usize = 127;
+pub(crate) const MAX_DEPTH: usize = 127;
 
 /// JSON of a value; `None` for no value.
 type Stored = Option<Vec<u8>>;
@@ -168,7 +168,7 @@ fn bytes_of(name: &str, value: &ContextValue) -> Result<Vec<u8>, ContextError> {
 }
 
 /// Whether arrays and objects nest at most this deep.
-fn is_at_most_so_deep(json: &Value, depth: usize) -> bool {
+pub(crate) fn is_at_most_so_deep(json: &Value, depth: usize) -> bool {
     match json {
         Value::Array(items) => depth > 0 && items.iter().all(|item| is_at_most_so_deep(item, depth - 1)),
         Value::Object(members) => {

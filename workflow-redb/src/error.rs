@@ -178,6 +178,38 @@ impl OpenError {
     }
 }
 
+/// A message that was not put into the inbox.
+///
+/// ```
+/// use workflow_redb::InboxError;
+///
+/// let full = InboxError::Full { path: std::path::Path::new("runs.redb").into(), capacity: 100_000 };
+/// assert_eq!(full.to_string(), "100000 messages are pending in `runs.redb`, and it takes no more: let an engine take some");
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum InboxError {
+    /// The inbox has no room.
+    #[error("{capacity} messages are pending in `{}`, and it takes no more: let an engine take some", path.display())]
+    Full {
+        /// The file.
+        path: Arc<Path>,
+        /// The most pending messages of a file.
+        capacity: u64,
+    },
+    /// The message has no JSON that could be read back: it is nested too deep.
+    #[error("the message `{id}` cannot be stored")]
+    Unserialisable {
+        /// The id of the message.
+        id: Arc<str>,
+        /// The reason.
+        source: Arc<serde_json::Error>,
+    },
+    /// The file could not be written.
+    #[error(transparent)]
+    Work(#[from] WorkError),
+}
+
 /// An error of work on an open store.
 ///
 /// It is the source of [`StoreError::Unavailable`](workflow_core::store::StoreError::Unavailable) and

@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase, StorageBackend, TableHandle};
 use crate::closing;
 use crate::error::{Malformed, OpenError, Panic};
 use crate::files::{self, SystemFiles, sync_folder};
-use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION};
+use crate::format::{FORMAT_KEY, META, RECOVERY, RECOVERY_KEY, TABLES, VERSION, WITHOUT_INBOX};
 use crate::opened::Opened;
 use crate::overlay::Overlay;
 use crate::rewrite::Home;
@@ -97,7 +97,7 @@ pub(crate) fn open_backend(
     let database = open_redb(path, backend, options)?;
     match identify(path, &database)? {
         Contents::Empty => change(path, &database, initialise)?,
-        Contents::Store { format } if format < VERSION => change(path, &database, upgrade)?,
+        Contents::Store { format } if format < WITHOUT_INBOX => change(path, &database, upgrade)?,
         Contents::Store { .. } => {}
     }
     Ok(database)
@@ -180,7 +180,7 @@ fn initialise(database: &Database) -> Result<(), redb::Error> {
         transaction.open_table(table)?;
     }
     let mut meta = transaction.open_table(META)?;
-    meta.insert(FORMAT_KEY, &VERSION.to_be_bytes()[..])?;
+    meta.insert(FORMAT_KEY, &WITHOUT_INBOX.to_be_bytes()[..])?;
     meta.insert(RECOVERY_KEY, RECOVERY)?;
     drop(meta);
     Ok(transaction.commit()?)

@@ -1,6 +1,6 @@
-//! The format of a store's file, byte by byte. This is version 2.
+//! The format of a store's file, byte by byte. This is version 3.
 //!
-//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the seven tables below. Keys and values of all
+//! A store is a [redb](https://docs.rs/redb) database (file format 3) with the tables below. Keys and values of all
 //! of them are byte strings (`&[u8]` to redb), and keys are ordered byte by byte. Numbers are big-endian, so that their
 //! order is that of their bytes. Texts are UTF-8. JSON is what `serde_json` writes of the type that is named.
 //!
@@ -13,6 +13,9 @@
 //! | `workflow.open` | *run* | nothing: 0 bytes |
 //! | `workflow.index` | *group*, *length*, *name*, *started*, *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
+//! | `workflow.inbox` | *length*, *run*, *order*, *id* | *sum*, JSON of the [`InboxMessage`](workflow_core::store::InboxMessage) |
+//! | `workflow.inbox_ids` | *length*, *run*, *id* | *order* |
+//! | `workflow.refused` | *number* | *sum*, JSON of the [`RefusedMessage`](workflow_core::store::RefusedMessage) |
 //!
 //! The parts follow each other without separators:
 //!
@@ -22,14 +25,16 @@
 //! | *run* | *length*, or the whole key | the run's id |
 //! | *position* | 8 | how many records of the run are before it: 0, 1, 2 … without a gap |
 //! | *end* | 8 | how many records the run has |
-//! | *number* | 8 | one more than the number of the write before it in `workflow.recent`; 0 for the first |
+//! | *number* | 8 | one more than the number before it in its table; 0 for the first |
 //! | *size* | 4 | how many bytes the record has |
 //! | *record* | *size* | the record as `workflow.records` has it: *sum*, JSON |
-//! | *sum* | 5 | 0x84, then the CRC-32 of the record's key in `workflow.records`, or of the run's id, and of what follows |
+//! | *sum* | 5 | 0x84, then the CRC-32 of the record's key in `workflow.records`, of the run's id, or of the message's key, and of what follows |
 //! | *count* | 2 | how many writes of the run are only in `workflow.recent`: 0 to 32 |
 //! | *written* | 8 | when its latest write was made: milliseconds since 1970 in UTC, by the clock of the machine |
 //! | *group* | 1 | 0 for runs by state, 1 by workflow, 2 by thread |
 //! | *started* | 12 | the start in the run's summary: seconds since 1970 in 8 bytes, nanoseconds in 4 |
+//! | *order* | 8 | one more than that of the pending message before it of the run; 0 if none is pending |
+//! | *id* | the rest | the id of the message |
 //! | *kind* | 1 | 0 for the context of a run, 1 for that of a thread |
 //! | *scope* | *length* | the run's or the thread's id |
 //! | *name* | *length*, or the rest | of a group: `open`, the status of ended runs as in summaries, the workflow, or the thread; otherwise the key of the value in its context |
@@ -38,7 +43,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `format` | 4 bytes: the version of this format, 2 |
+//! | `format` | 4 bytes: 3 if the file has ever had a message, otherwise 2 |
 //! | `recovery` | `one-phase`: redb makes every commit in one phase, and checksums detect what a crash left |
 //!
 //! # Invariants between the tables
@@ -51,6 +56,8 @@
 //! - `workflow.open` has exactly the runs whose summary is not of an ended run.
 //! - `workflow.index` has a key of each run for its state and for its workflow, and one for its thread if the summary has
 //!   one.
+//! - `workflow.inbox_ids` has a key for each message in `workflow.inbox`, which has at most 100,000. `workflow.refused` has at
+//!   most 1,000. The removal of a run removes its messages in the first two.
 //! - A write, its summary and the changes of `workflow.open` and `workflow.index` are one transaction of redb.
 //!
 //! # Why there are two tables for records
@@ -77,8 +84,11 @@
 //! A reader looks at `format` first, and does not open a file with a greater version. New kinds of records in the core
 //! do not change the version: a record is opaque to its store.
 //!
+//! Version 2 has no inbox. A file is of version 2, which earlier versions of this crate open, until it takes its first message;
+//! the message brings the three tables of the inbox and version 3, in one transaction.
+//!
 //! Version 1 had neither *sum* nor `workflow.index`. A file of version 1 is read as it is. Opening it for writing builds the index and
-//! sets the version, in one transaction. Values without a *sum* stay until they are written again, moved or copied by a
+//! sets version 2, in one transaction. Values without a *sum* stay until they are written again, moved or copied by a
 //! [snapshot](crate::RedbStore::snapshot). They are told apart by their first byte: a record begins with `{`, an entry
 //! with 0.
 
@@ -92,8 +102,11 @@ use crate::error::Malformed;
 use crate::index::Kind;
 use crate::seal;
 
-/// The version of the format that this crate writes, and the greatest that it reads.
-pub const VERSION: u32 = 2;
+/// The greatest version of the format that this crate reads, and the one of files with messages.
+pub const VERSION: u32 = 3;
+
+/// The version of files without messages.
+pub(crate) const WITHOUT_INBOX: u32 = 2;
 
 /// All tables have this type.
 pub(crate) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -106,7 +119,11 @@ pub(crate) const OPEN: Definition = TableDefinition::new("workflow.open");
 pub(crate) const INDEX: Definition = TableDefinition::new("workflow.index");
 pub(crate) const CONTEXTS: Definition = TableDefinition::new("workflow.contexts");
 
-/// Every table of a store.
+pub(crate) const INBOX: Definition = TableDefinition::new("workflow.inbox");
+pub(crate) const INBOX_IDS: Definition = TableDefinition::new("workflow.inbox_ids");
+pub(crate) const REFUSED: Definition = TableDefinition::new("workflow.refused");
+
+/// Every table of a store without messages.
 pub(crate) const TABLES: [Definition; 7] = [META, RECORDS, RECENT, RUNS, OPEN, INDEX, CONTEXTS];
 
 pub(crate) const FORMAT_KEY: &[u8] = b"format";
@@ -170,6 +187,44 @@ pub(crate) fn parse_context_key(key: &[u8]) -> Option<(ContextScope, &str)> {
         _ => return None,
     };
     Some((scope, std::str::from_utf8(name).ok()?))
+}
+
+/// The common prefix of a run's keys in the inbox and in its index of ids.
+pub(crate) fn inbox_prefix(run: &str) -> Vec<u8> {
+    let mut key = Vec::new();
+    push_id(&mut key, run);
+    key
+}
+
+/// The key of a pending message.
+pub(crate) fn inbox_key(run: &str, order: u64, id: &str) -> Vec<u8> {
+    [&inbox_prefix(run), &order.to_be_bytes()[..], id.as_bytes()].concat()
+}
+
+/// The key of a message in the index of ids.
+pub(crate) fn inbox_id_key(run: &str, id: &str) -> Vec<u8> {
+    [&inbox_prefix(run), id.as_bytes()].concat()
+}
+
+/// The parts of the key of a pending message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct InboxKey<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) order: u64,
+    pub(crate) id: &'a str,
+}
+
+/// `None` if it is no key of a pending message.
+pub(crate) fn parse_inbox_key(key: &[u8]) -> Option<InboxKey<'_>> {
+    let (run, rest) = split_id(key)?;
+    let (order, id) = rest.split_first_chunk::<8>()?;
+    Some(InboxKey { run, order: u64::from_be_bytes(*order), id: std::str::from_utf8(id).ok()? })
+}
+
+/// The run and the id of a key in the index of ids; `None` if it is no such key.
+pub(crate) fn parse_inbox_id_key(key: &[u8]) -> Option<(&str, &str)> {
+    let (run, id) = split_id(key)?;
+    Some((run, std::str::from_utf8(id).ok()?))
 }
 
 /// How many bytes of a key the start of a run has.
@@ -428,6 +483,8 @@ mod tests {
         assert_eq!(parse_record_key(b"\0\0\0\x09ab\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_record_key(b"\0\0\0\x01\xff\0\0\0\0\0\0\0\0"), None);
         assert_eq!(parse_context_key(b"\x02\0\0\0\0"), None);
+        assert_eq!(parse_inbox_key(b"\0\0\0\x01a\0\0\0\0\0\0\0"), None);
+        assert_eq!(parse_inbox_id_key(b"\0\0\0\x01a\xff"), None);
         assert!(RunEntry::from_bytes("", &[0; 17]).is_err());
         assert!(RunEntry::from_bytes("", &[1; 18]).is_err());
         assert!(parse_index_key(b"\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0").is_none());

@@ -12,6 +12,7 @@ use crate::error::Malformed;
 use crate::format::{
     RunEntry, beginning_with, context_prefix, move_record_key, push_recent, record_key, record_keys,
 };
+use crate::inbox;
 use crate::index::{self, Indexed};
 use crate::listing::written_run;
 use crate::recent::{self, Visited};
@@ -88,11 +89,12 @@ impl SerialisedWrite {
     }
 }
 
-/// Removes a run, if there is one.
+/// Removes a run, if there is one, and the messages to it.
 pub(crate) fn remove(tables: &mut Tables<'_>, run: &RunId) -> Result<bool, redb::Error> {
     let (key, keys) = (run.as_str().as_bytes(), record_keys(run.as_str(), Position(0)));
     tables.records()?.retain_in(&*keys.start..&*keys.end, |_, _| false)?;
     tables.open()?.remove(key)?;
+    inbox::forget(tables, run.as_str())?;
     let Some(entry) = tables.runs.remove(key)?.map(|entry| entry.value().to_vec()) else { return Ok(false) };
     match Indexed::of_entry(run.as_str(), &entry) {
         Some(before) => index::follow(tables.index()?, run.as_str(), Some(&before), None)?,

@@ -121,6 +121,7 @@ mod error;
 mod file;
 mod files;
 pub mod format;
+mod inbox;
 mod index;
 mod journal;
 mod listing;
@@ -140,7 +141,8 @@ mod upgrade;
 
 pub use builder::{Durability, RedbStoreBuilder};
 pub use check::{Problem, Report};
-pub use error::{OpenError, WorkError};
+pub use error::{InboxError, OpenError, WorkError};
+pub use inbox::PendingMessage;
 pub use store::RedbStore;
 pub use store_file::StoreFile;
 pub use workflow_core::store::Retention;

@@ -8,7 +8,9 @@ use redb::{Database, WriteTransaction};
 
 use crate::error::{OpenError, WorkError};
 use crate::file::{self, Created};
-use crate::format::{CONTEXTS, Definition, INDEX, OPEN, RECORDS, RUNS};
+use crate::format::{
+    CONTEXTS, Definition, FORMAT_KEY, INBOX, INBOX_IDS, INDEX, META, OPEN, RECORDS, REFUSED, RUNS, VERSION,
+};
 use crate::recent;
 use crate::seal;
 use crate::shared::Shared;
@@ -69,18 +71,31 @@ fn write(view: &View, to: &Path, store: &Shared) -> Result<(), WorkError> {
 /// Each record goes to its final table.
 fn fill(view: &View, copy: &Database) -> Result<(), redb::Error> {
     let transaction = copy.begin_write()?;
-    let tables: [(Definition, Option<&Reading>); 3] =
-        [(OPEN, Some(&view.open)), (INDEX, view.index.as_ref()), (CONTEXTS, Some(&view.contexts))];
-    for (definition, from) in tables {
-        let mut into = transaction.open_table(definition)?;
-        for entry in from.map(|from| from.range::<&[u8]>(..)).transpose()?.into_iter().flatten() {
-            let (key, value) = entry?;
-            into.insert(key.value(), value.value())?;
+    copy_table(OPEN, &view.open, &transaction)?;
+    copy_table(CONTEXTS, &view.contexts, &transaction)?;
+    if let Some(index) = &view.index {
+        copy_table(INDEX, index, &transaction)?;
+    }
+    if let Some(inbox) = view.inbox()? {
+        for (definition, from) in
+            [(INBOX, &inbox.pending), (INBOX_IDS, &inbox.ids), (REFUSED, &inbox.refused)]
+        {
+            copy_table(definition, from, &transaction)?;
         }
+        transaction.open_table(META)?.insert(FORMAT_KEY, &VERSION.to_be_bytes()[..])?;
     }
     fill_records(view, &transaction)?;
     fill_runs(view, &transaction)?;
     Ok(transaction.commit()?)
+}
+
+fn copy_table(definition: Definition, from: &Reading, copy: &WriteTransaction) -> Result<(), redb::Error> {
+    let mut into = copy.open_table(definition)?;
+    for entry in from.range::<&[u8]>(..)? {
+        let (key, value) = entry?;
+        into.insert(key.value(), value.value())?;
+    }
+    Ok(())
 }
 
 /// Each record has a checksum in the copy.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use workflow_core::RunId;
 use workflow_core::store::{
-    ContextStore, EngineId, EventStore, Leases, Position, Record, Retention, RunQuery, StoreError,
+    ContextStore, EngineId, EventStore, Inbox, Leases, Position, Record, Retention, RunQuery, StoreError,
     StoreFuture, StoredRun, Write,
 };
 
@@ -24,7 +24,7 @@ use crate::retention;
 use crate::shared::Shared;
 use crate::tables::{ReadError, Tables};
 
-/// Journals and contexts in one file.
+/// Journals, contexts and an inbox in one file.
 ///
 /// Clones are handles on the same store, and cost a pointer. Calls in flight are handles too.
 ///
@@ -215,6 +215,10 @@ impl EventStore for RedbStore {
     }
 
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         Some(Arc::new(self.clone()))
     }
 }

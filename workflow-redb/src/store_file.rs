@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use workflow_core::RunId;
-use workflow_core::store::{Position, Record, RunQuery, StoreError, StoredRun};
+use workflow_core::store::{Position, Record, RefusedMessage, RunQuery, StoreError, StoredRun};
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Problem, Report};
 use crate::error::{OpenError, WorkError, of_journal};
 use crate::file;
+use crate::inbox::{self, PendingMessage};
 use crate::journal;
 use crate::listing;
 use crate::opened::Opened;
@@ -74,6 +75,26 @@ impl StoreFile {
     pub fn read(&self, run: &RunId, from: Position, at_most: usize) -> Result<Vec<Record>, StoreError> {
         let read = self.read_with(|view| journal::read(view, run, from, at_most));
         read.map_err(|error| of_journal(error, run, from))
+    }
+
+    /// The pending messages of the inbox, as [`RedbStore::pending_messages`](crate::RedbStore::pending_messages).
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn pending_messages(
+        &self,
+        run: Option<&RunId>,
+        at_most: usize,
+    ) -> Result<Vec<PendingMessage>, StoreError> {
+        self.read_with(|view| inbox::listed(view, run, at_most))
+    }
+
+    /// The last refused messages, as [`RedbStore::refused_messages`](crate::RedbStore::refused_messages).
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn refused_messages(&self) -> Result<Vec<RefusedMessage>, StoreError> {
+        self.read_with(inbox::refused)
     }
 
     /// Verifies the file. O(bytes).

@@ -7,7 +7,10 @@ use redb::{
 };
 
 use crate::error::WorkError;
-use crate::format::{CONTEXTS, Definition, INDEX, OPEN, RECENT, RECORDS, RUNS};
+use crate::format::{
+    CONTEXTS, Definition, FORMAT_KEY, INBOX, INBOX_IDS, INDEX, META, OPEN, RECENT, RECORDS, REFUSED, RUNS,
+    VERSION,
+};
 
 pub(crate) type Bytes = &'static [u8];
 
@@ -32,6 +35,14 @@ pub(crate) struct Tables<'t> {
     open: Option<Writing<'t>>,
     index: Option<Writing<'t>>,
     contexts: Option<Writing<'t>>,
+    inbox: Option<InboxTables<'t>>,
+}
+
+/// The tables of the inbox. A file without messages has none of them.
+pub(crate) struct InboxTables<'t> {
+    pub(crate) pending: Writing<'t>,
+    pub(crate) ids: Writing<'t>,
+    pub(crate) refused: Writing<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -46,6 +57,7 @@ impl<'t> Tables<'t> {
             open: None,
             index: None,
             contexts: None,
+            inbox: None,
             transaction,
         })
     }
@@ -65,6 +77,36 @@ impl<'t> Tables<'t> {
     pub(crate) fn contexts(&mut self) -> Result<&mut Writing<'t>, redb::Error> {
         opened(&mut self.contexts, self.transaction, CONTEXTS)
     }
+
+    /// The inbox. A file without one gets it, and the format that has it.
+    pub(crate) fn inbox(&mut self) -> Result<&mut InboxTables<'t>, redb::Error> {
+        if !self.has_inbox()? {
+            self.transaction.open_table(META)?.insert(FORMAT_KEY, &VERSION.to_be_bytes()[..])?;
+        }
+        match &mut self.inbox {
+            Some(inbox) => Ok(inbox),
+            inbox => Ok(inbox.insert(InboxTables {
+                pending: self.transaction.open_table(INBOX)?,
+                ids: self.transaction.open_table(INBOX_IDS)?,
+                refused: self.transaction.open_table(REFUSED)?,
+            })),
+        }
+    }
+
+    /// The inbox, if the file has one.
+    pub(crate) fn inbox_if_there(&mut self) -> Result<Option<&mut InboxTables<'t>>, redb::Error> {
+        if self.has_inbox()? { self.inbox().map(Some) } else { Ok(None) }
+    }
+
+    fn has_inbox(&self) -> Result<bool, redb::Error> {
+        let is_present = |format: &[u8]| *format == VERSION.to_be_bytes();
+        Ok(self.inbox.is_some()
+            || self
+                .transaction
+                .open_table(META)?
+                .get(FORMAT_KEY)?
+                .is_some_and(|format| is_present(format.value())))
+    }
 }
 
 fn opened<'a, 't>(
@@ -80,6 +122,7 @@ fn opened<'a, 't>(
 
 /// The tables at one moment.
 pub(crate) struct View {
+    transaction: ReadTransaction,
     pub(crate) records: Reading,
     pub(crate) recent: Reading,
     pub(crate) runs: Reading,
@@ -91,22 +134,43 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(database: &Database) -> Result<Self, redb::Error> {
-        Self::of(&database.begin_read()?)
+        Self::of(database.begin_read()?)
     }
 
-    pub(crate) fn of(transaction: &ReadTransaction) -> Result<Self, redb::Error> {
+    pub(crate) fn of(transaction: ReadTransaction) -> Result<Self, redb::Error> {
         Ok(Self {
             records: transaction.open_table(RECORDS)?,
             recent: transaction.open_table(RECENT)?,
             runs: transaction.open_table(RUNS)?,
             open: transaction.open_table(OPEN)?,
-            index: match transaction.open_table(INDEX) {
-                Err(redb::TableError::TableDoesNotExist(_)) => None,
-                index => Some(index?),
-            },
+            index: if_there(&transaction, INDEX)?,
             contexts: transaction.open_table(CONTEXTS)?,
+            transaction,
         })
     }
+
+    /// The inbox; `None` in a file that has had no message.
+    pub(crate) fn inbox(&self) -> Result<Option<InboxView>, redb::Error> {
+        let table = |definition| if_there(&self.transaction, definition);
+        Ok(match (table(INBOX)?, table(INBOX_IDS)?, table(REFUSED)?) {
+            (Some(pending), Some(ids), Some(refused)) => Some(InboxView { pending, ids, refused }),
+            _ => None,
+        })
+    }
+}
+
+fn if_there(transaction: &ReadTransaction, definition: Definition) -> Result<Option<Reading>, redb::Error> {
+    match transaction.open_table(definition) {
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        table => Ok(Some(table?)),
+    }
+}
+
+/// The tables of the inbox at one moment.
+pub(crate) struct InboxView {
+    pub(crate) pending: Reading,
+    pub(crate) ids: Reading,
+    pub(crate) refused: Reading,
 }
 
 /// The bytes at a key.

@@ -1,8 +1,8 @@
-//! Bringing a file of format 1 to the present format: the index of starts is built. Records and entries stay as they are.
+//! Bringing a file of format 1 to format 2: the index of starts is built. Records and entries stay as they are.
 
 use redb::{Database, ReadableTable};
 
-use crate::format::{FORMAT_KEY, INDEX, META, RUNS, VERSION};
+use crate::format::{FORMAT_KEY, INDEX, META, RUNS, WITHOUT_INBOX};
 use crate::index::Indexed;
 use crate::tables::{Bytes, Writing};
 
@@ -16,7 +16,7 @@ pub(crate) fn upgrade(database: &Database) -> Result<(), redb::Error> {
         let runs = transaction.open_table(RUNS)?;
         let mut index = transaction.open_table(INDEX)?;
         build(&runs, &mut index)?;
-        transaction.open_table(META)?.insert(FORMAT_KEY, &VERSION.to_be_bytes()[..])?;
+        transaction.open_table(META)?.insert(FORMAT_KEY, &WITHOUT_INBOX.to_be_bytes()[..])?;
     }
     Ok(transaction.commit()?)
 }

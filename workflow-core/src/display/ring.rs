@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use super::asked::Asked;
 use super::stage::Moment;
 use super::{DisplayItem, DisplayPosition, Forward, Since};
 use crate::id::RunStatus;
@@ -14,7 +15,7 @@ use crate::id::RunStatus;
 pub(super) struct Ring {
     /// At most `capacity`, oldest first. Grows with the items, so a run without items allocates nothing.
     items: VecDeque<DisplayItem>,
-    capacity: usize,
+    capacity: u32,
     /// The number of this ring among those of the run (S63).
     epoch: u64,
     /// How many items were dropped to make room: the index of the oldest retained one.
@@ -31,6 +32,8 @@ pub(super) struct Ring {
     retractions: Option<Box<Retractions>>,
     /// The display of the parent. It changes under the same lock as the items, so that each item goes there once.
     pub(super) forward: Option<Arc<Forward>>,
+    /// The open requests that the viewers know. Created for the first one.
+    pub(super) asked: Option<Box<Asked>>,
 }
 
 /// A viewer of a ring: its index among the viewers. It unsubscribes when it leaves.
@@ -110,7 +113,7 @@ impl Ring {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             items: VecDeque::new(),
-            capacity: capacity.max(1),
+            capacity: u32::try_from(capacity.max(1)).unwrap_or(u32::MAX),
             epoch: 0,
             dropped: 0,
             sealed: false,
@@ -119,6 +122,7 @@ impl Ring {
             viewers: Vec::new(),
             retractions: None,
             forward: None,
+            asked: None,
         }
     }
 
@@ -136,7 +140,7 @@ impl Ring {
     /// Appends an item; `since` for a retraction. Returns the item that made room for it, and the wakers to call.
     pub(super) fn push(&mut self, item: DisplayItem, since: Since) -> (Option<DisplayItem>, Vec<Waker>) {
         debug_assert!(self.is_open(), "an item was pushed after the end");
-        let oldest = if self.items.len() == self.capacity { self.items.pop_front() } else { None };
+        let oldest = if self.items.len() == self.capacity as usize { self.items.pop_front() } else { None };
         if let Some(oldest) = &oldest {
             if let Some(retractions) = &mut self.retractions {
                 retractions.dropped(self.dropped, oldest, &self.viewers);

@@ -17,6 +17,7 @@ use super::contexts::{ContextScopes, NoContexts};
 use super::ending::Ending;
 use super::guarded_store::GuardedStore;
 use super::hosts::Hosts;
+use super::inbox::EngineInbox;
 use super::journals::Journals;
 use super::registry::RunRegistry;
 use super::reminders::Reminders;
@@ -36,7 +37,7 @@ use crate::patience::StorePatience;
 use crate::retry::{RetryPolicy, Rules};
 use crate::run::{EngineParts, Host, RunSettings, UnhostedWorkflow, WindDown, describe_metrics};
 use crate::runtime_workflow::RuntimeWorkflow;
-use crate::store::EventStore;
+use crate::store::{EventStore, Inbox};
 use crate::table::{DependencyTable, EventRow};
 use crate::workflow::Workflow;
 
@@ -224,7 +225,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the store of journals, and of the contexts that it [hands out](EventStore::contexts). Default: none, and
+    /// Sets the store of journals, and of the contexts and the inbox that it hands out. Default: none, and
     /// runs have no journal.
     ///
     /// With a store, an event is in the store before the run starts anything that depends on it.
@@ -294,6 +295,15 @@ impl EngineBuilder {
     /// ```
     pub fn contexts(mut self, contexts: impl ContextStore) -> Self {
         self.durability.contexts = Some(Arc::new(contexts));
+        self
+    }
+
+    /// Sets the inbox: messages to runs that the engine applies when it loads a run, and when it is
+    /// [notified](Engine::notify_inbox). Default: the inbox that the [`store`](Self::store) hands out, if it has one.
+    ///
+    /// [`Inbox`] has an example.
+    pub fn inbox(mut self, inbox: impl Inbox) -> Self {
+        self.durability.inbox = Some(Arc::new(inbox));
         self
     }
 
@@ -675,6 +685,7 @@ impl EngineBuilder {
         self.check_configs();
         self.check_limits();
         self.durability.settle_contexts();
+        self.durability.settle_inbox();
         self.problems.extend(self.durability.problems());
         self.check_contexts();
         if !self.problems.is_empty() {
@@ -689,6 +700,7 @@ impl EngineBuilder {
         let hosts = hosts.map(|host| host.within(&middleware).ruled(&rules).limited(named));
         let hosts = Hosts::new(hosts, self.configs);
         let (id, ending) = (EngineId::generate(), Ending::default());
+        let inbox = self.durability.inbox.take().map(|inbox| EngineInbox::new(inbox, ending.patience()));
         let (journals, contexts) = self.durability.open(&id, &ending.patience());
         let serialises = journals.store().is_ok_and(EventStore::serialises);
         let runs = RunRegistry::new(ending.patience());
@@ -711,6 +723,7 @@ impl EngineBuilder {
                 hosts,
                 journals,
                 contexts,
+                inbox,
                 concurrency: self.concurrency,
                 runs,
                 reminders: Reminders::default(),
@@ -812,6 +825,7 @@ struct Durability {
     lease: Option<Duration>,
     /// Once settled, `None` says that the store of journals hands out none.
     contexts: Option<Arc<dyn ContextStore>>,
+    inbox: Option<Arc<dyn Inbox>>,
 }
 
 impl Durability {
@@ -822,6 +836,12 @@ impl Durability {
             Some(store) => caught(|| store.contexts()).ok().flatten(),
             None => Some(Arc::new(MemoryContexts::default())),
         });
+    }
+
+    /// The inbox that was set, or the one that goes with the store.
+    fn settle_inbox(&mut self) {
+        let with_store = || caught(|| self.store.as_ref()?.inbox()).ok().flatten();
+        self.inbox = self.inbox.take().or_else(with_store);
     }
 
     fn problems(&self) -> impl Iterator<Item = BuildProblem> + use<> {
@@ -878,7 +898,7 @@ mod tests {
 
     fn durability(store: bool, lease: Option<Duration>) -> Durability {
         let store = store.then(|| Arc::new(MemoryStore::default()) as Arc<dyn EventStore>);
-        Durability { store, lease, contexts: None }
+        Durability { store, lease, ..Durability::default() }
     }
 
     #[test]

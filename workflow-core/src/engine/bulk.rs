@@ -15,7 +15,7 @@ use futures_util::future::ready;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
 
 use super::journals::Pages;
-use super::load::{Loaded, LoadedBy};
+use super::load::{LoadAs, Loaded, LoadedBy};
 use super::{Engine, Inner};
 use crate::id::{RunId, RunStatus};
 use crate::outcome::ResumeError;
@@ -227,7 +227,8 @@ impl Inner {
     /// Cancels an open run of the store, and waits for its end. Returns `false` if the run has ended, is gone, or is a
     /// child that ends with its parent.
     async fn cancel_stored(self: &Arc<Self>, id: &RunId, reason: &Arc<str>) -> Result<bool, ResumeError> {
-        let found = self.find_as(id, LoadedBy::Engine, Some(reason)).await;
+        let how = LoadAs { by: LoadedBy::Engine, cancelled: Some(reason), permit: &mut None };
+        let found = self.find_as(id, how).await;
         let run = match found {
             Ok(Loaded::Here(run) | Loaded::Resumed(run)) => run,
             Ok(Loaded::Ended(_) | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full)

@@ -113,10 +113,10 @@ impl Concurrency {
         self.queue.runs()
     }
 
-    /// The limits of a run, if it has any.
+    /// The limits of a run, if it has any. The run may become known later.
     pub(super) fn permit_request(
         &self,
-        run: &RunId,
+        run: Option<&RunId>,
         workflow: TypeId,
         name: &Arc<str>,
     ) -> Option<PermitRequest> {
@@ -170,7 +170,7 @@ mod tests {
     struct Quick;
 
     fn permit_request(concurrency: &Concurrency, run: &str, workflow: TypeId) -> Option<PermitRequest> {
-        concurrency.permit_request(&run.into(), workflow, &"Slow".into())
+        concurrency.permit_request(Some(&run.into()), workflow, &"Slow".into())
     }
 
     fn take(

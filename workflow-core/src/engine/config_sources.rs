@@ -14,15 +14,25 @@ use super::load::ends_with_run_ended;
 use crate::config::{ConfigError, ConfigRequest, ConfigType, SourceLayer, Sources, layered};
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
-use crate::run::{Host, RunOptions, Start};
+use crate::run::{Host, RunLayer, RunOptions, Start};
 use crate::store::Record;
 use crate::table::StepRow;
 
 /// The secret fields of a run's configurations, by their types.
 pub(super) type Secrets = BTreeMap<TypeId, Value>;
 
+/// The values that the sources of its configurations give a run which an engine takes up.
+#[derive(Default)]
+pub(super) struct FromSources {
+    /// The values that no journal has.
+    pub(super) secrets: Secrets,
+    /// The layers that a queued run's journal is to have, with those of its start, by the names of their types. Empty for
+    /// any other run.
+    pub(super) layers: BTreeMap<String, Value>,
+}
+
 /// Why a source gave no layer.
-enum NoLayer {
+pub(super) enum NoLayer {
     Config(ConfigError),
     ShutDown,
 }
@@ -58,9 +68,11 @@ impl Inner {
         let mut secrets = Secrets::new();
         for (config, sources) in self.hosts.sources(host) {
             let id = config.type_id();
-            let own = options.configs.remove(&id).transpose().map_err(StartError::Config)?;
+            let own =
+                options.configs.remove(&id).map(|own| own.layer).transpose().map_err(StartError::Config)?;
             let SourceLayer { open, secret } = self.ask(host, config, sources, &options).await?;
-            options.configs.extend(layered(open, own).map(|layer| (id, Ok(layer))));
+            let layer = layered(open, own);
+            options.configs.extend(layer.map(|layer| (id, RunLayer::of(config, layer))));
             secrets.extend(secret.map(|secret| (id, secret)));
         }
         Ok(options.with_secrets(secrets))
@@ -73,22 +85,18 @@ impl Inner {
         id: &RunId,
         records: &[Record],
         is_cancelled: bool,
-    ) -> Result<Option<Secrets>, ResumeError> {
+    ) -> Result<Option<FromSources>, ResumeError> {
         let beginning = Beginning::of(id, records)?;
         let host = self.hosts.named(id, beginning.workflow)?;
         let executes = !is_cancelled || host.table.steps.iter().any(StepRow::cleans_up);
         if ends_with_run_ended(records) || !executes {
             return Ok(None);
         }
-        let mut secrets = Secrets::new();
+        let mut given = FromSources::default();
         if !self.hosts.have_secrets() {
-            return Ok(Some(secrets));
+            return Ok(Some(given));
         }
-        let mut options = beginning.options(id, &host);
-        // As at the start, where a thread of the run's own has no name yet.
-        if beginning.private_thread && !beginning.awaited {
-            options.thread = None;
-        }
+        let options = beginning.asked_options(id, &host);
         for (config, sources) in self.hosts.sources(&host).filter(|(_, sources)| sources.has_secrets()) {
             // An engine that ends cancels its runs, and waits for that.
             let asked = if is_cancelled {
@@ -96,13 +104,13 @@ impl Inner {
             } else {
                 self.ask(&host, config, sources, &options).await?
             };
-            secrets.extend(asked.secret.map(|secret| (config.type_id(), secret)));
+            given.secrets.extend(asked.secret.map(|secret| (config.type_id(), secret)));
         }
-        Ok(Some(secrets))
+        Ok(Some(given))
     }
 
     /// Asks the sources, unless the engine ends meanwhile.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         host: &Host,
         config: ConfigType,

@@ -4,7 +4,7 @@
 //! ```text
 //!                    no journal ──▶ start a new child
 //! call ─▶ lock(id) ─ journal of another parent, kind or workflow ──▶ DuplicateRun | WrongWorkflow
-//!                    journal, driven here ──▶ re-attach it to the resumed parent
+//!                    journal, driven here ──▶ re-attach it to the resumed parent; if it detaches, wait, and look again
 //!                    journal, not driven  ──▶ resume it, or look back at an ended child
 //!                    journal, other owner ──▶ Elsewhere: the parent stops, and keeps its journal open
 //! ```
@@ -16,8 +16,9 @@ use tokio::runtime::Handle;
 
 use super::Inner;
 use super::children::NewChild;
-use super::config_sources::Secrets;
+use super::config_sources::FromSources;
 use super::first_record::Beginning;
+use super::load::ends_with_run_ended;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
 use crate::config::ConfigError;
 use crate::id::RunId;
@@ -36,8 +37,16 @@ impl Inner {
         options: RunOptions,
         link: ParentLink,
     ) -> Result<Spawned, StartError> {
-        let _run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
-        let (records, here) = self.begun_before(id).await?;
+        let (_run_lock, records, here) = loop {
+            let run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
+            let (records, here) = self.begun_before(id).await?;
+            let Some(leaves) = here.as_ref().filter(|run| run.is_to_detach()) else {
+                break (run_lock, records, here);
+            };
+            // A child that still detaches is found once it is gone, by its complete journal.
+            drop(run_lock);
+            leaves.ended().await;
+        };
         if records.is_empty() {
             let options = self.with_sources(&start, options).await?;
             return Arc::clone(self).start_child(start, options, link);
@@ -46,8 +55,8 @@ impl Inner {
         if let Some(shared) = here {
             return self.reattached(shared, link);
         }
-        let secrets = self.secrets_of(id, &records, false).await.map_err(start_error)?;
-        self.resume_child(id, &start, records, (link, secrets))
+        let given = self.secrets_of(id, &records, false).await.map_err(start_error)?;
+        self.resume_child(id, &start, records, (link, given))
     }
 
     /// Whether the journal is of the child that the execution asks for. The start event may differ: a step that runs
@@ -127,7 +136,7 @@ impl Inner {
         id: &RunId,
         start: &Start,
         records: Vec<Record>,
-        (link, secrets): (ParentLink, Option<Secrets>),
+        (link, given): (ParentLink, Option<FromSources>),
     ) -> Result<Spawned, StartError> {
         // The limit on depth bounds only children that begin.
         let beginning = beginning_of(id, &records)?;
@@ -140,15 +149,17 @@ impl Inner {
         }
         let host = Arc::clone(hosted?);
         let options = beginning.options(id, &host);
-        let shared = match secrets {
-            Some(secrets) => self.shared(&host, options.with_secrets(secrets), Some(link))?,
+        let shared = match given {
+            Some(given) => self.shared(&host, options.with_secrets(given.secrets), Some(link))?,
             None => self.shared_with(&host, options, Some(link), HashMap::new()),
         };
         let shared = beginning.restores(shared);
-        let NewChild { run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
+        let NewChild { mut run, shared, registered, _task } = self.register_child(host, shared, |_| None)?;
         let store = self.journals.store().ok().cloned();
+        let gate = if ends_with_run_ended(&records) { None } else { self.gate(&mut run) };
         let driven = Driven::new(async move { run.drive_from(store, &records, registered).await });
         runtime.spawn(self.ending.track(driven));
+        self.read_gated(&shared, gate);
         Ok(Spawned { shared, written: None })
     }
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::id::{ParentRun, RunId, ThreadId, TraceParent};
 use crate::outcome::ResumeError;
-use crate::run::{Host, RunOptions, RunShared};
+use crate::run::{Host, RunLayer, RunOptions, RunShared};
 use crate::store::{Position, Record, StoreError};
+use crate::table::RecordedTable;
 
 /// The facts of a journal's first record.
 #[derive(Clone, Copy)]
@@ -23,6 +24,9 @@ pub(super) struct Beginning<'r> {
     timeout: Option<Duration>,
     configs: &'r BTreeMap<String, Value>,
     trace_parent: Option<TraceParent>,
+    table: &'r RecordedTable,
+    /// Whether a client without an engine began the run.
+    pub(super) queued: bool,
 }
 
 impl<'r> Beginning<'r> {
@@ -41,6 +45,8 @@ impl<'r> Beginning<'r> {
                 timeout,
                 configs,
                 trace_parent,
+                table,
+                queued,
                 ..
             }) if records.iter().any(opens) => Ok(Self {
                 workflow,
@@ -50,8 +56,10 @@ impl<'r> Beginning<'r> {
                 awaited: *awaited,
                 private_thread: *private_thread,
                 timeout: *timeout,
-                configs,
+                configs: if *queued { layers_of_queued(records).unwrap_or(configs) } else { configs },
                 trace_parent: *trace_parent,
+                table,
+                queued: *queued,
             }),
             Some(_) => Err(ResumeError::Store(StoreError::corrupt(run, Position(0), NoBeginning))),
         }
@@ -62,6 +70,31 @@ impl<'r> Beginning<'r> {
         self.awaited && self.parent.is_some_and(|names| names.run == *parent)
     }
 
+    /// The table with which the run began.
+    pub(super) fn table(&self) -> &'r RecordedTable {
+        self.table
+    }
+
+    /// The layers of configuration of the run, by the names of their types.
+    pub(super) fn configs(&self) -> &'r BTreeMap<String, Value> {
+        self.configs
+    }
+
+    /// The same with these layers of configuration.
+    pub(super) fn with_configs<'a>(self, configs: &'a BTreeMap<String, Value>) -> Beginning<'a>
+    where
+        'r: 'a,
+    {
+        Beginning { configs, ..self }
+    }
+
+    /// The options of the run's start, as the sources of its configurations are asked for them: a thread of the run's own
+    /// has no name yet.
+    pub(super) fn asked_options(&self, run: &RunId, host: &Host) -> RunOptions {
+        let options = self.options(run, host);
+        if self.private_thread && !self.awaited { RunOptions { thread: None, ..options } } else { options }
+    }
+
     /// The options of the run's start.
     pub(super) fn options(&self, run: &RunId, host: &Host) -> RunOptions {
         let mut options = RunOptions::new().id(run.clone()).thread(self.thread.clone());
@@ -69,7 +102,7 @@ impl<'r> Beginning<'r> {
         options.timeout = self.timeout;
         for config in host.table.configs() {
             if let Some(layer) = self.configs.get(config.type_name()) {
-                options.configs.insert(config.type_id(), Ok(layer.clone()));
+                options.configs.insert(config.type_id(), RunLayer::of(config, layer.clone()));
             }
         }
         options.within_trace(self.trace_parent)
@@ -77,8 +110,18 @@ impl<'r> Beginning<'r> {
 
     /// Adds the facts that are not options to a run that an earlier process began.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
-        shared.restored(self.private_thread, self.timeout)
+        // A queued run without a timeout has that of the engine.
+        let timeout = if self.queued { self.timeout.or(shared.timeout) } else { self.timeout };
+        shared.restored(self.private_thread, timeout)
     }
+}
+
+/// The layers of configuration that the first engine of a queued run recorded, if it recorded some.
+fn layers_of_queued(records: &[Record]) -> Option<&BTreeMap<String, Value>> {
+    records.iter().find_map(|record| match record {
+        Record::RunResumed { configs, .. } => Some(configs).filter(|configs| !configs.is_empty()),
+        _ => None,
+    })
 }
 
 #[derive(Debug, thiserror::Error)]

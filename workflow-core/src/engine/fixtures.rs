@@ -117,6 +117,7 @@ impl Written {
             timeout: None,
             configs: [].into(),
             trace_parent: None,
+            queued: false,
             at,
         };
         let event = RecordedEvent::new(AnyEvent::new(Greet));

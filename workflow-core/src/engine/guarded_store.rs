@@ -8,8 +8,8 @@ use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
 use crate::patience::StorePatience;
 use crate::store::{
-    ContextStore, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun,
-    Write,
+    ContextStore, EventStore, Inbox, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 
 /// An engine's store, with the two guards.
@@ -74,6 +74,10 @@ impl EventStore for GuardedStore {
 
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         self.store.contexts()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.store.inbox()
     }
 }
 

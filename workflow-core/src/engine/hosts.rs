@@ -122,6 +122,11 @@ impl Hosts {
         if is_it { Ok(()) } else { Err(asked) }
     }
 
+    /// The host of this name.
+    pub(super) fn get(&self, workflow: &str) -> Option<&Arc<Host>> {
+        self.by_name.get(workflow)
+    }
+
     /// Whether a workflow of this name is hosted.
     pub(super) fn has(&self, workflow: &str) -> bool {
         self.by_name.contains_key(workflow)
@@ -144,7 +149,7 @@ impl Hosts {
             return Ok(());
         }
         let (run, workflow) = (run.clone(), Arc::clone(workflow));
-        Err(ResumeError::WrongWorkflow { run, workflow, asked: asked.name })
+        Err(ResumeError::WrongWorkflow { run, workflow, asked: asked.name.into() })
     }
 
     /// All hosts, sorted by name.
@@ -183,7 +188,7 @@ impl Hosts {
         options: &RunOptions,
     ) -> Result<HashMap<TypeId, Arc<dyn Any + Send + Sync>>, StartError> {
         let resolved = host.table.configs().map(|config| {
-            let layer = options.configs.get(&config.type_id()).map(Result::as_ref).transpose();
+            let layer = options.configs.get(&config.type_id()).map(|own| own.layer.as_ref()).transpose();
             let layer = layer.map_err(|error| StartError::Config(error.clone()))?;
             let with_secrets = options
                 .secret(config.type_id())

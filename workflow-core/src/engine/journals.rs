@@ -68,7 +68,7 @@ impl Journals {
             return BTreeMap::new();
         }
         let layer = |config: ConfigType| {
-            let layer = options.configs.get(&config.type_id())?.as_ref().ok()?;
+            let layer = options.configs.get(&config.type_id())?.layer.as_ref().ok()?;
             Some((config.type_name().to_owned(), layer.clone()))
         };
         host.table.configs().filter_map(layer).collect()
@@ -89,6 +89,7 @@ impl Journals {
             timeout: run.timeout,
             configs,
             trace_parent: run.trace_parent(),
+            queued: false,
             at: run.common.clock.now(),
         };
         let summary = RunSummary::begun_by(&first)?;

@@ -14,16 +14,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Inner;
-use super::config_sources::Secrets;
+use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::hosts::AskedType;
 use super::owner::{Availability, LOOKUPS, SeenEnds};
+use super::permit::RunPermit;
+use super::queued::{FirstLook, reader_of};
 use super::registration::Registered;
 use super::registry::Unloaded;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
-use crate::run::{Host, Journal, Permit, PermitRequest, Reattach, Run, RunShared};
+use crate::run::{Host, Journal, Reattach, Run, RunShared};
 use crate::store::{Position, Record, StoreError};
 
 /// The result of loading a run.
@@ -63,6 +65,22 @@ impl LoadedBy {
     }
 }
 
+/// Why and how a run is loaded.
+pub(super) struct LoadAs<'a> {
+    pub(super) by: LoadedBy,
+    /// The reason to cancel a run that is loaded, before it does anything.
+    pub(super) cancelled: Option<&'a Arc<str>>,
+    /// The permit of a run that is resumed, if it has one. It is taken out then.
+    pub(super) permit: &'a mut Option<RunPermit>,
+}
+
+/// The parts that a run which continues takes over.
+pub(super) struct Taken<'a> {
+    records: &'a [Record],
+    given: Option<&'a FromSources>,
+    permit: Option<RunPermit>,
+}
+
 /// How to resume a run.
 #[derive(Default)]
 pub(super) struct ResumeAs<'a> {
@@ -71,10 +89,10 @@ pub(super) struct ResumeAs<'a> {
     pub(super) cancelled: Option<&'a Arc<str>>,
     /// The registry's entry, if this engine had unloaded the run.
     pub(super) unloaded: Option<&'a Unloaded>,
-    /// The secret fields of its configurations; `None` if no step reads a configuration any more.
-    pub(super) secrets: Option<&'a Secrets>,
-    /// The permit of a claimed run; `None` if the run takes its permit itself once it needs one.
-    pub(super) permit: Option<Permit>,
+    /// The values that the sources of its configurations gave; `None` if no step reads a configuration any more.
+    pub(super) given: Option<&'a FromSources>,
+    /// Its permit, if it was taken before.
+    pub(super) permit: Option<RunPermit>,
 }
 
 /// Resumes runs, for code that finds them in the store. A trait, so that the finding is tested without an engine.
@@ -98,7 +116,7 @@ pub(super) trait Resumes: Sync {
 
 impl Resumes for Arc<Inner> {
     async fn load(&self, run: &RunId, end: Option<Position>, by: LoadedBy) -> Result<Loaded, ResumeError> {
-        self.load_as(run, by, end, None).await
+        self.load_as(run, end, &mut LoadAs { by, cancelled: None, permit: &mut None }).await
     }
 
     async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
@@ -114,18 +132,18 @@ impl Inner {
         id: &RunId,
         asked: Option<AskedType>,
     ) -> Result<Loaded, ResumeError> {
-        self.find_as(id, LoadedBy::Handle(asked), None).await
+        let how = LoadAs { by: LoadedBy::Handle(asked), cancelled: None, permit: &mut None };
+        self.find_as(id, how).await
     }
 
-    /// The same, for a handle or for the engine. A run that is loaded is cancelled at once, if there is a reason.
+    /// The same, for a handle or for the engine.
     pub(super) async fn find_as(
         self: &Arc<Self>,
         id: &RunId,
-        by: LoadedBy,
-        cancelled: Option<&Arc<str>>,
+        mut how: LoadAs<'_>,
     ) -> Result<Loaded, ResumeError> {
         if self.runs.driven(id).is_some() {
-            return self.load_as(id, by, None, cancelled).await;
+            return self.load_as(id, None, &mut how).await;
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
         let mut ends = SeenEnds::default();
@@ -137,7 +155,7 @@ impl Inner {
                 }
                 Availability::Free(end) => end,
             };
-            match self.load_as(id, by, end, cancelled).await? {
+            match self.load_as(id, end, &mut how).await? {
                 Loaded::Moved(read) => ends.note(end.unwrap_or(read), read),
                 loaded => return Ok(loaded),
             }
@@ -150,26 +168,28 @@ impl Inner {
     async fn load_as(
         self: &Arc<Self>,
         id: &RunId,
-        by: LoadedBy,
         end: Option<Position>,
-        cancelled: Option<&Arc<str>>,
+        LoadAs { by, cancelled, permit }: &mut LoadAs<'_>,
     ) -> Result<Loaded, ResumeError> {
-        let fits = |workflow| match by {
-            LoadedBy::Handle(Some(asked)) => self.hosts.is_of(id, workflow, asked),
-            LoadedBy::Handle(None) | LoadedBy::Engine | LoadedBy::OpenRuns | LoadedBy::Claim => Ok(()),
+        let (by, cancelled) = (*by, *cancelled);
+        let fits = |permit: &Option<RunPermit>, workflow| {
+            if let LoadedBy::Handle(Some(asked)) = by {
+                self.hosts.is_of(id, workflow, asked)?;
+            }
+            permit.as_ref().map_or(Ok(()), |permit| permit.check(id, workflow))
         };
         let _run_lock = self.runs.lock(id).await.map_err(ResumeError::Store)?;
         // A driven run needs no look at the store: its task holds the run's only writer.
         if let Some(run) = self.runs.driven(id) {
-            return fits(&run.table.name).map(|()| Loaded::Here(run));
+            return fits(permit, &run.table.name).map(|()| Loaded::Here(run));
         }
         // An engine without a store has no other runs, and the empty journal leads to `UnknownRun` below.
-        let records = match self.journals.read(id).await {
+        let mut records = match self.journals.read(id).await {
             Err(StoreError::NoStore) => Vec::new(),
             records => records.map_err(ResumeError::Store)?,
         };
         let beginning = Beginning::of(id, &records)?;
-        fits(beginning.workflow)?;
+        fits(permit, beginning.workflow)?;
         // Only for a handle is an awaited child resumed before its parent asks for it.
         if !matches!(by, LoadedBy::Handle(_)) && beginning.awaited {
             return Ok(Loaded::Awaited);
@@ -194,23 +214,27 @@ impl Inner {
         }
         // A run that still has handles has its configuration too, and keeps it until it is resumed.
         let handles = unloaded.as_ref().and_then(|unloaded| unloaded.run.upgrade());
-        let secrets = match &handles {
-            Some(_) => None,
-            None => self.secrets_of(id, &records, cancelled.is_some()).await?,
-        };
         // A child's permit comes from its parent, or from the limit of children.
-        let needed = match by {
-            LoadedBy::Claim if beginning.parent.is_none() && !ends_with_run_ended(&records) => {
-                self.permits_of(id, &*self.hosts.named(id, beginning.workflow)?)
+        if matches!(by, LoadedBy::Claim) && beginning.parent.is_none() && !ends_with_run_ended(&records) {
+            let Ok(taken) = self.permit_now(&*self.hosts.named(id, beginning.workflow)?) else {
+                return Ok(Loaded::Full);
+            };
+            **permit = Some(taken);
+        }
+        let mut given = None;
+        match self.look_at_queued(id, &records).await? {
+            Some(FirstLook::Fits(fitting)) => given = Some(fitting),
+            Some(FirstLook::Unfit(why)) => {
+                if let Some(moved) = self.fail_queued(id, &records, &why).await? {
+                    return Ok(moved);
+                }
+                records = self.journals.read(id).await.map_err(ResumeError::Store)?;
             }
-            _ => None,
-        };
-        let permit = match needed.map(|needed| needed.take_now()).transpose() {
-            Ok(permit) => permit,
-            Err(_) => return Ok(Loaded::Full),
-        };
-        let how = ResumeAs { cancelled, unloaded: unloaded.as_ref(), secrets: secrets.as_ref(), permit };
-        self.resume(id, &records, how)
+            None if handles.is_some() => {}
+            None => given = self.secrets_of(id, &records, cancelled.is_some()).await?,
+        }
+        let (unloaded, given, permit) = (unloaded.as_ref(), given.as_ref(), permit.take());
+        self.resume(id, &records, ResumeAs { cancelled, unloaded, given, permit })
     }
 
     /// Resumes an open run, or looks back at an ended one.
@@ -220,7 +244,7 @@ impl Inner {
         records: &[Record],
         how: ResumeAs<'_>,
     ) -> Result<Loaded, ResumeError> {
-        let ResumeAs { cancelled, unloaded, secrets, permit } = how;
+        let ResumeAs { cancelled, unloaded, given, permit } = how;
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
         let runtime = self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
@@ -231,14 +255,16 @@ impl Inner {
                 shared.signals.mailbox.reopen();
                 shared
             }
-            None => self.restored(id, host, beginning, secrets)?,
+            None => self.restored(id, host, beginning, given)?,
         };
         if ends_with_run_ended(records) {
-            self.made(&shared, host, None, None).finish_from_journal(records).map_err(incompatible)?;
+            let host = &reader_of(host, beginning, records);
+            self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
             return Ok(Loaded::Ended(shared));
         }
         // Replaying is synchronous, so the run's lock covers everything up to the spawned task.
-        let mut run = self.made(&shared, host, Some(records), permit);
+        let taken = Taken { records, given, permit };
+        let mut run = self.made(&shared, host, Some(taken));
         let derived = match run.resume(records) {
             Ok(derived) => derived,
             Err(difference) => {
@@ -251,6 +277,7 @@ impl Inner {
         if let Some(reason) = cancelled {
             shared.note_cancel(reason);
         }
+        let gate = self.gate(&mut run);
         if let Some(unloaded) = unloaded {
             // Also while the engine ends: a cancel of all runs loads the unloaded ones to end them.
             let _task = self.ending.enter_late();
@@ -260,6 +287,7 @@ impl Inner {
             };
             let driven = Driven::new(run.drive_loaded(derived, unloaded.term, registered));
             runtime.spawn(self.ending.track(driven));
+            self.read_gated(&shared, gate);
             return Ok(Loaded::Here(shared));
         }
         let unknown = |_| ResumeError::UnknownRun { run: id.clone() };
@@ -275,12 +303,8 @@ impl Inner {
             Reattach::without_request(&parent, names, beginning.awaited).attach(&parent, &shared);
         }
         runtime.spawn(self.ending.track(Driven::new(run.drive_resumed(derived, registered))));
+        self.read_gated(&shared, gate);
         Ok(Loaded::Resumed(shared))
-    }
-
-    /// The limits of a run, if it has any.
-    fn permits_of(&self, id: &RunId, host: &Host) -> Option<PermitRequest> {
-        self.concurrency.permit_request(id, host.id, &host.table.name)
     }
 
     /// A run before its journal is applied. A run that is only looked back at has no journal and no limits.
@@ -288,15 +312,21 @@ impl Inner {
         &self,
         shared: &Arc<RunShared>,
         host: &Arc<Host>,
-        records: Option<&[Record]>,
-        permit: Option<Permit>,
+        taken: Option<Taken<'_>>,
     ) -> Box<Run> {
-        let journal = records.and_then(|records| {
-            let store = Arc::clone(self.journals.store().ok()?);
-            Journal::resume(store, records, &host.table)
-        });
-        let permits = records.and_then(|_| self.permits_of(&shared.id, host));
-        let permits = permits.map(|permits| (permits, permit));
+        let (mut journal, mut permits) = (None, None);
+        if let Some(Taken { records, given, permit }) = taken {
+            let store = self.journals.store().ok().map(Arc::clone);
+            journal = store.and_then(|store| Journal::resume(store, records, &host.table));
+            let layers = given.map(|given| given.layers.clone());
+            journal = journal.map(|journal| journal.with_layers(layers.unwrap_or_default()));
+            permits = if let Some(permit) = permit {
+                permit.into_slot(&shared.id)
+            } else {
+                let request = self.concurrency.permit_request(Some(&shared.id), host.id, &host.table.name);
+                request.map(|request| (request, None))
+            };
+        }
         Run::new(Arc::clone(shared), Arc::clone(host), self.common.settings.limits, permits, journal)
     }
 
@@ -306,11 +336,15 @@ impl Inner {
         id: &RunId,
         host: &Host,
         beginning: Beginning<'_>,
-        secrets: Option<&Secrets>,
+        given: Option<&FromSources>,
     ) -> Result<Arc<RunShared>, ResumeError> {
+        let beginning = match given {
+            Some(given) if !given.layers.is_empty() => beginning.with_configs(&given.layers),
+            _ => beginning,
+        };
         let options = beginning.options(id, host);
-        let made = match secrets {
-            Some(secrets) => self.shared(host, options.with_secrets(secrets.clone()), None),
+        let made = match given {
+            Some(given) => self.shared(host, options.with_secrets(given.secrets.clone()), None),
             None => Ok(self.shared_with(host, options, None, HashMap::new())),
         };
         let shared = made.map_err(|error| match error {

@@ -62,17 +62,25 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that this engine does not drive, if an execution of `parent` began it and waited for it. Returns
+    /// Cancels a run that this engine does not drive, or that detaches, if an execution of `parent` began it and waited for it. Returns
     /// the run, which ends in a task of its own.
     pub(super) async fn cancel_orphan(
         self: &Arc<Self>,
         id: &RunId,
         parent: &RunId,
     ) -> Result<Option<Arc<RunShared>>, ResumeError> {
-        let _loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
-        if self.runs.driven(id).is_some() {
-            return Ok(None);
-        }
+        let _loading = loop {
+            let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
+            match self.runs.driven(id) {
+                None => break loading,
+                // One that was detached for a pause may still be about to go.
+                Some(leaves) if leaves.is_to_detach() => {
+                    drop(loading);
+                    leaves.ended().await;
+                }
+                Some(_) => return Ok(None),
+            }
+        };
         // Only its owner ends a run.
         let available = self.journals.availability(id).await.map_err(ResumeError::Store)?;
         let Availability::Free(end) = available else { return Ok(None) };
@@ -84,8 +92,8 @@ impl Inner {
         let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else {
             return Ok(None);
         };
-        let (reason, secrets) = (names.cancel_reason(true), self.secrets_of(id, &records, true).await?);
-        let how = ResumeAs { cancelled: Some(&reason), secrets: secrets.as_ref(), ..ResumeAs::default() };
+        let (reason, given) = (names.cancel_reason(true), self.secrets_of(id, &records, true).await?);
+        let how = ResumeAs { cancelled: Some(&reason), given: given.as_ref(), ..ResumeAs::default() };
         let loaded = self.resume(id, &records, how)?;
         Ok(if let Loaded::Resumed(run) = loaded { Some(run) } else { None })
     }

@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::config_sources::Secrets;
+use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::hosts::AskedType;
 use super::journals::Pages;
 use super::load::{Loaded, ResumeAs};
 use super::owner::Availability;
+use super::queued::FirstLook;
 use super::{Engine, Inner};
 use crate::id::{Redriver, RunId, RunStatus};
 use crate::outcome::{RedriveError, ResumeError};
@@ -241,22 +242,32 @@ impl Inner {
         if let Some(run) = self.runs.driven(id) {
             return Err(not_ended(run.status()));
         }
-        if self.runs.has(id) {
-            return Err(not_ended(RunStatus::Waiting));
-        }
         let mut records = self.journals.read(id).await.map_err(read)?;
         let beginning = Beginning::of(id, &records)?;
         asked.map_or(Ok(()), |asked| self.hosts.is_of(id, beginning.workflow, asked))?;
         let by = Redriver::Engine(self.id.clone());
-        let mut write = match redrive.write(id, &records, by, self.common.clock.now()) {
+        let write = redrive.write(id, &records, by, self.common.clock.now());
+        if self.runs.has(id) {
+            // It is unloaded: it waits, or is paused.
+            let status = match write {
+                Err(RedriveError::NotEnded { status, .. }) => status,
+                _ => RunStatus::Waiting,
+            };
+            return Err(not_ended(status));
+        }
+        let mut write = match write {
             Err(RedriveError::NotEnded { status, .. }) => return Err(self.not_ended(id, status).await),
             write => write?,
         };
         write.run = write.run.owned_by(self.journals.lease().map(|lease| lease.engine().clone()));
         let end = Position::default().after(records.len());
         records.extend(write.records.iter().cloned());
-        let secrets = self.secrets_of(id, &records, false).await?;
-        self.try_resume(id, &records, secrets.as_ref())?;
+        let given = match self.look_at_queued(id, &records).await? {
+            None => self.secrets_of(id, &records, false).await?,
+            Some(FirstLook::Fits(given)) => Some(given),
+            Some(FirstLook::Unfit(source)) => return Err(RedriveError::Start { run: id.clone(), source }),
+        };
+        self.try_resume(id, &records, given.as_ref())?;
         redrive.check(&self.hosts.named(id, Beginning::of(id, &records)?.workflow)?.table)?;
         match store.append(id, end, write).await {
             Ok(()) => {}
@@ -265,7 +276,7 @@ impl Inner {
             }
             Err(error) => return Err(RedriveError::Store(error)),
         }
-        match self.resume(id, &records, ResumeAs { secrets: secrets.as_ref(), ..ResumeAs::default() })? {
+        match self.resume(id, &records, ResumeAs { given: given.as_ref(), ..ResumeAs::default() })? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
             Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
                 Err(ResumeError::UnknownRun { run: id.clone() }.into())
@@ -286,7 +297,7 @@ impl Inner {
         self: &Arc<Self>,
         id: &RunId,
         records: &[Record],
-        secrets: Option<&Secrets>,
+        given: Option<&FromSources>,
     ) -> Result<(), ResumeError> {
         if self.ending.has_begun() {
             return Err(ResumeError::ShutDown);
@@ -294,8 +305,8 @@ impl Inner {
         self.reminders.runtime().ok_or(ResumeError::NoRuntime)?;
         let beginning = Beginning::of(id, records)?;
         let host = &self.hosts.named(id, beginning.workflow)?;
-        let shared = self.restored(id, host, beginning, secrets)?;
-        let resumed = self.made(&shared, host, None, None).resume(records);
+        let shared = self.restored(id, host, beginning, given)?;
+        let resumed = self.made(&shared, host, None).resume(records);
         let incompatible = |difference| ResumeError::Incompatible { run: id.clone(), difference };
         resumed.map(|_| ()).map_err(incompatible)
     }

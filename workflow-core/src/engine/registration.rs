@@ -51,8 +51,8 @@ impl Registration for Registered {
         if let Some(due) = due {
             remind(&self.engine, due, &self.id);
         }
-        // A cancel after this finds that the run was unloaded.
-        if run.signals.cancel_is_unread() {
+        // A cancel or a viewer after this finds that the run was unloaded.
+        if run.signals.cancel_is_unread() || run.signals.has_new_viewer() {
             Arc::clone(&self.engine).deliver_signal(run);
         }
         // Either `shut_down` finds the entry of the unloaded run, or the flag is seen here.

@@ -33,7 +33,7 @@ use crate::table::EventIndex;
 type Written = oneshot::Sender<Result<(), SendError>>;
 
 /// The limits of a run, and the permit that it has among them.
-type Slot = (PermitRequest, Option<Permit>);
+pub(super) type Slot = (PermitRequest, Option<Permit>);
 
 /// A run that is being started: a future of the run's handle.
 ///
@@ -177,7 +177,7 @@ impl Inner {
         let origin = options.checked_origin()?;
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
-        let permit_request = self.concurrency.permit_request(&shared.id, host.id, &host.table.name);
+        let permit_request = self.concurrency.permit_request(Some(&shared.id), host.id, &host.table.name);
         Ok((Prepared { host, index, event, origin, layers, shared, registered }, permit_request))
     }
 

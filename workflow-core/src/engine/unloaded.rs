@@ -78,13 +78,17 @@ impl Inner {
         }
         // A run that still has handles has its configuration too, and keeps it until it is resumed.
         let handles = unloaded.run.upgrade();
-        let secrets = match &handles {
+        let given = match &handles {
             Some(_) => Ok(None),
             None => self.secrets_of(id, &records, cancelled.is_some()).await,
         };
-        let resumed = secrets.and_then(|secrets| {
-            let how =
-                ResumeAs { cancelled, unloaded: Some(unloaded), secrets: secrets.as_ref(), permit: None };
+        let resumed = given.and_then(|given| {
+            let how = ResumeAs {
+                cancelled,
+                unloaded: Some(unloaded),
+                given: given.as_ref(),
+                ..ResumeAs::default()
+            };
             self.resume(id, &records, how)
         });
         match resumed {

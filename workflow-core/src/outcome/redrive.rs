@@ -2,7 +2,7 @@
 
 use crate::error::chain;
 use crate::id::{ParentRun, RunId, RunStatus};
-use crate::outcome::{RecordedRunError, ResumeError};
+use crate::outcome::{RecordedRunError, ResumeError, StartError};
 use crate::store::{ReachedLimit, StoreError};
 use crate::text::enumerated;
 
@@ -73,6 +73,14 @@ pub enum RedriveError {
         run: RunId,
         /// The clean-up steps that were to run, in their order.
         steps: Vec<String>,
+    },
+    /// The run was [queued](crate::store::Write::queued), and its start does not fit now either.
+    #[error("the start of run `{run}` does not fit: {source}")]
+    Start {
+        /// The run.
+        run: RunId,
+        /// The reason.
+        source: StartError,
     },
     /// The run ended at a limit and was cleaned up. The events beyond the limit are in no journal, so the
     /// run cannot continue: start another one.

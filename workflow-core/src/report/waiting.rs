@@ -119,6 +119,8 @@ pub enum WaitsFor {
         /// The execution that runs.
         execution: Option<ExecutionId>,
     },
+    /// The messages of the run's [inbox](crate::store::Inbox), which the engine applies first.
+    Inbox,
     /// The run is [paused](crate::AnyRun::pause): the execution begins once it is unpaused.
     Pause,
     /// The engine is [shutting down](crate::Engine::shut_down): the execution begins in the next process.
@@ -210,6 +212,7 @@ impl fmt::Display for WaitsFor {
                     _ => Ok(()),
                 }
             }
+            Self::Inbox => f.write_str("the messages of the run's inbox come first"),
             Self::Pause => f.write_str("the run is paused"),
             Self::ShutDown => f.write_str("the engine is shutting down"),
             Self::Limit { name, key, limit, held_by, before } => {

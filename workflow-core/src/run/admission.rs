@@ -31,8 +31,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::journal::Journal;
 use super::lease_guard::LeaseGuard;
 use super::limited::LimitedAttempts;
+use super::own_permit::OwnPermit;
 use super::permits::{Permit, PermitRequest, RunLimit};
-use super::run_permit::RunPermit;
 use super::state::{EffectKind, RunState};
 use super::turns::Turn;
 use crate::id::ExecutionId;
@@ -43,7 +43,7 @@ use crate::scheduler::ExecutionStart;
 #[derive(Default)]
 pub(super) struct Admission {
     /// The run's permit among the engine's running runs; `None` if no limit applies.
-    permit: Option<Box<RunPermit>>,
+    permit: Option<Box<OwnPermit>>,
     /// The check of the engine's lease; `None` without leases.
     lease_guard: Option<Box<LeaseGuard>>,
     /// The most executions of the run at a time. Preconditions do not count.
@@ -105,7 +105,7 @@ impl Admission {
         limit: usize,
     ) -> Self {
         Self {
-            permit: slots.map(|(places, place)| RunPermit::new(places, place)),
+            permit: slots.map(|(places, place)| OwnPermit::new(places, place)),
             lease_guard: lease.map(|lease| Box::new(LeaseGuard::new(lease))),
             limit,
             deferred: VecDeque::new(),
@@ -115,12 +115,24 @@ impl Admission {
 
     /// The admission of a run that was suspended with this permit and this bound. It has no lease guard: only runs
     /// without a journal are suspended.
-    pub(super) fn with_permit(permit: Option<Box<RunPermit>>, limit: usize) -> Self {
+    pub(super) fn with_permit(permit: Option<Box<OwnPermit>>, limit: usize) -> Self {
         Self { permit, limit, ..Self::default() }
     }
 
+    /// Lets the run begin nothing until the gate of its inbox is open.
+    pub(super) fn wait_for_inbox(&mut self, gate: Arc<RunLimit>) {
+        self.permit.get_or_insert_default().wait_for_inbox(gate);
+    }
+
+    /// The run has ended, and its clean-up waits for no message.
+    pub(super) fn forget_inbox(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.forget_inbox();
+        }
+    }
+
     /// The permit and the bound, for a run that is suspended.
-    pub(super) fn take_permit(&mut self) -> (Option<Box<RunPermit>>, usize) {
+    pub(super) fn take_permit(&mut self) -> (Option<Box<OwnPermit>>, usize) {
         (self.permit.take(), self.limit)
     }
 

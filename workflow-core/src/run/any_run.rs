@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::RunShared;
 use super::outside::{Entrance, read_reply};
 use super::view::EndedState;
-use super::{Pause, RunShared};
 use crate::display::{DisplayPosition, DisplayStream};
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
 use crate::explain::Explanation;
-use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, RunStatus, Seq, ThreadId};
+use crate::id::{MAX_ORIGIN_BYTES, Origin, Pause, RunId, RunStatus, Seq, ThreadId};
 use crate::json;
 use crate::outcome::{RunError, SendError};
 use crate::panics::Contained;
@@ -75,6 +75,24 @@ impl Command {
         match self {
             Self::Cancel { .. } => true,
             Self::By(by) => by.1.is_cancel(),
+            _ => false,
+        }
+    }
+
+    /// Whether it pauses the run.
+    pub(super) fn is_pause(&self) -> bool {
+        match self {
+            Self::Pause { .. } => true,
+            Self::By(by) => by.1.is_pause(),
+            _ => false,
+        }
+    }
+
+    /// Whether it unpauses the run.
+    pub(super) fn is_unpause(&self) -> bool {
+        match self {
+            Self::Unpause { .. } => true,
+            Self::By(by) => by.1.is_unpause(),
             _ => false,
         }
     }
@@ -211,7 +229,7 @@ impl AnyRun {
     /// further behind receives the number of items that it missed, and never slows the run. The stream ends
     /// after [`DisplayItem::Ended`](crate::DisplayItem::Ended).
     pub fn display(&self) -> DisplayStream {
-        self.shared.display().subscribe(None, Some(Arc::clone(&self.shared) as _))
+        self.view(None)
     }
 
     /// Subscribes to the run's display behind this [position](DisplayStream::position), which an earlier viewer has read.
@@ -221,7 +239,13 @@ impl AnyRun {
     /// everything since the restart. After the position of `Ended` it receives `Ended` again. A position of the future
     /// counts as that of the last item. [`DisplayPosition`] has an example.
     pub fn display_after(&self, position: DisplayPosition) -> DisplayStream {
-        self.shared.display().subscribe(Some(position), Some(Arc::clone(&self.shared) as _))
+        self.view(Some(position))
+    }
+
+    fn view(&self, after: Option<DisplayPosition>) -> DisplayStream {
+        let viewer = self.shared.display().subscribe(after, Some(Arc::clone(&self.shared) as _));
+        self.shared.view(false);
+        viewer
     }
 
     /// Sends an event to the run, and returns once the event is in the log.

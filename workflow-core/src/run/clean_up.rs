@@ -65,6 +65,7 @@ impl Run {
     /// was resumed in its clean-up, whose time counts anew.
     pub(super) fn clean_up(&mut self) {
         self.note_ending();
+        self.driver.admission.forget_inbox();
         let Committer { shared, state, .. } = &self.driver.committer;
         shared.status.set(RunStatus::CleaningUp);
         if let Some(end) = state.end() {
@@ -100,6 +101,7 @@ impl Run {
                 self.driver.complete(completion, &mut 0, &mut cx);
             }
         }
+        self.driver.committer.close_requests();
         // Sealed before executions are dropped, so that their display stands.
         self.driver.committer.shared.shown.seal();
         let running = self.driver.committer.state.trace.running();

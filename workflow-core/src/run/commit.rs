@@ -336,7 +336,7 @@ impl Committer {
         // Announced here and not at the start: until the store has the first write, another process may own
         // the run.
         if journal.resumes() {
-            self.shared.announce_resumed();
+            self.shared.announce_taken_up(journal.is_queued());
         } else if !self.shared.has_begun() {
             self.shared.begin();
         }
@@ -409,8 +409,8 @@ impl Committer {
     pub(super) fn queue_resumed(&mut self, derived: impl IntoIterator<Item = Seq>) {
         let Some(journal) = &mut self.journal else { return };
         // `RunResumed` comes first, so that a conflict shows before any other record of this process.
-        let (table, at) = (journal.take_table(), self.clock.stamp());
-        let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, at };
+        let (table, configs, at) = (journal.take_table(), journal.take_layers(), self.clock.stamp());
+        let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, configs, at };
         self.telemetry.journaled(std::slice::from_ref(&resumed));
         journal.queue([resumed]);
         for seq in derived {

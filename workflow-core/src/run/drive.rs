@@ -13,7 +13,7 @@
 //! and earlier facts take effect first:
 //!
 //! ```text
-//! once   the store's answer, a rewind, the parent's pause, a child's store failure, the parent's cancel,
+//! once   the store's answer, a rewind, news of requests for viewers, the parent's pause, a child's store failure, the parent's cancel,
 //!        a cancel, one command, one poll of the executor
 //! loop   advance the state ─▶ begin one effect, else take one input:
 //!        cancel, due timer, completion, command, then the journal; a paused run notes that nothing runs
@@ -303,6 +303,7 @@ impl<'a> Slice<'a> {
         if self.driver.poll_rewind(cx).is_pending() {
             return Progress::Blocked;
         }
+        self.driver.tell_requests();
         self.driver.poll_children(cx);
         self.driver.follow_parent();
         self.read_child_store_failure();
@@ -333,11 +334,13 @@ impl<'a> Slice<'a> {
             if self.has_ended() {
                 self.driver.leave_limits();
                 if self.driver.committer.is_written_out() {
+                    self.driver.tell_requests();
                     return Progress::Ended;
                 }
             }
             // With no effect to begin, the run takes its next input, and then looks at the journal.
             if !self.take_next_input(cx) && !self.driver.poll_journal(cx) && !self.driver.rest_in_pause() {
+                self.driver.tell_requests();
                 return if self.has_ended() { Progress::Blocked } else { Progress::Quiet };
             }
         }
@@ -405,13 +408,9 @@ impl<'a> Slice<'a> {
                 return true;
             }
         }
-        // S61: dropped attempts are gone before the end of the pause begins them again.
-        if self.driver.executor.is_dropping() && self.driver.committer.state.is_paused() {
-            return false;
-        }
         // A task without budget is woken when it has some again.
         let Poll::Ready(turn) = coop::poll_proceed(cx) else { return false };
-        let Some(command) = self.driver.committer.shared.signals.mailbox.take() else { return false };
+        let Some(command) = self.driver.next_command() else { return false };
         turn.made_progress();
         self.driver.handle_command(command);
         true
@@ -454,6 +453,10 @@ impl<'a> Slice<'a> {
             return false;
         }
         let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
+        // S67: messages that the inbox took before come before.
+        if shared.signals.holds_timer(due) {
+            return false;
+        }
         if !self.driver.alarms.has_come(due, clock.wall()) {
             let sleep = || self.driver.executor.wait(Due::Timer(due), shared.common.clock.sleep_until(due));
             let earlier = self.driver.alarms.set(due, sleep);
@@ -462,6 +465,7 @@ impl<'a> Slice<'a> {
         }
         if let Some(event) = state.timers.event(due, timer) {
             self.driver.commit_in_turn(Batch::Fired { timer, event }, None);
+            self.driver.tell_requests();
         }
         true
     }

@@ -199,6 +199,7 @@ impl Driver {
     /// The run waits: gives up its permit, stops its active time, and records it. The store has everything
     /// before.
     fn wait(&mut self) {
+        self.tell_requests();
         let Committer { telemetry, state, .. } = &mut self.committer;
         telemetry.compare(state);
         self.admission.give_up_permit();
@@ -264,7 +265,7 @@ impl Driver {
     pub(super) fn poll_store_answer(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,
-            Some(Answer::Written | Answer::Repeats) => {}
+            Some(Answer::Written | Answer::Repeats) => self.tell_requests(),
             Some(Answer::Refused { records, why }) => self.on_refused(records, why),
             Some(Answer::Failed) => self.stop_after_journal_failure(None),
         }
@@ -397,7 +398,11 @@ impl Driver {
                 self.commit_in_turn(Batch::Received { event, index, origin }, Some(done));
             }
             Command::Reply { request, make, done } => match reply(&self.committer, request, make) {
-                Ok(event) => self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done)),
+                Ok(event) => {
+                    self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done));
+                    // Before what follows from the reply is shown.
+                    self.tell_requests();
+                }
                 Err(error) => drop(done.send(Err(error))),
             },
             Command::Pause { how, done } => self.pause(how, origin, done),

@@ -169,7 +169,7 @@ impl Run {
     /// Keeps the state for reports and explanations, and sets the result.
     fn set_result(&mut self, status: RunStatus, outcome: Result<AnyEvent, RunError>) {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
-        shared.shown.close(status);
+        shared.shown.close(status, is_left(&outcome));
         let kept =
             Some(EndedState::new(FinalState { status, state: state.take(), began_at: clock.began_at }));
         // Only this task finishes the run.
@@ -177,11 +177,17 @@ impl Run {
     }
 }
 
+/// Whether another process may continue the run.
+fn is_left(outcome: &Result<AnyEvent, RunError>) -> bool {
+    matches!(outcome, Err(RunError::Detached))
+}
+
 /// Tells handles, children, parent and observers of the end. If the run's task is gone, the end is
 /// "abandoned".
 pub(super) fn announce(run: &RunShared) {
-    let status = finished(run).status;
-    run.shown.close(status);
+    let finished = finished(run);
+    let status = finished.status;
+    run.shown.close(status, is_left(&finished.outcome));
     run.contexts.close();
     if let Some(registry) = run.children.get() {
         registry.over();

@@ -227,7 +227,7 @@ impl Host {
     }
 
     /// A host of a table alone: no step can be called, and events stay JSON.
-    pub(super) fn of_table(table: Arc<DependencyTable>) -> Self {
+    pub(crate) fn of_table(table: Arc<DependencyTable>) -> Self {
         Self {
             steps: Arc::new(NoSteps),
             id: TypeId::of::<NoSteps>(),
@@ -243,7 +243,7 @@ impl Host {
     }
 
     /// Decodes an event of a journal. `request` is the request of a reply or of an expiry.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         recorded: &RecordedEvent,
         event: EventIndex,

@@ -139,7 +139,7 @@ impl Future for DroppableFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
         if self.dropped.is_set(cx) {
-            return Poll::Ready(Completion::Dropped);
+            return self.future.poll_drop(cx).map(|()| Completion::Dropped);
         }
         ready!(poll_budget(cx));
         let arrived = ready!(self.future.poll(cx));
@@ -162,6 +162,18 @@ impl InFlight {
                 Err(panic) => Poll::Ready(due.on_clock_panic(panic)),
             },
         }
+    }
+}
+
+impl InFlight {
+    /// Completes once nothing of a dropped future runs any more: an aborted task may still be in a poll. The caller drops the rest.
+    #[cold]
+    fn poll_drop(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::Spawned(_, task) = self {
+            task.0.abort();
+            discard(ready!(task.poll(cx)));
+        }
+        Poll::Ready(())
     }
 }
 

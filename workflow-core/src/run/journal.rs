@@ -28,6 +28,7 @@
 //! `append` at 0. Meanwhile two batches are queued, up to 5. The answer sets `written` to 2, and the next write
 //! takes both batches.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -35,8 +36,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
+use serde_json::Value;
+
 use self::queue::{WriteExtent, WriteQueue};
 use super::in_flight::panic_of;
+use super::queued::is_queued;
 use crate::id::{EngineId, RunId, RunStatus};
 use crate::report::Quality;
 use crate::store::{EventStore, Position, Record, RunSummary, StoreError, StoreFuture, WaitingFor};
@@ -65,8 +69,21 @@ pub(crate) struct Journal {
     failure: Option<StoreError>,
     /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
     table: Option<RecordedTable>,
-    /// Whether the journal had records when this process began with it.
-    resumes: bool,
+    /// The layers of configuration to journal with `RunResumed`, of a queued run. Taken once.
+    layers: BTreeMap<String, Value>,
+    /// Whose records the journal had when this process began with it.
+    found: Found,
+}
+
+/// The records that a journal had when this process began with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// None: the run begins here.
+    Nothing,
+    /// Those of a queued run, which no process has driven.
+    Queued,
+    /// Those of a process that drove the run.
+    Driven,
 }
 
 /// A write that the store has not answered.
@@ -141,7 +158,8 @@ impl Journal {
         let before = records.iter().rev().find_map(Record::table);
         let is_new = before.is_none_or(|before| before.fingerprint() != now.fingerprint());
         let table = is_new.then(|| now.clone());
-        Some(Self { table, ..Self::at(store, end, run) })
+        let found = if is_queued(records) { Found::Queued } else { Found::Driven };
+        Some(Self { table, found, ..Self::at(store, end, run) })
     }
 
     /// The journal of a new run, whose first batch begins with this record.
@@ -163,7 +181,8 @@ impl Journal {
             reading: None,
             failure: None,
             table: None,
-            resumes: end > Position(0),
+            layers: BTreeMap::new(),
+            found: Found::Nothing,
         }
     }
 
@@ -178,9 +197,24 @@ impl Journal {
         self.table.take()
     }
 
+    /// The same journal, whose `RunResumed` has these layers of configuration.
+    pub(crate) fn with_layers(self, layers: BTreeMap<String, Value>) -> Self {
+        Self { layers, ..self }
+    }
+
+    /// The layers of configuration to journal with `RunResumed`. Returns them once.
+    pub(super) fn take_layers(&mut self) -> BTreeMap<String, Value> {
+        std::mem::take(&mut self.layers)
+    }
+
     /// Whether the journal had records when this process began with it.
     pub(super) fn resumes(&self) -> bool {
-        self.resumes
+        self.found != Found::Nothing
+    }
+
+    /// Whether no process had driven the run when this process began with its journal.
+    pub(super) fn is_queued(&self) -> bool {
+        self.found == Found::Queued
     }
 
     /// How many records the store does not have.

@@ -66,6 +66,23 @@ impl Mailbox {
         Some(command)
     }
 
+    /// Takes out the oldest command that need not wait for an unpause, which stays. So does a pause behind it.
+    #[cold]
+    pub(super) fn take_before_unpause(&self) -> Option<Command> {
+        let mut state = locked(&self.state);
+        let first = state.commands.front()?;
+        let changes_pause = |command: &Command| command.is_unpause() || command.is_pause();
+        let place = if first.is_unpause() {
+            state.commands.iter().position(|command| !changes_pause(command))?
+        } else {
+            0
+        };
+        let command = state.commands.remove(place)?;
+        drop(state);
+        self.room.add_permits(1);
+        Some(command)
+    }
+
     /// Whether there is a command.
     pub(super) fn has_commands(&self) -> bool {
         !locked(&self.state).commands.is_empty()
@@ -259,6 +276,25 @@ mod tests {
         }
         assert!(mailbox.send(command("e"), &AtomicWaker::new()).now_or_never().is_none());
         assert_eq!(taken(&mailbox), ["c", "d"]);
+    }
+
+    #[test]
+    fn others_pass_an_unpause_that_waits_and_a_pause_behind_it_does_not() {
+        let mailbox = Mailbox::new(5);
+        let done = || tokio::sync::oneshot::channel().0;
+        let pause = || Command::Pause { how: crate::id::Pause::AfterRunning, done: done() };
+        let commands = [pause(), Command::Unpause { done: done() }, pause(), command("a")];
+        for command in commands {
+            assert!(
+                mailbox.send(command, &AtomicWaker::new()).now_or_never().expect("there is room").is_ok()
+            );
+        }
+        assert!(mailbox.take_before_unpause().is_some_and(|command| command.is_pause()));
+        assert_eq!(mailbox.take_before_unpause().map(reason).as_deref(), Some("a"));
+        assert!(mailbox.take_before_unpause().is_none());
+        assert!(mailbox.take().is_some_and(|command| command.is_unpause()));
+        assert!(mailbox.take_before_unpause().is_some_and(|command| command.is_pause()));
+        assert!(!mailbox.is_in_use());
     }
 
     #[test]

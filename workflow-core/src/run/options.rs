@@ -1,6 +1,6 @@
 //! The options of a run at its start.
 
-use std::any::TypeId;
+use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::config::{ConfigError, ConfigOrigin};
+use crate::config::{ConfigError, ConfigOrigin, ConfigType};
 use crate::id::{MAX_ORIGIN_BYTES, Origin, RunId, ThreadId, TraceParent};
 use crate::outcome::StartError;
 use crate::store::{RunSummary, metadata_bytes};
@@ -24,11 +24,26 @@ pub struct RunOptions {
     pub(crate) id: Option<RunId>,
     pub(crate) thread: Option<ThreadId>,
     pub(crate) workflow: Option<Arc<str>>,
-    pub(crate) configs: BTreeMap<TypeId, Result<Value, ConfigError>>,
+    pub(crate) configs: BTreeMap<TypeId, RunLayer>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
     /// Origin, trace parent and secrets.
     pub(crate) rare: Option<Box<RareOptions>>,
+}
+
+/// The layer of one configuration for one run.
+#[derive(Debug, Clone)]
+pub(crate) struct RunLayer {
+    /// The full path of the configuration's type, as journals have it.
+    pub(crate) type_name: &'static str,
+    /// The result of serialising the layer.
+    pub(crate) layer: Result<Value, ConfigError>,
+}
+
+impl RunLayer {
+    pub(crate) fn of(config: ConfigType, layer: Value) -> Self {
+        Self { type_name: config.type_name(), layer: Ok(layer) }
+    }
 }
 
 /// The options that few starts have.
@@ -113,7 +128,7 @@ impl RunOptions {
     /// The layer may set a part of `C`, for example `serde_json::json!({"rerank": true})`.
     pub fn config<C: 'static>(mut self, layer: impl Serialize) -> Self {
         let layer = ConfigError::json_of(&layer, &ConfigOrigin::Run);
-        self.configs.insert(TypeId::of::<C>(), layer);
+        self.configs.insert(TypeId::of::<C>(), RunLayer { type_name: type_name::<C>(), layer });
         self
     }
 

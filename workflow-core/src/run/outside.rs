@@ -55,10 +55,19 @@ impl Entrance {
 
     fn unknown(self, table: &DependencyTable, event: &str) -> Refused {
         let fitting = table.events.iter().filter(|row| self.admits(row));
-        let mut fitting: Vec<_> = fitting.map(|row| Arc::clone(&row.name)).collect();
-        fitting.sort_unstable();
-        Refused::Unknown { event: event.into(), fitting }
+        let (event, fitting) = unknown_event(event, fitting.map(|row| &row.name));
+        Refused::Unknown { event, fitting }
     }
+}
+
+/// The name of an event that may not enter, and those of the ones that may, sorted.
+pub(super) fn unknown_event<'a>(
+    event: &str,
+    fitting: impl Iterator<Item = &'a Arc<str>>,
+) -> (Arc<str>, Vec<Arc<str>>) {
+    let mut fitting: Vec<_> = fitting.cloned().collect();
+    fitting.sort_unstable();
+    (event.into(), fitting)
 }
 
 /// Reads the event with its own reader, or as from a journal if it does not derive `Event`. JSON without a Rust type stays

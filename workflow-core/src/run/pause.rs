@@ -21,23 +21,10 @@ use super::driver::{Driver, ended};
 use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::{Batch, EffectKind, PauseStart};
-use crate::id::{ExecutionId, Origin, RunStatus};
+use crate::id::{ExecutionId, Origin, Pause, RunStatus};
 use crate::observe::Observed;
 use crate::outcome::SendError;
 use crate::store::Record;
-
-/// How a run is paused, that is, the fate of its executions under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Pause {
-    /// Executions and preconditions under way continue, and commit their results.
-    AfterRunning,
-    /// They are dropped, and begin again once the run is unpaused, as after a restart: an execution of an `at_most_once`
-    /// step that had begun fails as in doubt then. The engine unloads the run at once, unless it is a child or has
-    /// independent children that have not ended. Needs a store.
-    Now,
-}
 
 /// The answer to a pause or an unpause.
 type Done = oneshot::Sender<Result<(), SendError>>;
@@ -92,6 +79,16 @@ impl Driver {
             });
         }
         self.commit_pause(false, how, (origin, Some(done)));
+    }
+
+    /// Takes the next command. Dropped attempts are gone before the end of the pause begins them again, so an unpause waits
+    /// for that.
+    pub(super) fn next_command(&self) -> Option<Command> {
+        let Committer { shared, state, .. } = &self.committer;
+        if self.executor.is_dropping() && state.is_paused() {
+            return shared.signals.mailbox.take_before_unpause();
+        }
+        shared.signals.mailbox.take()
     }
 
     /// Unpauses the run by itself, and answers once the journal has that.
@@ -159,7 +156,7 @@ impl Driver {
         }
         let shared = &self.committer.shared;
         if how == Pause::Now {
-            shared.detach_awaited_children();
+            shared.detach_awaited_children(&dropped);
         }
         shared.pause_children(true);
         if how == Pause::Now {
@@ -279,9 +276,9 @@ impl RunShared {
         self.child_registry().pause(is_paused);
     }
 
-    /// Detaches the children that executions of this run wait for. The executions are dropped, and ask for them again.
-    fn detach_awaited_children(&self) {
+    /// Detaches the children that executions of this run wait for. These are dropped, and ask for them again.
+    fn detach_awaited_children(&self, dropped: &[ExecutionId]) {
         self.signals.note_detached_children();
-        self.child_registry().detach_awaited();
+        self.child_registry().detach_awaited(dropped);
     }
 }

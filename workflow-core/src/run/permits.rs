@@ -55,9 +55,27 @@ pub(crate) enum LimitOf {
     RunsOf(Arc<str>),
     /// The child runs of the engine.
     Children,
+    /// The one run whose inbox is read.
+    Inbox,
 }
 
 impl RunLimit {
+    /// A limit without permits, until it is opened: nothing of a run begins before the messages of its inbox.
+    pub(super) fn inbox() -> Self {
+        Self { permits: Arc::new(Semaphore::new(0)), runs: 0, of: LimitOf::Inbox, holders: Mutex::default() }
+    }
+
+    /// Lets everything begin that waits for [`opened`](Self::opened), now and later.
+    pub(super) fn open(&self) {
+        self.permits.close();
+    }
+
+    /// Waits until the limit is opened.
+    pub(super) async fn opened(self: Arc<Self>) {
+        // An error says that it is.
+        drop(self.permits.acquire().await);
+    }
+
     pub(crate) fn new(limit: usize, of: LimitOf) -> Self {
         let runs = limit.clamp(1, Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(runs)), runs, of, holders: Mutex::default() }
@@ -72,6 +90,7 @@ impl RunLimit {
                 WaitsFor::Runs { workflow: Some(Arc::clone(workflow)), limit, held_by }
             }
             LimitOf::Children => WaitsFor::Children { limit, held_by },
+            LimitOf::Inbox => WaitsFor::Inbox,
         }
     }
 
@@ -80,7 +99,7 @@ impl RunLimit {
         locked(&self.holders).runs.values().take(HOLDERS).cloned().collect()
     }
 
-    fn hold(self: &Arc<Self>, run: &RunId, permit: OwnedSemaphorePermit) -> HeldPermit {
+    fn hold(self: &Arc<Self>, run: Option<&RunId>, permit: OwnedSemaphorePermit) -> HeldPermit {
         let ticket = locked(&self.holders).enter(run);
         HeldPermit { limit: Arc::clone(self), ticket, _permit: permit }
     }
@@ -98,8 +117,8 @@ pub(crate) struct PermitRequest {
     gates: SmallVec<[Arc<RunLimit>; 2]>,
     /// The engine's list of waiting runs, for its status.
     queue: Arc<PermitQueue>,
-    /// The run, as it appears in that list.
-    run: RunId,
+    /// The run, as it appears in that list; `None` for a permit that is taken before its run is known.
+    run: Option<RunId>,
     /// Its workflow, for the gauge of queued runs.
     workflow: Arc<str>,
     /// The permit of a parent that does nothing but wait for this run: the run may use it instead.
@@ -112,7 +131,7 @@ pub(crate) struct PermitRequest {
 /// One permit of each limit. Dropping it returns them all.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    _permits: SmallVec<[HeldPermit; 2]>,
+    permits: SmallVec<[HeldPermit; 2]>,
     /// What a parent has lent instead.
     _lent: Option<OwnedSemaphorePermit>,
 }
@@ -132,9 +151,10 @@ impl Drop for HeldPermit {
 }
 
 impl PermitRequest {
-    /// The limits of a run in the order in which it takes their permits; `None` if no limit applies.
+    /// The limits of a run in the order in which it takes their permits; `None` if no limit applies. The run may become
+    /// known later.
     pub(crate) fn of(
-        run: &RunId,
+        run: Option<&RunId>,
         workflow: &Arc<str>,
         limits: [Option<&Arc<RunLimit>>; 3],
         queue: &Arc<PermitQueue>,
@@ -143,7 +163,7 @@ impl PermitRequest {
         (!gates.is_empty()).then(|| Self {
             gates,
             queue: Arc::clone(queue),
-            run: run.clone(),
+            run: run.cloned(),
             workflow: Arc::clone(workflow),
             lent: None,
             at: Arc::default(),
@@ -161,11 +181,19 @@ impl PermitRequest {
         Self {
             gates: smallvec![Arc::clone(children)],
             queue: Arc::clone(queue),
-            run: run.clone(),
+            run: Some(run.clone()),
             workflow: Arc::clone(workflow),
             lent,
             at: Arc::default(),
         }
+    }
+
+    /// The same limits, now that the run is known that holds this permit of them.
+    pub(crate) fn of_run(self, run: &RunId, permit: &Permit) -> Self {
+        for held in &permit.permits {
+            locked(&held.limit.holders).runs.insert(held.ticket, run.clone());
+        }
+        Self { run: Some(run.clone()), ..self }
     }
 
     /// The limit at which the run waits, if it does.
@@ -180,7 +208,7 @@ impl PermitRequest {
         // The first permit counts. Dropping the other wait leaves its queue, and returns permits that it had.
         match select(Box::pin(lent.acquire_owned()), Box::pin(self.acquire_in_order())).await {
             // No semaphore is ever closed.
-            Either::Left((lent, _)) => Permit { _permits: SmallVec::new(), _lent: lent.ok() },
+            Either::Left((lent, _)) => Permit { permits: SmallVec::new(), _lent: lent.ok() },
             Either::Right((place, _)) => place,
         }
     }
@@ -193,16 +221,16 @@ impl PermitRequest {
             // Most runs need not wait, and never enter the list. No waiting run is passed: while one waits,
             // no permit is free.
             if let Ok(permit) = Arc::clone(&gate.permits).try_acquire_owned() {
-                permits.push(gate.hold(&self.run, permit));
+                permits.push(gate.hold(self.run.as_ref(), permit));
                 continue;
             }
-            queued.get_or_insert_with(|| PermitQueue::enter(&self.queue, &self.run, &self.workflow));
+            queued.get_or_insert_with(|| PermitQueue::enter(&self.queue, self.run.as_ref(), &self.workflow));
             self.at.store(at, Ordering::Relaxed);
             // The semaphore is never closed.
             let permit = Arc::clone(&gate.permits).acquire_owned().await;
-            permits.extend(permit.ok().map(|permit| gate.hold(&self.run, permit)));
+            permits.extend(permit.ok().map(|permit| gate.hold(self.run.as_ref(), permit)));
         }
-        Permit { _permits: permits, _lent: None }
+        Permit { permits, _lent: None }
     }
 
     /// Takes the permits of all limits now. A lent permit does not count.
@@ -217,9 +245,9 @@ impl PermitRequest {
                 held_by: gate.held_by(),
             };
             let permit = Arc::clone(&gate.permits).try_acquire_owned().map_err(full)?;
-            Ok::<_, StartError>(gate.hold(&self.run, permit))
+            Ok::<_, StartError>(gate.hold(self.run.as_ref(), permit))
         });
-        Ok(Permit { _permits: permits.collect::<Result<_, StartError>>()?, _lent: None })
+        Ok(Permit { permits: permits.collect::<Result<_, StartError>>()?, _lent: None })
     }
 }
 
@@ -237,11 +265,11 @@ struct Tickets {
 }
 
 impl Tickets {
-    /// Adds a run, and returns the number under which it is removed.
-    fn enter(&mut self, run: &RunId) -> u64 {
+    /// Adds a run, if it is known, and returns the number under which it is removed.
+    fn enter(&mut self, run: Option<&RunId>) -> u64 {
         let ticket = self.next;
         self.next += 1;
-        self.runs.insert(ticket, run.clone());
+        self.runs.extend(run.map(|run| (ticket, run.clone())));
         ticket
     }
 }
@@ -253,7 +281,7 @@ impl PermitQueue {
     }
 
     /// Adds a run to the queue, until the entry is dropped.
-    fn enter(queue: &Arc<Self>, run: &RunId, workflow: &Arc<str>) -> QueueEntry {
+    fn enter(queue: &Arc<Self>, run: Option<&RunId>, workflow: &Arc<str>) -> QueueEntry {
         let ticket = locked(&queue.0).enter(run);
         QueueEntry { queue: Arc::clone(queue), ticket, _level: GaugeEntry::queued(workflow) }
     }

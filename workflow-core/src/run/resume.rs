@@ -135,7 +135,8 @@ impl Run {
             std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
         }
         if self.driver.committer.journal_error().is_none() {
-            self.driver.committer.shared.announce_resumed();
+            let is_queued = self.driver.committer.journal.as_deref().is_some_and(Journal::is_queued);
+            self.driver.committer.shared.announce_taken_up(is_queued);
         }
     }
 

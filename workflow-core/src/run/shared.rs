@@ -133,6 +133,24 @@ impl RunShared {
         })
     }
 
+    /// Someone views the run, so it tells of its requests, and so do the runs below (S64): in a loop, because runs may nest
+    /// deeply. `again` if the display above is new.
+    pub(crate) fn view(self: &Arc<Self>, again: bool) {
+        let mut runs = vec![Arc::clone(self)];
+        while let Some(run) = runs.pop() {
+            if !run.signals.view(again) {
+                continue;
+            }
+            if let Some(registry) = run.children.get() {
+                runs.extend(registry.alive());
+            }
+            run.signals.wake();
+            if let Some(engine) = run.common.engine().filter(|_| run.finished.get().is_none()) {
+                engine.deliver_signal(run);
+            }
+        }
+    }
+
     /// Items have positions that no earlier display of the run had: numbered by the journal, which grows with each resume.
     pub(super) fn begin_display(&self, records: &[Record]) {
         self.shown.begin_epoch(u32::try_from(records.len()).unwrap_or(u32::MAX));
@@ -159,10 +177,11 @@ impl RunShared {
         self.tell(|| Observed::RunStarted);
     }
 
-    /// Announces a run that an earlier process started, unless it was announced before.
-    pub(super) fn announce_resumed(&self) {
+    /// Announces a run whose journal was here before this engine, unless it was announced before. One that was queued
+    /// begins only now.
+    pub(super) fn announce_taken_up(&self, is_queued: bool) {
         if self.status.begin() {
-            self.tell(|| Observed::RunResumed);
+            self.tell(|| if is_queued { Observed::RunStarted } else { Observed::RunResumed });
             self.status.look_again();
         }
     }
@@ -318,7 +337,7 @@ mod tests {
         let run = run(RunExtras::default()).restored(false, None).resumed(None);
         assert!(run.may_have_earlier_children() && !run.has_private_thread() && !run.has_begun());
         assert!(run.status.begun().now_or_never().is_none());
-        run.announce_resumed();
+        run.announce_taken_up(false);
         assert_eq!(run.status.begun().now_or_never(), Some(true));
     }
 

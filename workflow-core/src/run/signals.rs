@@ -3,9 +3,10 @@
 //! A signal is a flag. It needs no room in the mailbox, which may be full, so a drop or another thread can
 //! give it without waiting.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
+use std::time::SystemTime;
 
 use futures_util::task::AtomicWaker;
 
@@ -28,6 +29,8 @@ pub(crate) struct Signals {
     detach: AtomicBool,
     /// Whether nothing that the run executes is under way, while the engine winds down.
     rests: AtomicBool,
+    /// Whether viewers want to know of requests: `UNSEEN`, then `NEW_VIEWER`, then `TELLS`.
+    viewed: AtomicU8,
     /// What few runs have. Created with the first of it.
     rare: OnceLock<Box<RareSignals>>,
 }
@@ -41,6 +44,8 @@ struct RareSignals {
     ending: OnceLock<(Arc<Ending>, usize)>,
     /// Whether a paused run is to be unloaded at once.
     unloads: AtomicBool,
+    /// The time behind which no timer fires, while the inbox is read.
+    timers_until: Mutex<Option<SystemTime>>,
     /// Whether awaited children were detached, which executions ask for again.
     detached_children: AtomicBool,
     /// Whether the parent is paused: 0 if the run does not know.
@@ -48,6 +53,13 @@ struct RareSignals {
     /// The parent to which the run was re-attached, and of which it has no link.
     reattached: Mutex<Weak<RunShared>>,
 }
+
+/// Nobody has viewed the run.
+const UNSEEN: u8 = 0;
+/// Someone views the run, and has not been told of its open requests.
+const NEW_VIEWER: u8 = 1;
+/// The run tells of its requests.
+const TELLS: u8 = 2;
 
 /// The parent is not paused.
 const PARENT_RUNS: u8 = 1;
@@ -64,6 +76,7 @@ impl Signals {
             cancel_is_unread: AtomicBool::new(false),
             detach: AtomicBool::new(false),
             rests: AtomicBool::new(false),
+            viewed: AtomicU8::new(UNSEEN),
             rare: OnceLock::new(),
         }
     }
@@ -80,7 +93,7 @@ impl Signals {
 
     /// Whether there is a command or a cancel that the run has not taken.
     pub(super) fn has_news(&self) -> bool {
-        self.mailbox.has_commands() || self.cancel_is_unread()
+        self.mailbox.has_commands() || self.cancel_is_unread() || self.has_new_viewer()
     }
 
     /// Signals the run to cancel. Only the first call has an effect.
@@ -126,6 +139,37 @@ impl Signals {
         self.rests.load(Ordering::SeqCst)
     }
 
+    /// Notes that someone views the run (S64). Returns whether the run has to be told: nobody did before, or its display
+    /// has a new one above, which may lack requests.
+    pub(crate) fn view(&self, again: bool) -> bool {
+        let to = NEW_VIEWER;
+        let is_new = if again {
+            self.viewed.store(to, Ordering::SeqCst);
+            true
+        } else {
+            self.viewed.compare_exchange(UNSEEN, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        // Either the caller finds a child that joins meanwhile, or that one finds the flag.
+        fence(Ordering::SeqCst);
+        is_new
+    }
+
+    /// Whether viewers want to know of requests. Costs one load.
+    #[inline]
+    pub(crate) fn is_viewed(&self) -> bool {
+        self.viewed.load(Ordering::Acquire) != UNSEEN
+    }
+
+    /// Whether a viewer has not been told of the open requests.
+    pub(crate) fn has_new_viewer(&self) -> bool {
+        self.viewed.load(Ordering::Acquire) == NEW_VIEWER
+    }
+
+    /// Whether the open requests are to be told. Returns that once for each new viewer.
+    pub(super) fn take_new_viewer(&self) -> bool {
+        self.viewed.compare_exchange(NEW_VIEWER, TELLS, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
     /// Wakes the run's task.
     pub(crate) fn wake(&self) {
         self.waker.wake();
@@ -143,6 +187,17 @@ impl Signals {
     /// The store failure of the first child whose store failed.
     pub(super) fn child_store_failure(&self) -> Option<&StoreError> {
         self.rare.get()?.child_store_failure.get()
+    }
+
+    /// Lets no timer fire that is due after this time, or any timer.
+    pub(super) fn hold_timers_after(&self, at: Option<SystemTime>) {
+        *locked(&self.rare.get_or_init(Box::default).timers_until) = at;
+        self.waker.wake();
+    }
+
+    /// Whether a timer that is due then must not fire yet.
+    pub(super) fn holds_timer(&self, due: SystemTime) -> bool {
+        self.rare.get().is_some_and(|rare| locked(&rare.timers_until).is_some_and(|until| due > until))
     }
 
     /// Sets whether a paused run is to be unloaded at once.

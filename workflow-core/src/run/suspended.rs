@@ -20,7 +20,7 @@ use super::drive::{Phase, Run};
 use super::driver::Driver;
 use super::host::Host;
 use super::meter::Meter;
-use super::run_permit::RunPermit;
+use super::own_permit::OwnPermit;
 use super::shared::RunShared;
 use super::state::SuspendedState;
 use super::state_box::StateBox;
@@ -40,7 +40,7 @@ struct Parts {
     shared: Arc<RunShared>,
     host: Arc<Host>,
     state: SuspendedState,
-    permit: (Option<Box<RunPermit>>, usize),
+    permit: (Option<Box<OwnPermit>>, usize),
     meter: Meter,
     check: Option<Box<ReplayCheck>>,
     clock: SuspendedClock,

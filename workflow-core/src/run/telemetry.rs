@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::Span;
 
 use super::RunShared;
+use super::asked::Untold;
 use super::check::ReplayCheck;
 use super::meter::Meter;
 use super::spans::Spans;
@@ -24,17 +25,19 @@ pub(super) struct Telemetry {
     pub(super) spans: Spans,
     pub(super) meter: Meter,
     pub(super) check: Option<Box<ReplayCheck>>,
+    /// News of requests for viewers. Only in a run that has been viewed.
+    pub(super) untold: Option<Box<Untold>>,
 }
 
 impl Telemetry {
     /// The telemetry of a run that starts or resumes.
     pub(super) fn new(shared: &RunShared, meter: Meter) -> Self {
-        Self { spans: Spans::of(shared), meter, check: None }
+        Self { spans: Spans::of(shared), meter, check: None, untold: None }
     }
 
     /// The telemetry of a restored run, without spans.
     pub(super) fn unspanned(meter: Meter, check: Option<Box<ReplayCheck>>) -> Self {
-        Self { spans: Spans::default(), meter, check }
+        Self { spans: Spans::default(), meter, check, untold: None }
     }
 
     /// Compares the state with the replayed one, if the replay check is on.

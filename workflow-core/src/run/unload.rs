@@ -118,7 +118,7 @@ impl Run {
     }
 
     /// Closes the mailbox if the run can be unloaded. Returns false, with the mailbox open, if a command, a
-    /// cancel or a detach came meanwhile. The caller holds the run's lock.
+    /// cancel, a first viewer or a detach came meanwhile. The caller holds the run's lock.
     ///
     /// Commands that are there are handled now, without waiting: a sender in the middle of a send may never
     /// be polled again.
@@ -127,11 +127,12 @@ impl Run {
         shared.signals.mailbox.close();
         let mut had_commands = false;
         // Taken regardless of the task's budget.
-        while let Some(command) = shared.signals.mailbox.take() {
+        while let Some(command) = self.driver.next_command() {
             had_commands = true;
             self.driver.handle_command(command);
         }
-        if had_commands || !self.can_unload() || shared.signals.cancel_is_unread() || shared.is_to_detach() {
+        let is_called = shared.signals.cancel_is_unread() || shared.signals.has_new_viewer();
+        if had_commands || !self.can_unload() || is_called || shared.is_to_detach() {
             shared.signals.mailbox.reopen();
             return false;
         }

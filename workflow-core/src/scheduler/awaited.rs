@@ -36,6 +36,21 @@ pub(crate) struct Awaited {
     requests_in: ByScope,
     /// The timers that close no request, by scope. Only dropped branches ask.
     timers_in: ByScope,
+    /// The changes to requests since the last [`take_changes`](Self::take_changes). `None` until a run has viewers.
+    changes: Option<Box<Changes>>,
+}
+
+/// Changes to requests, oldest first. Boxed where it is kept: few runs have viewers.
+#[derive(Debug, Default)]
+struct Changes(Vec<RequestChange>);
+
+/// A request opened, or closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestChange {
+    Opened(Seq),
+    Replied(Seq),
+    Expired(Seq),
+    Dropped(Seq),
 }
 
 /// A timer of a batch, with its number.
@@ -100,11 +115,39 @@ impl Awaited {
         self.replies.add((request.scope, request.reply));
         self.requests_in.add(request.scope, seq.0);
         self.requests.insert(seq, Box::new(request));
+        self.note(RequestChange::Opened(seq));
+    }
+
+    /// Notes each change to a request from here on.
+    pub(crate) fn note_changes(&mut self) {
+        self.changes = Some(Box::default());
+    }
+
+    /// The changes to requests since the last call; `None` if they are not noted.
+    pub(crate) fn take_changes(&mut self) -> Option<Vec<RequestChange>> {
+        self.changes.as_mut().map(|changes| std::mem::take(&mut changes.0))
+    }
+
+    fn note(&mut self, change: RequestChange) {
+        if let Some(changes) = &mut self.changes {
+            changes.0.push(change);
+        }
+    }
+
+    /// Whether the request is open.
+    pub(crate) fn is_open(&self, request: Seq) -> bool {
+        self.requests.contains_key(&request)
+    }
+
+    /// The timer that closes an open request, if it expires.
+    pub(crate) fn expiry(&self, request: Seq) -> Option<TimerId> {
+        self.requests.get(&request)?.timer
     }
 
     /// Closes a request and removes its timer; `None` if the request is not open.
     pub(super) fn close(&mut self, request: Seq) -> Option<Box<OpenRequest>> {
         let open = self.take(request)?;
+        self.note(RequestChange::Replied(request));
         if let Some(timer) = open.timer {
             self.timers.remove(&timer);
         }
@@ -162,7 +205,10 @@ impl Awaited {
     pub(super) fn fire(&mut self, timer: TimerId) -> Option<TimerEntry> {
         let entry = self.timers.remove(&timer)?;
         match entry.request {
-            Some(request) => drop(self.take(request)),
+            Some(request) => {
+                drop(self.take(request));
+                self.note(RequestChange::Expired(request));
+            }
             None => self.timers_in.remove(entry.scope, timer.0),
         }
         Some(entry)
@@ -181,6 +227,7 @@ impl Awaited {
             let all = self.requests.iter().map(|(seq, open)| (open.scope, seq.0));
             for request in self.requests_in.take(scopes, all).into_iter().map(Seq) {
                 let Some(open) = self.take(request) else { continue };
+                self.note(RequestChange::Dropped(request));
                 taken.timers.extend(open.timer.and_then(|timer| self.timers.remove(&timer)));
                 taken.requests.push((request, open));
             }
@@ -201,6 +248,7 @@ impl Awaited {
             self.replies.add((open.scope, open.reply));
             self.requests_in.add(open.scope, seq.0);
             self.requests.insert(seq, open);
+            self.note(RequestChange::Opened(seq));
         }
         for timer in timers.into_iter().filter(|timer| is_open(timer.scope)) {
             if timer.request.is_none() {

@@ -82,6 +82,10 @@ pub enum Record {
         /// The place of the run in a distributed trace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace_parent: Option<TraceParent>,
+        /// Whether a client without an engine began the run ([`Write::queued`](super::Write::queued)): nothing has run
+        /// before the first [`RunResumed`](Self::RunResumed).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        queued: bool,
         /// When.
         at: SystemTime,
     },
@@ -247,6 +251,10 @@ pub enum Record {
         /// The workflow's table for the following records, if it differs from the one before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<RecordedTable>,
+        /// The layers of configuration of a queued run with those of its sources, by the names of their types. They replace the
+        /// layers of the start.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        configs: BTreeMap<String, Value>,
         /// When.
         at: SystemTime,
     },

@@ -33,6 +33,7 @@ mod run_time {
 
 /// Runs that are found, attached to, unloaded, loaded and removed.
 mod resumed {
+    mod asked;
     mod at_most_once;
     mod config_sources;
     mod attach;
@@ -42,6 +43,7 @@ mod resumed {
     pub(crate) mod found;
     mod displayed;
     mod idle;
+    mod inbox;
     mod interrupted;
     mod limits;
     mod lowered;
@@ -49,6 +51,8 @@ mod resumed {
     mod paused;
     mod paused_at_random;
     mod paused_now;
+    mod pauses_overtaken;
+    mod queued;
     mod redriven;
     mod removed;
     mod shut_down;

@@ -72,6 +72,7 @@ mod failures {
 
 /// Runs and people: displays, requests, replies.
 mod people {
+    mod asked;
     mod display;
     mod expiry;
     mod requests;

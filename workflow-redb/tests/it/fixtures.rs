@@ -69,6 +69,7 @@ pub(crate) fn record(position: u64) -> Record {
             timeout: None,
             configs: std::collections::BTreeMap::new(),
             trace_parent: None,
+            queued: false,
             at: moment(),
         };
     }

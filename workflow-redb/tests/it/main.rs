@@ -12,6 +12,7 @@ mod store {
     mod committing;
     mod conformance;
     mod contexts;
+    mod inbox;
     mod large;
     mod queries;
 }
@@ -49,4 +50,5 @@ mod system {
 mod command_line {
     mod command;
     mod explained;
+    mod messages;
 }

@@ -15,6 +15,7 @@ use crate::worker::{Kind, Role, Worker};
 
 mod contexts;
 mod doubt;
+mod inbox;
 mod kills;
 mod ledger;
 mod load;

@@ -24,7 +24,7 @@ use crate::verdict::{all_runs, records_of};
 use crate::{contexts, paused, redriven};
 
 /// The folder that a worker works in.
-const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
+pub(crate) const FOLDER: &str = "WORKFLOW_REDB_WORKER_FOLDER";
 
 /// Set for a worker whose runs fail and are redriven.
 const REDRIVEN: &str = "WORKFLOW_REDB_WORKER_REDRIVES";

@@ -8,8 +8,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use workflow_core::store::{
-    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
-    StoredRun, Write,
+    ContextStore, EngineId, EventStore, Inbox, Position, Record, Retention, RunQuery, StoreError,
+    StoreFuture, StoredRun, Write,
 };
 use workflow_core::{RunId, RunStatus};
 
@@ -60,6 +60,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         self.shared.store.contexts()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.shared.store.inbox()
     }
 }
 

@@ -60,7 +60,8 @@ fn executions_over_the_bound_wait_in_order_until_there_is_room() {
 fn a_run_takes_its_permit_once_and_another_is_woken_when_it_leaves() {
     let (gate, queue) = (Arc::new(RunLimit::new(1, LimitOf::Runs)), Arc::<PermitQueue>::default());
     let of = |id: &str| {
-        let places = PermitRequest::of(&id.into(), &"W".into(), [None, None, Some(&gate)], &queue).unwrap();
+        let places =
+            PermitRequest::of(Some(&id.into()), &"W".into(), [None, None, Some(&gate)], &queue).unwrap();
         (Admission::new(Some((places, None)), None, 1), Arc::<Woken>::default())
     };
     let ((mut first, first_woken), (mut second, second_woken)) = (of("a"), of("b"));

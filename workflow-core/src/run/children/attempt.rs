@@ -22,6 +22,8 @@ pub(crate) struct AttemptChildren {
     /// The names of run, step, execution and attempt in ids and journals of the children.
     names: ParentRun,
     display: Display,
+    /// How often the parent had detached its awaited children when the attempt began.
+    asked_in: u32,
     /// How many children the step asked for; the number in the next id.
     asked: AtomicU32,
     /// The drop signals of awaited children; `None` once the attempt has ended.
@@ -33,6 +35,7 @@ impl AttemptChildren {
         let (step, execution, attempt) = (run.step_name(call.step), call.execution, call.attempt);
         Self {
             names: ParentRun { run: run.id.clone(), step, execution, attempt },
+            asked_in: run.children.get().map_or(0, |registry| registry.detachments_before(execution)),
             run,
             display,
             asked: AtomicU32::new(0),
@@ -91,7 +94,7 @@ impl AttemptChildren {
     }
 
     fn parent_link(&self, awaited: bool) -> ParentLink {
-        ParentLink::of(&self.run, self.names.clone(), awaited, self.display.clone())
+        ParentLink::of(&self.run, (self.names.clone(), self.asked_in), awaited, self.display.clone())
     }
 
     /// Starts the child, or finds it if an earlier process may have begun it.

@@ -73,7 +73,7 @@ pub(crate) struct ParentLink {
     pub(crate) lends: Arc<Semaphore>,
     /// The parent's private thread, if the child shares it.
     pub(crate) private_thread: Option<PrivateThread>,
-    /// How often the parent had detached its awaited children when the child was asked for.
+    /// How often the parent had detached its awaited children when the attempt began that asked for the child.
     pub(crate) asked_in: u32,
     /// Whether an earlier process may have begun the child, because its parent or a run above was resumed.
     pub(crate) may_have_earlier_children: bool,
@@ -85,7 +85,12 @@ pub(crate) struct ParentLink {
 
 impl ParentLink {
     /// A link for a new child. An awaited child borrows its parent's permit and shares its private thread.
-    pub(super) fn of(parent: &Arc<RunShared>, names: ParentRun, awaited: bool, display: Display) -> Self {
+    pub(super) fn of(
+        parent: &Arc<RunShared>,
+        (names, asked_in): (ParentRun, u32),
+        awaited: bool,
+        display: Display,
+    ) -> Self {
         let above = parent.parent_link();
         Self {
             parent: names,
@@ -96,7 +101,7 @@ impl ParentLink {
             lent: above.filter(|_| awaited).map(|link| Arc::clone(&link.lends)),
             lends: Arc::new(Semaphore::new(1)),
             private_thread: if awaited { parent.private_thread() } else { None },
-            asked_in: parent.detachments(),
+            asked_in,
             may_have_earlier_children: parent.may_have_earlier_children(),
             run: Arc::downgrade(parent),
             index: OnceLock::new(),

@@ -18,7 +18,7 @@ pub(crate) struct Reattach<'a> {
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
     pub(crate) drop_signal: Arc<DropSignal>,
-    /// How often the parent had detached its awaited children when the child was asked for.
+    /// How often the parent had detached its awaited children when the attempt began that asked for the child.
     pub(crate) asked_in: u32,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
@@ -46,6 +46,9 @@ impl<'a> Reattach<'a> {
         }
         run.signals.reattach(Arc::downgrade(parent));
         run.display().forward(Forward::new(display, child));
+        if parent.signals.is_viewed() {
+            run.view(true);
+        }
         let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.cancel_reason(awaited));
         let watched = async move {
             let told =

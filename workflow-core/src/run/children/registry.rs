@@ -5,12 +5,12 @@
 //! parent ends       close ─▶ no child joins; awaited children, or all if cancelled, are signalled; the parent waits
 //! parent detaches   leave ─▶ awaited children detach too, also one that joins later
 //! parent pauses     pause ─▶ awaited children pause too, also one that joins later
-//!                   detach_awaited ─▶ member without a run, until an execution asks for the child again
+//!                   detach_awaited ─▶ member without a run, until an execution asks for the child again; the run leaves
 //! journal           recall ─▶ member without a run, until the child is resumed
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -46,6 +46,10 @@ struct State {
     paused: bool,
     /// How often the awaited children were detached. An awaited child that was asked for before is detached at once.
     detachments: u32,
+    /// The executions that were dropped as the children were detached, until the pause ends.
+    dropped: Vec<ExecutionId>,
+    /// Detached children whose tasks are not gone yet.
+    leaving: Vec<Arc<RunShared>>,
     /// Whether observers have seen the run's end. They see nothing of its children after that.
     end_observed: bool,
 }
@@ -106,11 +110,17 @@ impl ChildRegistry {
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
         let joins = run;
-        let (run, drop_signal, index) = (Some(Arc::clone(run)), Arc::clone(drop_signal), state.members.len());
+        let is_detached = child.awaited && asked_in != state.detachments;
+        if is_detached {
+            state.leaving.push(Arc::clone(run));
+        }
+        // A detached child is known by the journal alone.
+        let run = (!is_detached).then(|| Arc::clone(run));
+        let (drop_signal, index) = (Arc::clone(drop_signal), state.members.len());
         // A child of the journal takes its old index.
         let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
         let index = known.unwrap_or(index);
-        if child.awaited {
+        if child.awaited && !is_detached {
             state.awaited.insert((child.execution, index));
         }
         let awaited = child.awaited;
@@ -119,10 +129,15 @@ impl ChildRegistry {
             Some(known) => *known = member,
             None => state.members.push(member),
         }
-        let joins_left = awaited && (state.detached || asked_in != state.detachments);
+        let joins_left = is_detached || awaited && state.detached;
         // One that was begun before may have been paused with its parent.
         if awaited && (state.paused || joins.may_have_earlier_children()) {
             joins.signals.set_parent_paused(state.paused);
+        }
+        // The viewers of the run also want the child's requests (S64).
+        fence(Ordering::SeqCst);
+        if parent.signals.is_viewed() {
+            joins.signals.view(false);
         }
         // After the lock, because a woken child may end at once.
         drop(state);
@@ -150,15 +165,32 @@ impl ChildRegistry {
         self.lock().recorded
     }
 
-    /// Whether a child has joined and not ended.
+    /// Whether a child has joined and not ended, or has been detached and is not gone.
     pub(crate) fn is_alive(&self) -> bool {
-        self.lock().members.iter().any(|member| member.run.is_some() && member.ended.is_none())
+        let state = self.lock();
+        let mut members = state.members.iter();
+        !state.leaving.is_empty() || members.any(|member| member.run.is_some() && member.ended.is_none())
+    }
+
+    /// The children that have joined and not ended.
+    pub(crate) fn alive(&self) -> Vec<Arc<RunShared>> {
+        let state = self.lock();
+        state
+            .members
+            .iter()
+            .filter(|member| member.ended.is_none())
+            .filter_map(|member| member.run.clone())
+            .collect()
     }
 
     /// Pauses or unpauses the awaited children, and those that join later.
     pub(crate) fn pause(&self, paused: bool) {
         let mut state = self.lock();
         state.paused = paused;
+        if !paused {
+            // Their dropped attempts are gone before the pause ends.
+            state.dropped = Vec::new();
+        }
         let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
         let awaited: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
         for run in &awaited {
@@ -177,15 +209,17 @@ impl ChildRegistry {
         child.signals.set_parent_paused(state.paused);
     }
 
-    /// Detaches the awaited children, because the executions that wait for them are dropped and begin again later. Until
-    /// they ask for the children again, the run knows these only by its journal.
-    pub(crate) fn detach_awaited(&self) {
+    /// Detaches the awaited children, because these executions are dropped, which wait for them, and begin again later.
+    /// Until they ask for the children again, the run knows these only by its journal.
+    pub(crate) fn detach_awaited(&self, dropped: &[ExecutionId]) {
         let mut state = self.lock();
         state.detachments += 1;
+        state.dropped.extend_from_slice(dropped);
         state.awaited.clear();
         let awaited = state.members.iter_mut();
         let awaited = awaited.filter(|member| member.child.awaited && member.ended.is_none());
         let left: Vec<_> = awaited.filter_map(|member| member.run.take()).collect();
+        state.leaving.extend(left.iter().map(Arc::clone));
         // After the lock, because a woken child may end at once.
         drop(state);
         for run in left {
@@ -198,16 +232,30 @@ impl ChildRegistry {
         self.lock().detachments
     }
 
+    /// How often they were detached when the attempt under way of this execution began. That of a dropped one began before
+    /// the last time.
+    pub(super) fn detachments_before(&self, execution: ExecutionId) -> u32 {
+        let state = self.lock();
+        state.detachments - u32::from(state.dropped.contains(&execution))
+    }
+
     /// Whether no child has ever joined.
     pub(crate) fn is_unused(&self) -> bool {
         self.lock().members.is_empty()
     }
 
-    /// Notes that a child has ended, unless it was detached before.
+    /// Notes that a child has ended, or that one that was detached before is gone.
     pub(super) fn left(&self, parent: &RunShared, index: usize, (child, status): (&RunShared, RunStatus)) {
         // Dropped after the lock, because it may be the last handle on the child.
         let _run;
         let mut state = self.lock();
+        if let Some(place) = state.leaving.iter().position(|run| std::ptr::eq(&raw const **run, child)) {
+            _run = Some(state.leaving.swap_remove(place));
+            drop(state);
+            // Nothing else may keep it from being unloaded.
+            parent.signals.wake();
+            return;
+        }
         let State { members, awaited, end_observed, .. } = &mut *state;
         let Some(member) = members.get_mut(index) else { return };
         if !member.run.as_ref().is_some_and(|run| std::ptr::eq(&raw const **run, child)) {
@@ -346,7 +394,8 @@ impl ChildRegistry {
     /// Takes the runs out, so that the caller can drop them.
     fn take_runs(&mut self) -> Vec<Arc<RunShared>> {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        state.members.iter_mut().filter_map(|member| member.run.take()).collect()
+        let leaving = std::mem::take(&mut state.leaving);
+        state.members.iter_mut().filter_map(|member| member.run.take()).chain(leaving).collect()
     }
 
     /// The report of each child, in the order of joining.

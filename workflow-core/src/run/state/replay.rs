@@ -71,6 +71,8 @@ pub(crate) struct Replay {
     /// Errors of a live run's executions, which replace the texts in the records. Empty on resume from a
     /// store.
     failures: FxHashMap<ExecutionId, StepError>,
+    /// Whether the run was queued, and no process has driven it so far: nothing can have begun.
+    queued: bool,
     /// The status in `RunEnded`, once that record was read: only `RunRedriven` follows it.
     ended: Option<RunStatus>,
 }
@@ -111,6 +113,7 @@ impl Replay {
             questions: FxHashMap::default(),
             retries: FxHashMap::default(),
             failures: FxHashMap::default(),
+            queued: false,
             ended: None,
         }
     }
@@ -158,7 +161,7 @@ impl Replay {
             if !self.state.is_wanted(&begins) {
                 continue;
             }
-            let begins = if after <= known { begins.again() } else { begins };
+            let begins = if after <= known && !self.queued { begins.again() } else { begins };
             self.state.effects.push_back(Effect { after: Position(0), begins });
         }
         // `take_results` left it out on the way: the run waits only if it waits at the end.
@@ -179,7 +182,10 @@ impl Replay {
             return Err("the run had ended".into());
         }
         match record {
-            Record::RunStarted { table, .. } if self.position == Position(0) => self.written_under(table),
+            Record::RunStarted { table, queued, .. } if self.position == Position(0) => {
+                self.queued = *queued;
+                self.written_under(table);
+            }
             Record::RunStarted { .. } => return Err("the run starts a second time".into()),
             Record::RunResumed { table, at, .. } => self.resumed(table.as_ref(), *at),
             Record::RunDetached { dropped, .. } => {
@@ -329,9 +335,9 @@ impl Replay {
     fn resumed(&mut self, table: Option<&RecordedTable>, at: SystemTime) {
         self.complete();
         let (at, known) = (self.since_began(at), self.known());
-        let mut unbegun = FxHashSet::default();
+        let (mut unbegun, queued) = (FxHashSet::default(), std::mem::take(&mut self.queued));
         for Effect { after, begins } in std::mem::take(&mut self.effects) {
-            let may_have_begun = after <= known;
+            let may_have_begun = after <= known && !queued;
             unbegun.extend(begins.execution().filter(|_| !may_have_begun));
             let begins = if may_have_begun { begins.again() } else { begins };
             self.effects.push_back(Effect { after, begins });

@@ -59,6 +59,20 @@ impl RecordedEvent {
         Self(event.take_json().map_or(Payload::Value(event), Payload::Made))
     }
 
+    /// Records JSON without its value, for programs that do not know the type.
+    ///
+    /// ```
+    /// use workflow_core::store::RecordedEvent;
+    ///
+    /// let data = serde_json::value::to_raw_value(&serde_json::json!({ "name": "Ada" })).unwrap();
+    /// let event = RecordedEvent::from_json("Greet", 1, data);
+    /// assert_eq!((event.name(), event.version()), ("Greet", 1));
+    /// assert_eq!(event.to_json().unwrap(), serde_json::json!({ "name": "Ada" }));
+    /// ```
+    pub fn from_json(name: impl Into<Box<str>>, version: u32, data: Box<RawValue>) -> Self {
+        Self(Payload::Read(Arc::new(Read { name: name.into(), version, data })))
+    }
+
     /// Records a value without JSON, or whose JSON another record may need.
     pub(crate) fn of_value(event: AnyEvent) -> Self {
         Self(Payload::Value(event))

@@ -413,6 +413,7 @@ async fn crashes(store: &Shared, run: &str, times: usize) {
         let resumed = Record::RunResumed {
             format: workflow_core::store::JOURNAL_FORMAT,
             table: None,
+            configs: [].into(),
             at: std::time::SystemTime::now(),
         };
         let batch = Write { records: vec![resumed], run: listed.run };

@@ -24,8 +24,15 @@ fn print(report: &Report, output: &mut Output<'_>) -> Result<(), Problem> {
     if report.more_problems > 0 {
         writeln!(output.to, "and {} more", report.more_problems)?;
     }
-    let Report { runs, records, context_values, .. } = report;
+    let Report { runs, records, context_values, pending_messages, .. } = report;
+    let messages = match pending_messages {
+        0 => String::new(),
+        pending => format!(", {pending} pending messages"),
+    };
     let verdict =
         if report.is_sound() { format!("{green}sound{end}") } else { format!("{red}not sound{end}") };
-    Ok(writeln!(output.to, "{verdict}: {runs} runs, {records} records, {context_values} values of contexts")?)
+    Ok(writeln!(
+        output.to,
+        "{verdict}: {runs} runs, {records} records, {context_values} values of contexts{messages}"
+    )?)
 }

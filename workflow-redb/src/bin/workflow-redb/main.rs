@@ -1,4 +1,5 @@
-//! Shows the contents of a store's file. Only `redrive` changes it. The other files of this folder have a command each.
+//! Shows the contents of a store's file. `redrive` and the messages to runs change it. The other files of this folder have a
+//! command each, and `message` has those of messages.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -13,14 +14,17 @@ mod check;
 mod explain;
 mod export;
 mod graph;
+mod inbox;
 mod list;
+mod message;
 mod redrive;
 mod requests;
 mod show;
 mod table;
 mod time;
 
-/// Looks into a file of workflow-redb. Only `redrive` changes the file; all other commands open it to be read.
+/// Looks into a file of workflow-redb. `redrive` and the messages to runs (`send`, `reply`, `cancel`, `pause`, `unpause`,
+/// `withdraw`) change the file; all other commands open it to be read.
 ///
 /// Exit codes: 0 for success, 1 for a problem that was found, 2 for a command that is wrong.
 #[derive(Debug, Parser)]
@@ -55,10 +59,26 @@ enum Command {
     Export(export::Export),
     /// Verify the file: its checksums, and that everything in it agrees.
     Check,
-    /// Let a run continue that failed, was cancelled, timed out or stalled. The only command that writes: no process
-    /// may have the file open, and the next engine continues the run. A file of an earlier format gets the present one, which
+    /// Let a run continue that failed, was cancelled, timed out or stalled. No process may have the file open, and the next
+    /// engine continues the run. A file of an earlier format gets the present one, which
     /// earlier versions cannot open: copy the file before.
     Redrive(redrive::Redrive),
+    /// Send an external event to a run. As for each message, no process may have the file open: the run finds it in its
+    /// inbox when the next engine resumes the run. The first message of a file brings it to format 3, which earlier versions
+    /// cannot open.
+    Send(message::Send),
+    /// Reply to an open request of a run.
+    Reply(message::Reply),
+    /// Cancel a run.
+    Cancel(message::Cancel),
+    /// Pause a run: nothing begins in it any more.
+    Pause(message::PauseRun),
+    /// Let a paused run continue.
+    Unpause(message::Unpause),
+    /// Take a message out of the inbox that no engine has applied.
+    Withdraw(message::Withdraw),
+    /// The messages that wait for an engine, and the last ones that their runs refused, with the reasons.
+    Inbox(inbox::Inbox),
 }
 
 /// An error that ends a command.
@@ -102,21 +122,25 @@ fn usage(kind: ErrorKind, text: &str) -> ! {
 
 /// Runs the command. Returns `false` if a check found problems.
 fn run(command: &Command, path: &Path, output: &mut Output<'_>) -> Result<bool, Problem> {
-    if let Command::Redrive(redrive) = command {
-        return redrive.run(path, output).map(|()| true);
-    }
-    let file = StoreFile::open(path)?;
+    let open = || StoreFile::open(path);
     match command {
-        Command::List(list) => list.run(&file, output).map(|()| true),
-        Command::Show(show) => show.run(&file, output).map(|()| true),
-        Command::Explain(explain) => explain.run(&file, output).map(|()| true),
-        Command::Graph(graph) => graph.run(&file, output).map(|()| true),
-        Command::Requests(requests) => requests.run(&file, output).map(|()| true),
-        Command::Export(export) => export.run(&file, output).map(|()| true),
-        Command::Check => check::run(file, output),
-        // Opened to be written, above.
-        Command::Redrive(_) => Ok(true),
+        Command::List(list) => list.run(&open()?, output)?,
+        Command::Show(show) => show.run(&open()?, output)?,
+        Command::Explain(explain) => explain.run(&open()?, output)?,
+        Command::Graph(graph) => graph.run(&open()?, output)?,
+        Command::Requests(requests) => requests.run(&open()?, output)?,
+        Command::Export(export) => export.run(&open()?, output)?,
+        Command::Check => return check::run(open()?, output),
+        Command::Inbox(inbox) => inbox.run(&open()?, output)?,
+        Command::Redrive(redrive) => redrive.run(path, output)?,
+        Command::Send(send) => send.order().run(path, output)?,
+        Command::Reply(reply) => reply.order().run(path, output)?,
+        Command::Cancel(cancel) => cancel.order().run(path, output)?,
+        Command::Pause(pause) => pause.order().run(path, output)?,
+        Command::Unpause(unpause) => unpause.order().run(path, output)?,
+        Command::Withdraw(withdraw) => withdraw.run(path, output)?,
     }
+    Ok(true)
 }
 
 /// Whether the reader of the output has closed it.

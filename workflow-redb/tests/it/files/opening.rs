@@ -115,7 +115,7 @@ fn a_file_of_a_later_version_is_refused() {
     transaction.commit().unwrap();
     drop(database);
     let error = refused(&place.file);
-    assert!(matches!(error, OpenError::Newer { found: 9, supported: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 9, supported: 3, .. }), "{error}");
 }
 
 #[tokio::test]

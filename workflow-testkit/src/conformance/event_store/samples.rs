@@ -170,11 +170,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         at,
     }));
     records.extend(clean_ups(at));
-    records.extend([None, Some(table())].map(|table| Record::RunResumed {
-        format: JOURNAL_FORMAT,
-        table,
-        at,
-    }));
+    records.extend([None, Some(table())].map(|table| resumed(table, at)));
     // The beginning of time, and no fraction of a second.
     records.push(Record::RunEnded {
         status: RunStatus::Completed,
@@ -223,6 +219,12 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
     })
 }
 
+/// A resume without a new table, and one with all that it can have.
+fn resumed(table: Option<RecordedTable>, at: SystemTime) -> Record {
+    let configs = table.iter().map(|_| ("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))).collect();
+    Record::RunResumed { format: JOURNAL_FORMAT, table, configs, at }
+}
+
 fn started(metadata: BTreeMap<String, String>) -> Record {
     Record::RunStarted {
         format: JOURNAL_FORMAT,
@@ -236,6 +238,7 @@ fn started(metadata: BTreeMap<String, String>) -> Record {
         timeout: Some(Duration::from_nanos(1)),
         configs: [("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))].into(),
         trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok(),
+        queued: true,
         at: moment(1),
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use workflow_core::RunId;
 use workflow_core::store::{
-    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Inbox, Position, Record, Retention, RunQuery, StoreFuture, StoredRun,
+    Write,
 };
 
 use crate::conformance::stage::Progress;
@@ -118,5 +119,9 @@ impl<S: EventStore> EventStore for Watched<S> {
 
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         self.store.contexts()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.store.inbox()
     }
 }

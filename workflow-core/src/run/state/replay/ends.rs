@@ -110,7 +110,7 @@ impl Replay {
             return Err("the run was redriven, and had not ended".into());
         }
         let known = self.known();
-        let unbegun = self.effects.iter().filter(|effect| effect.after > known);
+        let unbegun = self.effects.iter().filter(|effect| effect.after > known || self.queued);
         let unbegun = unbegun.filter_map(|effect| effect.begins.execution()).collect();
         self.effects.clear();
         self.questions.clear();

@@ -1,0 +1,88 @@
+//! The permit of one run among the engine's running ones. Steps and preconditions need it; events enter the
+//! log without it. A run without limits has none.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+
+use super::admission::Admit;
+use super::permits::{Permit, PermitRequest, RunLimit};
+
+/// The permit of a run, or its wait for one.
+#[derive(Default)]
+pub(super) struct OwnPermit {
+    /// `None` for a run without limits, which waits for its inbox alone.
+    places: Option<PermitRequest>,
+    permit: Option<Permit>,
+    /// The wait for a permit, while the run is queued.
+    wait: Option<BoxFuture<'static, Permit>>,
+    /// The messages of its inbox come first. `None` once they are applied.
+    inbox: Option<Box<InboxWait>>,
+}
+
+/// The wait for the messages of an inbox.
+struct InboxWait {
+    gate: Arc<RunLimit>,
+    wait: BoxFuture<'static, ()>,
+}
+
+impl OwnPermit {
+    pub(super) fn new(places: PermitRequest, permit: Option<Permit>) -> Box<Self> {
+        Box::new(Self { places: Some(places), permit, ..Self::default() })
+    }
+
+    /// Lets the run begin nothing until the gate of its inbox is open.
+    pub(super) fn wait_for_inbox(&mut self, gate: Arc<RunLimit>) {
+        let wait = Box::pin(Arc::clone(&gate).opened());
+        self.inbox = Some(Box::new(InboxWait { gate, wait }));
+    }
+
+    /// The run has ended, and its clean-up waits for no message.
+    pub(super) fn forget_inbox(&mut self) {
+        self.inbox = None;
+    }
+
+    /// Whether the run has its permit, and nothing of its inbox comes before.
+    pub(super) fn has_permit(&self) -> bool {
+        (self.permit.is_some() || self.places.is_none()) && self.inbox.is_none()
+    }
+
+    /// Gives the permit to another run, and stops waiting for one.
+    pub(super) fn give_up_permit(&mut self) {
+        (self.permit, self.wait) = (None, None);
+    }
+
+    /// Takes a permit, unless the run has one. The waker wakes the run when it is its turn.
+    pub(super) fn admit(&mut self, cx: &mut Context<'_>) -> Admit {
+        let mut waited = false;
+        if let Some(inbox) = &mut self.inbox {
+            if inbox.wait.as_mut().poll(cx).is_pending() {
+                return Admit::WaitsForPermit;
+            }
+            (self.inbox, waited) = (None, true);
+        }
+        let Some(places) = self.places.as_ref().filter(|_| self.permit.is_none()) else {
+            return if waited { Admit::TookPermit } else { Admit::Now };
+        };
+        let wait = self.wait.get_or_insert_with(|| Box::pin(places.clone().take()));
+        let Poll::Ready(permit) = wait.as_mut().poll(cx) else { return Admit::WaitsForPermit };
+        (self.permit, self.wait) = (Some(permit), None);
+        Admit::TookPermit
+    }
+
+    /// The limit at which the run waits, if it does.
+    pub(super) fn waits_at(&self) -> Option<&RunLimit> {
+        if let Some(inbox) = &self.inbox {
+            return Some(&inbox.gate);
+        }
+        self.wait.as_ref().and_then(|_| self.places.as_ref()?.waits_at())
+    }
+}
+
+impl fmt::Debug for OwnPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnPermit").field("place", &self.permit).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,420 @@
+//! What a pause that drops its executions leaves for a moment: children that still detach, and attempts that still run
+//! (S61).
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use workflow_core::prelude::*;
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+};
+use workflow_core::{Engine, Pause, RunError, RunHandle, RunId, RunOptions, RunStatus};
+
+use crate::fixtures::{Begin, Done, Note, until};
+
+/// A store that holds the appends of some runs.
+#[derive(Clone, Default)]
+struct Held {
+    kept: Arc<MemoryStore>,
+    closed_to: Arc<Mutex<HashSet<String>>>,
+    opened: Arc<Notify>,
+}
+
+impl Held {
+    fn hold(&self, run: &str) {
+        self.closed_to.lock().unwrap().insert(run.into());
+    }
+
+    fn release(&self) {
+        self.closed_to.lock().unwrap().clear();
+        self.opened.notify_waiters();
+    }
+}
+
+impl EventStore for Held {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
+        let (store, run) = (self.clone(), run.clone());
+        StoreFuture::new(async move {
+            loop {
+                let opened = store.opened.notified();
+                if !store.closed_to.lock().unwrap().contains(run.as_str()) {
+                    break;
+                }
+                opened.await;
+            }
+            store.kept.append(&run, expected, batch).await
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.kept.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.kept.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.kept.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.kept.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.kept.lease(engine, duration)
+    }
+}
+
+struct Waits;
+
+#[workflow]
+impl Waits {
+    #[step]
+    async fn work(&self, begin: &Begin, note: &Note) -> Done {
+        Done(begin.0 + note.0)
+    }
+}
+
+struct Parent;
+
+#[workflow]
+impl Parent {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run_with::<Waits>(Begin(begin.0), RunOptions::new().id("c")).await
+    }
+}
+
+const CHILD: &str = "r/delegate-x1.c";
+
+fn engine(store: &Held) -> Engine {
+    Engine::builder()
+        .store(store.clone())
+        .workflow(Waits)
+        .workflow(Parent)
+        .unload_waiting_after(Duration::from_hours(1))
+        .build()
+        .unwrap()
+}
+
+async fn yields(times: usize) {
+    for _ in 0..times {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn parent(engine: &Engine) -> RunHandle<Parent> {
+    let run = engine.start_with::<Parent>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    until(async || engine.find(&CHILD.into()).is_some_and(|run| run.status() == RunStatus::Waiting)).await;
+    run
+}
+
+async fn open(store: &Held) -> Vec<String> {
+    let open = store.kept.runs(&RunQuery::new().open()).await.unwrap();
+    open.iter().map(|run| run.id.to_string()).collect()
+}
+
+/// Unpaused while its child is still being detached.
+// S61
+#[tokio::test]
+async fn an_execution_waits_for_its_child_that_still_detaches() {
+    let store = Held::default();
+    let engine = engine(&store);
+    let run = parent(&engine).await;
+    // The child has something to write as it detaches.
+    store.hold(CHILD);
+    let child = engine.attach::<Waits>(CHILD).await.unwrap();
+    let sends = tokio::spawn(async move { child.send(Note(1)).await });
+    yields(100).await;
+    run.pause(Pause::Now).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Paused);
+    run.unpause().await.unwrap();
+    yields(200).await;
+    store.release();
+    let sent = sends.await.unwrap();
+    sent.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+}
+
+/// Cancelled while its child is still being detached.
+// S61
+#[tokio::test]
+async fn a_cancel_ends_a_child_that_still_detaches() {
+    let store = Held::default();
+    let engine = engine(&store);
+    let run = parent(&engine).await;
+    store.hold(CHILD);
+    let child = engine.attach::<Waits>(CHILD).await.unwrap();
+    let sends = tokio::spawn(async move { child.send(Note(1)).await });
+    yields(100).await;
+    run.pause(Pause::Now).await.unwrap();
+    let cancels = tokio::spawn({
+        let run = run.clone();
+        async move {
+            let _ = run.cancel("over").await;
+            run.outcome().await
+        }
+    });
+    yields(200).await;
+    store.release();
+    sends.await.unwrap().unwrap();
+    assert!(matches!(cancels.await.unwrap(), Err(RunError::Cancelled { .. })));
+    yields(200).await;
+    assert_eq!(open(&store).await, Vec::<String>::new(), "every child ends before its cancelled parent");
+}
+
+#[derive(Default)]
+struct Unloads(Mutex<usize>);
+
+struct UnloadsOf(Arc<Unloads>);
+
+impl workflow_core::observe::Observer for UnloadsOf {
+    fn observe(&self, observation: &workflow_core::observe::Observation) {
+        if matches!(observation.what, workflow_core::observe::Observed::RunUnloaded) {
+            *self.0.0.lock().unwrap() += 1;
+        }
+    }
+
+    fn is_synchronous(&self) -> bool {
+        true
+    }
+}
+
+/// The parent is unloaded and forgotten while its child is still being detached.
+// S61
+#[tokio::test]
+async fn a_run_is_not_unloaded_before_its_detached_child_is_gone() {
+    let store = Held::default();
+    let unloads = Arc::new(Unloads::default());
+    let engine = Engine::builder()
+        .store(store.clone())
+        .workflow(Waits)
+        .workflow(Parent)
+        .observer(UnloadsOf(Arc::clone(&unloads)))
+        .build()
+        .unwrap();
+    let run = parent(&engine).await;
+    store.hold(CHILD);
+    let child = engine.attach::<Waits>(CHILD).await.unwrap();
+    let sends = tokio::spawn(async move { child.send(Note(1)).await });
+    yields(100).await;
+    run.pause(Pause::Now).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Paused);
+    drop(run);
+    yields(200).await;
+    assert_eq!(*unloads.0.lock().unwrap(), 0, "a child runs here");
+    let run = engine.attach::<Parent>("r").await.unwrap();
+    run.unpause().await.unwrap();
+    yields(200).await;
+    store.release();
+    sends.await.unwrap().unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+}
+
+/// Works on a thread of its own, and blocks that.
+struct Blocks(Arc<Mutex<std::sync::mpsc::Receiver<()>>>, Arc<std::sync::atomic::AtomicBool>);
+
+#[workflow]
+impl Blocks {
+    #[step(spawn)]
+    async fn work(&self, begin: &Begin) -> Done {
+        self.1.store(true, std::sync::atomic::Ordering::SeqCst);
+        let _ = self.0.lock().unwrap().recv();
+        Done(begin.0)
+    }
+
+    #[step]
+    async fn note(&self, note: &Note) -> Option<Done> {
+        let _ = note;
+        None
+    }
+}
+
+/// What enters a run while a dropped step still blocks its thread.
+// S61
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn messages_enter_a_run_while_a_dropped_attempt_still_runs() {
+    for pauses in [false, true] {
+        let (frees, waits) = std::sync::mpsc::channel();
+        let began = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let blocks = Blocks(Arc::new(Mutex::new(waits)), Arc::clone(&began));
+        let engine = Engine::builder().store(Held::default()).workflow(blocks).build().unwrap();
+        let run = engine.start_with::<Blocks>(Begin(1), RunOptions::new().id("b")).await.unwrap();
+        until(async || began.load(std::sync::atomic::Ordering::SeqCst)).await;
+        if pauses {
+            run.pause(Pause::Now).await.unwrap();
+        }
+        // Each answers while the step has its thread.
+        run.send(Note(1)).await.unwrap();
+        run.report_so_far().await.unwrap();
+        run.cancel("over").await.unwrap();
+        frees.send(()).unwrap();
+        drop(frees);
+    }
+}
+
+/// `alpha` is dropped first; `beta` asks for a child meanwhile, on another thread.
+struct Races {
+    /// `alpha` is dropped, the child was asked for, both may end, `beta` has begun.
+    flags: Arc<[std::sync::atomic::AtomicBool; 4]>,
+}
+
+#[workflow]
+impl Races {
+    #[step]
+    async fn alpha(&self, begin: &Begin) -> crate::fixtures::Part {
+        std::future::poll_fn(|_| {
+            if self.flags[2].load(std::sync::atomic::Ordering::SeqCst) {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
+        })
+        .await;
+        crate::fixtures::Part(begin.0)
+    }
+
+    #[step(spawn)]
+    async fn beta(&self, begin: &Begin, children: &Children) -> Result<crate::fixtures::Item, RunError> {
+        self.flags[3].store(true, std::sync::atomic::Ordering::SeqCst);
+        while !self.flags[0].load(std::sync::atomic::Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let mut child = children.run_with::<Child>(Begin(begin.0), RunOptions::new().id("c"));
+        let first = futures::poll!(&mut child);
+        self.flags[1].store(true, std::sync::atomic::Ordering::SeqCst);
+        let Done(done) = match first {
+            std::task::Poll::Ready(done) => done?,
+            std::task::Poll::Pending => child.await?,
+        };
+        Ok(crate::fixtures::Item(done))
+    }
+
+    #[step]
+    async fn end(&self, part: &crate::fixtures::Part, item: &crate::fixtures::Item) -> Done {
+        Done(part.0 + item.0)
+    }
+}
+
+struct Child(Arc<[std::sync::atomic::AtomicBool; 4]>);
+
+#[workflow]
+impl Child {
+    #[step]
+    async fn work(&self, begin: &Begin) -> Done {
+        while !self.0[2].load(std::sync::atomic::Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
+        Done(begin.0)
+    }
+}
+
+struct Delays(Arc<[std::sync::atomic::AtomicBool; 4]>);
+
+impl workflow_core::observe::Observer for Delays {
+    fn observe(&self, observation: &workflow_core::observe::Observation) {
+        use std::sync::atomic::Ordering::SeqCst;
+        use workflow_core::observe::Observed;
+        if matches!(&observation.what, Observed::ExecutionDropped { step, .. } if &**step == "alpha") {
+            self.0[0].store(true, SeqCst);
+            while !self.0[1].load(SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn is_synchronous(&self) -> bool {
+        true
+    }
+}
+
+// S61
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_child_that_a_dropped_execution_asks_for_is_detached() {
+    use std::sync::atomic::Ordering::SeqCst;
+    let flags: Arc<[std::sync::atomic::AtomicBool; 4]> = Arc::default();
+    let store = Held::default();
+    let engine = Engine::builder()
+        .store(store.clone())
+        .workflow(Races { flags: Arc::clone(&flags) })
+        .workflow(Child(Arc::clone(&flags)))
+        .observer(Delays(Arc::clone(&flags)))
+        .build()
+        .unwrap();
+    let run = engine.start_with::<Races>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    until(async || flags[3].load(SeqCst)).await;
+    run.pause(Pause::Now).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Paused);
+    flags[2].store(true, SeqCst);
+    run.unpause().await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+}
+
+/// A paused run that is unloaded is refused to a redrive as what it is.
+// S61
+#[tokio::test(start_paused = true)]
+async fn a_paused_run_that_is_unloaded_is_refused_to_a_redrive_as_paused() {
+    let store = Held::default();
+    let unloads = Arc::new(Unloads::default());
+    let engine = Engine::builder()
+        .store(store.clone())
+        .clock(workflow_testkit::VirtualClock::new())
+        .workflow(Waits)
+        .observer(UnloadsOf(Arc::clone(&unloads)))
+        .build()
+        .unwrap();
+    let run = engine.start_with::<Waits>(Begin(1), RunOptions::new().id("w")).await.unwrap();
+    run.pause(Pause::Now).await.unwrap();
+    until(async || *unloads.0.lock().unwrap() == 1).await;
+    let error = engine.redrive::<Waits>("w").await.err().unwrap();
+    assert_eq!(error.to_string(), "run `w` is paused: only a run that has ended can be redriven");
+}
+
+/// Counts the attempts that work at once. Each blocks its thread until it is freed.
+struct Overlaps(Arc<Mutex<(u32, u32)>>, Arc<std::sync::atomic::AtomicBool>);
+
+#[workflow]
+impl Overlaps {
+    #[step(spawn)]
+    async fn work(&self, begin: &Begin) -> Done {
+        {
+            let mut counts = self.0.lock().unwrap();
+            counts.0 += 1;
+            counts.1 = counts.1.max(counts.0);
+        }
+        while !self.1.load(std::sync::atomic::Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        self.0.lock().unwrap().0 -= 1;
+        Done(begin.0)
+    }
+}
+
+/// A dropped attempt still runs when the same execution begins again.
+// S61
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_attempt_begins_once_the_dropped_one_is_gone() {
+    let (counts, free) =
+        (Arc::<Mutex<(u32, u32)>>::default(), Arc::<std::sync::atomic::AtomicBool>::default());
+    let overlaps = Overlaps(Arc::clone(&counts), Arc::clone(&free));
+    let engine = Engine::builder().store(Held::default()).workflow(overlaps).build().unwrap();
+    let run = engine.start_with::<Overlaps>(Begin(1), RunOptions::new().id("b")).await.unwrap();
+    until(async || counts.lock().unwrap().0 == 1).await;
+    run.pause(Pause::Now).await.unwrap();
+    let unpauses = tokio::spawn({
+        let run = run.clone();
+        async move { run.unpause().await }
+    });
+    // A question passes the unpause, which waits for the attempt.
+    run.report_so_far().await.unwrap();
+    assert_eq!((counts.lock().unwrap().1, run.status()), (1, RunStatus::Running));
+    free.store(true, std::sync::atomic::Ordering::SeqCst);
+    unpauses.await.unwrap().unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    let most = counts.lock().unwrap().1;
+    assert_eq!(most, 1, "attempts of one execution at once");
+}
