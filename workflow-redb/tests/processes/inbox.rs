@@ -143,10 +143,11 @@ fn works(folder: &Path, death: &str) {
         // Each of these processes is killed: that is no fault of what it executes.
         let engine = Engine::builder().workflow(Desk).max_interrupted_attempts(u32::MAX);
         let engine = engine.store(store.clone()).inbox(Arc::new(deadly)).build().unwrap();
-        engine.resume_open_runs().await.unwrap();
+        let has_ended = engine.resume_open_runs().await.unwrap().runs.is_empty();
         let run = engine.attach::<Desk>("desk-1").await.unwrap();
         assert_eq!(run.outcome().await.unwrap(), Closed(vec![1, 2, 3]));
-        while !store.pending(&"desk-1".into(), 1).await.unwrap().is_empty() {
+        // No engine takes up a run that has ended, which the reply may have done before it was settled.
+        while !has_ended && !store.pending(&"desk-1".into(), 1).await.unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
     });
@@ -204,7 +205,8 @@ fn messages_are_applied_once_wherever_their_process_is_killed() {
         let found = runtime.block_on(store.refused_messages()).unwrap();
         let found: Vec<_> = found.iter().map(|refused| refused.message.id.to_string()).collect();
         assert_eq!(found, refused.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), "{deaths:?}");
-        assert!(runtime.block_on(store.pending(&run, 1)).unwrap().is_empty());
+        let left = runtime.block_on(store.pending(&run, 2)).unwrap();
+        assert!(left.iter().all(|message| &*message.id == "reply") && left.len() < 2, "{left:?}");
         assert!(runtime.block_on(store.check()).unwrap().is_sound());
     }
 }
