@@ -1,6 +1,7 @@
 //! Processes that die while they apply the messages of an inbox (S67): before a message is settled and after it, for each
 //! message. The next process goes on, and in the end the journal has each act once, in order.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -171,11 +172,11 @@ fn dies_in_turns(folder: &Path, deaths: &[&str]) -> u32 {
     for death in deaths.iter().cycle() {
         let mut worker = Command::new(std::env::current_exe().unwrap());
         worker.args(["--exact", TEST, "--nocapture"]).env(FOLDER, folder).env(DEATH, death);
-        let worked = worker.output().unwrap();
-        match (worked.status.code(), std::os::unix::process::ExitStatusExt::signal(&worked.status)) {
+        let ended = worker.output().unwrap();
+        match (ended.status.code(), ended.status.signal()) {
             (Some(SURVIVED), _) => return died,
             (None, Some(ABORTED)) => died += 1,
-            _ => panic!("{:?}: {}", worked.status, String::from_utf8_lossy(&worked.stderr)),
+            _ => panic!("{:?}: {}", ended.status, String::from_utf8_lossy(&ended.stderr)),
         }
         assert!(died < 100, "the workers do not get on");
     }

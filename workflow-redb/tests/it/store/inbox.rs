@@ -1,6 +1,7 @@
 //! The inbox (S67): random calls against a model, its bounds, and damaged messages.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use expect_test::expect;
 use fastrand::Rng;
@@ -179,11 +180,11 @@ fn dump(place: &Place) -> String {
     let transaction = database.begin_read().unwrap();
     let mut dump = String::new();
     for name in ["workflow.inbox", "workflow.inbox_ids", "workflow.refused", "workflow.meta"] {
-        dump += &format!("{name}\n");
+        writeln!(dump, "{name}").unwrap();
         for entry in transaction.open_table(table(name)).unwrap().range::<&[u8]>(..).unwrap() {
             let (key, value) = entry.unwrap();
             let value = value.value().escape_ascii().to_string().replace("\\\"", "\"");
-            dump += &format!("  {}\n    {value}\n", key.value().escape_ascii());
+            writeln!(dump, "  {}\n    {value}", key.value().escape_ascii()).unwrap();
         }
     }
     dump
