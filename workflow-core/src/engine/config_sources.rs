@@ -21,10 +21,10 @@ use crate::table::StepRow;
 /// The secret fields of a run's configurations, by their types.
 pub(super) type Secrets = BTreeMap<TypeId, Value>;
 
-/// What the sources of its configurations give a run that an engine takes up.
+/// The values that the sources of its configurations give a run which an engine takes up.
 #[derive(Default)]
 pub(super) struct FromSources {
-    /// What no journal has.
+    /// The values that no journal has.
     pub(super) secrets: Secrets,
     /// The layers that a queued run's journal is to have, with those of its start, by the names of their types. Empty for
     /// any other run.

@@ -6,8 +6,8 @@
 //! notify  ─────────┴▶ one reader per run: pending ─▶ apply ─▶ settle ─▶ … ─▶ none left: gates open
 //! ```
 //!
-//! A message is applied with its origin, so what a killed process had applied and not settled is applied again, and
-//! changes nothing (S62).
+//! A message is applied with its origin, so a message that a killed process had applied and not settled is applied
+//! again, and changes nothing (S62).
 //!
 //! Invariant: at most one reader per run, so the messages of a run are applied in their order. A load or a notification
 //! that comes while a reader is at work makes it ask again before it opens the gates.
@@ -41,13 +41,13 @@ pub(super) struct EngineInbox {
     readers: Mutex<HashMap<RunId, Reader>>,
 }
 
-/// What the reader of a run has to do.
+/// The work of the reader of a run.
 struct Reader {
     /// The run, as it was last loaded.
     run: Arc<RunShared>,
     /// Whether to ask again: a message may have come since the last question.
     again: bool,
-    /// What opens when no message is left.
+    /// The gates that open when no message is left.
     gates: Vec<InboxGate>,
 }
 
@@ -153,7 +153,7 @@ impl EngineInbox {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(panic) => Err(panic.to_string()),
         };
-        // What was answered may not be in the journal then.
+        // The journal may lack the act that was answered then.
         if run.is_left_open() { Err(Stop::LeftOpen) } else { Ok(result) }
     }
 }
@@ -184,7 +184,7 @@ impl Inner {
             None => false,
             Some(Lookup::Driven(shared)) => {
                 let Some(shared) = shared.upgrade() else { return false };
-                self.read_inbox(shared, None);
+                self.read_inbox(&shared, None);
                 true
             }
             Some(Lookup::Unloaded(_)) => {
@@ -211,14 +211,14 @@ impl Inner {
     /// Reads the inbox of a run that was spawned with this gate.
     pub(super) fn read_gated(self: &Arc<Self>, shared: &Arc<RunShared>, gate: Option<Gated>) {
         if let Some(Gated(gate)) = gate {
-            self.read_inbox(Arc::clone(shared), Some(gate));
+            self.read_inbox(shared, Some(gate));
         }
     }
 
     /// Reads the inbox of a run in a task of its own, unless a reader is at work.
-    fn read_inbox(self: &Arc<Self>, shared: Arc<RunShared>, gate: Option<InboxGate>) {
+    fn read_inbox(self: &Arc<Self>, shared: &Arc<RunShared>, gate: Option<InboxGate>) {
         let Some(inbox) = &self.inbox else { return };
-        if !inbox.enter(Arc::clone(&shared), gate) {
+        if !inbox.enter(Arc::clone(shared), gate) {
             return;
         }
         match (self.reminders.runtime(), self.ending.enter()) {
@@ -227,7 +227,7 @@ impl Inner {
                 runtime.spawn(self.ending.track(async move { engine.read_all(&run).await }));
             }
             // The engine ends, and the next one reads them.
-            _ => inbox.give_up(&shared),
+            _ => inbox.give_up(shared),
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) struct LoadAs<'a> {
     pub(super) permit: &'a mut Option<RunPermit>,
 }
 
-/// What a run that continues takes over.
+/// The parts that a run which continues takes over.
 pub(super) struct Taken<'a> {
     records: &'a [Record],
     given: Option<&'a FromSources>,
@@ -76,7 +76,7 @@ pub(super) struct ResumeAs<'a> {
     pub(super) cancelled: Option<&'a Arc<str>>,
     /// The registry's entry, if this engine had unloaded the run.
     pub(super) unloaded: Option<&'a Unloaded>,
-    /// What the sources of its configurations gave; `None` if no step reads a configuration any more.
+    /// The values that the sources of its configurations gave; `None` if no step reads a configuration any more.
     pub(super) given: Option<&'a FromSources>,
     /// Its permit, if it was taken before.
     pub(super) permit: Option<RunPermit>,

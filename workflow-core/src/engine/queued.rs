@@ -1,4 +1,4 @@
-//! The first look at a queued run: what only an engine can check about its start (S65, S68).
+//! The first look at a queued run: the checks of its start that only an engine can make (S65, S68).
 
 use std::sync::Arc;
 

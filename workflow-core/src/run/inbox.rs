@@ -5,7 +5,7 @@
 //!                                             └ frees the timers that were due when the inbox took it
 //! ```
 //!
-//! The gate is a limit without permits ([`RunLimit::inbox`]), and what waits for it waits as for any other limit. So it
+//! The gate is a limit without permits ([`RunLimit::inbox`]), and effects wait for it as for any other limit. So it
 //! costs nothing where there is no inbox. The clean-up of a run that ends does not wait for it.
 
 use std::sync::Arc;

@@ -40,7 +40,7 @@ impl Write {
     /// [workflow](RunOptions::workflow) count for nothing. A run without a [timeout](RunOptions::timeout) has that of the
     /// engine which drives it. `at` is the time of the start.
     ///
-    /// What only an engine can check comes when one attaches: a start event that is not of its type, and a configuration
+    /// The other checks come when an engine attaches: a start event that is not of its type, and a configuration
     /// that does not fit, end the run as [failed](crate::RunStatus::Failed), with the path of the mistake. O(rows of the
     /// table + bytes of the event).
     ///

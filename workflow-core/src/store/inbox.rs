@@ -21,8 +21,8 @@ use crate::panics::locked;
 /// settles each once the run's journal has it, or once the run has refused it. A process that is killed in between
 /// leaves the message, and the next engine applies it again, which changes nothing: the journal has its id.
 ///
-/// **Order.** The calls for one run have a single order, and each sees the effects of all earlier ones. What `put` has
-/// acknowledged stays until it is settled.
+/// **Order.** The calls for one run have a single order, and each sees the effects of all earlier ones. A message that
+/// `put` has acknowledged stays until it is settled.
 ///
 /// **Errors.** After an error the engine asks again a little later. A run that is being loaded begins nothing meanwhile.
 /// A panic counts as [`StoreError::Unavailable`].
@@ -129,7 +129,7 @@ impl InboxMessage {
     }
 }
 
-/// What a client wants of a run.
+/// An act of a client on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -163,7 +163,7 @@ pub enum RunMessage {
 }
 
 impl RunMessage {
-    /// What the message does, in a word: `send`, `reply`, `cancel`, `pause` or `unpause`.
+    /// The name of the act: `send`, `reply`, `cancel`, `pause` or `unpause`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Send { .. } => "send",

@@ -47,7 +47,7 @@ impl Desk {
     #[step]
     async fn open(&self, _begin: &Begin) -> (Approve, Timer<Elapsed>) {
         self.note("open");
-        (Approve, Timer::after(Duration::from_secs(60), Elapsed))
+        (Approve, Timer::after(Duration::from_mins(1), Elapsed))
     }
 
     #[step]
@@ -71,7 +71,7 @@ fn note(number: u32) -> RunMessage {
     RunMessage::Send { event: "Note".into(), data: json!(number) }
 }
 
-/// What outlives an engine.
+/// The things that outlive an engine.
 struct World {
     store: Arc<MemoryStore>,
     inbox: Arc<MemoryInbox>,
@@ -236,7 +236,7 @@ struct Stuck {
     left: AtomicUsize,
     /// Whether the call is made before the answer is lost.
     after: bool,
-    is_stuck: Arc<Notify>,
+    reached: Arc<Notify>,
 }
 
 impl Stuck {
@@ -246,7 +246,7 @@ impl Stuck {
             if self.after {
                 drop(call());
             }
-            self.is_stuck.notify_one();
+            self.reached.notify_one();
             return StoreFuture::new(std::future::pending());
         }
         self.left.store(left - 1, Ordering::SeqCst);
@@ -289,7 +289,7 @@ async fn a_killed_process_repeats_no_message() {
                 inbox: Arc::clone(&world.inbox),
                 left: AtomicUsize::new(calls),
                 after,
-                is_stuck: Arc::clone(&is_stuck),
+                reached: Arc::clone(&is_stuck),
             };
             let first = Engine::builder().workflow(world.desk.clone()).clock(world.clock.clone());
             let first = first.store(Arc::clone(&world.store)).inbox(stuck).build().unwrap();
@@ -377,7 +377,7 @@ async fn an_overdue_timer_keeps_its_place_among_the_messages() {
     assert_eq!(events, in_order.map(|(name, data)| (name.to_owned(), data)));
 }
 
-/// An inbox that is away until it is told to answer.
+/// An inbox that is away until the test lets it answer.
 #[derive(Default)]
 struct Away {
     inbox: MemoryInbox,

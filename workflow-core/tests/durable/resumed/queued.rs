@@ -220,7 +220,7 @@ async fn a_client_is_told_what_the_table_shows_to_be_wrong() {
     assert!(matches!(error, StartError::UnreadableTable { .. }), "{error:?}");
 }
 
-// S65: what only the engine can see ends the run, with the place, and nothing runs.
+// S65: a mistake that only the engine can see ends the run, with the place, and nothing runs.
 #[tokio::test]
 async fn a_start_event_that_does_not_fit_ends_the_run() {
     let world = World::new();
@@ -312,7 +312,7 @@ async fn a_worker_takes_its_permit_first() {
     drop(run);
 }
 
-/// Notes what it is told of the beginning of runs.
+/// Notes how runs begin.
 struct Beginnings(Arc<std::sync::Mutex<Vec<&'static str>>>);
 
 impl Observer for Beginnings {
