@@ -152,7 +152,7 @@ fn json_of(message: &InboxMessage) -> Result<Vec<u8>, InboxError> {
     let json = serde_json::to_value(message).and_then(|json| {
         let is_readable = is_at_most_so_deep(&json, MAX_DEPTH - REFUSED_DEPTH);
         let too_deep = || serde_json::Error::custom("it is nested too deep to be read again");
-        if is_readable { serde_json::to_vec(&json) } else { Err(too_deep()) }
+        if is_readable { serde_json::to_vec(message) } else { Err(too_deep()) }
     });
     json.map_err(|source| InboxError::Unserialisable {
         id: Arc::clone(&message.id),

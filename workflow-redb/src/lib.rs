@@ -1,4 +1,4 @@
-//! Journals and contexts of [`workflow-core`](workflow_core) in one file.
+//! Journals, contexts and inboxes of [`workflow-core`](workflow_core) in one file.
 //!
 //! ```
 //! use workflow_core::prelude::*;
@@ -86,7 +86,8 @@
 //! # Maintenance
 //! [`retain`](workflow_core::store::EventStore::retain) removes ended runs, [`RedbStore::compact`] shrinks the file,
 //! [`RedbStore::snapshot`] copies a store in use, and [`StoreFile::check`] verifies a file. The command `workflow-redb`
-//! shows the contents of a file, without the program that wrote it. Only `redrive` changes the file:
+//! shows the contents of a file, without the program that wrote it. `redrive` and messages to runs change the file; the runs find
+//! their messages in the [inbox](RedbStore::put_message) when an engine resumes them:
 //!
 //! ```text
 //! workflow-redb runs.redb list --newest-first
@@ -97,6 +98,13 @@
 //! workflow-redb runs.redb export order-17 > order-17.jsonl
 //! workflow-redb runs.redb check
 //! workflow-redb runs.redb redrive order-17
+//! workflow-redb runs.redb send order-17 Paid '{"by": "ada"}' --id payment-4
+//! workflow-redb runs.redb reply order-17 2 true
+//! workflow-redb runs.redb cancel order-17 'sold out'
+//! workflow-redb runs.redb pause order-17
+//! workflow-redb runs.redb unpause order-17
+//! workflow-redb runs.redb inbox
+//! workflow-redb runs.redb withdraw order-17 payment-4
 //! ```
 
 // Fixtures that unit tests share with the others name the crate.

@@ -10,11 +10,12 @@ use redb::backends::InMemoryBackend;
 use workflow_core::RunStatus;
 use workflow_core::errors::ContextError;
 use workflow_core::store::{
-    ContextScope, ContextStore, ContextValue, EventStore, Position, Retention, RunQuery, StoreError,
+    ContextScope, ContextStore, ContextValue, EventStore, Inbox, InboxMessage, Position, Retention,
+    RunMessage, RunQuery, StoreError,
 };
 use workflow_redb::{RedbStore, StoreFile, WorkError};
 
-use crate::fixtures::{Place, batch, put, put_ended};
+use crate::fixtures::{Place, batch, moment, put, put_ended};
 use crate::watchdog::Watchdog;
 use crate::{Edit, INPUTS, TIME, few, pick};
 
@@ -57,6 +58,16 @@ async fn fill(store: &RedbStore) {
             store.set(&scope, &format!("key-{number}"), Some(value)).await.unwrap();
         }
     }
+    for number in 0..20 {
+        store.put_message("run-1", message(number)).await.unwrap();
+        store.put_message("run-2", message(number)).await.unwrap();
+        store.settle(&"run-2".into(), &number.to_string(), Err("no".to_owned())).await.unwrap();
+    }
+}
+
+fn message(number: u64) -> InboxMessage {
+    let event = RunMessage::Send { event: "Note".into(), data: number.into() };
+    InboxMessage::new(number.to_string(), event, moment())
 }
 
 /// Most edits hit used bytes, some of them in the header, where they do most.
@@ -123,6 +134,8 @@ pub(crate) fn look_at(path: &Path) {
             read_all(|from| file.read(&stored.id, from, 7));
         }
     }
+    typed(file.pending_messages(None, 1_000));
+    typed(file.refused_messages());
     typed(file.check());
 }
 
@@ -153,11 +166,27 @@ pub(crate) async fn use_store(store: &RedbStore, copy: &Path) {
         typed(store.set(&scope, "key-3", Some(ContextValue::new(7))).await);
         typed(store.clear(&scope).await);
     }
+    use_inbox(store).await;
     typed(store.check().await);
     typed(store.snapshot(copy).await);
     typed(store.remove(&"long".into()).await);
     typed(store.retain(&Retention::none()).await);
     typed(store.compact().await);
+}
+
+/// What was settled is pending no more, for any damage.
+async fn use_inbox(store: &RedbStore) {
+    typed(store.refused_messages().await);
+    typed(store.put_message("run-1", message(21)).await);
+    let run = "run-1".into();
+    for page in 0.. {
+        assert!(page < PAGES, "the messages of a run have no end");
+        let Some(messages) = typed(store.pending(&run, 3).await) else { break };
+        let Some(first) = messages.first() else { break };
+        if typed(store.settle(&run, &first.id, Err("no".to_owned())).await).is_none() {
+            break;
+        }
+    }
 }
 
 /// A listing of contexts ends, for any damage of the table.

@@ -1,6 +1,7 @@
 //! Processes that die while they apply the messages of an inbox (S67): before a message is settled and after it, for each
 //! message. The next process goes on, and in the end the journal has each act once, in order.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -143,10 +144,11 @@ fn works(folder: &Path, death: &str) {
         // Each of these processes is killed: that is no fault of what it executes.
         let engine = Engine::builder().workflow(Desk).max_interrupted_attempts(u32::MAX);
         let engine = engine.store(store.clone()).inbox(Arc::new(deadly)).build().unwrap();
-        engine.resume_open_runs().await.unwrap();
+        let has_ended = engine.resume_open_runs().await.unwrap().runs.is_empty();
         let run = engine.attach::<Desk>("desk-1").await.unwrap();
         assert_eq!(run.outcome().await.unwrap(), Closed(vec![1, 2, 3]));
-        while !store.pending(&"desk-1".into(), 1).await.unwrap().is_empty() {
+        // No engine takes up a run that has ended, which the reply may have done before it was settled.
+        while !has_ended && !store.pending(&"desk-1".into(), 1).await.unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
     });
@@ -170,11 +172,11 @@ fn dies_in_turns(folder: &Path, deaths: &[&str]) -> u32 {
     for death in deaths.iter().cycle() {
         let mut worker = Command::new(std::env::current_exe().unwrap());
         worker.args(["--exact", TEST, "--nocapture"]).env(FOLDER, folder).env(DEATH, death);
-        let ran = worker.output().unwrap();
-        match (ran.status.code(), std::os::unix::process::ExitStatusExt::signal(&ran.status)) {
+        let ended = worker.output().unwrap();
+        match (ended.status.code(), ended.status.signal()) {
             (Some(SURVIVED), _) => return died,
             (None, Some(ABORTED)) => died += 1,
-            _ => panic!("{:?}: {}", ran.status, String::from_utf8_lossy(&ran.stderr)),
+            _ => panic!("{:?}: {}", ended.status, String::from_utf8_lossy(&ended.stderr)),
         }
         assert!(died < 100, "the workers do not get on");
     }
@@ -204,7 +206,8 @@ fn messages_are_applied_once_wherever_their_process_is_killed() {
         let found = runtime.block_on(store.refused_messages()).unwrap();
         let found: Vec<_> = found.iter().map(|refused| refused.message.id.to_string()).collect();
         assert_eq!(found, refused.iter().map(|(id, ..)| *id).collect::<Vec<_>>(), "{deaths:?}");
-        assert!(runtime.block_on(store.pending(&run, 1)).unwrap().is_empty());
+        let left = runtime.block_on(store.pending(&run, 2)).unwrap();
+        assert!(left.iter().all(|message| &*message.id == "reply") && left.len() < 2, "{left:?}");
         assert!(runtime.block_on(store.check()).unwrap().is_sound());
     }
 }

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    ContextStore, EngineId, EventStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    ContextStore, EngineId, EventStore, Inbox, Position, Record, Retention, RunQuery, StoreFuture, StoredRun,
+    Write,
 };
 use workflow_core::{RunHandle, RunId, RunOptions, RunStatus, SendError};
 use workflow_redb::{OpenError, RedbStore};
@@ -362,5 +363,9 @@ impl EventStore for Witnessed {
 
     fn contexts(&self) -> Option<Arc<dyn ContextStore>> {
         self.store.contexts()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.store.inbox()
     }
 }

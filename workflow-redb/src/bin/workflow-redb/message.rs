@@ -36,8 +36,9 @@ pub(crate) struct Send {
 pub(crate) struct Reply {
     /// The run's id.
     run: String,
-    /// The sequence number of the request, as `requests` shows it.
-    seq: u64,
+    /// The sequence number of the request, as `requests` shows it: `#2` or `2`.
+    #[arg(value_parser = seq)]
+    seq: Seq,
     /// The data of the reply.
     #[arg(value_name = "JSON", value_parser = json, allow_hyphen_values = true)]
     data: Value,
@@ -94,6 +95,11 @@ struct Origin {
     by: Option<String>,
 }
 
+/// A sequence number, with or without its sign.
+fn seq(text: &str) -> Result<Seq, std::num::ParseIntError> {
+    text.strip_prefix('#').unwrap_or(text).parse().map(Seq)
+}
+
 fn json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -114,7 +120,7 @@ impl Send {
 
 impl Reply {
     pub(crate) fn order(&self) -> Order<'_> {
-        let message = RunMessage::Reply { request: Seq(self.seq), data: self.data.clone() };
+        let message = RunMessage::Reply { request: self.seq, data: self.data.clone() };
         Order { run: &self.run, message, origin: &self.origin }
     }
 }

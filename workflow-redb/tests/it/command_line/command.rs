@@ -1,4 +1,4 @@
-//! The command line: its output, its exit codes, and that only `redrive` writes.
+//! The command line: its output, its exit codes, and that looking changes nothing.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -60,7 +60,7 @@ fn with_engine<T>(place: &Place, work: impl AsyncFnOnce(&Engine) -> T) -> T {
         engine.shut_down(Duration::ZERO).await;
         worked
     });
-    runtime.shutdown_timeout(Duration::from_secs(60));
+    runtime.shutdown_timeout(Duration::from_mins(1));
     worked
 }
 

@@ -1,6 +1,7 @@
 //! The inbox (S67): random calls against a model, its bounds, and damaged messages.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use expect_test::expect;
 use fastrand::Rng;
@@ -179,11 +180,11 @@ fn dump(place: &Place) -> String {
     let transaction = database.begin_read().unwrap();
     let mut dump = String::new();
     for name in ["workflow.inbox", "workflow.inbox_ids", "workflow.refused", "workflow.meta"] {
-        dump += &format!("{name}\n");
+        writeln!(dump, "{name}").unwrap();
         for entry in transaction.open_table(table(name)).unwrap().range::<&[u8]>(..).unwrap() {
             let (key, value) = entry.unwrap();
             let value = value.value().escape_ascii().to_string().replace("\\\"", "\"");
-            dump += &format!("  {}\n    {value}\n", key.value().escape_ascii());
+            writeln!(dump, "  {}\n    {value}", key.value().escape_ascii()).unwrap();
         }
     }
     dump
@@ -199,7 +200,26 @@ async fn a_file_with_messages_has_the_tables_keys_and_values_of_the_format() {
     store.put_message("order-18", message("1", RunMessage::Unpause)).await.unwrap();
     store.settle(&"order-18".into(), "1", Err("no".to_owned())).await.unwrap();
     drop(store);
-    expect![[r#""#]].assert_eq(&dump(&place));
+    expect![[r#"
+        workflow.inbox
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x00reply-1
+            \x84\x0e\xc9\x17\xac{"id":"reply-1","by":"ada","message":{"reply":{"request":4,"data":{"ok":true}}},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
+          \x00\x00\x00\x08order-17\x00\x00\x00\x00\x00\x00\x00\x01pause-1
+            \x84O\xc3\xcd/{"id":"pause-1","message":{"pause":{"how":"now"}},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}
+        workflow.inbox_ids
+          \x00\x00\x00\x08order-17pause-1
+            \x00\x00\x00\x00\x00\x00\x00\x01
+          \x00\x00\x00\x08order-17reply-1
+            \x00\x00\x00\x00\x00\x00\x00\x00
+        workflow.refused
+          \x00\x00\x00\x00\x00\x00\x00\x00
+            \x84\x8e>\xbbH{"run":"order-18","message":{"id":"1","message":"unpause","at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}},"reason":"no"}
+        workflow.meta
+          format
+            \x00\x00\x00\x03
+          recovery
+            one-phase
+    "#]].assert_eq(&dump(&place));
 }
 
 /// A store with three messages to a run, whose second one is damaged.
