@@ -85,7 +85,7 @@ pub use when_full::WhenFull;
 #[cfg(test)]
 pub(crate) use guarded_store::GuardedStore;
 
-use claim::IncompatibleOrphans;
+use claim::ClaimMemory;
 use concurrency::Concurrency;
 use contexts::ContextScopes;
 use ending::{Ending, sleep_or_pend};
@@ -145,7 +145,7 @@ struct Inner {
     runs: RunRegistry,
     reminders: Reminders,
     ending: Ending,
-    incompatible: IncompatibleOrphans,
+    claims: ClaimMemory,
 }
 
 impl Engine {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use super::claim::IncompatibleOrphans;
+use super::claim::ClaimMemory;
 use super::concurrency::{Concurrency, WorkflowKey};
 use super::contexts::{ContextScopes, NoContexts};
 use super::ending::Ending;
@@ -245,8 +245,8 @@ impl EngineBuilder {
     /// each renewal it claims open runs of engines whose leases have run out, and resumes them as
     /// [`resume_open_runs`](Engine::resume_open_runs) does. An engine that only stands by calls that function once to
     /// take its lease. It claims nothing before the lease is one duration old, and only as many runs as its limits have free
-    /// permits, as [`claim_orphans`](Engine::claim_orphans) says. The engine never claims runs of engines without leases, nor runs that it stopped driving itself
-    /// after an error of its store.
+    /// permits, as [`claim_orphans`](Engine::claim_orphans) says. The engine claims its own runs too that it stopped driving because its store was
+    /// unavailable, and never runs of engines without leases.
     ///
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
     /// holds a lease again; executions in flight continue. If another engine has claimed a run meanwhile, the run ends
@@ -728,7 +728,7 @@ impl EngineBuilder {
                 runs,
                 reminders: Reminders::default(),
                 ending,
-                incompatible: IncompatibleOrphans::default(),
+                claims: ClaimMemory::default(),
             }),
         })
     }

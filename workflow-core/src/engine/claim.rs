@@ -13,6 +13,9 @@
 //! b/greet…    no lease       here      resumed, or left until `b` asks for it
 //! ```
 //!
+//! A run of this engine's own that it stopped driving because its store was unavailable is an orphan too, and only this
+//! engine claims it, as long as it holds its lease.
+//!
 //! Invariant: a child is claimed only where its parent is, or if its parent has ended. The list is ordered by id, and a
 //! child's id begins with its parent's. Within a page, ids with fewer slashes come first. So the search has decided about a
 //! parent before it sees a child.
@@ -24,6 +27,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt as _, stream};
@@ -40,14 +44,29 @@ use super::resume::Resumed;
 use crate::config::ConfigError;
 use crate::id::{EngineId, RunId};
 use crate::lease::Lease;
-use crate::outcome::ResumeError;
+use crate::outcome::{ResumeError, RunError};
 use crate::panics::locked;
 use crate::store::{Position, Record, RunQuery, StoreError, StoredRun};
 
-/// The orphans that do not fit their workflows, with the ends of their journals. The next search reads such a run only
-/// if its journal has another end.
+/// The facts that an engine keeps from one search to the next.
 #[derive(Default)]
-pub(super) struct IncompatibleOrphans(Mutex<HashMap<RunId, Position>>);
+pub(super) struct ClaimMemory {
+    /// The orphans that do not fit their workflows, with the ends of their journals. The next search reads such a run only
+    /// if its journal has another end.
+    incompatible: Mutex<HashMap<RunId, Position>>,
+    /// Whether the engine has stopped driving a run because its store was unavailable, since the last search. The next
+    /// one looks at the engine's own runs too.
+    has_lost: AtomicBool,
+}
+
+impl ClaimMemory {
+    /// Notes how a run ended here. The next search resumes one that the store did not let continue.
+    pub(super) fn note_end(&self, error: &RunError) {
+        if matches!(error, RunError::Store { source: StoreError::Unavailable { .. } }) {
+            self.has_lost.store(true, Ordering::Release);
+        }
+    }
+}
 
 /// One search over the open runs of other owners.
 pub(super) struct OrphanSearch<'a, R> {
@@ -59,8 +78,8 @@ pub(super) struct OrphanSearch<'a, R> {
     runs: &'a RunRegistry,
     /// An engine that ends claims nothing more.
     ending: &'a Ending,
-    /// The engine's orphans that did not fit at the last search. Each search replaces them.
-    incompatible: &'a IncompatibleOrphans,
+    /// Each search replaces the facts of the one before.
+    memory: &'a ClaimMemory,
     /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
 }
@@ -74,6 +93,8 @@ struct SearchResult {
     awaited: Vec<RunId>,
     /// Orphans that do not fit, for the next search.
     incompatible: HashMap<RunId, Position>,
+    /// Whether the next search has to look at the engine's own runs again.
+    leaves_own: bool,
 }
 
 /// What became of one orphan.
@@ -85,16 +106,33 @@ enum Claimed {
     Left,
 }
 
+impl Claimed {
+    /// Whether a later claim may succeed with the same journal.
+    fn comes_again(&self) -> bool {
+        match self {
+            Self::By(Ok(loaded)) => matches!(loaded, Loaded::Full),
+            Self::By(Err(error)) => !stays_refused(error),
+            Self::Unfit => false,
+            Self::Left => true,
+        }
+    }
+}
+
 impl<R: Resumes> OrphanSearch<'_, R> {
     /// Searches once. Returns the orphans, and the children among them that executions wait for.
     async fn all(self) -> Result<(Resumed, Vec<RunId>), StoreError> {
+        // The runs of this engine are looked at only if it has lost one, because it drives nearly all of them.
+        let has_lost = self.memory.has_lost.swap(false, Ordering::AcqRel);
         let mut found = SearchResult::default();
-        let searched = self.search(&mut found).await;
+        let searched = self.search(has_lost, &mut found).await;
+        if has_lost && (searched.is_err() || found.leaves_own) {
+            self.memory.has_lost.store(true, Ordering::Release);
+        }
         if self.ending.has_begun() {
             return Ok((found.resumed, Vec::new()));
         }
-        let SearchResult { mut resumed, awaited, incompatible } = found;
-        *locked(&self.incompatible.0) = incompatible;
+        let SearchResult { mut resumed, awaited, incompatible, .. } = found;
+        *locked(&self.memory.incompatible) = incompatible;
         // An error ends the search. The claims before it count, and the next search finds the rest.
         resumed.error = match searched {
             Err(error) if resumed.runs.is_empty() && resumed.refused.is_empty() => return Err(error),
@@ -104,9 +142,13 @@ impl<R: Resumes> OrphanSearch<'_, R> {
     }
 
     /// Goes through the open runs of other owners, page by page, and claims the orphans among them.
-    async fn search(&self, found: &mut SearchResult) -> Result<(), StoreError> {
+    async fn search(&self, has_lost: bool, found: &mut SearchResult) -> Result<(), StoreError> {
         let Some(lease) = self.journals.lease() else { return Ok(()) };
-        let Some(holders) = lease.renew().await? else { return Ok(()) };
+        let Some(mut holders) = lease.renew().await? else { return Ok(()) };
+        let own = |run: &StoredRun| run.run.owner.as_ref() == Some(lease.engine());
+        if has_lost {
+            holders.retain(|holder| holder != lease.engine());
+        }
         let query = RunQuery::new().open().not_owned_by(holders);
         let mut pages = Pages::of(&**self.journals.store()?, query);
         while let Some(page) = pages.next().await? {
@@ -116,7 +158,8 @@ impl<R: Resumes> OrphanSearch<'_, R> {
             // Parents first: a child's id has more slashes than its parent's.
             let mut by_depth: BTreeMap<usize, Vec<StoredRun>> = BTreeMap::new();
             for (run, owner) in page.into_iter().zip(owners) {
-                if owner == Owner::Orphan {
+                let is_lost = has_lost && own(&run) && !self.runs.has(&run.id);
+                if owner == Owner::Orphan || is_lost {
                     by_depth.entry(run.id.as_str().matches('/').count()).or_default().push(run);
                 }
             }
@@ -125,6 +168,7 @@ impl<R: Resumes> OrphanSearch<'_, R> {
                 let claims = stream::iter(orphans).map(async |run| (self.claim(lease, &run).await, run));
                 let mut claims = claims.buffer_unordered(MAX_CONCURRENT_LOADS);
                 while let Some((claimed, run)) = claims.next().await {
+                    found.leaves_own |= own(&run) && claimed.comes_again();
                     found.note(run, claimed);
                 }
             }
@@ -167,7 +211,7 @@ impl<R: Resumes> OrphanSearch<'_, R> {
             return Claimed::Left;
         }
         // The same journal would be refused again, and reading it costs more than this look.
-        if locked(&self.incompatible.0).get(&run.id) == Some(&run.end) {
+        if locked(&self.memory.incompatible).get(&run.id) == Some(&run.end) {
             return Claimed::Unfit;
         }
         match self.belongs_here(run).await {
@@ -235,7 +279,7 @@ impl Inner {
             hosts: &self.hosts,
             runs: &self.runs,
             ending: &self.ending,
-            incompatible: &self.incompatible,
+            memory: &self.claims,
             resumes: self,
         };
         let (resumed, awaited) = search.all().await?;
@@ -257,7 +301,7 @@ mod tests {
         hosts: Hosts,
         runs: RunRegistry,
         ending: Ending,
-        incompatible: IncompatibleOrphans,
+        memory: ClaimMemory,
         resumer: Resumer,
     }
 
@@ -269,7 +313,7 @@ mod tests {
                 hosts: Hosts::new([greeter()].into_iter(), ConfigSet::default()),
                 runs: RunRegistry::new(ending.patience()),
                 ending,
-                incompatible: IncompatibleOrphans::default(),
+                memory: ClaimMemory::default(),
                 resumer: Resumer::default(),
             }
         }
@@ -288,7 +332,7 @@ mod tests {
                 hosts: &self.hosts,
                 runs: &self.runs,
                 ending: &self.ending,
-                incompatible: &self.incompatible,
+                memory: &self.memory,
                 resumes: &self.resumer,
             };
             now(search.all()).unwrap().1

@@ -65,6 +65,13 @@ impl Registration for Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        // Its result is set before, and announced after.
+        if self.engine.journals.lease().is_some()
+            && let Some(run) = self.engine.runs.driven(&self.id)
+            && let Some(Err(error)) = run.finished.get().map(|finished| &finished.outcome)
+        {
+            self.engine.claims.note_end(error);
+        }
         self.engine.runs.forget_driven(&self.id);
         self.engine.common.wind_down.progresses();
     }

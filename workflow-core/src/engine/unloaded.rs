@@ -116,6 +116,7 @@ impl Inner {
     /// Its journal stays as it is.
     pub(super) fn give_up_unloaded(&self, id: &RunId, error: RunError) {
         let Some(unloaded) = self.runs.forget_unloaded(id) else { return };
+        self.claims.note_end(&error);
         if let Some(due) = unloaded.due {
             self.reminders.forget(due, id);
         }

@@ -42,6 +42,8 @@ struct Shared {
     comes_back: Arc<Mutex<Option<EngineId>>>,
     /// The runs whose appends it never answers.
     silent: Arc<Mutex<Vec<RunId>>>,
+    /// The runs whose appends fail.
+    fails: Arc<Mutex<Vec<RunId>>>,
 }
 
 impl Shared {
@@ -55,6 +57,7 @@ impl Shared {
             writes: Arc::default(),
             comes_back: Arc::default(),
             silent: Arc::default(),
+            fails: Arc::default(),
         }
     }
 
@@ -111,6 +114,9 @@ impl EventStore for Shared {
     fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         if self.silent.lock().unwrap().contains(run) {
             return StoreFuture::new(std::future::pending());
+        }
+        if self.fails.lock().unwrap().contains(run) {
+            return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other("no route"))));
         }
         let (kept, run) = (Arc::clone(&self.kept), run.clone());
         StoreFuture::new(async move {

@@ -369,6 +369,32 @@ fn an_engine_claims_nothing_for_the_duration_of_a_new_lease_and_then_as_each_ren
 }
 
 // S66
+#[tokio::test(start_paused = true)]
+async fn an_engine_resumes_by_itself_what_it_stopped_because_the_store_was_away() {
+    let engines = Engines::new();
+    let engine = engines.engine("one");
+    let runs = [start::<Works>(&engine, "r").await, start::<Works>(&engine, "s").await];
+    for run in &runs {
+        run.settled().await;
+    }
+    a_while().await;
+    engines.store.fails.lock().unwrap().push("r".into());
+    let _ = runs[0].send(Note(1)).await;
+    let error = runs[0].outcome().await.unwrap_err();
+    assert!(matches!(error, workflow_core::RunError::Store { .. }), "{error:?}");
+    assert_eq!(engine.running(), ["s".into()]);
+    a_while().await;
+    assert_eq!(engine.running(), ["s".into()], "the store is still away");
+    engines.store.fails.lock().unwrap().clear();
+    a_while().await;
+    let run = engine.find(&"r".into()).expect("a renewal resumed it");
+    run.send_json("Note", 1).await.unwrap();
+    assert_eq!(run.outcome_any().await.unwrap().to_json().unwrap(), serde_json::json!(2));
+    assert_eq!(engines.seen.count("finish"), 1);
+    assert_eq!(engines.store.resumed("s").await, 0, "the others are left alone");
+}
+
+// S66
 #[test]
 fn a_claim_takes_as_many_orphans_as_there_are_permits() {
     const RUNS: usize = 6;
