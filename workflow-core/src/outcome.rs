@@ -216,8 +216,8 @@ pub enum ResumeError {
         run: RunId,
     },
     /// Five or more processes have resumed the run one after the other, and recorded nothing after that: the run may kill
-    /// its process. Claims and [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) leave it as it is;
-    /// [`Engine::attach`](crate::Engine::attach) resumes it.
+    /// its process. Claims leave it as it is; [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) and
+    /// [`Engine::attach`](crate::Engine::attach) resume it.
     #[error(
         "run `{run}` was resumed {resumed} times and recorded nothing since: it may end its process; attach to it to resume it"
     )]

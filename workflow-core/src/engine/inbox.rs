@@ -216,7 +216,7 @@ impl Inner {
     }
 
     /// Reads the inbox of a run in a task of its own, unless a reader is at work.
-    fn read_inbox(self: &Arc<Self>, shared: &Arc<RunShared>, gate: Option<InboxGate>) {
+    pub(super) fn read_inbox(self: &Arc<Self>, shared: &Arc<RunShared>, gate: Option<InboxGate>) {
         let Some(inbox) = &self.inbox else { return };
         if !inbox.enter(Arc::clone(shared), gate) {
             return;

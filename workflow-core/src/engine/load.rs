@@ -50,19 +50,10 @@ pub(super) enum Loaded {
 pub(super) enum LoadedBy {
     /// The engine, for a reason of its own. An awaited child stays with its parent.
     Engine,
-    /// `resume_open_runs`. As the engine, except that it refuses a run that crashes its processes.
-    OpenRuns,
-    /// A claim. As `resume_open_runs`, and only with a permit that is free now.
+    /// A claim. As the engine, except that it refuses a run that crashes its processes, and needs a permit that is free now.
     Claim,
     /// A caller that wants a handle, of this type of workflow or of any.
     Handle(Option<AskedType>),
-}
-
-impl LoadedBy {
-    /// Whether it resumes runs that nobody asked for by their ids.
-    fn searches(self) -> bool {
-        matches!(self, Self::OpenRuns | Self::Claim)
-    }
 }
 
 /// Why and how a run is loaded.
@@ -199,7 +190,7 @@ impl Inner {
         if end.is_some_and(|end| !ends_with_run_ended(&records) && end != read) {
             return Ok(Loaded::Moved(read));
         }
-        if by.searches() {
+        if matches!(by, LoadedBy::Claim) {
             check_progress(id, &records)?;
         }
         let mut unloaded = self.runs.unloaded(id);
@@ -260,6 +251,8 @@ impl Inner {
         if ends_with_run_ended(records) {
             let host = &reader_of(host, beginning, records);
             self.made(&shared, host, None).finish_from_journal(records).map_err(incompatible)?;
+            // Messages that came too late are refused.
+            self.read_inbox(&shared, None);
             return Ok(Loaded::Ended(shared));
         }
         // Replaying is synchronous, so the run's lock covers everything up to the spawned task.
@@ -369,4 +362,27 @@ fn check_progress(id: &RunId, records: &[Record]) -> Result<(), ResumeError> {
 
 pub(super) fn ends_with_run_ended(records: &[Record]) -> bool {
     matches!(records.last(), Some(Record::RunEnded { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{Began, Written};
+    use super::*;
+    use crate::store::JOURNAL_FORMAT;
+
+    // S66
+    #[test]
+    fn a_run_that_recorded_nothing_in_five_processes_makes_no_progress() {
+        let written = Written::default();
+        written.begin("a", Began::default());
+        let mut records = written.records("a");
+        let at = std::time::SystemTime::UNIX_EPOCH;
+        for resumed in 1..=5 {
+            records.push(Record::RunResumed { format: JOURNAL_FORMAT, table: None, configs: [].into(), at });
+            let progress = check_progress(&"a".into(), &records);
+            assert_eq!(matches!(progress, Err(ResumeError::Crashing { resumed: 5, .. })), resumed == 5);
+        }
+        records.push(Record::RunDetached { dropped: vec![], at });
+        assert!(check_progress(&"a".into(), &records).is_ok());
+    }
 }

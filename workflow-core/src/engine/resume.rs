@@ -260,7 +260,7 @@ impl<R: Resumes> OpenRuns<'_, R> {
             self.resumed.elsewhere.push(id);
             return;
         }
-        match self.resumes.load(&id, owner.is_some().then_some(end), LoadedBy::OpenRuns).await {
+        match self.resumes.load(&id, owner.is_some().then_some(end), LoadedBy::Engine).await {
             Ok(Loaded::Resumed(_)) => self.resumed.runs.push(id),
             Ok(Loaded::Awaited) => self.awaited.push(id),
             Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full) => {}

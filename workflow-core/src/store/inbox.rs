@@ -21,6 +21,8 @@ use crate::panics::locked;
 /// settles each once the run's journal has it, or once the run has refused it. A process that is killed in between
 /// leaves the message, and the next engine applies it again, which changes nothing: the journal has its id.
 ///
+/// A message to a run that has ended is refused when a caller attaches to the run; until then it stays.
+///
 /// **Order.** The calls for one run have a single order, and each sees the effects of all earlier ones. A message that
 /// `put` has acknowledged stays until it is settled.
 ///

@@ -82,6 +82,26 @@ impl Window {
     }
 }
 
+/// Text that is put into JSON.
+const PIECES: [&str; 16] = [
+    "null",
+    "-1",
+    "1e999",
+    "18446744073709551616",
+    "\"",
+    "{",
+    "]",
+    ",\"count\":3",
+    "\\u0000",
+    "\\ud800",
+    "é",
+    ":",
+    "true",
+    "256",
+    "\"name\":",
+    " ",
+];
+
 /// A text of JSON, mostly near to a form or a part of one.
 fn text(rng: &mut Rng) -> String {
     const FORM: &str =
@@ -99,24 +119,6 @@ fn text(rng: &mut Rng) -> String {
     for _ in 0..rng.usize(..4) {
         let ends = text.char_indices().map(|(at, _)| at).collect::<Vec<_>>();
         let at = ends[rng.usize(..ends.len())];
-        const PIECES: [&str; 16] = [
-            "null",
-            "-1",
-            "1e999",
-            "18446744073709551616",
-            "\"",
-            "{",
-            "]",
-            ",\"count\":3",
-            "\\u0000",
-            "\\ud800",
-            "é",
-            ":",
-            "true",
-            "256",
-            "\"name\":",
-            " ",
-        ];
         let piece = PIECES[rng.usize(..PIECES.len())];
         if rng.bool() {
             text.insert_str(at, piece);

@@ -5,7 +5,7 @@
 //! {"do":"start","workflow":"Trip","event":"Book","data":{…},"run":"t-1"}   ─▶ {"run":"t-1"}
 //! {"do":"send","run":"t-1","event":"Paid","data":{…}}                        ─▶ {"ok":true}
 //! {"do":"reply","run":"t-1","request":2,"data":true}                         ─▶ {"ok":true}
-//! {"do":"watch","run":"t-1","after":{"epoch":0,"index":3}}                   ─▶ {"at":{…},"item":{…}} … ended
+//! {"do":"watch","run":"t-1","after":{"epoch":0,"index":3}}                   ─▶ {"ok":true} {"at":{…},"item":{…}} … ended
 //! ```
 
 use std::sync::Arc;
@@ -93,6 +93,7 @@ async fn show(run: &AnyRun, after: Option<DisplayPosition>, to: &mut OwnedWriteH
         Some(position) => run.display_after(position),
         None => run.display(),
     };
+    write(to, &json!({ "ok": true })).await?;
     while let Some(item) = shown.next().await {
         write(to, &json!({ "at": shown.position(), "item": item_json(&item)? })).await?;
     }
@@ -214,8 +215,9 @@ async fn a_viewer_that_comes_back_sees_what_one_that_stayed_saw() {
 
     let watch = json!({ "do": "watch", "run": "t-1" });
     let (mut stays, mut goes) = (Connection::to(port).await, Connection::to(port).await);
-    stays.put(watch.clone()).await;
-    goes.put(watch).await;
+    for viewer in [&mut stays, &mut goes] {
+        assert_eq!(viewer.ask(watch.clone()).await, json!({ "ok": true }));
+    }
     let mut before = goes.until("asked").await;
     let asked = before.last().unwrap().clone();
     assert_eq!(asked["item"]["data"], json!({ "price": 700 }));
@@ -225,13 +227,14 @@ async fn a_viewer_that_comes_back_sees_what_one_that_stayed_saw() {
     assert!(client.ask(wrong).await["error"].as_str().unwrap().contains("`amount`"));
     let paid = json!({ "do": "send", "run": "t-1", "event": "Paid", "data": { "amount": 700 } });
     assert_eq!(client.ask(paid).await, json!({ "ok": true }));
+    let mut back = Connection::to(port).await;
+    let watch = json!({ "do": "watch", "run": "t-1", "after": asked["at"] });
+    assert_eq!(back.ask(watch).await, json!({ "ok": true }));
     let reply = json!({ "do": "reply", "run": "t-1", "request": asked["item"]["asked"], "data": true });
     assert_eq!(client.ask(reply.clone()).await, json!({ "ok": true }));
     assert!(client.ask(reply).await["error"].is_string(), "it is closed");
     assert!(client.ask(json!({ "do": "dance" })).await["error"].is_string());
 
-    let mut back = Connection::to(port).await;
-    back.put(json!({ "do": "watch", "run": "t-1", "after": asked["at"] })).await;
     before.extend(back.until("ended").await);
     let all = stays.until("ended").await;
     assert_eq!(before, all);
