@@ -387,7 +387,8 @@ async fn an_engine_resumes_by_itself_what_it_stopped_because_the_store_was_away(
     assert_eq!(engine.running(), ["s".into()], "the store is still away");
     engines.store.fails.lock().unwrap().clear();
     a_while().await;
-    let run = engine.find(&"r".into()).expect("a renewal resumed it");
+    assert!(engine.running().contains(&"r".into()), "a renewal resumed it");
+    let run = engine.attach_any("r").await.unwrap();
     run.send_json("Note", 1).await.unwrap();
     assert_eq!(run.outcome_any().await.unwrap().to_json().unwrap(), serde_json::json!(2));
     assert_eq!(engines.seen.count("finish"), 1);
