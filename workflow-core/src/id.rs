@@ -95,6 +95,12 @@ macro_rules! text_id {
             }
         }
 
+        impl From<&$name> for $name {
+            fn from(id: &$name) -> Self {
+                id.clone()
+            }
+        }
+
         impl From<String> for $name {
             fn from(text: String) -> Self {
                 Self::new(text)

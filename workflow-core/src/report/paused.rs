@@ -24,7 +24,7 @@ pub struct PauseReport {
 
 impl fmt::Display for PauseReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the run is paused since {:?} after its beginning", self.since)?;
+        write!(f, "the run is paused since {:.3?} after its beginning", self.since)?;
         if self.with_parent {
             f.write_str(", with its parent")?;
         }

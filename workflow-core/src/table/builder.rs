@@ -127,7 +127,8 @@ impl InputDef {
         Self::of(InputKind::Fixed(count), events)
     }
 
-    /// Takes the reply of this name.
+    /// Takes the reply of this name. That is the name of the reply, as [`EventDef::reply_to`] declares it, and not that of
+    /// the request.
     pub fn reply(event: impl Into<Arc<str>>) -> Self {
         Self::of(InputKind::Reply, [event])
     }
