@@ -100,7 +100,8 @@ impl RedbStore {
         id: impl Into<Arc<str>>,
     ) -> Result<bool, crate::WorkError> {
         let (run, id) = (run.into(), id.into());
-        let work = move |tables: &mut Tables<'_>| settled(tables, &run, &id, Ok(()));
+        let work =
+            move |tables: &mut Tables<'_>| removed(tables, &run, &id, |_| true).map(|key| key.is_some());
         self.shared().queue.commit(0, work).await
     }
 
@@ -136,11 +137,11 @@ impl Inbox for RedbStore {
         StoreFuture::new(async move { store.shared().read(move |view| pending(view, &run, at_most)).await })
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
-        let (store, run, id) = (self.clone(), run.clone(), id.to_owned());
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        let (store, run, message) = (self.clone(), run.clone(), message.clone());
         StoreFuture::new(async move {
-            let bytes = run.as_str().len() + id.len() + result.as_ref().err().map_or(0, String::len);
-            let work = move |tables: &mut Tables<'_>| settled(tables, &run, &id, result);
+            let bytes = run.as_str().len() + message.id.len() + result.as_ref().err().map_or(0, String::len);
+            let work = move |tables: &mut Tables<'_>| settled(tables, &run, message, result);
             store.shared().queue.commit(bytes, work).await?;
             Ok(())
         })
@@ -216,28 +217,44 @@ fn scan(
     Ok(None)
 }
 
-/// Removes a message. Returns whether it was there.
+/// Removes just this message, and keeps the reason if it was refused.
 fn settled(
     tables: &mut Tables<'_>,
     run: &RunId,
-    id: &str,
+    message: InboxMessage,
     result: Result<(), String>,
-) -> Result<bool, redb::Error> {
-    let Some(inbox) = tables.inbox_if_there()? else { return Ok(false) };
+) -> Result<(), redb::Error> {
+    let key = removed(tables, run, &message.id, |stored| stored.is_ok_and(|stored| stored == message))?;
+    if let (Some(_), Err(reason), Some(inbox)) = (key, result, tables.inbox_if_there()?) {
+        refuse(inbox, &RefusedMessage::new(run.clone(), message, reason))?;
+    }
+    Ok(())
+}
+
+/// Removes the message of this id if it is the right one. Returns its key if it did.
+fn removed(
+    tables: &mut Tables<'_>,
+    run: &RunId,
+    id: &str,
+    is_right: impl FnOnce(Result<InboxMessage, Malformed>) -> bool,
+) -> Result<Option<Vec<u8>>, redb::Error> {
+    let Some(inbox) = tables.inbox_if_there()? else { return Ok(None) };
     let key = match find(inbox, run.as_str(), id)? {
         Some(key) => Some(key),
         // Only in a damaged table, or for an unknown message.
         None => scan(&inbox.pending, run.as_str(), id)?,
     };
-    inbox.ids.remove(&*inbox_id_key(run.as_str(), id))?;
-    let Some(key) = key else { return Ok(false) };
-    let message = inbox.pending.remove(&*key)?.map(|message| message.value().to_vec());
-    let message = message.and_then(|message| parsed(&key, &message).ok());
-    // Of a damaged message nothing is left to tell.
-    if let (Err(reason), Some(message)) = (result, message) {
-        refuse(inbox, &RefusedMessage::new(run.clone(), message, reason))?;
+    let Some(key) = key else {
+        inbox.ids.remove(&*inbox_id_key(run.as_str(), id))?;
+        return Ok(None);
+    };
+    let is_right = inbox.pending.get(&*key)?.is_some_and(|stored| is_right(parsed(&key, stored.value())));
+    if !is_right {
+        return Ok(None);
     }
-    Ok(true)
+    inbox.ids.remove(&*inbox_id_key(run.as_str(), id))?;
+    inbox.pending.remove(&*key)?;
+    Ok(Some(key))
 }
 
 /// Adds a refused message, and removes the oldest ones beyond the bound.

@@ -17,6 +17,7 @@ use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use futures_util::future::{Either, select};
 
@@ -32,6 +33,9 @@ use crate::store::{Inbox, InboxMessage, StoreError, StoreFuture};
 
 /// How many messages of a run one call of the inbox asks for.
 const PAGE: usize = 64;
+
+/// How often in a row an inbox may return messages again that were settled just before. Clients may put them in again.
+const REPEATS: usize = 3;
 
 /// The inbox of an engine, and its readers.
 pub(super) struct EngineInbox {
@@ -49,6 +53,8 @@ struct Reader {
     again: bool,
     /// The gates that open when no message is left.
     gates: Vec<InboxGate>,
+    /// When the inbox took the message that is being applied, or was last.
+    at: Option<SystemTime>,
 }
 
 /// The gate of a run that is about to be spawned.
@@ -80,11 +86,14 @@ impl EngineInbox {
             Entry::Occupied(mut reader) => {
                 let reader = reader.get_mut();
                 (reader.run, reader.again) = (run, true);
+                if let (Some(gate), Some(at)) = (&gate, reader.at) {
+                    gate.frees_timers_until(at);
+                }
                 reader.gates.extend(gate);
                 false
             }
             Entry::Vacant(reader) => {
-                reader.insert(Reader { run, again: true, gates: gate.into_iter().collect() });
+                reader.insert(Reader { run, again: true, gates: gate.into_iter().collect(), at: None });
                 true
             }
         }
@@ -117,30 +126,32 @@ impl EngineInbox {
         }
     }
 
-    /// Calls this with each gate of the run.
-    fn at_gates(&self, run: &RunId, call: impl Fn(&InboxGate)) {
-        if let Some(reader) = locked(&self.readers).get(run) {
-            reader.gates.iter().for_each(call);
+    /// Frees the timers of the run that come before a message of this time.
+    fn frees_timers_until(&self, run: &RunId, at: SystemTime) {
+        if let Some(reader) = locked(&self.readers).get_mut(run) {
+            reader.at = Some(at);
+            reader.gates.iter().for_each(|gate| gate.frees_timers_until(at));
         }
     }
 
     /// Applies and settles the messages of a run until none is left.
     async fn read(&self, run: &AnyRun) -> Result<(), Stop> {
         let id = run.id();
-        let mut settled: HashSet<Arc<str>> = HashSet::new();
+        let (mut settled, mut repeats) = (HashSet::<Arc<str>>::new(), 0);
         loop {
             let page = self.call(|inbox| inbox.pending(id, PAGE)).await.map_err(Stop::Unavailable)?;
             if page.is_empty() {
                 return Ok(());
             }
-            if page.iter().any(|message| settled.contains(&message.id)) {
+            repeats = if page.iter().any(|message| settled.contains(&message.id)) { repeats + 1 } else { 0 };
+            if repeats > REPEATS {
                 return Err(Stop::Unavailable(StoreError::unavailable(NotRemoved)));
             }
             settled.clear();
             for message in page {
-                self.at_gates(id, |gate| gate.frees_timers_until(message.at));
+                self.frees_timers_until(id, message.at);
                 let result = self.apply(run, &message).await?;
-                self.call(|inbox| inbox.settle(id, &message.id, result)).await.map_err(Stop::Unavailable)?;
+                self.call(|inbox| inbox.settle(id, &message, result)).await.map_err(Stop::Unavailable)?;
                 settled.insert(message.id);
             }
         }

@@ -31,7 +31,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::journal::Journal;
 use super::lease_guard::LeaseGuard;
 use super::limited::LimitedAttempts;
-use super::own_permit::OwnPermit;
+use super::own_permit::{Gate, OwnPermit};
 use super::permits::{Permit, PermitRequest, RunLimit};
 use super::state::{EffectKind, RunState};
 use super::turns::Turn;
@@ -120,8 +120,13 @@ impl Admission {
     }
 
     /// Lets the run begin nothing until the gate of its inbox is open.
-    pub(super) fn wait_for_inbox(&mut self, gate: Arc<RunLimit>) {
+    pub(super) fn wait_for_inbox(&mut self, gate: Arc<Gate>) {
         self.permit.get_or_insert_default().wait_for_inbox(gate);
+    }
+
+    /// Whether a timer that is due then must not fire before more messages of the inbox are read.
+    pub(super) fn holds_timer(&self, due: SystemTime) -> bool {
+        self.permit.as_ref().is_some_and(|permit| permit.holds_timer(due))
     }
 
     /// The run has ended, and its clean-up waits for no message.

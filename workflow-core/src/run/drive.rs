@@ -454,7 +454,7 @@ impl<'a> Slice<'a> {
         }
         let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
         // S67: messages that the inbox took before come before.
-        if shared.signals.holds_timer(due) {
+        if self.driver.admission.holds_timer(due) {
             return false;
         }
         if !self.driver.alarms.has_come(due, clock.wall()) {

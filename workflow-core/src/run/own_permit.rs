@@ -2,13 +2,15 @@
 //! log without it. A run without limits has none.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 
 use super::admission::Admit;
 use super::permits::{Permit, PermitRequest, RunLimit};
+use crate::panics::locked;
 
 /// The permit of a run, or its wait for one.
 #[derive(Default)]
@@ -24,8 +26,35 @@ pub(super) struct OwnPermit {
 
 /// The wait for the messages of an inbox.
 struct InboxWait {
-    gate: Arc<RunLimit>,
+    gate: Arc<Gate>,
     wait: BoxFuture<'static, ()>,
+}
+
+/// What a run that was loaded waits for: its inbox was read. Each load has its own.
+pub(super) struct Gate {
+    limit: Arc<RunLimit>,
+    /// The time behind which no timer fires; `None` once the gate is open.
+    timers_until: Mutex<Option<SystemTime>>,
+}
+
+impl Gate {
+    /// A closed gate, which holds all timers.
+    pub(super) fn closed() -> Arc<Self> {
+        let timers_until = Mutex::new(Some(SystemTime::UNIX_EPOCH));
+        Arc::new(Self { limit: Arc::new(RunLimit::inbox()), timers_until })
+    }
+
+    /// Frees the timers that are due at this time or before, and no later one.
+    pub(super) fn free_timers_until(&self, at: SystemTime) {
+        if let Some(until) = &mut *locked(&self.timers_until) {
+            *until = at;
+        }
+    }
+
+    pub(super) fn open(&self) {
+        *locked(&self.timers_until) = None;
+        self.limit.open();
+    }
 }
 
 impl OwnPermit {
@@ -34,14 +63,20 @@ impl OwnPermit {
     }
 
     /// Lets the run begin nothing until the gate of its inbox is open.
-    pub(super) fn wait_for_inbox(&mut self, gate: Arc<RunLimit>) {
-        let wait = Box::pin(Arc::clone(&gate).opened());
+    pub(super) fn wait_for_inbox(&mut self, gate: Arc<Gate>) {
+        let wait = Box::pin(Arc::clone(&gate.limit).opened());
         self.inbox = Some(Box::new(InboxWait { gate, wait }));
     }
 
     /// The run has ended, and its clean-up waits for no message.
     pub(super) fn forget_inbox(&mut self) {
         self.inbox = None;
+    }
+
+    /// Whether a timer that is due then must not fire yet.
+    pub(super) fn holds_timer(&self, due: SystemTime) -> bool {
+        let holds = |inbox: &InboxWait| locked(&inbox.gate.timers_until).is_some_and(|until| due > until);
+        self.inbox.as_deref().is_some_and(holds)
     }
 
     /// Whether the run has its permit, and nothing of its inbox comes before.
@@ -75,7 +110,7 @@ impl OwnPermit {
     /// The limit at which the run waits, if it does.
     pub(super) fn waits_at(&self) -> Option<&RunLimit> {
         if let Some(inbox) = &self.inbox {
-            return Some(&inbox.gate);
+            return Some(&inbox.gate.limit);
         }
         self.wait.as_ref().and_then(|_| self.places.as_ref()?.waits_at())
     }

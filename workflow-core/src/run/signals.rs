@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
-use std::time::SystemTime;
 
 use futures_util::task::AtomicWaker;
 
@@ -44,8 +43,6 @@ struct RareSignals {
     ending: OnceLock<(Arc<Ending>, usize)>,
     /// Whether a paused run is to be unloaded at once.
     unloads: AtomicBool,
-    /// The time behind which no timer fires, while the inbox is read.
-    timers_until: Mutex<Option<SystemTime>>,
     /// Whether awaited children were detached, which executions ask for again.
     detached_children: AtomicBool,
     /// Whether the parent is paused: 0 if the run does not know.
@@ -187,17 +184,6 @@ impl Signals {
     /// The store failure of the first child whose store failed.
     pub(super) fn child_store_failure(&self) -> Option<&StoreError> {
         self.rare.get()?.child_store_failure.get()
-    }
-
-    /// Lets no timer fire that is due after this time, or any timer.
-    pub(super) fn hold_timers_after(&self, at: Option<SystemTime>) {
-        *locked(&self.rare.get_or_init(Box::default).timers_until) = at;
-        self.waker.wake();
-    }
-
-    /// Whether a timer that is due then must not fire yet.
-    pub(super) fn holds_timer(&self, due: SystemTime) -> bool {
-        self.rare.get().is_some_and(|rare| locked(&rare.timers_until).is_some_and(|until| due > until))
     }
 
     /// Sets whether a paused run is to be unloaded at once.

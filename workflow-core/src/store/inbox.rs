@@ -70,11 +70,12 @@ pub trait Inbox: Send + Sync + 'static {
     /// `Unavailable`.
     fn pending(&self, run: &RunId, at_most: usize) -> StoreFuture<Vec<InboxMessage>>;
 
-    /// Removes a message that the run has applied, or has refused for this reason. Idempotent: an unknown message is none.
+    /// Removes a message that the run has applied, or has refused for this reason, if the inbox has just this message.
+    /// Another one that a client put in with the same id meanwhile stays. Idempotent.
     ///
     /// # Errors
     /// `Unavailable`; the message may or may not be removed then.
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()>;
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()>;
 }
 
 impl<I: Inbox + ?Sized> Inbox for Arc<I> {
@@ -82,8 +83,8 @@ impl<I: Inbox + ?Sized> Inbox for Arc<I> {
         (**self).pending(run, at_most)
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
-        (**self).settle(run, id, result)
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        (**self).settle(run, message, result)
     }
 }
 
@@ -281,10 +282,10 @@ impl Inbox for MemoryInbox {
         StoreFuture::ready(Ok::<_, StoreError>(pending.take(at_most.max(1)).cloned().collect()))
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
         let mut state = locked(&self.state);
         let Some(pending) = state.pending.get_mut(run) else { return StoreFuture::ready(Ok(())) };
-        let at = pending.iter().position(|message| *message.id == *id);
+        let at = pending.iter().position(|pending| pending == message);
         let message = at.and_then(|at| pending.remove(at));
         if pending.is_empty() {
             state.pending.remove(run);

@@ -61,7 +61,7 @@ async fn fill(store: &RedbStore) {
     for number in 0..20 {
         store.put_message("run-1", message(number)).await.unwrap();
         store.put_message("run-2", message(number)).await.unwrap();
-        store.settle(&"run-2".into(), &number.to_string(), Err("no".to_owned())).await.unwrap();
+        store.settle(&"run-2".into(), &message(number), Err("no".to_owned())).await.unwrap();
     }
 }
 
@@ -183,7 +183,7 @@ async fn use_inbox(store: &RedbStore) {
         assert!(page < PAGES, "the messages of a run have no end");
         let Some(messages) = typed(store.pending(&run, 3).await) else { break };
         let Some(first) = messages.first() else { break };
-        if typed(store.settle(&run, &first.id, Err("no".to_owned())).await).is_none() {
+        if typed(store.settle(&run, first, Err("no".to_owned())).await).is_none() {
             break;
         }
     }

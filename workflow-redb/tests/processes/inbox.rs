@@ -73,12 +73,12 @@ impl Inbox for Deadly {
         self.inbox.pending(run, at_most)
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
         let is_last = self.left.fetch_sub(1, Ordering::SeqCst) == 1;
         if is_last && self.is_before {
             dies();
         }
-        let settled = self.inbox.settle(run, id, result);
+        let settled = self.inbox.settle(run, message, result);
         StoreFuture::new(async move {
             settled.await?;
             if is_last { dies() } else { Ok(()) }

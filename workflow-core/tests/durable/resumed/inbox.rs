@@ -259,8 +259,8 @@ impl Inbox for Stuck {
         self.call(|| self.inbox.pending(run, at_most))
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
-        self.call(|| self.inbox.settle(run, id, result))
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        self.call(|| self.inbox.settle(run, message, result))
     }
 }
 
@@ -395,8 +395,8 @@ impl Inbox for Away {
         }
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
-        self.inbox.settle(run, id, result)
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        self.inbox.settle(run, message, result)
     }
 }
 
@@ -426,6 +426,69 @@ async fn a_run_waits_for_an_inbox_that_is_away() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(run.outcome().await.unwrap(), Closed(true));
+}
+
+/// An inbox into which a client puts a message as each of these is settled, before or after that.
+struct Busy {
+    inbox: Arc<MemoryInbox>,
+    before: Mutex<Vec<InboxMessage>>,
+    after: Mutex<Vec<InboxMessage>>,
+}
+
+impl Inbox for Busy {
+    fn pending(&self, run: &RunId, at_most: usize) -> StoreFuture<Vec<InboxMessage>> {
+        self.inbox.pending(run, at_most)
+    }
+
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        let put = |queue: &Mutex<Vec<InboxMessage>>| {
+            if let Some(next) = queue.lock().unwrap().pop() {
+                self.inbox.put(run.clone(), next.id, next.message).unwrap();
+            }
+        };
+        if !self.before.lock().unwrap().is_empty() {
+            // The client withdraws the message, and puts another one in with its id.
+            drop(self.inbox.settle(run, message, Ok(())));
+            put(&self.before);
+        }
+        let settled = self.inbox.settle(run, message, result);
+        put(&self.after);
+        settled
+    }
+}
+
+async fn applied(
+    before: Vec<InboxMessage>,
+    after: Vec<InboxMessage>,
+    first: RunMessage,
+) -> (World, Duration) {
+    let (world, began) = (World::waiting().await, tokio::time::Instant::now());
+    world.put("1", first);
+    let inbox =
+        Busy { inbox: Arc::clone(&world.inbox), before: Mutex::new(before), after: Mutex::new(after) };
+    let builder = Engine::builder().workflow(world.desk.clone()).clock(world.clock.clone());
+    let engine = builder.store(Arc::clone(&world.store)).inbox(inbox).build().unwrap();
+    let _run = engine.attach::<Desk>("a").await.unwrap();
+    world.drained().await;
+    (world, began.elapsed())
+}
+
+// S67
+#[tokio::test(start_paused = true)]
+async fn a_message_that_takes_the_place_of_another_is_not_settled_with_it() {
+    let right = InboxMessage::new("1", note(7), SystemTime::UNIX_EPOCH);
+    let wrong = RunMessage::Send { event: "Note".into(), data: json!("seven") };
+    let (world, _) = applied(vec![right], Vec::new(), wrong).await;
+    assert_eq!(world.journaled().await, [("Note".to_owned(), Some("1".to_owned()))]);
+}
+
+// S67, S62: a client that repeats a message after it was settled makes nobody wait.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_again_is_settled_again() {
+    let again = InboxMessage::new("1", note(7), SystemTime::UNIX_EPOCH);
+    let (world, waited) = applied(Vec::new(), vec![again.clone(), again], note(7)).await;
+    assert_eq!(world.journaled().await, [("Note".to_owned(), Some("1".to_owned()))]);
+    assert_eq!(waited, Duration::ZERO);
 }
 
 // S67: an orphan's messages are applied by the engine that claims it.

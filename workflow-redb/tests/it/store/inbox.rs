@@ -47,8 +47,11 @@ impl Model {
         Some(pending.remove(at))
     }
 
-    fn settle(&mut self, run: &'static str, id: &str, result: Result<(), String>) {
-        if let (Some(message), Err(reason)) = (self.take(run, id), result) {
+    fn settle(&mut self, run: &'static str, message: &InboxMessage, result: Result<(), String>) {
+        if !self.pending.entry(run).or_default().contains(message) {
+            return;
+        }
+        if let (Some(message), Err(reason)) = (self.take(run, &message.id), result) {
             self.refused.push(RefusedMessage::new(run.into(), message, reason));
         }
     }
@@ -64,13 +67,16 @@ async fn call(store: &RedbStore, model: &mut Model, random: &mut Rng, number: u6
             store.put_message(run, message.clone()).await.unwrap();
             model.put(run, message);
         }
-        6..8 => {
-            store.settle(&run.into(), &id, Ok(())).await.unwrap();
-            model.settle(run, &id, Ok(()));
-        }
-        8 => {
-            store.settle(&run.into(), &id, Err("no".to_owned())).await.unwrap();
-            model.settle(run, &id, Err("no".to_owned()));
+        6..9 => {
+            let known = model.pending.entry(run).or_default();
+            let mut message = known.get(random.usize(..4)).cloned().unwrap_or_else(|| note(&id, number));
+            if random.u8(..4) == 0 {
+                // Another message with the same id, which a client withdrew.
+                message.message = RunMessage::Unpause;
+            }
+            let result = if random.bool() { Ok(()) } else { Err("no".to_owned()) };
+            store.settle(&run.into(), &message, result.clone()).await.unwrap();
+            model.settle(run, &message, result);
         }
         9 => {
             let was_there = store.withdraw_message(run, &*id).await.unwrap();
@@ -79,8 +85,8 @@ async fn call(store: &RedbStore, model: &mut Model, random: &mut Rng, number: u6
         10 => {
             let known = &store.pending(&run.into(), 100).await.unwrap();
             for message in known.iter().take(random.usize(..3)) {
-                store.settle(&run.into(), &message.id, Ok(())).await.unwrap();
-                model.settle(run, &message.id, Ok(()));
+                store.settle(&run.into(), message, Ok(())).await.unwrap();
+                model.settle(run, message, Ok(()));
             }
         }
         _ => {
@@ -132,7 +138,7 @@ async fn the_last_1000_refused_messages_are_kept() {
     for number in 0..RefusedMessage::KEPT as u64 + 7 {
         let id = number.to_string();
         store.put_message("a", note(&id, number)).await.unwrap();
-        store.settle(&"a".into(), &id, Err("it came too late".to_owned())).await.unwrap();
+        store.settle(&"a".into(), &note(&id, number), Err("it came too late".to_owned())).await.unwrap();
     }
     let refused = store.refused_messages().await.unwrap();
     assert_eq!((refused.len(), &*refused[0].message.id), (RefusedMessage::KEPT, "7"));
@@ -150,7 +156,7 @@ async fn a_message_that_could_not_be_read_again_is_not_stored() {
     store.put_message("a", send(123)).await.unwrap();
     let pending = store.pending(&"a".into(), 1).await.unwrap();
     assert_eq!(pending, [send(123)]);
-    store.settle(&"a".into(), "1", Err("no".to_owned())).await.unwrap();
+    store.settle(&"a".into(), &send(123), Err("no".to_owned())).await.unwrap();
     assert_eq!(store.refused_messages().await.unwrap()[0].message, send(123));
 }
 
@@ -198,7 +204,7 @@ async fn a_file_with_messages_has_the_tables_keys_and_values_of_the_format() {
     store.put_message("order-17", message("reply-1", reply).by("ada")).await.unwrap();
     store.put_message("order-17", message("pause-1", RunMessage::Pause { how: Pause::Now })).await.unwrap();
     store.put_message("order-18", message("1", RunMessage::Unpause)).await.unwrap();
-    store.settle(&"order-18".into(), "1", Err("no".to_owned())).await.unwrap();
+    store.settle(&"order-18".into(), &message("1", RunMessage::Unpause), Err("no".to_owned())).await.unwrap();
     drop(store);
     expect![[r#"
         workflow.inbox
@@ -257,8 +263,8 @@ async fn a_damaged_message_hides_no_other_and_is_reported_and_withdrawn() {
     let listed = store.pending_messages(Some(&run), 10).await.unwrap();
     let damaged: Vec<_> = listed.iter().map(|listed| (&*listed.id, listed.message.is_none())).collect();
     assert_eq!(damaged, [("1", false), ("2", true), ("3", false)]);
-    for id in ["1", "3"] {
-        store.settle(&run, id, Ok(())).await.unwrap();
+    for message in [note("1", 1), note("3", 3)] {
+        store.settle(&run, &message, Ok(())).await.unwrap();
     }
     let error = store.pending(&run, 10).await.unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
@@ -269,7 +275,7 @@ async fn a_damaged_message_hides_no_other_and_is_reported_and_withdrawn() {
     assert!(store.withdraw_message("a", "2").await.unwrap());
     assert!(!store.withdraw_message("a", "2").await.unwrap());
     assert!(store.check().await.unwrap().is_sound());
-    store.settle(&run, "4", Ok(())).await.unwrap();
+    store.settle(&run, &note("4", 4), Ok(())).await.unwrap();
     assert!(store.pending(&run, 10).await.unwrap().is_empty());
 }
 
@@ -293,7 +299,7 @@ async fn an_index_of_ids_that_is_damaged_is_found_and_settles_messages_all_the_s
         let store = place.open();
         let problems = store.check().await.unwrap().problems;
         assert!(problems.iter().any(|problem| problem.to_string().contains("in the index of ids")));
-        store.settle(&"a".into(), "1", Ok(())).await.unwrap();
+        store.settle(&"a".into(), &note("1", 1), Ok(())).await.unwrap();
         assert!(store.pending(&"a".into(), 1).await.unwrap().is_empty());
         assert!(store.check().await.unwrap().is_sound(), "{damage:?}");
     }
@@ -304,7 +310,7 @@ async fn keys_and_refused_messages_that_are_none_are_found() {
     let place = Place::new();
     let store = place.open();
     store.put_message("a", note("1", 1)).await.unwrap();
-    store.settle(&"a".into(), "1", Err("no".to_owned())).await.unwrap();
+    store.settle(&"a".into(), &note("1", 1), Err("no".to_owned())).await.unwrap();
     drop(store);
     let database = Database::open(&place.file).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -330,6 +336,6 @@ async fn keys_and_refused_messages_that_are_none_are_found() {
     assert!(store.refused_messages().await.unwrap().is_empty());
     // Both go on.
     store.put_message("a", note("2", 2)).await.unwrap();
-    store.settle(&"a".into(), "2", Err("no".to_owned())).await.unwrap();
+    store.settle(&"a".into(), &note("2", 2), Err("no".to_owned())).await.unwrap();
     assert_eq!(store.refused_messages().await.unwrap().len(), 1);
 }
