@@ -56,8 +56,9 @@ struct DamagedMessage {
 impl RedbStore {
     /// Puts a message to a run into the inbox, where an engine on this store finds it when it loads or resumes the run.
     ///
-    /// The run may be one that the store does not have yet. An engine that has the run open is told with
-    /// [`Engine::notify_inbox`](workflow_core::Engine::notify_inbox). A message that is pending with the same id stays as it is.
+    /// The run may be one that the store does not have yet: a queued run gets the message when an engine takes it up. An engine
+    /// that has the run, or has just started it, is told with
+    /// [`Engine::notify_inbox`](workflow_core::Engine::notify_inbox). A file takes 100,000 pending messages. A message that is pending with the same id stays as it is.
     /// The first message that a file ever has brings it to format 3, which earlier versions of this crate do not open.
     ///
     /// ```

@@ -48,7 +48,8 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DisplayPosition {
-    /// The number of the buffer that had the item: 0 in the engine that began the run, and greater after each restart.
+    /// The number of the buffer that had the item: 0 in the engine that began the run, and greater after each restart,
+    /// and after each reload of a run that had no handles and viewers.
     pub epoch: u64,
     /// The number of the item in its epoch, from 0 on, without gaps.
     pub index: u64,

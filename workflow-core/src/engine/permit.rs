@@ -16,7 +16,9 @@ use crate::run::{AnyRun, Host, RunShared};
 
 /// A permit for one run of a workflow, which [`Engine::permit`] hands out and [`Engine::attach_with`] takes.
 ///
-/// It counts as a running run from the beginning. Dropping it gives it to the next run that waits for one.
+/// It counts as a running run from the beginning. Dropping it gives it to the next run that waits for one, and
+/// so does an [`attach_with`](Engine::attach_with) that fails. A worker that finds no run drops it: a permit that is held
+/// makes starts wait.
 #[must_use = "dropping it returns it"]
 pub struct RunPermit {
     workflow: Arc<str>,

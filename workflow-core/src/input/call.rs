@@ -72,7 +72,9 @@ impl CallContext {
 
 /// One call of a step: its bound events, and the identity of the caller.
 ///
-/// Generated code fills the step's parameters from the call. [`Middleware`](crate::middleware::Middleware) can wrap it.
+/// In a typed workflow, generated code fills the step's parameters from the call. A step of a
+/// [`RuntimeWorkflow`](crate::RuntimeWorkflow) reads its [inputs](Self::input), [emits](Self::emit) its outputs, and
+/// [commits](Self::commit). [`Middleware`](crate::middleware::Middleware) can wrap each call.
 #[derive(Debug)]
 pub struct StepCall {
     /// Dropped first, so that events and display items of a drop still count as the step's.

@@ -35,8 +35,8 @@ impl Write {
     /// owner and waits until an engine [attaches](crate::Engine::attach_with) to it, or resumes all open runs of the
     /// store. Claims leave it alone.
     ///
-    /// `table` is that of the workflow as an engine hosts it: [`Engine::hosted`](crate::Engine::hosted) has it, and so does
-    /// the first record of every run. `event` is one of its start events. Of the options, the id and the
+    /// `table` is that of the workflow: `RecordedTable::new(&W::shape())`. Without the Rust type,
+    /// [`Engine::hosted`](crate::Engine::hosted) has it, and so does the first record of every run. `event` is one of its start events. Of the options, the id and the
     /// [workflow](RunOptions::workflow) count for nothing. A run without a [timeout](RunOptions::timeout) has that of the
     /// engine which drives it. `at` is the time of the start.
     ///

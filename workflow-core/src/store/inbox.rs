@@ -15,18 +15,20 @@ use crate::panics::locked;
 /// Stores messages to runs until they are applied, for clients without a handle on the run: it may be unloaded, in
 /// another process, or in none.
 ///
-/// A client puts a message in, in the inbox's own way. If it knows an engine that may have the run, it calls
+/// A client puts a message in: the trait has no method for it, since each inbox has its own, such as
+/// [`MemoryInbox::put`]. If the client knows an engine that may have the run, it calls
 /// [`Engine::notify_inbox`](crate::Engine::notify_inbox); otherwise the message waits. The engine applies the messages of
 /// a run in their order: whenever it loads or resumes the run, before anything begins in it, and when it is notified. It
 /// settles each once the run's journal has it, or once the run has refused it. A process that is killed in between
 /// leaves the message, and the next engine applies it again, which changes nothing: the journal has its id.
 ///
-/// A message to a run that has ended is refused when a caller attaches to the run; until then it stays.
+/// A message to a run that has ended is refused when a caller attaches to the run; until then it stays. A start of a run
+/// reads no inbox.
 ///
 /// **Order.** The calls for one run have a single order, and each sees the effects of all earlier ones. A message that
 /// `put` has acknowledged stays until it is settled.
 ///
-/// **Errors.** After an error the engine asks again a little later. A run that is being loaded begins nothing meanwhile.
+/// **Errors.** After an error the engine asks again after five seconds. A run that is being loaded begins nothing meanwhile.
 /// A panic counts as [`StoreError::Unavailable`].
 ///
 /// ```
@@ -63,7 +65,7 @@ use crate::panics::locked;
 /// # }
 /// ```
 pub trait Inbox: Send + Sync + 'static {
-    /// The first messages to a run, oldest first: at most `at_most`, where 0 counts as 1. None for a run without messages.
+    /// The first messages to a run, oldest first: at most `at_most`, where 0 counts as 1. An empty list for a run without messages.
     /// Changes nothing.
     ///
     /// # Errors
@@ -92,7 +94,7 @@ impl<I: Inbox + ?Sized> Inbox for Arc<I> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InboxMessage {
-    /// The id, unique among the acts of the run: see [`Origin::id`].
+    /// The id, unique among the acts of the run: see [`Origin::id`]. At most 256 bytes: the run refuses a longer one.
     pub id: Arc<str>,
     /// The author, by any name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +180,7 @@ impl RunMessage {
     }
 }
 
-/// A message that its run has refused, or that came too late.
+/// A message that its run has refused, also because it had ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedMessage {

@@ -60,22 +60,22 @@ enum Command {
     /// Verify the file: its checksums, and that everything in it agrees.
     Check,
     /// Let a run continue that failed, was cancelled, timed out or stalled. No process may have the file open, and the next
-    /// engine continues the run. A file of an earlier format gets the present one, which
-    /// earlier versions cannot open: copy the file before.
+    /// engine continues the run. It converts a file of an earlier format, which
+    /// earlier versions then cannot open: copy the file first.
     Redrive(redrive::Redrive),
     /// Send an external event to a run. As for each message, no process may have the file open: the run finds it in its
     /// inbox when the next engine resumes the run. The first message of a file brings it to format 3, which earlier versions
     /// cannot open.
     Send(message::Send),
-    /// Reply to an open request of a run.
+    /// Reply to an open request of a run. No process may have the file open: the next engine that resumes the run applies it.
     Reply(message::Reply),
-    /// Cancel a run.
+    /// Cancel a run. No process may have the file open: the next engine that resumes the run applies it.
     Cancel(message::Cancel),
-    /// Pause a run: nothing begins in it any more.
+    /// Pause a run: nothing begins in it any more. No process may have the file open: the next engine that resumes the run applies it.
     Pause(message::PauseRun),
-    /// Let a paused run continue.
+    /// Let a paused run continue. No process may have the file open: the next engine that resumes the run applies it.
     Unpause(message::Unpause),
-    /// Take a message out of the inbox that no engine has applied.
+    /// Take a message out of the inbox that no engine has applied. No process may have the file open.
     Withdraw(message::Withdraw),
     /// The messages that wait for an engine, and the last ones that their runs refused, with the reasons.
     Inbox(inbox::Inbox),
