@@ -135,7 +135,7 @@ fn clearing_drops_the_futures_that_are_in_flight() {
     );
     assert!(poll(&mut executor).is_none());
     assert!(matches!(dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
-    executor.clear();
+    executor.clear(false);
     assert!(matches!(dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
 }
 
