@@ -123,7 +123,9 @@ impl Inner {
         let ParentLink { parent: names, awaited, drop_signal, asked_in, display, .. } = link;
         let ended = || StartError::ParentEnded { run: names.run.clone() };
         let parent = self.runs.driven(&names.run).ok_or_else(ended)?;
-        if shared.parent_link().is_some_and(|link| link.is_of(&parent)) {
+        // An execution that a pause dropped asks for its independent children again (S61).
+        let is_asked_again = |link: &ParentLink| link.is_of(&parent) && link.asked_in == asked_in;
+        if shared.parent_link().is_some_and(is_asked_again) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
         Reattach { names: &names, awaited, drop_signal, asked_in, display }.attach(&parent, &shared);

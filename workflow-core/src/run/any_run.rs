@@ -244,7 +244,7 @@ impl AnyRun {
 
     fn view(&self, after: Option<DisplayPosition>) -> DisplayStream {
         let viewer = self.shared.display().subscribe(after, Some(Arc::clone(&self.shared) as _));
-        self.shared.view(false);
+        self.shared.view();
         viewer
     }
 

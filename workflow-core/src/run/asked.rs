@@ -17,7 +17,7 @@ use crate::display::{DisplayItem, RequestEnd};
 use crate::id::Seq;
 use crate::outcome::SendError;
 use crate::report::OpenRequest;
-use crate::scheduler::RequestChange;
+use crate::scheduler::{End, RequestChange};
 use crate::store::Position;
 
 /// Items for viewers, each with the end of the journal that it waits for, in order.
@@ -38,6 +38,10 @@ impl Committer {
     #[cold]
     #[inline(never)]
     fn tell_requests(&mut self) {
+        // The journal is open, and what it leads to is told where the run continues.
+        if matches!(self.state.end(), Some(End::AppendFailed)) {
+            return;
+        }
         let is_new = self.shared.signals.take_new_viewer();
         let changes = self.state.scheduler.take_request_changes();
         let end = self.journal.as_deref().map_or(Position::default(), Journal::end);

@@ -109,7 +109,7 @@ impl Run {
             self.driver.drop_executions(running);
         }
         self.driver.stop_counting_time();
-        self.driver.executor.clear();
+        self.driver.executor.clear(false);
         self.driver.executor = Executor::default();
         self.driver.alarms.forget();
         self.driver.committer.shared.shown.unseal();

@@ -224,7 +224,7 @@ impl Driver {
                     self.answer(candidate, step, answer);
                 }
             }
-            Completion::Dropped => self.executor.is_gone(),
+            Completion::Dropped { begins_again } => self.executor.is_gone(begins_again),
             Completion::Limit(execution, taken) => self.limit_admits(execution, taken, left, cx),
             Completion::Due(Due::Retry(execution)) => {
                 self.executor.forget(execution);

@@ -30,6 +30,7 @@ use super::in_flight::{
 };
 use crate::error::StepError;
 use crate::id::ExecutionId;
+use crate::panics::discard;
 use crate::scheduler::CandidateId;
 use crate::table::StepIndex;
 
@@ -43,7 +44,9 @@ pub(super) struct Executor {
     /// The steps and drop signals of preconditions in flight.
     questions: FxHashMap<CandidateId, (StepIndex, Arc<DropSignal>)>,
     /// How many futures were requested to drop and still exist.
-    dropping: usize,
+    dropping: u32,
+    /// Those of them that begin again after a pause.
+    again: u32,
     /// Completions that wait for their turn, oldest first. The order of completion is the order of handling.
     completed: VecDeque<Completion>,
     /// Whether the runtime has several threads; looked up at most once in each poll.
@@ -122,6 +125,19 @@ impl Executor {
     #[inline]
     pub(super) fn is_dropping(&self) -> bool {
         self.dropping > 0
+    }
+
+    /// Whether futures still exist that a pause dropped, and that begin again after it.
+    #[inline]
+    pub(super) fn is_dropping_for_pause(&self) -> bool {
+        self.again > 0
+    }
+
+    /// Notes that these executions, and all questions, begin again once a pause is over. They are dropped next.
+    #[cold]
+    pub(super) fn begin_again(&self, executions: &[ExecutionId]) {
+        let executions = executions.iter().filter_map(|execution| self.executions.get(execution));
+        executions.chain(self.questions.values().map(|(_, dropped)| dropped)).for_each(|it| it.note_again());
     }
 
     /// Moves an execution to a task of its own. Returns it if there is no runtime. Afterwards the run polls only the
@@ -222,25 +238,30 @@ impl Executor {
     /// Drops the preconditions whose answers are not wanted any more. A future that has completed already has no
     /// drop to wait for, so it does not count.
     pub(super) fn drop_questions(&mut self, is_wanted: impl Fn(CandidateId) -> bool) {
-        let dropping = &mut self.dropping;
-        self.questions.retain(|candidate, (_, dropped)| {
+        let Self { questions, dropping, again, .. } = self;
+        questions.retain(|candidate, (_, dropped)| {
             let stays = is_wanted(*candidate);
-            *dropping += usize::from(!stays && dropped.set());
+            if !stays && dropped.set() {
+                *dropping += 1;
+                *again += u32::from(dropped.begins_again());
+            }
             stays
         });
     }
 
     /// Drops a wait, if there is one.
     pub(super) fn drop_wait(&mut self, dropped: Option<Arc<DropSignal>>) {
-        if let Some(dropped) = dropped {
-            self.dropping += usize::from(dropped.set());
+        if let Some(dropped) = dropped.filter(|dropped| dropped.set()) {
+            self.dropping += 1;
+            self.again += u32::from(dropped.begins_again());
         }
     }
 
     /// Notes that a dropped future is gone.
-    pub(super) fn is_gone(&mut self) {
-        // Each drop request that came in time has one such completion, so the count does not go below 0.
+    pub(super) fn is_gone(&mut self, begins_again: bool) {
+        // Each drop request that came in time has one such completion, so the counts do not go below 0.
         self.dropping -= 1;
+        self.again -= u32::from(begins_again);
     }
 
     /// Polls the futures in flight. Returns a completion, if there is one.
@@ -271,9 +292,25 @@ impl Executor {
         self.completed.push_front(completion);
     }
 
-    /// Drops every future in flight, without waiting for their turns. Only for a run that has ended.
-    pub(super) fn clear(&mut self) {
-        self.in_flight.clear();
+    /// Drops every future in flight, without waiting for their turns. Only for a run that has ended. `but_tasks`: aborted
+    /// tasks stay, for [`tasks_gone`](Self::tasks_gone).
+    pub(super) fn clear(&mut self, but_tasks: bool) {
+        self.in_flight.clear(but_tasks);
+    }
+
+    /// Whether no future is left.
+    #[inline]
+    pub(super) fn is_cleared(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// Waits until aborted tasks are gone, which may still be in a poll.
+    #[cold]
+    pub(super) async fn tasks_gone(&mut self) {
+        while let Some(completion) = std::future::poll_fn(|cx| self.in_flight.poll_next(cx)).await {
+            // It may have the result of a step.
+            discard(completion);
+        }
     }
 
     /// Frees memory that is needed only while something is in flight.

@@ -1,6 +1,7 @@
 //! The end of a run's task: its parts stop in order, the report is made, and handles and observers learn of
 //! the end.
 
+use super::child_store_failure::failure_of;
 use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::ending::EndedRun;
@@ -56,6 +57,10 @@ impl Run {
             Box::pin(self.close_journal()).await;
         }
         let can_be_redriven = self.can_be_redriven();
+        // S39: its executions may begin again as soon as somebody learns of this end.
+        if !self.driver.executor.is_cleared() {
+            Box::pin(self.driver.executor.tasks_gone()).await;
+        }
         self.finish();
         let shared = &self.driver.committer.shared;
         if shared.contexts.are_used() && !self.is_resumable() && !can_be_redriven {
@@ -110,7 +115,8 @@ impl Run {
             }
             self.driver.drop_executions(running);
         }
-        self.driver.executor.clear();
+        let is_resumable = self.is_resumable();
+        self.driver.executor.clear(is_resumable);
         self.driver.committer.shared.contexts.close();
     }
 
@@ -177,9 +183,10 @@ impl Run {
     }
 }
 
-/// Whether another process may continue the run.
+/// Whether the run may continue later: it was detached, or its store failed and nobody knows its end.
 fn is_left(outcome: &Result<AnyEvent, RunError>) -> bool {
-    matches!(outcome, Err(RunError::Detached))
+    let is_open = |error: &RunError| matches!(error, RunError::Detached) || failure_of(error).is_some();
+    outcome.as_ref().is_err_and(is_open)
 }
 
 /// Tells handles, children, parent and observers of the end. If the run's task is gone, the end is

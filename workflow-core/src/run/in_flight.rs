@@ -79,15 +79,29 @@ impl FuturesInFlight {
         self.0.as_ref().is_none_or(FuturesUnordered::is_empty)
     }
 
-    /// Drops every future.
-    pub(super) fn clear(&mut self) {
-        self.0 = None;
+    /// Drops every future, except tasks if those are to stay, which are aborted.
+    pub(super) fn clear(&mut self, but_tasks: bool) {
+        let flights = self.0.take();
+        if but_tasks {
+            self.0 = flights.and_then(aborted);
+        }
     }
 
     /// Frees the memory, if nothing is in flight.
     pub(super) fn shrink(&mut self) {
         self.0.take_if(|flights| flights.is_empty());
     }
+}
+
+/// The tasks among these futures, aborted; the rest is dropped.
+#[cold]
+fn aborted(flights: FuturesUnordered<DroppableFuture>) -> Option<FuturesUnordered<DroppableFuture>> {
+    let tasks = flights.into_iter().filter(|flight| matches!(flight.future, InFlight::Spawned(..)));
+    let tasks: FuturesUnordered<_> = tasks.collect();
+    for flight in &tasks {
+        flight.dropped.set();
+    }
+    (!tasks.is_empty()).then_some(tasks)
 }
 
 /// The purpose of a sleep.
@@ -111,7 +125,7 @@ pub(super) enum Completion {
     /// An attempt returned, failed or panicked.
     Execution(ExecutionId, StepResult),
     /// A future that was requested to drop is gone.
-    Dropped,
+    Dropped { begins_again: bool },
     /// A precondition answered.
     Precondition(CandidateId, Result<bool, StepError>),
     /// A sleep ended.
@@ -139,7 +153,8 @@ impl Future for DroppableFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
         if self.dropped.is_set(cx) {
-            return self.future.poll_drop(cx).map(|()| Completion::Dropped);
+            let begins_again = self.dropped.begins_again();
+            return self.future.poll_drop(cx).map(|()| Completion::Dropped { begins_again });
         }
         ready!(poll_budget(cx));
         let arrived = ready!(self.future.poll(cx));
@@ -194,6 +209,8 @@ pub(crate) struct DropSignal {
     requested: AtomicBool,
     /// Whether the future completed before it saw the request.
     completed: AtomicBool,
+    /// Whether the same work begins again after a pause, and not before this future is gone.
+    begins_again: AtomicBool,
     waker: AtomicWaker,
 }
 
@@ -203,6 +220,17 @@ impl DropSignal {
         self.requested.store(true, Ordering::Release);
         self.waker.wake();
         !self.completed.load(Ordering::Acquire)
+    }
+
+    /// Notes that what a pause drops here begins again.
+    pub(super) fn note_again(&self) {
+        self.begins_again.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it begins again after a pause.
+    #[inline]
+    pub(super) fn begins_again(&self) -> bool {
+        self.begins_again.load(Ordering::Relaxed)
     }
 
     /// Notes that the future has completed, so that a later request comes too late.

@@ -81,11 +81,11 @@ impl Driver {
         self.commit_pause(false, how, (origin, Some(done)));
     }
 
-    /// Takes the next command. Dropped attempts are gone before the end of the pause begins them again, so an unpause waits
-    /// for that.
+    /// Takes the next command. Attempts that the pause dropped are gone before its end begins them again, so an unpause waits
+    /// for that, and not for others.
     pub(super) fn next_command(&self) -> Option<Command> {
         let Committer { shared, state, .. } = &self.committer;
-        if self.executor.is_dropping() && state.is_paused() {
+        if self.executor.is_dropping_for_pause() && state.is_paused() {
             return shared.signals.mailbox.take_before_unpause();
         }
         shared.signals.mailbox.take()
@@ -190,6 +190,7 @@ impl Driver {
     /// Drops attempts and preconditions that are under way.
     fn drop_under_way(&mut self, executions: Vec<ExecutionId>) {
         self.executor.discard_results(&executions);
+        self.executor.begin_again(&executions);
         self.drop_executions(executions);
         self.executor.drop_questions(|_| false);
     }

@@ -133,12 +133,24 @@ impl RunShared {
         })
     }
 
-    /// Someone views the run, so it tells of its requests, and so do the runs below (S64): in a loop, because runs may nest
-    /// deeply. `again` if the display above is new.
-    pub(crate) fn view(self: &Arc<Self>, again: bool) {
+    /// Someone views the run, so it tells of its requests, and so do the runs below (S64).
+    pub(crate) fn view(self: &Arc<Self>) {
+        self.each_from_here(|run| run.signals.view(false));
+    }
+
+    /// The display above is new, and `is_viewed` or not. If anybody views a run from here down, it tells of its requests
+    /// again: the new display lacks them.
+    pub(crate) fn view_above(self: &Arc<Self>, is_viewed: bool) {
+        let is_told = |run: &Self| (is_viewed || run.signals.is_viewed()) && run.signals.view(true);
+        // A run that nobody views may have children that somebody does.
+        self.each_from_here(|run| is_told(run) || run.children.get().is_some());
+    }
+
+    /// Wakes this run and those below, as far down as `goes_on`: in a loop, because runs may nest deeply.
+    fn each_from_here(self: &Arc<Self>, goes_on: impl Fn(&Self) -> bool) {
         let mut runs = vec![Arc::clone(self)];
         while let Some(run) = runs.pop() {
-            if !run.signals.view(again) {
+            if !goes_on(&run) {
                 continue;
             }
             if let Some(registry) = run.children.get() {

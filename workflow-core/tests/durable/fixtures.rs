@@ -1,6 +1,8 @@
 //! The shared events, and the assertions for all workflows.
 
+use futures::StreamExt as _;
 use workflow_core::prelude::*;
+use workflow_core::{AnyRun, DisplayItem, DisplayStream};
 
 /// Opens every run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Event)]
@@ -31,6 +33,37 @@ pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
     while !is_so().await {
         assert!(since.elapsed() < std::time::Duration::from_mins(2), "what is waited for does not happen");
         tokio::task::yield_now().await;
+    }
+}
+
+/// What a display told of requests, and its end.
+fn told(item: &DisplayItem) -> String {
+    match item {
+        DisplayItem::Asked { request } => format!("asked {}", request.seq()),
+        DisplayItem::Closed { seq, .. } => format!("closed {seq}"),
+        DisplayItem::Child { path, item } => format!("{} {}", path[path.len() - 1].run, told(item)),
+        item => format!("{item:?}"),
+    }
+}
+
+/// Asserts for a run that has ended here: each request was asked and closed once, and a viewer who comes back after any
+/// item receives what this one received, who never left.
+pub(crate) async fn assert_told_once(run: &AnyRun, viewer: DisplayStream) {
+    let live: Vec<String> = viewer.map(|item| told(&item)).collect().await;
+    let (mut later, mut items) = (run.display(), Vec::new());
+    while let Some(item) = later.next().await {
+        items.push((later.position().unwrap(), told(&item)));
+    }
+    let told_all: Vec<String> = items.iter().map(|(_, item)| item.clone()).collect();
+    assert_eq!(live, told_all);
+    for (place, (position, _)) in items.iter().enumerate().take(items.len() - 1) {
+        let again: Vec<String> = run.display_after(*position).map(|item| told(&item)).collect().await;
+        assert_eq!(again, told_all[place + 1..]);
+    }
+    for item in &told_all {
+        assert_eq!(told_all.iter().filter(|other| *other == item).count(), 1, "{told_all:?}");
+        let closed = item.replace("asked", "closed");
+        assert!(told_all.contains(&closed), "{closed}: {told_all:?}");
     }
 }
 

@@ -46,9 +46,7 @@ impl<'a> Reattach<'a> {
         }
         run.signals.reattach(Arc::downgrade(parent));
         run.display().forward(Forward::new(display, child));
-        if parent.signals.is_viewed() {
-            run.view(true);
-        }
+        run.view_above(parent.signals.is_viewed());
         let (parent, run, why) = (Arc::downgrade(parent), Arc::clone(run), names.cancel_reason(awaited));
         let watched = async move {
             let told =

@@ -57,10 +57,10 @@ fn unwanted_preconditions_are_dropped_and_the_others_are_not() {
     executor.drop_questions(|candidate| candidate == CandidateId(2));
     assert!(executor.is_dropping());
     let arrived = all(&mut executor);
-    assert!(matches!(arrived[..], [Completion::Dropped, Completion::Dropped]), "{arrived:?}");
-    executor.is_gone();
+    assert!(matches!(arrived[..], [Completion::Dropped { .. }, Completion::Dropped { .. }]), "{arrived:?}");
+    executor.is_gone(false);
     assert!(executor.is_dropping(), "the other is still there");
-    executor.is_gone();
+    executor.is_gone(false);
     assert!(!executor.is_dropping());
     let steps = [1, 2, 3].map(|candidate| executor.answered(CandidateId(candidate)));
     assert_eq!(steps, [None, Some(step()), None]);
@@ -78,8 +78,8 @@ fn a_wait_that_is_dropped_arrives_as_dropped_and_one_that_has_ended_is_not_waite
     assert!(!executor.is_dropping());
     executor.drop_wait(Some(dropped));
     assert!(executor.is_dropping() && !executor.is_empty());
-    assert!(matches!(all(&mut executor)[..], [Completion::Dropped]));
-    executor.is_gone();
+    assert!(matches!(all(&mut executor)[..], [Completion::Dropped { .. }]));
+    executor.is_gone(false);
     assert!(executor.is_empty());
 }
 
@@ -96,8 +96,8 @@ fn an_execution_that_waits_for_its_next_attempt_counts_until_it_is_due_or_droppe
     assert!(executor.drop_execution(ExecutionId(2)));
     assert!(!executor.drop_execution(ExecutionId(2)));
     assert_eq!(executor.executing(), 0);
-    assert!(matches!(all(&mut executor)[..], [Completion::Dropped]));
-    executor.is_gone();
+    assert!(matches!(all(&mut executor)[..], [Completion::Dropped { .. }]));
+    executor.is_gone(false);
     assert!(executor.is_empty());
 }
 
@@ -135,6 +135,26 @@ fn clearing_drops_the_futures_that_are_in_flight() {
     );
     assert!(poll(&mut executor).is_none());
     assert!(matches!(dropped.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
-    executor.clear();
+    executor.clear(false);
     assert!(matches!(dropped.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+}
+
+// S61
+#[test]
+fn an_unpause_waits_for_what_its_pause_dropped_and_for_nothing_else() {
+    let mut executor = Executor::default();
+    executor.ask(CandidateId(1), step(), Box::pin(pending()));
+    executor.drop_questions(|_| false);
+    assert!(executor.is_dropping() && !executor.is_dropping_for_pause());
+    executor.ask(CandidateId(2), step(), Box::pin(pending()));
+    executor.wait_for_retry(ExecutionId(1), Box::pin(pending()));
+    executor.begin_again(&[ExecutionId(1)]);
+    executor.drop_questions(|_| false);
+    assert!(executor.is_dropping_for_pause() && executor.drop_execution(ExecutionId(1)));
+    for completion in all(&mut executor) {
+        let Completion::Dropped { begins_again } = completion else { panic!("{completion:?}") };
+        assert!(executor.is_dropping_for_pause() || !begins_again);
+        executor.is_gone(begins_again);
+    }
+    assert!(!executor.is_dropping() && !executor.is_dropping_for_pause());
 }

@@ -418,3 +418,79 @@ async fn an_attempt_begins_once_the_dropped_one_is_gone() {
     let most = counts.lock().unwrap().1;
     assert_eq!(most, 1, "attempts of one execution at once");
 }
+
+/// Starts an independent child, and waits for its output.
+struct Starts;
+
+#[workflow]
+impl Starts {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        let child = children.start_with::<Waits>(Begin(begin.0), RunOptions::new().id("c")).await?;
+        child.outcome().await
+    }
+}
+
+/// The independent child is still there when its execution begins again.
+// S61
+#[tokio::test]
+async fn an_execution_that_begins_again_finds_its_independent_child() {
+    let engine = Engine::builder().store(Held::default()).workflow(Waits).workflow(Starts).build().unwrap();
+    let run = engine.start_with::<Starts>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    until(async || engine.find(&CHILD.into()).is_some_and(|run| run.status() == RunStatus::Waiting)).await;
+    for _ in 0..2 {
+        run.pause(Pause::Now).await.unwrap();
+        assert_eq!(run.settled().await, RunStatus::Paused);
+        run.unpause().await.unwrap();
+        yields(100).await;
+        assert_eq!(run.status(), RunStatus::Running);
+    }
+    engine.attach::<Waits>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+}
+
+/// Runs a child.
+struct Above;
+
+#[workflow]
+impl Above {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run_with::<Overlaps>(Begin(begin.0), RunOptions::new().id("c")).await
+    }
+}
+
+/// Frees the steps that block their threads, also if the test fails.
+struct Frees(Arc<std::sync::atomic::AtomicBool>);
+
+impl Drop for Frees {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// The dropped attempt of a detached child still runs.
+// S39, S61
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_detached_run_is_gone_once_its_attempts_are() {
+    let (counts, free) =
+        (Arc::<Mutex<(u32, u32)>>::default(), Arc::<std::sync::atomic::AtomicBool>::default());
+    let frees = Frees(Arc::clone(&free));
+    let overlaps = Overlaps(Arc::clone(&counts), free);
+    let engine = Engine::builder().store(Held::default()).workflow(overlaps).workflow(Above).build().unwrap();
+    let run = engine.start_with::<Above>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    until(async || counts.lock().unwrap().0 == 1).await;
+    let child = engine.find(&CHILD.into()).unwrap();
+    run.pause(Pause::Now).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Paused);
+    run.unpause().await.unwrap();
+    let gone = tokio::spawn({
+        let counts = Arc::clone(&counts);
+        async move { (child.outcome_any().await.is_err(), counts.lock().unwrap().0) }
+    });
+    yields(1_000).await;
+    drop(frees);
+    assert!(gone.await.unwrap().0);
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    assert_eq!(counts.lock().unwrap().1, 1, "attempts of one execution at once");
+}

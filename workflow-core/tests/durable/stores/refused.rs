@@ -24,6 +24,7 @@ use crate::fixtures::{Begin, Done, Note, until};
 mod paused_once;
 mod paused;
 mod same;
+mod viewed;
 
 /// The store refuses records with this text.
 const UNWANTED: &str = "unwanted";
