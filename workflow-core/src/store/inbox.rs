@@ -326,8 +326,15 @@ mod tests {
         pending.iter().map(|message| message.id.to_string()).collect()
     }
 
-    fn settle(inbox: &MemoryInbox, id: &str, result: Result<(), String>) {
-        inbox.settle(&"a".into(), id, result).now_or_never().expect("it is ready").unwrap();
+    fn settle(inbox: &MemoryInbox, id: &str, result: &Result<(), String>) {
+        let run = "a".into();
+        let pending = inbox.pending(&run, 1_000).now_or_never().expect("it is ready").unwrap();
+        let Some(message) = pending.into_iter().find(|message| *message.id == *id) else { return };
+        let mut another = message.clone();
+        another.message = RunMessage::Pause { how: Pause::Now };
+        for message in [another, message.clone(), message] {
+            inbox.settle(&run, &message, result.clone()).now_or_never().expect("it is ready").unwrap();
+        }
     }
 
     // S67
@@ -340,7 +347,7 @@ mod tests {
         assert_eq!((ids(&inbox, "a", 2), ids(&inbox, "b", 2)), (vec!["1".into(), "2".into()], vec![]));
         assert_eq!(ids(&inbox, "a", 0), ["1"]);
         for _ in 0..2 {
-            settle(&inbox, "2", Err("no".into()));
+            settle(&inbox, "2", &Err("no".into()));
         }
         assert_eq!(ids(&inbox, "a", 9), ["1", "3"]);
         let refused = inbox.refused();
@@ -354,10 +361,10 @@ mod tests {
         inbox.put("a", "1", RunMessage::Unpause).unwrap();
         assert_eq!(inbox.put("b", "1", RunMessage::Unpause), Err(InboxFull { capacity: 1 }));
         inbox.put("a", "1", RunMessage::Unpause).unwrap();
-        settle(&inbox, "1", Ok(()));
+        settle(&inbox, "1", &Ok(()));
         for refused in 0..RefusedMessage::KEPT + 7 {
             inbox.put("a", refused.to_string(), RunMessage::Unpause).unwrap();
-            settle(&inbox, &refused.to_string(), Err("no".into()));
+            settle(&inbox, &refused.to_string(), &Err("no".into()));
         }
         let refused = inbox.refused();
         assert_eq!((refused.len(), &*refused[0].message.id), (RefusedMessage::KEPT, "7"));
