@@ -1,0 +1,172 @@
+//! How a run ends without an output.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{BuildError, Incompatibility, StartError, runaway};
+use crate::error::{BranchFailure, BranchItem, ErrorClass, FailedIn, SharedError, WithFacts, chain};
+use crate::explain::StallReport;
+use crate::id::{ExecutionId, RunId, RunStatus};
+use crate::store::StoreError;
+
+/// Why a run ended without its output.
+///
+/// Its text has the whole chain of causes, each once: print it with `{}`. `source` returns the causes too, so whatever
+/// prints an error and its sources repeats them, unless it uses [`chain`](crate::errors::chain). Clones share their
+/// sources.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The one-line form could not build its engine.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The run was not started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// An execution failed, and no step catches its failure.
+    #[error("step `{step}` failed{} ({execution}, {class}): {}", FailedIn(*.attempts, .item.as_deref()), chain(.source))]
+    StepFailed {
+        /// The step.
+        step: Arc<str>,
+        /// The execution.
+        execution: ExecutionId,
+        /// How many attempts were made.
+        attempts: u32,
+        /// The class of the last failure.
+        class: ErrorClass,
+        /// The item of the innermost branch that the execution was in; `None` outside of fan-outs.
+        item: Option<Box<BranchItem>>,
+        /// The last error.
+        source: SharedError,
+    },
+    /// Branches of a fan-out with `wait_all` failed.
+    #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
+    BranchesFailed {
+        /// Every failure, in the order of the branches.
+        failures: Vec<BranchFailure>,
+    },
+    /// A precondition failed.
+    #[error("precondition `{precondition}` of step `{step}` failed: {}", chain(.source))]
+    PreconditionFailed {
+        /// The step it guards.
+        step: Arc<str>,
+        /// The precondition.
+        precondition: Arc<str>,
+        /// Its error.
+        source: SharedError,
+    },
+    /// The run stalled: no execution was in flight or scheduled, and no possible arrival would have made a step run.
+    #[error("{0}")]
+    Stalled(Box<StallReport>),
+    /// The run was cancelled.
+    #[error("the run was cancelled: {reason}")]
+    Cancelled {
+        /// The reason, as the caller gave it.
+        reason: Arc<str>,
+    },
+    /// The run's active time reached its limit. Its executions were dropped; its explanation lists them.
+    #[error(
+        "the run was active for {after:?}, which is as long as it may: see `{}`",
+        if *.of_engine { "EngineBuilder::run_timeout" } else { "RunOptions::timeout" }
+    )]
+    TimedOut {
+        /// The limit.
+        after: Duration,
+        /// Whether the limit is that of the engine, [`run_timeout`](crate::EngineBuilder::run_timeout).
+        of_engine: bool,
+    },
+    /// The run's log reached its limit.
+    #[error(
+        "the run's log holds {limit} events, which is the most it may, and {events} of them are `{busiest}`: a loop may have no way out, or raise `max_events_per_run`"
+    )]
+    LogFull {
+        /// The limit.
+        limit: u64,
+        /// The event that most of the log is made of.
+        busiest: Arc<str>,
+        /// How often it is in the log.
+        events: u64,
+    },
+    /// The run's executions reached their limit, and another one was due.
+    #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
+    TooManyExecutions {
+        /// The limit.
+        limit: u64,
+        /// The steps of the runaway loop: each triggers the next, and the last triggers the first. Empty if no loop
+        /// leads to the step that ran most often; then a fan-out, or messages from outside, caused the executions.
+        looping: Vec<Arc<str>>,
+        /// How many rounds the loop made.
+        rounds: u64,
+        /// The step that ran most often.
+        busiest: Arc<str>,
+        /// How often it ran.
+        executions: u64,
+    },
+    /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
+    #[error("the run stopped, because of its store: {}", chain(.source))]
+    Store {
+        /// The store's error.
+        source: StoreError,
+    },
+    /// Another engine or process writes the run's journal. This run stopped without effect.
+    #[error("run `{run}` is written by another engine, or was removed: it stopped here")]
+    Conflict {
+        /// The run.
+        run: RunId,
+    },
+    /// The workflow has changed since the run's journal was written, and does not fit it. The journal stays as it is.
+    #[error("run `{run}` cannot be resumed with the workflow as it is now: {difference}")]
+    Incompatible {
+        /// The run.
+        run: RunId,
+        /// The differences.
+        difference: Incompatibility,
+    },
+    /// The run ended earlier, and its journal has no more than this.
+    #[error("the run ended {status}{}{error}", if .error.is_empty() { "" } else { ": " })]
+    Past {
+        /// The final status.
+        status: RunStatus,
+        /// The reason, if it is known.
+        error: Arc<str>,
+    },
+    /// The records end before the run does: [`outcome_of`](crate::outcome_of) returns it.
+    #[error(
+        "the records do not end with the end of the run: it is open, or they are not the last of its journal"
+    )]
+    NotEnded,
+    /// The engine does not drive the run any more, and has not ended it. With a store the run can be resumed.
+    ///
+    /// [`Engine::shut_down`](crate::Engine::shut_down) detached the run for another process, or its task is gone: the
+    /// runtime was shut down, or the task panicked outside of any step.
+    #[error("this engine no longer drives the run; if it has a store, the run can be resumed")]
+    Detached,
+    /// The run's stop event is not in the workflow's output type.
+    #[error("the run ended with `{event}`, which is not an output of workflow `{workflow}`")]
+    UnexpectedStop {
+        /// The stop event.
+        event: Arc<str>,
+        /// The workflow.
+        workflow: &'static str,
+    },
+    /// The run completed, and its stop event does not fit its type: [`outcome_of`](crate::outcome_of) returns it.
+    #[error("the run ended with `{event}`, which does not fit the present type of `{event}`: {problem}")]
+    Unreadable {
+        /// The stop event.
+        event: Arc<str>,
+        /// The text of the problem.
+        problem: String,
+    },
+    /// The run completed, and cloning its stop event panicked. The report has the event.
+    #[error("the run ended with `{event}`, which cannot be taken out of the log: it panicked: {message}")]
+    OutputPanicked {
+        /// The stop event.
+        event: Arc<str>,
+        /// The panic.
+        message: String,
+    },
+}
+
+fn list(failures: &[BranchFailure]) -> String {
+    failures.iter().fold(String::new(), |text, failure| text + "\n- " + &WithFacts(failure).to_string())
+}

@@ -1,0 +1,149 @@
+//! How sending into a run fails.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::error::{EventTooLarge, UnfitEvent, UnfitValue, at, chain, unfit_text};
+use crate::event::Inadmissible;
+use crate::id::{RunId, RunStatus, Seq};
+use crate::store::StoreError;
+use crate::text::{enumerated, quoted};
+
+/// Why a run refused a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The run has ended.
+    #[error("run `{run}` has ended: {status}")]
+    Ended {
+        /// The run.
+        run: RunId,
+        /// The final status.
+        status: RunStatus,
+    },
+    /// No step of the workflow takes the event.
+    #[error("no step of the workflow takes `{event}`")]
+    NotTaken {
+        /// The event's wire name.
+        event: Arc<str>,
+    },
+    /// The workflow has no external event of this name that a step takes, or that ends a run.
+    #[error("{}", unknown_event("external event", event, fitting))]
+    UnknownEvent {
+        /// The name.
+        event: Arc<str>,
+        /// The names of the workflow's external events, sorted.
+        fitting: Vec<Arc<str>>,
+    },
+    /// The engine has no store, and the run cannot be dropped now and continued later. See [`Pause::Now`](crate::Pause::Now).
+    #[error("run `{run}` has no store: what runs could not continue later")]
+    NoStore {
+        /// The run.
+        run: RunId,
+    },
+    /// The event or the reply is too large. The run took nothing.
+    #[error(transparent)]
+    TooLarge(EventTooLarge),
+    /// The event or the reply has no JSON that could be read back, and the engine's store serialises; or the event came
+    /// as JSON that does not fit its type. The run took nothing.
+    #[error("{}", unfit_text(event, path, problem))]
+    Unfit {
+        /// The event's wire name; of a reply, that of its request and `.reply`.
+        event: Arc<str>,
+        /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
+        path: String,
+        /// The problem at that place.
+        #[source]
+        problem: UnfitValue,
+    },
+    /// The engine's store refuses the event or the reply, for example for its size. The run took nothing, and
+    /// continues.
+    #[error("the store of run `{run}` refuses `{event}`: {}", chain(.source))]
+    Refused {
+        /// The run.
+        run: RunId,
+        /// The event's wire name; of a reply, that of its request and `.reply`.
+        event: Arc<str>,
+        /// The store's error.
+        source: StoreError,
+    },
+    /// No request is open at this sequence number: there was none, or its branch was dropped.
+    #[error("no request is open at {request}: there never was one, or its branch is gone")]
+    NotOpen {
+        /// The sequence number.
+        request: Seq,
+    },
+    /// The request at this sequence number was answered before.
+    #[error("the request at {request} was answered already")]
+    Answered {
+        /// The sequence number.
+        request: Seq,
+    },
+    /// The request at this sequence number has expired.
+    #[error("the request at {request} has expired")]
+    Expired {
+        /// The sequence number.
+        request: Seq,
+        /// The time at which the expiry entered the log. If no process drove the run when the request fell due, this is
+        /// when one did again.
+        at: SystemTime,
+    },
+    /// The message is no reply to the request at this sequence number.
+    #[error("that is no reply to the `{asked}` at {request}: {}{problem}", at(.path))]
+    UnfitReply {
+        /// The sequence number.
+        request: Seq,
+        /// The request's wire name.
+        asked: String,
+        /// The place in the reply; empty or `.` for the whole.
+        path: String,
+        /// The problem at that place.
+        problem: String,
+    },
+    /// The request at this sequence number is of another type.
+    #[error("the request at {request} is a `{asked}`, and the reply is one to a `{answered}`")]
+    WrongRequest {
+        /// The sequence number.
+        request: Seq,
+        /// The request's wire name.
+        asked: String,
+        /// The wire name of the request that the reply is for.
+        answered: &'static str,
+    },
+    /// The engine had [unloaded](crate::EngineBuilder::unload_waiting_after) the waiting run, and cannot read its
+    /// journal now. The run took nothing and still waits. The call can be repeated.
+    #[error("run `{run}` waits in its store, and cannot be read now: {}", chain(.source))]
+    NotLoaded {
+        /// The run.
+        run: RunId,
+        /// The store's error.
+        source: StoreError,
+    },
+    /// A part of the origin is too long.
+    #[error(
+        "the author or the id of the origin has {bytes} bytes, and may have {limit}: shorten it, or send a hash of it"
+    )]
+    OriginTooLong {
+        /// The bytes of the part.
+        bytes: usize,
+        /// The most: 256.
+        limit: usize,
+    },
+}
+
+impl From<Inadmissible> for SendError {
+    fn from(inadmissible: Inadmissible) -> Self {
+        match inadmissible {
+            Inadmissible::TooLarge(error) => Self::TooLarge(error),
+            Inadmissible::Unfit(UnfitEvent { event, path, problem }) => Self::Unfit { event, path, problem },
+        }
+    }
+}
+
+pub(super) fn unknown_event(kind: &str, event: &str, fitting: &[Arc<str>]) -> String {
+    let fitting = match &quoted(fitting)[..] {
+        [] => "it has none".to_owned(),
+        all => format!("it has {}", enumerated(all, "and")),
+    };
+    format!("the workflow takes no {kind} `{event}`: {fitting}")
+}
