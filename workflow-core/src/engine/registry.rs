@@ -132,7 +132,7 @@ impl RunRegistry {
         self.enter(run, Weak::new()).then(|| Reserved { registry: self, run: run.clone() })
     }
 
-    /// Marks an unloaded run as driven. Returns what the entry had, or `None` if the run was given up meanwhile.
+    /// Marks an unloaded run as driven. Returns the content of the entry, or `None` if the run was given up meanwhile.
     pub(super) fn reload(&self, id: &RunId, run: Weak<RunShared>) -> Option<UnloadedRun> {
         let Entry::Occupied(mut entry) = self.runs.entry(id.clone()) else { return None };
         if matches!(entry.get(), State::Driven(_)) {
@@ -174,7 +174,7 @@ impl RunRegistry {
         drop(self.forget(run, |state| matches!(state, State::Driven(_))));
     }
 
-    /// Forgets an unloaded run. Returns what the entry had, or `None` if the run was loaded again.
+    /// Forgets an unloaded run. Returns the content of the entry, or `None` if the run was loaded again.
     pub(super) fn forget_unloaded(&self, run: &RunId) -> Option<UnloadedRun> {
         match self.forget(run, |state| matches!(state, State::Unloaded(_)))? {
             State::Unloaded(unloaded) => Some(unloaded),

@@ -138,7 +138,7 @@ impl Command {
 #[derive(Clone)]
 pub struct AnyRun {
     pub(super) shared: Arc<RunShared>,
-    /// Of what the handle sends.
+    /// Of the messages of this handle.
     origin: Option<Arc<Origin>>,
 }
 

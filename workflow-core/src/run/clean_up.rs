@@ -1,4 +1,4 @@
-//! The clean-up of a run: what the run does between its end and its clean-up steps (S31).
+//! The clean-up of a run: its work between its end and its clean-up steps (S31).
 //!
 //! ```text
 //!  end ─▶ executions are dropped ─▶ CleanUpStarted ─▶ children end ─▶ clean-up steps ─▶ RunEnded

@@ -222,7 +222,7 @@ impl DropSignal {
         !self.completed.load(Ordering::Acquire)
     }
 
-    /// Notes that what a pause drops here begins again.
+    /// Notes that the work begins again which a pause drops here.
     pub(super) fn note_again(&self) {
         self.begins_again.store(true, Ordering::Relaxed);
     }

@@ -31,7 +31,7 @@ impl InboxGate {
         self.run.signals.wake();
     }
 
-    /// The run may begin what is due.
+    /// The run may begin everything that is due.
     pub(crate) fn open(&self) {
         self.gate.open();
         self.run.signals.wake();

@@ -303,7 +303,7 @@ impl Journal {
         self.queue.note_running_again();
     }
 
-    /// Starts a write of what is queued, unless a write or a read is under way.
+    /// Starts a write of the queue, unless a write or a read is under way.
     pub(super) fn write(&mut self, run: &RunId) {
         if self.writing.is_some() || self.failure.is_some() || self.reading.is_some() {
             return;
