@@ -28,6 +28,7 @@ mod crashes {
 mod run_time {
     mod crashes;
     mod orders;
+    mod paused;
     pub(crate) mod shapes;
 }
 

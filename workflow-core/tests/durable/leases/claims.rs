@@ -96,6 +96,35 @@ fn two_engines_that_find_the_same_orphans_claim_each_once() {
     drop(dead);
 }
 
+// S66: more orphans than are resumed at a time.
+#[test]
+fn one_claim_takes_all_orphans_however_many_there_are() {
+    for runs in [31, 32, 33, 64, 65, 100] {
+        let engines = Engines::new();
+        let dead = engines.killed(engines.works("dead"), |engine| async move {
+            for run in 0..runs {
+                start::<Works>(&engine, &format!("r-{run:03}")).await.settled().await;
+            }
+        });
+        runtime().block_on(async {
+            let engine = engines.engine("one");
+            assert_eq!(engine.resume_open_runs().await.unwrap().elsewhere.len(), runs);
+            engines.store.pass(LEASE);
+            sleep(LEASE).await;
+            // The renewal at this time may claim before the caller does: together they claim each once.
+            engine.claim_orphans().await.unwrap();
+            yield_now().await;
+            let claimed = engine.running();
+            assert_eq!(claimed.len(), runs);
+            for run in claimed {
+                assert_eq!(engines.store.owner(run.as_str()).await.as_ref(), Some(engine.id()));
+                assert_eq!(engines.store.resumed(run.as_str()).await, 1, "{run} of {runs}");
+            }
+        });
+        drop(dead);
+    }
+}
+
 // S31, S40
 #[test]
 fn children_are_claimed_with_their_parents() {
