@@ -45,14 +45,14 @@ fn ended<T: Tested>(run: &TestRun<T>) -> String {
 async fn unpaused(scenario: ScenarioOf<Runtime>, begin: u32) -> (String, Vec<Duration>) {
     let store = Arc::new(MemoryStore::default());
     let run = scenario.engine(|engine| engine.store(Arc::clone(&store))).start_json("Begin", begin).await;
-    let (mut began, mut points) = (None, BTreeSet::new());
+    let (mut start, mut points) = (None, BTreeSet::new());
     for stored in store.runs(&RunQuery::new()).await.unwrap() {
         for record in store.read(&stored.id, Position(0), usize::MAX).await.unwrap() {
             // Each record has its time. A parent is listed before its children.
             let record = serde_json::to_value(record).unwrap();
             let at = record.as_object().unwrap().values().next().unwrap()["at"].clone();
             let at: SystemTime = serde_json::from_value(at).unwrap();
-            let after = at.duration_since(*began.get_or_insert(at)).unwrap();
+            let after = at.duration_since(*start.get_or_insert(at)).unwrap();
             points.extend([after.saturating_sub(Duration::from_millis(1)), after]);
         }
     }
