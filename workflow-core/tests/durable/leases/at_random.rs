@@ -496,8 +496,8 @@ impl Case {
         let said: Vec<_> = state.ledger.iter().filter(|line| line.starts_with(&format!("{run}: "))).collect();
         let said: Vec<_> = said.iter().rev().take(25).rev().map(|line| format!("\n    {line}")).collect();
         let here = |alive: &Alive| {
-            let found = alive.engine.find(run).map(|run| run.status());
-            format!("{} has it {found:?}", alive.engine.id())
+            let is_here = alive.engine.running().contains(run);
+            format!("{} has it: {is_here}", alive.engine.id())
         };
         let here: Vec<_> = self.engines.iter().map(here).collect();
         let pending = self.world.inbox.pending(run, 10).now_or_never().unwrap().unwrap();
