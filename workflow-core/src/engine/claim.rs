@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A run of this engine's own that it stopped driving because its store was unavailable is an orphan too, and only this
-//! engine claims it, as long as it holds its lease.
+//! engine claims it, as long as it holds its lease. If it is a child whose parent another engine has, the engine releases
+//! it: the store has an owner for it from then on that never holds a lease.
 //!
 //! Invariant: a child is claimed only where its parent is, or if its parent has ended. The list is ordered by id, and a
 //! child's id begins with its parent's. Within a page, ids with fewer slashes come first. So the search has decided about a
@@ -60,9 +61,16 @@ pub(super) struct ClaimMemory {
 }
 
 impl ClaimMemory {
-    /// Notes how a run ended here. The next search resumes one that the store did not let continue.
+    /// Notes how a run ended here. The next search resumes one that the store did not let continue, or leaves it to the
+    /// engine with its parent. A conflict may be with the engine's own write, which the store took and did not confirm.
     pub(super) fn note_end(&self, error: &RunError) {
-        if matches!(error, RunError::Store { source: StoreError::Unavailable { .. } }) {
+        let may_be_lost = matches!(
+            error,
+            RunError::Store { source: StoreError::Unavailable { .. } }
+                | RunError::Conflict { .. }
+                | RunError::Detached
+        );
+        if may_be_lost {
             self.has_lost.store(true, Ordering::Release);
         }
     }
@@ -97,6 +105,16 @@ struct SearchResult {
     leaves_own: bool,
 }
 
+/// Where an orphan belongs.
+#[derive(PartialEq)]
+enum Place {
+    Here,
+    /// Where its parent is resumed, which is not decided yet.
+    WithParent,
+    /// Another engine has its parent.
+    Elsewhere,
+}
+
 /// What became of one orphan.
 enum Claimed {
     By(Result<Loaded, ResumeError>),
@@ -104,6 +122,8 @@ enum Claimed {
     Unfit,
     /// It is left to another engine.
     Left,
+    /// This engine had it, and has left it to the engine that has its parent.
+    Released,
 }
 
 impl Claimed {
@@ -112,7 +132,7 @@ impl Claimed {
         match self {
             Self::By(Ok(loaded)) => matches!(loaded, Loaded::Full),
             Self::By(Err(error)) => !stays_refused(error),
-            Self::Unfit => false,
+            Self::Unfit | Self::Released => false,
             Self::Left => true,
         }
     }
@@ -189,20 +209,24 @@ impl<R: Resumes> OrphanSearch<'_, R> {
         }
     }
 
-    /// Whether a child's parent is here or has ended, and any other run.
-    async fn belongs_here(&self, run: &StoredRun) -> Result<bool, StoreError> {
+    /// Where a run belongs: a child with its parent, unless that has ended, and any other run here.
+    async fn place(&self, lease: &Lease, run: &StoredRun) -> Result<Place, StoreError> {
         if !run.id.as_str().contains('/') {
-            return Ok(true);
+            return Ok(Place::Here);
         }
         // An id may have a slash without being a child's. The first record says who the parent is.
         let first = self.journals.store()?.read(&run.id, Position(0), 1).await?;
-        let Some(Record::RunStarted { parent, .. }) = first.first() else { return Ok(false) };
-        let Some(parent) = parent else { return Ok(true) };
+        let Some(Record::RunStarted { parent, .. }) = first.first() else { return Ok(Place::WithParent) };
+        let Some(parent) = parent else { return Ok(Place::Here) };
         if self.is_here(&parent.run) {
-            return Ok(true);
+            return Ok(Place::Here);
         }
-        let listed = self.journals.listed(&parent.run).await?;
-        Ok(listed.is_none_or(|parent| parent.run.status.is_ended()))
+        Ok(match self.journals.listed(&parent.run).await? {
+            None => Place::Here,
+            Some(parent) if parent.run.status.is_ended() => Place::Here,
+            Some(parent) if parent.run.owner.as_ref() == Some(lease.engine()) => Place::WithParent,
+            Some(_) => Place::Elsewhere,
+        })
     }
 
     /// Resumes one orphan, if this engine can, and it belongs here.
@@ -214,9 +238,16 @@ impl<R: Resumes> OrphanSearch<'_, R> {
         if locked(&self.memory.incompatible).get(&run.id) == Some(&run.end) {
             return Claimed::Unfit;
         }
-        match self.belongs_here(run).await {
-            Ok(true) => {}
-            Ok(false) => return Claimed::Left,
+        match self.place(lease, run).await {
+            Ok(Place::Here) => {}
+            Ok(Place::Elsewhere) if run.run.owner.as_ref() == Some(lease.engine()) => {
+                // The parent could not go on where it is, as long as this engine has its child.
+                return match self.resumes.release(run).await {
+                    Ok(()) => Claimed::Released,
+                    Err(error) => Claimed::By(Err(ResumeError::Store(error))),
+                };
+            }
+            Ok(Place::Elsewhere | Place::WithParent) => return Claimed::Left,
             Err(error) => return Claimed::By(Err(ResumeError::Store(error))),
         }
         let loaded = self.resumes.load(&run.id, Some(run.end), LoadedBy::Claim).await;
@@ -237,7 +268,9 @@ impl SearchResult {
             Claimed::By(Ok(Loaded::Resumed(_))) => self.resumed.runs.push(id),
             Claimed::By(Ok(Loaded::Moved(_))) => self.resumed.elsewhere.push(id),
             Claimed::By(Ok(Loaded::Awaited)) => self.awaited.push(id),
-            Claimed::By(Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full)) | Claimed::Left => {}
+            Claimed::By(Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full))
+            | Claimed::Left
+            | Claimed::Released => {}
             Claimed::Unfit => drop(self.incompatible.insert(id, end)),
             Claimed::By(Err(error)) => {
                 if stays_refused(&error) {

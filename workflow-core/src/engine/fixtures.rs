@@ -187,4 +187,9 @@ impl Resumes for Resumer {
         self.note(format!("end {run} of {parent}"));
         Ok(None)
     }
+
+    async fn release(&self, run: &crate::store::StoredRun) -> Result<(), StoreError> {
+        self.note(format!("release {}", run.id));
+        Ok(())
+    }
 }

@@ -22,7 +22,7 @@ use std::time::SystemTime;
 use futures_util::future::{Either, select};
 
 use super::registry::Lookup;
-use super::reminders::RETRY_DELAY;
+use super::reminders::{self, RETRY_DELAY};
 use super::{Engine, Inner};
 use crate::id::RunId;
 use crate::outcome::SendError;
@@ -202,13 +202,8 @@ impl Inner {
                 let (Some(runtime), Some(_task)) = (self.reminders.runtime(), self.ending.enter()) else {
                     return false;
                 };
-                let (engine, run) = (Arc::clone(self), run.clone());
-                // Its loading reads the messages. One that cannot be loaded now is loaded later, and reads them then.
-                runtime.spawn(self.ending.track(async move {
-                    if let Err(error) = engine.wake(&run, None).await {
-                        tracing::warn!(%run, %error, "a run with messages in its inbox could not be loaded");
-                    }
-                }));
+                // Its loading reads the messages, at once or once the store can be read again.
+                runtime.spawn(self.ending.track(reminders::load(Arc::clone(self), run.clone())));
                 true
             }
         }

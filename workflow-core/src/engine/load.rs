@@ -22,11 +22,11 @@ use super::permit::RunPermit;
 use super::queued::{FirstLook, reader_of};
 use super::registration::Registered;
 use super::registry::Unloaded;
-use crate::id::RunId;
+use crate::id::{EngineId, RunId};
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
 use crate::run::{Host, Journal, Reattach, Run, RunShared};
-use crate::store::{Position, Record, StoreError};
+use crate::store::{Position, Record, StoreError, StoredRun, Write};
 
 /// The result of loading a run.
 pub(super) enum Loaded {
@@ -103,6 +103,10 @@ pub(super) trait Resumes: Sync {
         run: &RunId,
         parent: &RunId,
     ) -> impl Future<Output = Result<Option<Arc<RunShared>>, ResumeError>> + Send;
+
+    /// Leaves a run of this engine, which does not drive it any more, to the engine that has its parent. Does nothing if
+    /// the run was written to meanwhile, or is here.
+    fn release(&self, run: &StoredRun) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 impl Resumes for Arc<Inner> {
@@ -113,7 +117,24 @@ impl Resumes for Arc<Inner> {
     async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.cancel_orphan(run, parent).await
     }
+
+    async fn release(&self, run: &StoredRun) -> Result<(), StoreError> {
+        let _run_lock = self.runs.lock(&run.id).await?;
+        if self.runs.has(&run.id) {
+            return Ok(());
+        }
+        let records = vec![Record::RunKept { at: self.common.clock.shown() }];
+        let released = run.run.clone().owned_by(Some(EngineId::new(RELEASED)));
+        let batch = Write { records, run: released };
+        match self.journals.store()?.append(&run.id, run.end, batch).await {
+            Err(StoreError::Conflict { .. }) => Ok(()),
+            written => written,
+        }
+    }
 }
+
+/// The owner of a released run. It never holds a lease, so that the run is an orphan for all engines.
+const RELEASED: &str = "released";
 
 impl Inner {
     /// Finds a run for a handle of this type of workflow, or of any: in this engine, or in the store unless another engine

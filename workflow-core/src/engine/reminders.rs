@@ -171,8 +171,8 @@ async fn until_due(inner: &Inner, first: Option<SystemTime>, loads: &mut Loads) 
     }
 }
 
-/// Reloads a due run. If the store cannot be read, the run is due again a little later.
-fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
+/// Reloads a run that is due or has messages. If the store cannot be read, the run is due again a little later.
+pub(super) fn load(inner: Arc<Inner>, run: RunId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let loaded = inner.wake(&run, None).await;
         if let (Err(error), Some(again)) = (loaded, inner.common.clock.shown().checked_add(RETRY_DELAY)) {

@@ -18,6 +18,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note};
 
+mod at_random;
 mod children;
 mod claims;
 mod shut_down;

@@ -93,3 +93,28 @@ fn a_child_that_another_engine_drives_is_not_ended_with_its_parent() {
     });
     drop(dead);
 }
+
+// S66: otherwise the engine with the parent would resume it again and again, and never get the child.
+#[test]
+fn a_child_that_its_engine_has_lost_is_left_to_the_engine_with_its_parent() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        let child = other.attach::<Works>(CHILD).await.unwrap();
+        one.attach::<Delegates>("p").await.unwrap().outcome().await.unwrap_err();
+        engines.store.fails.lock().unwrap().push(CHILD.into());
+        assert!(child.send(Note(1)).await.is_err());
+        assert!(matches!(child.outcome().await, Err(RunError::Store { .. })));
+        engines.store.fails.lock().unwrap().clear();
+        // Neither lease is new any more, and both engines claim what they have lost.
+        a_while().await;
+        a_while().await;
+        assert!(one.running().contains(&CHILD.into()), "{:?}", one.running());
+        assert_eq!(engines.store.owner(CHILD).await.as_ref(), Some(one.id()));
+        one.attach::<Works>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
+        let parent = one.attach::<Delegates>("p").await.unwrap();
+        assert_eq!(parent.outcome().await.unwrap(), Done(2));
+    });
+    drop(dead);
+}
