@@ -248,9 +248,9 @@ impl Inbox for Face {
         self.call(move |face| face.world.inbox.pending(&run, at_most).now_or_never().unwrap())
     }
 
-    fn settle(&self, run: &RunId, id: &str, result: Result<(), String>) -> StoreFuture<()> {
-        let (run, id) = (run.clone(), id.to_owned());
-        self.call(move |face| face.world.inbox.settle(&run, &id, result).now_or_never().unwrap())
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        let (run, message) = (run.clone(), message.clone());
+        self.call(move |face| face.world.inbox.settle(&run, &message, result).now_or_never().unwrap())
     }
 }
 
@@ -582,12 +582,12 @@ fn random_engines_over_a_store_that_fails_do_everything_once() {
         }
         if !violations.is_empty() {
             if only.is_some() {
-                println!("{}", state.ledger.join("\n"));
+                eprintln!("{}", state.ledger.join("\n"));
             }
             failed.push(format!("CLAIMED_SEED={seed}: {}", violations.join("\n  ")));
         }
     }
-    println!("{reached:?}");
+    eprintln!("{reached:?}");
     assert!(failed.is_empty(), "{} cases:\n{}", failed.len(), failed.join("\n"));
     for what in ["a claim", "a hold", "a kill", "a failure before", "a failure after"] {
         assert!(only.is_some() || reached.contains_key(what), "{what} in {reached:?}");
