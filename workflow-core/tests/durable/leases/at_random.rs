@@ -1,7 +1,7 @@
 //! Random engines over one store that fails at random (S40, S66, S67): calls fail before or after they had their effect,
 //! leases cannot be renewed, engines are held beyond their leases or are killed, and clients put messages into the inbox.
 //!
-//! A ledger has each attempt, by run, execution and engine; the store has which engine wrote what. `CLAIMED_CASES=500`
+//! A ledger has each attempt, by run, execution and engine; the store has the writer of each record. `CLAIMED_CASES=500`
 //! makes more cases than a test needs each time, and `CLAIMED_SEED=7` only this one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ struct Rested(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Share(u32);
 
-/// What an engine and its store say to each other.
+/// The way between an engine and its store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Line {
     Open,
@@ -64,7 +64,7 @@ struct State {
     writers: BTreeMap<RunId, usize>,
     /// Each beginning and end of an attempt, and each write.
     ledger: Vec<String>,
-    /// What must not be.
+    /// The violations so far.
     violations: Vec<String>,
     reached: BTreeMap<&'static str, u32>,
 }
@@ -332,9 +332,9 @@ struct Case {
     clock: VirtualClock,
     engines: Vec<Alive>,
     born: usize,
-    /// What is left to put into the inbox, by run.
+    /// The messages that are left to put into the inbox, by run.
     script: BTreeMap<RunId, Vec<(String, RunMessage)>>,
-    /// The ids of what was put, in order, by run.
+    /// The ids of the messages that were put, in order, by run.
     put: BTreeMap<RunId, Vec<String>>,
 }
 
@@ -354,7 +354,7 @@ impl Case {
         let face = Face { who: self.born, world: Arc::clone(&self.world), line: receiver };
         let engine = Engine::builder().workflow(Mixed(face.clone())).workflow(Small(face.clone()));
         let engine = engine.inbox(Arc::new(face.clone())).store(face).clock(self.clock.clone()).lease(LEASE);
-        // Each of these engines is held or killed: that is no fault of what it executes.
+        // Each of these engines is held or killed: that is no fault of its steps.
         let engine = engine.max_interrupted_attempts(u32::MAX);
         let unloads = if self.born.is_multiple_of(2) { SECOND * 5 } else { Duration::MAX };
         let engine = engine.unload_waiting_after(unloads).build().unwrap();
@@ -490,7 +490,7 @@ impl Case {
         }
     }
 
-    /// What there is to know about a run that does not end.
+    /// The state of a run that does not end.
     fn stuck(&self, stored: &StoredRun) -> String {
         let (run, state) = (&stored.id, self.world.state());
         let said: Vec<_> = state.ledger.iter().filter(|line| line.starts_with(&format!("{run}: "))).collect();
@@ -505,7 +505,7 @@ impl Case {
         format!("{run} is {status} at {owner:?}, {here:?}, {} in its inbox{}", pending.len(), said.concat())
     }
 
-    /// What must not be.
+    /// The violations in the end.
     fn violations(&self) -> Vec<String> {
         let mut violations = self.world.state().violations.clone();
         for stored in self.world.all() {
@@ -570,6 +570,7 @@ fn play(seed: u64) -> (Arc<World>, Vec<String>) {
 
 // S40, S66, S67
 #[test]
+#[expect(clippy::print_stderr, reason = "a test of a size shows what it reached")]
 fn random_engines_over_a_store_that_fails_do_everything_once() {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
     let (cases, only) = (number("CLAIMED_CASES").unwrap_or(20), number("CLAIMED_SEED"));
