@@ -38,9 +38,9 @@ impl Committer {
     #[cold]
     #[inline(never)]
     fn tell_requests(&mut self) {
-        // The journal is open: the rest is told where the run continues.
+        // The journal is open: what it lacks is told where the run continues.
         if matches!(self.state.end(), Some(End::AppendFailed)) {
-            return;
+            return self.tell_written();
         }
         let is_new = self.shared.signals.take_new_viewer();
         let changes = self.state.scheduler.take_request_changes();

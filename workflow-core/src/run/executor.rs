@@ -272,6 +272,27 @@ impl Executor {
         }
     }
 
+    /// Polls the futures in flight until those that were requested to drop are gone. Other completions wait for their turn.
+    #[cold]
+    pub(super) fn poll_dropped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut arrived = std::mem::take(&mut self.completed);
+        loop {
+            while let Some(completion) = arrived.pop_front() {
+                match completion {
+                    Completion::Dropped { begins_again } => self.is_gone(begins_again),
+                    other => self.completed.push_back(other),
+                }
+            }
+            if !self.is_dropping() {
+                return Poll::Ready(());
+            }
+            match self.poll(cx) {
+                Some(completion) => arrived.push_back(completion),
+                None => return Poll::Pending,
+            }
+        }
+    }
+
     /// Queues a completion until its turn: the driver handles one per turn, after effects that may begin.
     pub(super) fn complete(&mut self, completion: Completion) {
         self.completed.push_back(completion);

@@ -53,14 +53,16 @@ impl Run {
             self.driver.admission.give_up_permit();
             Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
         }
+        // S39: its executions may begin again as soon as the store has this end.
+        if !self.driver.executor.is_cleared() {
+            // A step may block its thread for long.
+            self.driver.admission.give_up_permit();
+            Box::pin(self.driver.executor.tasks_gone()).await;
+        }
         if has_journal {
             Box::pin(self.close_journal()).await;
         }
         let can_be_redriven = self.can_be_redriven();
-        // S39: its executions may begin again as soon as somebody learns of this end.
-        if !self.driver.executor.is_cleared() {
-            Box::pin(self.driver.executor.tasks_gone()).await;
-        }
         self.finish();
         let shared = &self.driver.committer.shared;
         if shared.contexts.are_used() && !self.is_resumable() && !can_be_redriven {
@@ -115,8 +117,8 @@ impl Run {
             }
             self.driver.drop_executions(running);
         }
-        let is_resumable = self.is_resumable();
-        self.driver.executor.clear(is_resumable);
+        let continues = self.is_resumable() || self.can_be_redriven();
+        self.driver.executor.clear(continues);
         self.driver.committer.shared.contexts.close();
     }
 

@@ -100,6 +100,9 @@ fn aborted(flights: FuturesUnordered<DroppableFuture>) -> Option<FuturesUnordere
     let tasks: FuturesUnordered<_> = tasks.collect();
     for flight in &tasks {
         flight.dropped.set();
+        if let InFlight::Spawned(_, task) = &flight.future {
+            task.0.abort();
+        }
     }
     (!tasks.is_empty()).then_some(tasks)
 }

@@ -77,10 +77,14 @@ impl Driver {
     }
 
     fn poll_read_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Committer { journal, state, shared, .. } = &mut self.committer;
+        let Self { executor, committer: Committer { journal, state, shared, .. }, .. } = self;
         let Some(journal) = journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
             return Poll::Ready(());
         };
+        // Some of them begin again.
+        if executor.poll_dropped(cx).is_pending() {
+            return Poll::Pending;
+        }
         match journal.poll_read_back(&shared.id, cx, |record| with_value(record, state)) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(back)) => self.rewind(back),

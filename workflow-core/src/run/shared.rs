@@ -135,7 +135,7 @@ impl RunShared {
 
     /// Someone views the run, so it tells of its requests, and so do the runs below (S64).
     pub(crate) fn view(self: &Arc<Self>) {
-        self.each_from_here(|run| run.signals.view(false));
+        self.tell_from_here(|run| run.signals.view(false), |is_told| is_told);
     }
 
     /// The display above is new, and `is_viewed` or not. If anybody views a run from here down, it tells of its requests
@@ -143,18 +143,19 @@ impl RunShared {
     pub(crate) fn view_above(self: &Arc<Self>, is_viewed: bool) {
         let is_told = |run: &Self| (is_viewed || run.signals.is_viewed()) && run.signals.view(true);
         // A run that nobody views may have children that somebody does.
-        self.each_from_here(|run| is_told(run) || run.children.get().is_some());
+        self.tell_from_here(is_told, |_| true);
     }
 
-    /// Wakes this run and those below, as far down as `goes_on`: in a loop, because runs may nest deeply.
-    fn each_from_here(self: &Arc<Self>, goes_on: impl Fn(&Self) -> bool) {
+    /// Wakes those of this run and the runs below that are told: in a loop, because runs may nest deeply.
+    fn tell_from_here(self: &Arc<Self>, is_told: impl Fn(&Self) -> bool, goes_below: impl Fn(bool) -> bool) {
         let mut runs = vec![Arc::clone(self)];
         while let Some(run) = runs.pop() {
-            if !goes_on(&run) {
-                continue;
-            }
-            if let Some(registry) = run.children.get() {
+            let is_told = is_told(&run);
+            if let Some(registry) = run.children.get().filter(|_| goes_below(is_told)) {
                 runs.extend(registry.alive());
+            }
+            if !is_told {
+                continue;
             }
             run.signals.wake();
             if let Some(engine) = run.common.engine().filter(|_| run.finished.get().is_none()) {

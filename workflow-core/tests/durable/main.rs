@@ -41,6 +41,7 @@ mod resumed {
     mod clean_up;
     mod bounds;
     mod deep;
+    mod dropped_tasks;
     pub(crate) mod found;
     mod displayed;
     mod idle;

@@ -100,12 +100,18 @@ fn paused_runs_complete_once_however_often_their_processes_are_killed() {
     for _ in 0..rounds {
         kills.round();
     }
+    // A machine under load kills some processes before they pause a run.
+    for _ in 0..10 * rounds {
+        if paused::pauses(folder.path()) >= 2 * rounds as usize {
+            break;
+        }
+        kills.round();
+    }
     drop(kills);
     Worker::last(folder.path(), Kind::Paused).finishes(DEADLINE);
     let (found, paused) = (verdict::judge(folder.path()), paused::judge(folder.path()));
     eprintln!("{rounds} kills: {found}; {paused:?}");
     assert!(found.resumed > 0, "no process was killed while runs were active: {found}");
-    // A machine under load kills some processes before they pause a run.
-    assert!(paused.pauses > u64::from(rounds / 4), "too few pauses to say anything: {paused:?}");
+    assert!(paused.pauses > u64::from(rounds), "too few pauses to say anything: {paused:?}");
     assert!(paused.resumed > 0, "no process was killed while runs were paused: {paused:?}");
 }

@@ -54,6 +54,20 @@ pub(crate) struct Found {
     pub(crate) under_way: u64,
 }
 
+/// How often a run of the ledger was paused that was not paused before.
+pub(crate) fn pauses(folder: &Path) -> usize {
+    let mut paused = BTreeSet::new();
+    let new = lines(folder).into_iter().filter(|line| match line {
+        Line::Paused { run } => paused.insert(run.clone()),
+        Line::Unpauses { run } => {
+            paused.remove(run);
+            false
+        }
+        _ => false,
+    });
+    new.count()
+}
+
 /// Checks that nothing began in a pause.
 pub(crate) fn judge(folder: &Path) -> Found {
     let store = RedbStore::open(folder.join("runs.redb")).unwrap();

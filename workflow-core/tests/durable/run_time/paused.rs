@@ -152,7 +152,6 @@ macro_rules! paused {
                 #[tokio::test]
                 async fn crashes() {
                     let crashes = crash_paused(run_time, $begin).await;
-                    println!("{crashes} crashes");
                     assert!(crashes > 20, "{crashes}");
                 }
 
@@ -161,7 +160,6 @@ macro_rules! paused {
                 fn orders() {
                     let typed = || Scenario::new($workflow) $($(.host($child))*)? $(.$method($($argument),*))*;
                     let orders = explore_paused(typed, run_time, $begin);
-                    println!("{orders} orders");
                     assert!(orders > 4, "{orders}");
                 }
             }
