@@ -716,6 +716,7 @@ impl EngineBuilder {
                     wind_down: WindDown::default(),
                     turns: Arc::default(),
                     tasks: ending.tasks(),
+                    lingering: Arc::default(),
                     replay_check: self.replay_check.0.then(Arc::default),
                     engine: Some(Weak::<Inner>::clone(engine) as _),
                 }),

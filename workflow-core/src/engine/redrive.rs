@@ -62,6 +62,8 @@ impl Engine {
     /// and is caught or tolerated. Any number of redrives may follow each other; the journal and
     /// the [report](crate::report::RunReport::redrives) have each.
     ///
+    /// A step with `spawn` that still blocked its thread when the run ended is awaited, if it is of this engine.
+    ///
     /// Earlier handles keep the outcome that they have; the returned handle, and those of later calls of `attach`,
     /// have the new one. O(records).
     ///
@@ -237,6 +239,8 @@ impl Inner {
         let read = |error| RedriveError::Resume(ResumeError::Store(error));
         let store = Arc::clone(self.journals.store().map_err(read)?);
         self.take_lease().await.map_err(read)?;
+        // Before the lock, which others need meanwhile.
+        self.common.lingering.gone(id).await;
         let _run_lock = self.runs.lock(id).await.map_err(read)?;
         let not_ended = |status| RedriveError::NotEnded { run: id.clone(), status };
         if let Some(run) = self.runs.driven(id) {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use tokio_util::task::TaskTracker;
 
-use super::{ReplayFailures, RunSettings, Turns, WindDown};
+use super::{Lingering, ReplayFailures, RunSettings, Turns, WindDown};
 use crate::clock::EngineClock;
 use crate::context::{ContextStore, MemoryContexts};
 use crate::event::EventCheck;
@@ -30,6 +30,8 @@ pub(crate) struct EngineParts {
     pub(crate) turns: Arc<Turns>,
     /// The tasks for which the engine's end waits, those of attempts among them.
     pub(crate) tasks: TaskTracker,
+    /// The aborted steps of ended runs.
+    pub(crate) lingering: Arc<Lingering>,
     /// The findings of replay checks; `None` unless the engine checks its runs.
     pub(crate) replay_check: Option<Arc<ReplayFailures>>,
     /// The engine, which starts children of runs and loads unloaded runs again.
@@ -53,6 +55,7 @@ impl EngineParts {
             wind_down: WindDown::default(),
             turns: Arc::default(),
             tasks: TaskTracker::new(),
+            lingering: Arc::default(),
             replay_check: None,
             engine: None,
         }

@@ -53,11 +53,9 @@ impl Run {
             self.driver.admission.give_up_permit();
             Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
         }
-        // S39: its executions may begin again as soon as the store has this end.
         if !self.driver.executor.is_cleared() {
-            // A step may block its thread for long.
-            self.driver.admission.give_up_permit();
-            Box::pin(self.driver.executor.tasks_gone()).await;
+            // S39: its executions may begin again as soon as somebody learns of this end.
+            self.leave_tasks().await;
         }
         if has_journal {
             Box::pin(self.close_journal()).await;
@@ -69,6 +67,20 @@ impl Run {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.give_up_permit();
+    }
+
+    /// Leaves the aborted tasks, which may be in a long poll. A redrive waits for them; a run that another process may resume
+    /// waits here.
+    #[cold]
+    async fn leave_tasks(&mut self) {
+        if self.is_resumable() {
+            self.driver.admission.give_up_permit();
+            Box::pin(self.driver.executor.tasks_gone()).await;
+        } else {
+            let tasks = std::mem::take(&mut self.driver.executor);
+            let RunShared { id, common, .. } = &*self.driver.committer.shared;
+            common.lingering.keep(id, tasks, &common.tasks);
+        }
     }
 
     /// Whether another process may resume the run. Its children and contexts then stay as they are.
