@@ -19,9 +19,10 @@ use crate::random::Random;
 /// How many appends are made at the same time.
 const AT_ONCE: usize = 64;
 
-const STATUSES: [RunStatus; 8] = [
+const STATUSES: [RunStatus; 9] = [
     RunStatus::Running,
     RunStatus::Waiting,
+    RunStatus::Paused,
     RunStatus::CleaningUp,
     RunStatus::Completed,
     RunStatus::Failed,
