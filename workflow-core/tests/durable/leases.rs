@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 use workflow_core::errors::BuildProblem;
@@ -45,6 +46,8 @@ struct Shared {
     silent: Arc<Mutex<Vec<RunId>>>,
     /// The runs whose appends fail.
     fails: Arc<Mutex<Vec<RunId>>>,
+    /// The runs whose appends it takes, and answers once they are not among these any more.
+    unanswered: Arc<watch::Sender<Vec<RunId>>>,
 }
 
 impl Shared {
@@ -59,6 +62,7 @@ impl Shared {
             comes_back: Arc::default(),
             silent: Arc::default(),
             fails: Arc::default(),
+            unanswered: Arc::new(watch::Sender::default()),
         }
     }
 
@@ -119,10 +123,12 @@ impl EventStore for Shared {
         if self.fails.lock().unwrap().contains(run) {
             return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other("no route"))));
         }
-        let (kept, run) = (Arc::clone(&self.kept), run.clone());
+        let (kept, run, mut unanswered) = (Arc::clone(&self.kept), run.clone(), self.unanswered.subscribe());
         StoreFuture::new(async move {
             yield_now().await;
-            kept.append(&run, expected, batch).await
+            kept.append(&run, expected, batch).await?;
+            let _ = unanswered.wait_for(|unanswered| !unanswered.contains(&run)).await;
+            Ok(())
         })
     }
 

@@ -485,7 +485,9 @@ impl Case {
             // No claim takes a run up that five engines in a row could write nothing to.
             if round == 150 {
                 self.world.reach("a run that no claim takes");
-                let _ = self.engines[0].engine.resume_open_runs().await;
+                for alive in &self.engines {
+                    let _ = alive.engine.resume_open_runs().await;
+                }
             }
         }
     }

@@ -118,3 +118,32 @@ fn a_child_that_its_engine_has_lost_is_left_to_the_engine_with_its_parent() {
     });
     drop(dead);
 }
+
+// S40, S66: the parent writes nothing while it waits, so its engine would keep the children from the one that has it now.
+#[tokio::test(start_paused = true)]
+async fn a_lost_parent_that_only_waits_lets_its_children_go_once_its_engine_has_its_lease_again() {
+    let engines = Engines::new();
+    let (one, other, store) = (engines.engine("one"), engines.engine("other"), &engines.store);
+    other.resume_open_runs().await.unwrap();
+    sleep(LEASE).await;
+    start::<Delegates>(&one, "p").await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(one.running().len(), 3);
+    // The other engine claims the parent, and has no answer before the lease of the first is back.
+    store.unanswered.send_replace(vec!["p".into()]);
+    store.refuse(Some(&one));
+    store.pass(LEASE);
+    sleep(LEASE).await;
+    assert_eq!((store.owner("p").await.as_ref(), store.owner(CHILD).await.as_ref()), (Some(other.id()), Some(one.id())));
+    store.refuse(None);
+    sleep(LEASE).await;
+    store.unanswered.send_replace(Vec::new());
+    a_while().await;
+    assert_eq!((one.running().len(), other.running().len()), (0, 3));
+    assert_eq!(store.resumed("p").await, 1, "the parent found its children at its first question");
+    for child in [CHILD, "p/delegate-x1.alone"] {
+        other.attach::<Works>(child).await.unwrap().send(Note(1)).await.unwrap();
+    }
+    assert_eq!(other.attach::<Delegates>("p").await.unwrap().outcome().await.unwrap(), Done(2));
+    assert_eq!((engines.seen.count("prepare by one"), engines.seen.count("finish by other")), (2, 2));
+}

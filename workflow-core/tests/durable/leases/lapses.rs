@@ -150,3 +150,65 @@ async fn a_start_that_is_not_polled_while_the_lease_is_taken_keeps_it_from_no_ot
         assert!(!engines.store.holds(engine.id()).await, "polls: {polls}");
     }
 }
+
+/// An engine that unloads no run.
+fn stays_loaded(engines: &Engines, who: &'static str) -> Engine {
+    let builder = engines.builder(engines.works(who)).unload_waiting_after(Duration::MAX);
+    builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap()
+}
+
+/// The store refuses the engine's lease for so long that other engines see it lapse.
+async fn lapses(store: &Shared, engine: &Engine) {
+    store.refuse(Some(engine));
+    store.pass(LEASE);
+    sleep(LEASE).await;
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn a_run_that_only_waits_writes_once_that_its_engine_keeps_it_after_a_lapse() {
+    let engines = Engines::new();
+    let engine = stays_loaded(&engines, "one");
+    start::<Works>(&engine, "r").await.settled().await;
+    for lapse in 1..=3 {
+        lapses(&engines.store, &engine).await;
+        engines.store.refuse(None);
+        for _ in 0..2 {
+            a_while().await;
+            assert_eq!(kept(&engines.store, "r").await, lapse);
+        }
+    }
+    let run = engine.attach::<Works>("r").await.unwrap();
+    assert_eq!(run.status(), RunStatus::Waiting);
+    run.send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(kept(&engines.store, "r").await, 3, "the store has the run in this term");
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn at_most_32_runs_write_at_a_time_that_they_are_kept() {
+    const RUNS: usize = 70;
+    let engines = Engines::new();
+    let engine = stays_loaded(&engines, "one");
+    let runs: Vec<_> = (0..RUNS).map(|run| RunId::from(format!("r-{run:02}"))).collect();
+    for run in &runs {
+        start::<Works>(&engine, run.as_str()).await.settled().await;
+    }
+    lapses(&engines.store, &engine).await;
+    engines.store.unanswered.send_replace(runs.clone());
+    engines.store.refuse(None);
+    let all_kept = async || {
+        let mut all = 0;
+        for run in &runs {
+            all += kept(&engines.store, run.as_str()).await;
+        }
+        all
+    };
+    // The next renewal.
+    sleep(LEASE / 3).await;
+    assert_eq!(all_kept().await, 32);
+    engines.store.unanswered.send_replace(Vec::new());
+    a_while().await;
+    assert_eq!(all_kept().await, RUNS);
+}
