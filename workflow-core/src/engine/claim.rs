@@ -8,7 +8,7 @@
 //! listed      owner          parent    result
 //! ────────    ────────────   ───────   ─────────────────────────────────────
 //! –           lease held     –         not listed
-//! a/greet…    no lease       not here  left to the engine that has `a`
+//! a/greet…    no lease       not here  left to the engine that has `a`, as the store says
 //! b           no lease       –         resumed; its first append is awaited
 //! b/greet…    no lease       here      resumed, or left until `b` asks for it
 //! ```
@@ -428,7 +428,11 @@ mod tests {
         let own = parts.journals.lease().map(|lease| lease.engine());
         written.begin("c", Began { owner: own, ..Began::default() });
         parts.search();
-        assert_eq!(parts.asked(), ["load a at 2", "load b/x at 2"], "the parent of the last is not driven yet");
+        assert_eq!(
+            parts.asked(),
+            ["load a at 2", "load b/x at 2"],
+            "the parent of the last is not driven yet"
+        );
         // This engine has lost the one, and the store says so.
         let _driven = ["a", "c"].map(|run| parts.runs.reserve(&run.into()));
         parts.search();

@@ -27,7 +27,8 @@ impl Inner {
         let Some(lease) = self.journals.lease() else { return };
         let Some(term) = lease.term().filter(|term| self.claims.has_to_keep(*term)) else { return };
         let asked = stream::iter(self.runs.ids()).map(|run| self.keep(lease, run));
-        let all = asked.buffer_unordered(MAX_CONCURRENT_LOADS).fold(true, async |all, asked| all && asked).await;
+        let all =
+            asked.buffer_unordered(MAX_CONCURRENT_LOADS).fold(true, async |all, asked| all && asked).await;
         if all {
             self.claims.note_kept(term);
         }

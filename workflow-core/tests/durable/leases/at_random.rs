@@ -1,6 +1,8 @@
 //! Random engines over one store that fails at random (S40, S66, S67): calls fail before or after they had their effect,
 //! leases cannot be renewed, engines are held beyond their leases or are killed, and clients put messages into the inbox.
 //!
+//! In every fourth case calls of the store may take long, and runs are paused often.
+//!
 //! A ledger has each attempt, by run, execution and engine; the store has the writer of each record. `CLAIMED_CASES=500`
 //! makes more cases than a test needs each time, `CLAIMED_SEED=7` only this one, and both make 500 from this one on.
 
@@ -17,6 +19,11 @@ use workflow_core::{ErrorClass, Pause, Retries, RetryPolicy, Seq};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Whether calls of the store may take long in the case of this seed, and runs are paused often.
+fn is_slow(seed: u64) -> bool {
+    seed % 4 == 3
+}
 
 /// How many random actions a case has before its store fails no more.
 const ACTIONS: u32 = 60;
@@ -59,6 +66,8 @@ struct World {
 #[derive(Debug)]
 struct State {
     rng: fastrand::Rng,
+    /// The longest of the delays of calls, in seconds, by their kind.
+    delays: [u32; 4],
     fails: bool,
     /// The engine that wrote last to each run.
     writers: BTreeMap<RunId, usize>,
@@ -73,6 +82,7 @@ impl World {
     fn new(seed: u64) -> Arc<Self> {
         let state = State {
             rng: fastrand::Rng::with_seed(seed),
+            delays: if is_slow(seed) { [3, 3, 3, 25] } else { [3; 4] },
             fails: true,
             writers: BTreeMap::new(),
             ledger: Vec::new(),
@@ -148,7 +158,11 @@ impl Face {
         match delay {
             0 => {}
             1 => yield_now().await,
-            _ => sleep(SECOND * self.world.draw(3)).await,
+            _ => {
+                let kind = self.world.draw(4) as usize;
+                let most = self.world.state().delays[kind];
+                sleep(SECOND * self.world.draw(most)).await;
+            }
         }
         if fails {
             self.world.reach(what);
@@ -330,6 +344,7 @@ struct Alive {
 struct Case {
     world: Arc<World>,
     clock: VirtualClock,
+    is_slow: bool,
     engines: Vec<Alive>,
     born: usize,
     /// The messages that are left to put into the inbox, by run.
@@ -341,8 +356,8 @@ struct Case {
 impl Case {
     fn new(seed: u64) -> Self {
         let (engines, script, put) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut case =
-            Self { world: World::new(seed), clock: VirtualClock::new(), engines, born: 0, script, put };
+        let (world, clock, is_slow) = (World::new(seed), VirtualClock::new(), is_slow(seed));
+        let mut case = Self { world, clock, is_slow, engines, born: 0, script, put };
         for _ in 0..2 + seed % 2 {
             case.adds_engine();
         }
@@ -386,7 +401,13 @@ impl Case {
         }
         let note = |note: u32| RunMessage::Send { event: "Note".into(), data: json!(note) };
         let how = if self.world.draw(2) == 0 { Pause::Now } else { Pause::AfterRunning };
-        let messages = [note(1), RunMessage::Pause { how }, note(2), RunMessage::Unpause, note(3)];
+        let mut messages = vec![note(1), RunMessage::Pause { how }, note(2), RunMessage::Unpause, note(3)];
+        if self.is_slow {
+            let pauses = [RunMessage::Pause { how: Pause::Now }, RunMessage::Unpause];
+            for place in [0, 0, 3, 8, 8] {
+                messages.splice(place..place, pauses.clone());
+            }
+        }
         let messages = messages.into_iter().enumerate();
         let messages = messages.map(|(place, message)| (format!("m-{place}"), message)).rev().collect();
         self.script.insert(run, messages);
@@ -459,7 +480,12 @@ impl Case {
                 tokio::spawn(async move { drop(engine.attach::<Mixed>(run).await) });
             }
             5 | 6 => self.replies(),
-            _ => self.puts_next(&run),
+            _ => {
+                self.puts_next(&run);
+                if self.is_slow {
+                    self.puts_next(&run);
+                }
+            }
         }
     }
 

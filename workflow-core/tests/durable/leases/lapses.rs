@@ -3,6 +3,8 @@
 use std::pin::pin;
 
 use tokio::time::timeout;
+use workflow_core::Seq;
+use workflow_core::store::{Inbox, MemoryInbox, RunMessage};
 
 use super::*;
 
@@ -196,7 +198,9 @@ async fn at_most_32_runs_write_at_a_time_that_they_are_kept() {
         start::<Works>(&engine, run.as_str()).await.settled().await;
     }
     lapses(&engines.store, &engine).await;
-    engines.store.unanswered.send_replace(runs.clone());
+    for run in &runs {
+        engines.store.gate(Call::Answer, run.as_str());
+    }
     engines.store.refuse(None);
     let all_kept = async || {
         let mut all = 0;
@@ -208,7 +212,63 @@ async fn at_most_32_runs_write_at_a_time_that_they_are_kept() {
     // The next renewal.
     sleep(LEASE / 3).await;
     assert_eq!(all_kept().await, 32);
-    engines.store.unanswered.send_replace(Vec::new());
+    for run in &runs {
+        engines.store.open(Call::Answer, run.as_str());
+    }
     a_while().await;
     assert_eq!(all_kept().await, RUNS);
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = u32)]
+struct Price;
+
+/// Asks for a price once it has a note.
+struct Asks;
+
+#[workflow]
+impl Asks {
+    #[step]
+    async fn ask(&self, _begin: &Begin, _note: &Note) -> Price {
+        Price
+    }
+
+    #[step]
+    async fn finish(&self, price: &Reply<Price>) -> Done {
+        Done(**price)
+    }
+}
+
+// S40, S67: the engine does not know that another one has the run, and that the run has a request there.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_lost_a_run_refuses_no_message_for_it() {
+    let (engines, inbox) = (Engines::new(), Arc::new(MemoryInbox::default()));
+    let engine = || {
+        let inbox: Arc<dyn Inbox> = Arc::clone(&inbox) as _;
+        let engine = Engine::builder().workflow(Asks).store(engines.store.clone()).inbox(inbox);
+        let engine = engine.unload_waiting_after(Duration::MAX).lease(LEASE).clock(VirtualClock::new());
+        engine.build().unwrap()
+    };
+    let (one, other) = (engine(), engine());
+    other.resume_open_runs().await.unwrap();
+    sleep(LEASE).await;
+    start::<Asks>(&one, "r").await.settled().await;
+    lapses(&engines.store, &one).await;
+    let run = other.attach::<Asks>("r").await.unwrap();
+    run.send(Note(1)).await.unwrap();
+    run.settled().await;
+    let request = run.requests().await.unwrap()[0].seq();
+    inbox.put("r", "reply", RunMessage::Reply { request, data: 7.into() }).unwrap();
+    assert!(one.notify_inbox(&"r".into()), "it drives the run still");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(inbox.pending(&"r".into(), 1).await.unwrap().len(), 1);
+    assert!(other.notify_inbox(&"r".into()));
+    assert_eq!(run.outcome().await.unwrap(), Done(7));
+    // The one that has the run refuses as ever.
+    let reply = RunMessage::Reply { request: Seq(99), data: 8.into() };
+    start::<Asks>(&other, "s").await.settled().await;
+    inbox.put("s", "reply", reply).unwrap();
+    assert!(other.notify_inbox(&"s".into()));
+    sleep(Duration::from_secs(1)).await;
+    assert!(inbox.pending(&"s".into(), 1).await.unwrap().is_empty());
 }
