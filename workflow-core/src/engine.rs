@@ -53,6 +53,7 @@ mod hosts;
 mod inbox;
 mod injected;
 mod journals;
+mod keep;
 mod load;
 mod locks;
 mod orphaned_children;

@@ -9,7 +9,7 @@
 //! engine    take       renew       renew        renew
 //!                      └ claim orphans (one search at a time)
 //! lost      take       fails       fails        term() is None: no execution begins
-//!           … renew ──▶ the next term: each run writes `RunKept` before it begins anything
+//!           … renew ──▶ the next term: each run writes `RunKept`, and begins nothing before
 //! ```
 //!
 //! Invariant: the engine's own view ends no later than the store's. The engine counts from the start of a call, and the

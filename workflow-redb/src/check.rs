@@ -291,6 +291,7 @@ impl Journal {
             report.add(Problem::Gap { run: self.run.clone(), expected: self.end, found: position });
         }
         self.end = position.after(1);
+        let before = self.status;
         self.status = if self.cleans_up { RunStatus::CleaningUp } else { RunStatus::Running };
         let mut bad = |detail: String| {
             report.add(Problem::BadRecord { run: self.run.clone(), position, detail });
@@ -313,6 +314,8 @@ impl Journal {
             Ok(Record::CleanUpStarted { .. }) => {
                 (self.cleans_up, self.paused, self.status) = (true, [false; 2], RunStatus::CleaningUp);
             }
+            // The run waits, or is paused, as before.
+            Ok(Record::RunKept { .. }) => self.status = before,
             Ok(_) => {}
             Err(error) => bad(error.to_string()),
         }

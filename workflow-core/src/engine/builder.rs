@@ -249,7 +249,8 @@ impl EngineBuilder {
     /// unavailable, and never runs of engines without leases.
     ///
     /// An engine that could not renew its lease in time begins no execution and evaluates no precondition until it
-    /// holds a lease again; executions in flight continue. If another engine has claimed a run meanwhile, the run ends
+    /// holds a lease again; executions in flight continue. With the next renewal each run that the engine drives writes one
+    /// record, at most 32 at a time. If another engine has claimed a run meanwhile, the run ends
     /// here with [`RunError::Conflict`](crate::RunError::Conflict) before it begins anything more. The engine gives its
     /// lease up in [`shut_down`](Engine::shut_down) and [`cancel_all`](Engine::cancel_all), and
     /// when it is dropped and has no run.

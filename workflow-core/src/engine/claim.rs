@@ -8,7 +8,7 @@
 //! listed      owner          parent    result
 //! ────────    ────────────   ───────   ─────────────────────────────────────
 //! –           lease held     –         not listed
-//! a/greet…    no lease       not here  left to the engine that has `a`
+//! a/greet…    no lease       not here  left to the engine that has `a`, as the store says
 //! b           no lease       –         resumed; its first append is awaited
 //! b/greet…    no lease       here      resumed, or left until `b` asks for it
 //! ```
@@ -28,7 +28,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt as _, stream};
@@ -37,7 +37,7 @@ use super::Inner;
 use super::ending::Ending;
 use super::hosts::Hosts;
 use super::journals::{Journals, Pages};
-use super::load::{Loaded, LoadedBy, Resumes};
+use super::load::{Loaded, Resumes};
 use super::owner::Owner;
 use super::registry::{Lookup, RunRegistry};
 use super::reminders::MAX_CONCURRENT_LOADS;
@@ -58,9 +58,21 @@ pub(super) struct ClaimMemory {
     /// Whether the engine has stopped driving a run because its store was unavailable, since the last search. The next
     /// one looks at the engine's own runs too.
     has_lost: AtomicBool,
+    /// The latest term of the lease for which every driven run was asked to write that it is kept; 0 for the first.
+    kept: AtomicU64,
 }
 
 impl ClaimMemory {
+    /// Whether driven runs are to write that they are kept: the lease had run out before this term.
+    pub(super) fn has_to_keep(&self, term: u64) -> bool {
+        term > self.kept.load(Ordering::Acquire).max(1)
+    }
+
+    /// Notes that every driven run was asked in this term.
+    pub(super) fn note_kept(&self, term: u64) {
+        self.kept.fetch_max(term, Ordering::AcqRel);
+    }
+
     /// Notes how a run ended here. The next search resumes one that the store did not let continue, or leaves it to the
     /// engine with its parent. A conflict may be with the engine's own write, which the store took and did not confirm.
     pub(super) fn note_end(&self, error: &RunError) {
@@ -90,6 +102,8 @@ pub(super) struct OrphanSearch<'a, R> {
     memory: &'a ClaimMemory,
     /// Resumes the orphans; in tests a fake.
     resumes: &'a R,
+    /// Whether the lease is too new for a claim. The search then only leaves children to the engines with their parents.
+    only_leaves: bool,
 }
 
 /// The findings of a search so far.
@@ -132,8 +146,9 @@ impl Claimed {
         match self {
             Self::By(Ok(loaded)) => matches!(loaded, Loaded::Full),
             Self::By(Err(error)) => !stays_refused(error),
-            Self::Unfit | Self::Released => false,
-            Self::Left => true,
+            Self::Unfit => false,
+            // A release changes nothing if the run was written to meanwhile, or was here again.
+            Self::Left | Self::Released => true,
         }
     }
 }
@@ -152,7 +167,9 @@ impl<R: Resumes> OrphanSearch<'_, R> {
             return Ok((found.resumed, Vec::new()));
         }
         let SearchResult { mut resumed, awaited, incompatible, .. } = found;
-        *locked(&self.memory.incompatible) = incompatible;
+        if !self.only_leaves {
+            *locked(&self.memory.incompatible) = incompatible;
+        }
         // An error ends the search. The claims before it count, and the next search finds the rest.
         resumed.error = match searched {
             Err(error) if resumed.runs.is_empty() && resumed.refused.is_empty() => return Err(error),
@@ -179,7 +196,7 @@ impl<R: Resumes> OrphanSearch<'_, R> {
             let mut by_depth: BTreeMap<usize, Vec<StoredRun>> = BTreeMap::new();
             for (run, owner) in page.into_iter().zip(owners) {
                 let is_lost = has_lost && own(&run) && !self.runs.has(&run.id);
-                if owner == Owner::Orphan || is_lost {
+                if is_lost || owner == Owner::Orphan && !self.only_leaves {
                     by_depth.entry(run.id.as_str().matches('/').count()).or_default().push(run);
                 }
             }
@@ -211,21 +228,30 @@ impl<R: Resumes> OrphanSearch<'_, R> {
 
     /// Where a run belongs: a child with its parent, unless that has ended, and any other run here.
     async fn place(&self, lease: &Lease, run: &StoredRun) -> Result<Place, StoreError> {
-        if !run.id.as_str().contains('/') {
-            return Ok(Place::Here);
-        }
-        // An id may have a slash without being a child's. The first record says who the parent is.
-        let first = self.journals.store()?.read(&run.id, Position(0), 1).await?;
-        let Some(Record::RunStarted { parent, .. }) = first.first() else { return Ok(Place::WithParent) };
-        let Some(parent) = parent else { return Ok(Place::Here) };
-        if self.is_here(&parent.run) {
-            return Ok(Place::Here);
-        }
-        Ok(match self.journals.listed(&parent.run).await? {
+        let Some(parent) = self.parent_of(run).await? else { return Ok(Place::Here) };
+        // The store says who has the parent: this engine may have lost one that it still drives or has unloaded.
+        Ok(match self.journals.listed(&parent).await? {
             None => Place::Here,
             Some(parent) if parent.run.status.is_ended() => Place::Here,
-            Some(parent) if parent.run.owner.as_ref() == Some(lease.engine()) => Place::WithParent,
-            Some(_) => Place::Elsewhere,
+            Some(parent) if parent.run.owner.as_ref() != Some(lease.engine()) => Place::Elsewhere,
+            Some(parent) if self.is_here(&parent.id) => Place::Here,
+            Some(_) => Place::WithParent,
+        })
+    }
+
+    /// The parent of a child. An id may have a slash without being a child's.
+    async fn parent_of(&self, run: &StoredRun) -> Result<Option<RunId>, StoreError> {
+        if !run.id.as_str().contains('/') {
+            return Ok(None);
+        }
+        if let Some(parent) = &run.run.parent {
+            return Ok(Some(parent.run.clone()));
+        }
+        // The summary may be from an earlier release, and the first record always has the parent.
+        let first = self.journals.store()?.read(&run.id, Position(0), 1).await?;
+        Ok(match first.first() {
+            Some(Record::RunStarted { parent, .. }) => parent.as_ref().map(|parent| parent.run.clone()),
+            _ => None,
         })
     }
 
@@ -239,7 +265,7 @@ impl<R: Resumes> OrphanSearch<'_, R> {
             return Claimed::Unfit;
         }
         match self.place(lease, run).await {
-            Ok(Place::Here) => {}
+            Ok(Place::Here) if !self.only_leaves => {}
             Ok(Place::Elsewhere) if run.run.owner.as_ref() == Some(lease.engine()) => {
                 // The parent could not go on where it is, as long as this engine has its child.
                 return match self.resumes.release(run).await {
@@ -247,10 +273,10 @@ impl<R: Resumes> OrphanSearch<'_, R> {
                     Err(error) => Claimed::By(Err(ResumeError::Store(error))),
                 };
             }
-            Ok(Place::Elsewhere | Place::WithParent) => return Claimed::Left,
+            Ok(Place::Here | Place::Elsewhere | Place::WithParent) => return Claimed::Left,
             Err(error) => return Claimed::By(Err(ResumeError::Store(error))),
         }
-        let loaded = self.resumes.load(&run.id, Some(run.end), LoadedBy::Claim).await;
+        let loaded = self.resumes.claim(run).await;
         if let Ok(Loaded::Resumed(shared)) = &loaded {
             // Its children are claimed here only if the run began here. If the store does not answer in time, the
             // search continues: the run keeps waiting in its own task, and its children wait for a later search.
@@ -301,10 +327,12 @@ fn rank(engine: &EngineId, run: &RunId) -> u64 {
 }
 
 impl Inner {
-    /// Resumes the orphans of the engine's store, and cancels orphaned children whose parents have ended. Nothing while
-    /// the engine's lease is new.
+    /// Resumes the orphans of the engine's store, and cancels orphaned children whose parents have ended. While the
+    /// engine's lease is new, it only leaves its lost children to the engines with their parents.
     pub(super) async fn claim_orphans(self: &Arc<Self>) -> Result<Resumed, StoreError> {
-        if !self.journals.lease().is_some_and(|lease| lease.may_claim()) {
+        let Some(lease) = self.journals.lease() else { return Ok(Resumed::default()) };
+        let only_leaves = !lease.may_claim();
+        if only_leaves && (lease.term().is_none() || !self.claims.has_lost.load(Ordering::Acquire)) {
             return Ok(Resumed::default());
         }
         let search = OrphanSearch {
@@ -314,9 +342,10 @@ impl Inner {
             ending: &self.ending,
             memory: &self.claims,
             resumes: self,
+            only_leaves,
         };
         let (resumed, awaited) = search.all().await?;
-        self.orphaned_children().cancel_among(awaited, self.journals.lease()).await;
+        self.orphaned_children().cancel_among(awaited, Some(lease)).await;
         Ok(resumed)
     }
 }
@@ -367,6 +396,7 @@ mod tests {
                 ending: &self.ending,
                 memory: &self.memory,
                 resumes: &self.resumer,
+                only_leaves: false,
             };
             now(search.all()).unwrap().1
         }
@@ -393,12 +423,20 @@ mod tests {
     // S66
     #[test]
     fn a_child_is_claimed_only_where_its_parent_is() {
-        let parts = Parts::of(&orphans(&[("a", None), ("a/x", Some("a")), ("b/x", Some("b"))]));
+        let written = orphans(&[("a", None), ("a/x", Some("a")), ("b/x", Some("b")), ("c/x", Some("c"))]);
+        let parts = Parts::of(&written);
+        let own = parts.journals.lease().map(|lease| lease.engine());
+        written.begin("c", Began { owner: own, ..Began::default() });
         parts.search();
-        assert_eq!(parts.asked(), ["load a at 2", "load b/x at 2"]);
-        let _driven = parts.runs.reserve(&"a".into());
+        assert_eq!(
+            parts.asked(),
+            ["load a at 2", "load b/x at 2"],
+            "the parent of the last is not driven yet"
+        );
+        // This engine has lost the one, and the store says so.
+        let _driven = ["a", "c"].map(|run| parts.runs.reserve(&run.into()));
         parts.search();
-        assert_eq!(parts.asked(), ["load a at 2", "load a/x at 2", "load b/x at 2"]);
+        assert_eq!(parts.asked(), ["load a at 2", "load b/x at 2", "load c/x at 2"]);
     }
 
     #[test]

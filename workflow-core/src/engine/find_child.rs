@@ -8,6 +8,10 @@
 //!                    journal, not driven  ──▶ resume it, or look back at an ended child
 //!                    journal, other owner ──▶ Elsewhere: the parent stops, and keeps its journal open
 //! ```
+//!
+//! The search is a task of its own, so it may outlive the attempt that asked: the parent was paused, or its store failed. Such
+//! a search neither begins nor joins the child. Otherwise the child would be cancelled, since that attempt waits for it no
+//! longer, while the next attempt of the execution asks for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,22 +44,30 @@ impl Inner {
         let (_run_lock, records, here) = loop {
             let run_lock = self.runs.lock(id).await.map_err(StartError::Store)?;
             let (records, here) = self.begun_before(id).await?;
-            let Some(leaves) = here.as_ref().filter(|run| run.is_to_detach()) else {
+            let Some(child) = here.as_ref().filter(|run| run.is_to_detach() || records.is_empty()) else {
                 break (run_lock, records, here);
             };
-            // A child that still detaches is found once it is gone, by its complete journal.
             drop(run_lock);
-            leaves.ended().await;
+            if child.is_to_detach() {
+                // A child that still detaches is found once it is gone, by its complete journal.
+                child.ended().await;
+            } else {
+                // The store has not answered to the beginning of the child.
+                child.status.begun().await;
+            }
         };
         if records.is_empty() {
             let options = self.with_sources(&start, options).await?;
+            link.is_still_asked()?;
             return Arc::clone(self).start_child(start, options, link);
         }
         self.is_the_same(id, beginning_of(id, &records)?, &start, &options, &link)?;
         if let Some(shared) = here {
+            link.is_still_asked()?;
             return self.reattached(shared, link);
         }
         let given = self.secrets_of(id, &records, false).await.map_err(start_error)?;
+        link.is_still_asked()?;
         self.resume_child(id, &start, records, (link, given))
     }
 

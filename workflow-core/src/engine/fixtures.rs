@@ -183,6 +183,10 @@ impl Resumes for Resumer {
         }
     }
 
+    async fn claim(&self, run: &crate::store::StoredRun) -> Result<Loaded, ResumeError> {
+        self.load(&run.id, Some(run.end), LoadedBy::Claim).await
+    }
+
     async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.note(format!("end {run} of {parent}"));
         Ok(None)

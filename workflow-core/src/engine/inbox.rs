@@ -21,6 +21,7 @@ use std::time::SystemTime;
 
 use futures_util::future::{Either, select};
 
+use super::journals::Journals;
 use super::registry::Lookup;
 use super::reminders::{self, RETRY_DELAY};
 use super::{Engine, Inner};
@@ -62,7 +63,7 @@ pub(super) struct Gated(InboxGate);
 
 /// Why a reader stops with messages left.
 enum Stop {
-    /// The run stopped here, and an engine that continues it reads them.
+    /// The run stopped here, or another engine has it: an engine that continues it reads them.
     LeftOpen,
     /// The inbox or the store does not answer now.
     Unavailable(StoreError),
@@ -135,7 +136,7 @@ impl EngineInbox {
     }
 
     /// Applies and settles the messages of a run until none is left.
-    async fn read(&self, run: &AnyRun) -> Result<(), Stop> {
+    async fn read(&self, run: &AnyRun, journals: &Journals) -> Result<(), Stop> {
         let id = run.id();
         let (mut settled, mut repeats) = (HashSet::<Arc<str>>::new(), 0);
         loop {
@@ -151,6 +152,9 @@ impl EngineInbox {
             for message in page {
                 self.frees_timers_until(id, message.at);
                 let result = self.apply(run, &message).await?;
+                if result.is_err() && !journals.has_kept(id).await.map_err(Stop::Unavailable)? {
+                    return Err(Stop::LeftOpen);
+                }
                 self.call(|inbox| inbox.settle(id, &message, result)).await.map_err(Stop::Unavailable)?;
                 settled.insert(message.id);
             }
@@ -242,7 +246,7 @@ impl Inner {
         let Some(inbox) = &self.inbox else { return };
         while let Some(shared) = inbox.asks(id) {
             let run = AnyRun::new(Arc::clone(&shared));
-            let read = pin!(inbox.read(&run));
+            let read = pin!(inbox.read(&run, &self.journals));
             let error = match select(read, pin!(self.ending.begins())).await {
                 Either::Left((Ok(()), _)) => continue,
                 Either::Left((Err(Stop::Unavailable(error)), _)) if !run.status().is_ended() => error,

@@ -96,6 +96,9 @@ pub(super) trait Resumes: Sync {
         by: LoadedBy,
     ) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
+    /// Resumes an orphan whose journal still ends where it is listed, unless its limits have no free permit.
+    fn claim(&self, run: &StoredRun) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
+
     /// Cancels a run, if it is a child that an execution of `parent` waited for. Returns the run whose end is to be
     /// awaited, if there is one.
     fn cancel_child(
@@ -114,6 +117,19 @@ impl Resumes for Arc<Inner> {
         self.load_as(run, end, &mut LoadAs { by, cancelled: None, permit: &mut None }).await
     }
 
+    async fn claim(&self, run: &StoredRun) -> Result<Loaded, ResumeError> {
+        let mut permit = None;
+        // Before the journal is read, which may be long. The id of a child has a slash, and its permit comes from elsewhere.
+        if !run.id.as_str().contains('/') {
+            let Ok(taken) = self.permit_now(&*self.hosts.named(&run.id, &run.run.workflow)?) else {
+                return Ok(Loaded::Full);
+            };
+            permit = Some(taken);
+        }
+        let how = &mut LoadAs { by: LoadedBy::Claim, cancelled: None, permit: &mut permit };
+        self.load_as(&run.id, Some(run.end), how).await
+    }
+
     async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
         self.cancel_orphan(run, parent).await
     }
@@ -124,7 +140,8 @@ impl Resumes for Arc<Inner> {
             return Ok(());
         }
         let records = vec![Record::RunKept { at: self.common.clock.shown() }];
-        let released = run.run.clone().owned_by(Some(EngineId::new(RELEASED)));
+        // An owner that never holds a lease, so that the run is an orphan for all engines.
+        let released = run.run.clone().owned_by(Some(EngineId::generate()));
         let batch = Write { records, run: released };
         match self.journals.store()?.append(&run.id, run.end, batch).await {
             Err(StoreError::Conflict { .. }) => Ok(()),
@@ -132,9 +149,6 @@ impl Resumes for Arc<Inner> {
         }
     }
 }
-
-/// The owner of a released run. It never holds a lease, so that the run is an orphan for all engines.
-const RELEASED: &str = "released";
 
 impl Inner {
     /// Finds a run for a handle of this type of workflow, or of any: in this engine, or in the store unless another engine
@@ -227,7 +241,8 @@ impl Inner {
         // A run that still has handles has its configuration too, and keeps it until it is resumed.
         let handles = unloaded.as_ref().and_then(|unloaded| unloaded.run.upgrade());
         // A child's permit comes from its parent, or from the limit of children.
-        if matches!(by, LoadedBy::Claim) && beginning.parent.is_none() && !ends_with_run_ended(&records) {
+        let needs_permit = permit.is_none() && beginning.parent.is_none() && !ends_with_run_ended(&records);
+        if matches!(by, LoadedBy::Claim) && needs_permit {
             let Ok(taken) = self.permit_now(&*self.hosts.named(id, beginning.workflow)?) else {
                 return Ok(Loaded::Full);
             };

@@ -103,6 +103,17 @@ impl Journals {
         })
     }
 
+    /// Whether a run that this engine drives is still its own, or has ended. An engine without a lease for a time may have
+    /// lost the run without a notice, and what it knows of the run may be old. Calls the store once, with leases.
+    pub(super) async fn has_kept(&self, id: &RunId) -> Result<bool, StoreError> {
+        let Some(lease) = self.lease() else { return Ok(true) };
+        // A run that the store does not list begins here.
+        let stored = self.listed(id).await?;
+        let is_kept =
+            |run: StoredRun| run.run.status.is_ended() || run.run.owner.as_ref() == Some(lease.engine());
+        Ok(stored.is_none_or(is_kept))
+    }
+
     /// The reason why a run is not resumed whose journal changed between each look-up and its reading.
     pub(super) async fn contention(&self, id: &RunId, ends: &SeenEnds) -> Result<ResumeError, StoreError> {
         let run = id.clone();

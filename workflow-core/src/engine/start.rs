@@ -257,6 +257,8 @@ impl Inner {
                 let Some(_task) = engine.ending.enter() else { return ControlFlow::Continue(None) };
                 let inner = Arc::clone(&engine);
                 let claims = engine.ending.track(async move {
+                    // A claim looks for the parents of children among the engine's runs.
+                    inner.keep_runs().await;
                     // The next renewal claims what this one could not.
                     let _ = inner.claim_orphans().await;
                 });

@@ -147,8 +147,8 @@ impl Admission {
     }
 
     /// The term of the lease in which the run is known to belong to this engine.
-    pub(super) fn term(&self) -> Option<u64> {
-        self.lease_guard.as_deref().and_then(LeaseGuard::term)
+    pub(super) fn term(&mut self, journal: &Journal) -> Option<u64> {
+        self.lease_guard.as_deref_mut()?.term(journal)
     }
 
     /// Whether neither a lease nor a deferred execution keeps the run from being suspended.

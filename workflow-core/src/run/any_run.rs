@@ -65,6 +65,10 @@ pub(crate) enum Command {
     Unpause {
         done: oneshot::Sender<Result<(), SendError>>,
     },
+    /// Has the run write that its engine keeps it. The answer comes once the store has that.
+    Keep {
+        done: oneshot::Sender<()>,
+    },
     /// A send, a reply, a cancel, a pause or an unpause, with an origin. Boxed, so that the others need no room for it.
     By(Box<(Arc<Origin>, Command)>),
 }

@@ -19,6 +19,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
+use tokio::sync::oneshot;
+
 use super::admission::{Admission, Admit, TurnStage};
 use super::alarms::Alarms;
 use super::any_run::{Command, MakeReply};
@@ -194,6 +196,20 @@ impl Driver {
             Admit::RecordQueued => self.committer.state.skip(1),
         }
         matches!(admit, Admit::Now | Admit::TookPermit)
+    }
+
+    /// Writes that the engine keeps the run, if the engine lost its lease and has it again, and answers once the store has
+    /// that.
+    #[cold]
+    fn keep(&mut self, done: oneshot::Sender<()>) {
+        let Committer { journal, state, clock, .. } = &mut self.committer;
+        if let (Some(journal), Some(guard)) = (journal, self.admission.lease_guard_mut())
+            && guard.keep(journal, clock.stamp())
+        {
+            // `RunKept` is in the journal and is no batch.
+            state.skip(1);
+        }
+        self.committer.answer_when_written(done, (), |done| Command::Keep { done });
     }
 
     /// The run waits: gives up its permit, stops its active time, and records it. The store has everything
@@ -407,6 +423,7 @@ impl Driver {
             },
             Command::Pause { how, done } => self.pause(how, origin, done),
             Command::Unpause { done } => self.unpause(origin, done),
+            Command::Keep { done } => self.keep(done),
             Command::Timers { done } => {
                 let timers = self.view().timers();
                 self.committer.answer_when_written(done, timers, |done| Command::Timers { done });

@@ -96,11 +96,13 @@ impl Run {
     }
 
     /// Signals the detach to children of a run that another process resumes. Children receive the detach
-    /// signal before the cancel signal, which they get when the executions that wait for them are dropped.
+    /// signal before the cancel signal, which they get when the executions that wait for them are dropped. If another engine
+    /// has the run, executions under way ask there for their independent children too.
     fn detach_children(&self) {
-        if let Some(registry) = self.driver.committer.shared.children.get().filter(|_| self.is_resumable()) {
-            registry.leave();
-        }
+        let Committer { shared, state, .. } = &self.driver.committer;
+        let Some(registry) = shared.children.get().filter(|_| self.is_resumable()) else { return };
+        let is_lost = matches!(self.driver.committer.journal_error(), Some(RunError::Conflict { .. }));
+        registry.leave(&if is_lost { state.trace.running() } else { Vec::new() });
     }
 
     /// Refuses further input and drops executions in flight. After this, only the end of the run and children

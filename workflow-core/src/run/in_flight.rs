@@ -241,6 +241,11 @@ impl DropSignal {
         self.completed.store(true, Ordering::Release);
     }
 
+    /// Whether the drop was requested.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+
     /// Whether the drop was requested. Registers the waker for a later request.
     #[inline]
     pub(crate) fn is_set(&self, cx: &mut Context<'_>) -> bool {

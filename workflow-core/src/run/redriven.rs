@@ -80,7 +80,9 @@ impl Redrive {
             Record::CleanUpStarted { limit, steps, .. } => Some((*limit, steps)),
             _ => None,
         });
-        match (records.last(), clean_up) {
+        // A run that waits may write that it is kept.
+        let last = records.iter().rfind(|record| !matches!(record, Record::RunKept { .. }));
+        match (last, clean_up) {
             (Some(Record::RunEnded { status: RunStatus::Completed, .. }), _) => {
                 return Err(RedriveError::Completed { run: run() });
             }

@@ -149,7 +149,7 @@ impl Run {
         let run = if Arc::strong_count(shared) > 2 { Arc::downgrade(shared) } else { Weak::new() };
         shared.tell(|| Observed::RunUnloaded);
         self.phase = Phase::Unloaded;
-        let term = admission.term().and_then(NonZeroU64::new);
+        let term = journal.as_deref().and_then(|journal| admission.term(journal)).and_then(NonZeroU64::new);
         let released = UnloadedRun { end, term, due, run, _level: telemetry.meter.level() };
         // Dropping the state runs user code. A panic there must not harm the run.
         discard(self);

@@ -303,8 +303,8 @@ pub enum Record {
         /// When it began to wait.
         at: SystemTime,
     },
-    /// The run's engine lost its lease and has taken it again, and no other engine had claimed the run. Written before
-    /// the run begins anything more. Also of a child that its engine does not drive any more and leaves to the engine that
+    /// The run's engine lost its lease and has taken it again, and no other engine had claimed the run. Written at once,
+    /// and before the run begins anything more. Also of a child that its engine does not drive any more and leaves to the engine that
     /// has its parent.
     RunKept {
         /// When.

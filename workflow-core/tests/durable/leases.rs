@@ -1,10 +1,12 @@
 //! Engines that share a store: run ownership, and claims of the runs of engines that are gone (S39, S40).
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 use workflow_core::errors::BuildProblem;
@@ -45,6 +47,19 @@ struct Shared {
     silent: Arc<Mutex<Vec<RunId>>>,
     /// The runs whose appends fail.
     fails: Arc<Mutex<Vec<RunId>>>,
+    /// The calls that wait, each for a permit of its semaphore.
+    gates: Arc<Mutex<Gates>>,
+}
+
+type Gates = HashMap<(Call, RunId), Arc<Semaphore>>;
+
+/// A call of the store that can wait at a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Call {
+    Read,
+    Append,
+    /// The answer to an append that the store has taken.
+    Answer,
 }
 
 impl Shared {
@@ -59,6 +74,29 @@ impl Shared {
             comes_back: Arc::default(),
             silent: Arc::default(),
             fails: Arc::default(),
+            gates: Arc::default(),
+        }
+    }
+
+    /// Lets such calls of the run wait, each for a permit of the result.
+    fn gate(&self, call: Call, run: &str) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        self.gates.lock().unwrap().insert((call, run.into()), Arc::clone(&gate));
+        gate
+    }
+
+    /// Lets such calls of the run wait no more.
+    fn open(&self, call: Call, run: &str) {
+        if let Some(gate) = self.gates.lock().unwrap().remove(&(call, run.into())) {
+            gate.close();
+        }
+    }
+
+    async fn wait_at_gate(&self, call: Call, run: &RunId) {
+        let gate = self.gates.lock().unwrap().get(&(call, run.clone())).map(Arc::clone);
+        if let Some(gate) = gate {
+            // An error says that the gate is open.
+            gate.acquire().await.into_iter().for_each(SemaphorePermit::forget);
         }
     }
 
@@ -119,16 +157,20 @@ impl EventStore for Shared {
         if self.fails.lock().unwrap().contains(run) {
             return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other("no route"))));
         }
-        let (kept, run) = (Arc::clone(&self.kept), run.clone());
+        let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
             yield_now().await;
-            kept.append(&run, expected, batch).await
+            store.wait_at_gate(Call::Append, &run).await;
+            store.kept.append(&run, expected, batch).await?;
+            store.wait_at_gate(Call::Answer, &run).await;
+            Ok(())
         })
     }
 
     fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
         let (store, run) = (self.clone(), run.clone());
         StoreFuture::new(async move {
+            store.wait_at_gate(Call::Read, &run).await;
             if from == Position(0) {
                 store.come_back(&run).await;
             }
@@ -240,6 +282,17 @@ impl Delegates {
     }
 }
 
+/// Waits for one child.
+struct Awaits;
+
+#[workflow]
+impl Awaits {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run::<Works>(begin.clone()).await
+    }
+}
+
 /// The engines of a test, and their shared state.
 struct Engines {
     store: Shared,
@@ -258,7 +311,8 @@ impl Engines {
     /// An engine without leases.
     fn builder(&self, works: Works) -> EngineBuilder {
         let tries = TriesAgain { who: works.who, seen: self.seen.clone() };
-        Engine::builder().workflow(works).workflow(tries).workflow(Delegates).store(self.store.clone())
+        let engine = Engine::builder().workflow(works).workflow(tries).workflow(Delegates).workflow(Awaits);
+        engine.store(self.store.clone())
     }
 
     /// An engine with leases, on a runtime with paused time.

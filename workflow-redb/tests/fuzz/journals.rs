@@ -218,7 +218,8 @@ fn summary(records: &[Record]) -> RunSummary {
         Some(Record::RunStarted { workflow, at, .. }) => RunSummary::running(Arc::clone(workflow), *at),
         _ => RunSummary::running("Whole", SystemTime::UNIX_EPOCH),
     };
-    match records.last() {
+    // A run that is kept waits as before.
+    match records.iter().rfind(|record| !matches!(record, Record::RunKept { .. })) {
         Some(Record::RunEnded { status, .. }) => run.ended(*status),
         Some(Record::RunWaiting { waits_for, .. }) => run.waiting(waits_for.clone()),
         _ => run,

@@ -113,6 +113,8 @@ impl AttemptChildren {
         }
         let options = options.within_trace(self.run.trace_parent());
         let spawned = if link.may_have_earlier_children || engine.asks_sources(&start, &options) {
+            // If the run ends meanwhile, it closes the registry, so that the child does not join it then.
+            self.run.child_registry();
             engine.find_child(start, options, link).await
         } else {
             engine.start_child(start, options, link)

@@ -124,6 +124,14 @@ impl ParentLink {
         Ok(())
     }
 
+    /// An error if the attempt that awaits the child does so no longer. The wait for a child's store may take long.
+    pub(crate) fn is_still_asked(&self) -> Result<(), StartError> {
+        if self.awaited && self.drop_signal.is_requested() {
+            return Err(StartError::ParentEnded { run: self.parent.run.clone() });
+        }
+        Ok(())
+    }
+
     /// Whether the child was begun for this load of the parent, and not for an earlier one that was detached.
     pub(crate) fn is_of(&self, parent: &Arc<RunShared>) -> bool {
         std::ptr::eq(self.run.as_ptr(), Arc::as_ptr(parent))

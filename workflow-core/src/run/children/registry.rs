@@ -270,12 +270,14 @@ impl ChildRegistry {
         drop(state);
     }
 
-    /// Detaches the awaited children, because the run is detached.
-    pub(crate) fn leave(&self) {
+    /// Detaches the awaited children, because the run is detached, and the independent ones of these executions, which
+    /// ask for them again in another engine.
+    pub(crate) fn leave(&self, lost: &[ExecutionId]) {
         let mut state = self.lock();
         state.detached = true;
-        let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
-        let left: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
+        let open = state.members.iter().filter(|member| member.ended.is_none());
+        let left = open.filter(|member| member.child.awaited || lost.contains(&member.child.execution));
+        let left: Vec<_> = left.filter_map(|member| member.run.clone()).collect();
         // After the lock, because a woken child may end at once.
         drop(state);
         for run in left {

@@ -1,8 +1,10 @@
 //! Random engines over one store that fails at random (S40, S66, S67): calls fail before or after they had their effect,
 //! leases cannot be renewed, engines are held beyond their leases or are killed, and clients put messages into the inbox.
 //!
+//! In every fourth case calls of the store may take long, and runs are paused often.
+//!
 //! A ledger has each attempt, by run, execution and engine; the store has the writer of each record. `CLAIMED_CASES=500`
-//! makes more cases than a test needs each time, and `CLAIMED_SEED=7` only this one.
+//! makes more cases than a test needs each time, `CLAIMED_SEED=7` only this one, and both make 500 from this one on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
@@ -17,6 +19,11 @@ use workflow_core::{ErrorClass, Pause, Retries, RetryPolicy, Seq};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Whether calls of the store may take long in the case of this seed, and runs are paused often.
+fn is_slow(seed: u64) -> bool {
+    seed % 4 == 3
+}
 
 /// How many random actions a case has before its store fails no more.
 const ACTIONS: u32 = 60;
@@ -59,6 +66,8 @@ struct World {
 #[derive(Debug)]
 struct State {
     rng: fastrand::Rng,
+    /// The longest of the delays of calls, in seconds, by their kind.
+    delays: [u32; 4],
     fails: bool,
     /// The engine that wrote last to each run.
     writers: BTreeMap<RunId, usize>,
@@ -73,6 +82,7 @@ impl World {
     fn new(seed: u64) -> Arc<Self> {
         let state = State {
             rng: fastrand::Rng::with_seed(seed),
+            delays: if is_slow(seed) { [3, 3, 3, 25] } else { [3; 4] },
             fails: true,
             writers: BTreeMap::new(),
             ledger: Vec::new(),
@@ -148,7 +158,11 @@ impl Face {
         match delay {
             0 => {}
             1 => yield_now().await,
-            _ => sleep(SECOND * self.world.draw(3)).await,
+            _ => {
+                let kind = self.world.draw(4) as usize;
+                let most = self.world.state().delays[kind];
+                sleep(SECOND * self.world.draw(most)).await;
+            }
         }
         if fails {
             self.world.reach(what);
@@ -330,6 +344,7 @@ struct Alive {
 struct Case {
     world: Arc<World>,
     clock: VirtualClock,
+    is_slow: bool,
     engines: Vec<Alive>,
     born: usize,
     /// The messages that are left to put into the inbox, by run.
@@ -341,8 +356,8 @@ struct Case {
 impl Case {
     fn new(seed: u64) -> Self {
         let (engines, script, put) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut case =
-            Self { world: World::new(seed), clock: VirtualClock::new(), engines, born: 0, script, put };
+        let (world, clock, is_slow) = (World::new(seed), VirtualClock::new(), is_slow(seed));
+        let mut case = Self { world, clock, is_slow, engines, born: 0, script, put };
         for _ in 0..2 + seed % 2 {
             case.adds_engine();
         }
@@ -386,7 +401,13 @@ impl Case {
         }
         let note = |note: u32| RunMessage::Send { event: "Note".into(), data: json!(note) };
         let how = if self.world.draw(2) == 0 { Pause::Now } else { Pause::AfterRunning };
-        let messages = [note(1), RunMessage::Pause { how }, note(2), RunMessage::Unpause, note(3)];
+        let mut messages = vec![note(1), RunMessage::Pause { how }, note(2), RunMessage::Unpause, note(3)];
+        if self.is_slow {
+            let pauses = [RunMessage::Pause { how: Pause::Now }, RunMessage::Unpause];
+            for place in [0, 0, 3, 8, 8] {
+                messages.splice(place..place, pauses.clone());
+            }
+        }
         let messages = messages.into_iter().enumerate();
         let messages = messages.map(|(place, message)| (format!("m-{place}"), message)).rev().collect();
         self.script.insert(run, messages);
@@ -459,7 +480,12 @@ impl Case {
                 tokio::spawn(async move { drop(engine.attach::<Mixed>(run).await) });
             }
             5 | 6 => self.replies(),
-            _ => self.puts_next(&run),
+            _ => {
+                self.puts_next(&run);
+                if self.is_slow {
+                    self.puts_next(&run);
+                }
+            }
         }
     }
 
@@ -485,7 +511,9 @@ impl Case {
             // No claim takes a run up that five engines in a row could write nothing to.
             if round == 150 {
                 self.world.reach("a run that no claim takes");
-                let _ = self.engines[0].engine.resume_open_runs().await;
+                for alive in &self.engines {
+                    let _ = alive.engine.resume_open_runs().await;
+                }
             }
         }
     }
@@ -573,9 +601,11 @@ fn play(seed: u64) -> (Arc<World>, Vec<String>) {
 #[expect(clippy::print_stderr, reason = "a test of a size shows what it reached")]
 fn random_engines_over_a_store_that_fails_do_everything_once() {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
-    let (cases, only) = (number("CLAIMED_CASES").unwrap_or(20), number("CLAIMED_SEED"));
+    let (cases, first) = (number("CLAIMED_CASES"), number("CLAIMED_SEED"));
+    let only = first.filter(|_| cases.is_none());
+    let (first, cases) = (first.unwrap_or(0), only.map_or(cases.unwrap_or(20), |_| 1));
     let (mut reached, mut failed) = (BTreeMap::<&str, u32>::new(), Vec::new());
-    for seed in only.map_or(0..cases, |seed| seed..seed + 1) {
+    for seed in first..first + cases {
         let (world, violations) = play(seed);
         let state = world.state();
         for (what, times) in &state.reached {

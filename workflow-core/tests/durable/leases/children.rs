@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use workflow_core::Pause;
+
 use super::*;
 
 /// The child that the parent waits for.
@@ -115,6 +117,121 @@ fn a_child_that_its_engine_has_lost_is_left_to_the_engine_with_its_parent() {
         one.attach::<Works>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
         let parent = one.attach::<Delegates>("p").await.unwrap();
         assert_eq!(parent.outcome().await.unwrap(), Done(2));
+    });
+    drop(dead);
+}
+
+// S40, S66: the parent writes nothing while it waits, so its engine would keep the children from the one that has it now.
+#[tokio::test(start_paused = true)]
+async fn a_lost_parent_that_only_waits_lets_its_children_go_once_its_engine_has_its_lease_again() {
+    let engines = Engines::new();
+    let (one, other, store) = (engines.engine("one"), engines.engine("other"), &engines.store);
+    other.resume_open_runs().await.unwrap();
+    sleep(LEASE).await;
+    start::<Delegates>(&one, "p").await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(one.running().len(), 3);
+    // The other engine claims the parent, and has no answer before the lease of the first is back.
+    store.gate(Call::Answer, "p");
+    store.refuse(Some(&one));
+    store.pass(LEASE);
+    sleep(LEASE).await;
+    assert_eq!(
+        (store.owner("p").await.as_ref(), store.owner(CHILD).await.as_ref()),
+        (Some(other.id()), Some(one.id()))
+    );
+    store.refuse(None);
+    sleep(LEASE).await;
+    store.open(Call::Answer, "p");
+    a_while().await;
+    assert_eq!((one.running().len(), other.running().len()), (0, 3));
+    assert_eq!(store.resumed("p").await, 1, "the parent found its children at its first question");
+    assert_eq!(finish(&other).await.unwrap(), Done(2));
+    assert_eq!((engines.seen.count("prepare by one"), engines.seen.count("finish by other")), (2, 2));
+}
+
+/// Sends the children of the parent what they wait for, and waits for the parent.
+async fn finish(engine: &Engine) -> Result<Done, RunError> {
+    for child in [CHILD, "p/delegate-x1.alone"] {
+        engine.attach::<Works>(child).await.unwrap().send(Note(1)).await.unwrap();
+    }
+    engine.attach::<Delegates>("p").await.unwrap().outcome().await
+}
+
+/// Long enough for everything that waits for no gate.
+async fn moment() {
+    sleep(Duration::from_secs(1)).await;
+}
+
+// S39: the store failed while the parent looked for its child.
+#[test]
+fn a_child_does_not_begin_for_a_parent_that_stopped_while_it_looked_for_the_child() {
+    const CHILD: &str = "p/delegate-x1.1";
+    for is_slow in [false, true] {
+        let engines = Engines::new();
+        let store = engines.store.clone();
+        // The process dies before the parent asks for its child.
+        store.gate(Call::Answer, "p");
+        let dead = engines.killed(engines.works("dead"), |engine| async move {
+            let started = engine.start_with::<Awaits>(Begin(1), RunOptions::new().id("p"));
+            assert!(tokio::time::timeout(LEASE, started).await.is_err());
+        });
+        store.open(Call::Answer, "p");
+        runtime().block_on(async {
+            let engine = engines.builder(engines.works("alive")).clock(VirtualClock::new()).build().unwrap();
+            store.gate(Call::Read, CHILD);
+            let parent = engine.attach::<Awaits>("p").await.unwrap();
+            moment().await;
+            store.fails.lock().unwrap().push("p".into());
+            parent.pause(Pause::AfterRunning).await.unwrap_err();
+            assert!(matches!(parent.outcome().await, Err(RunError::Store { .. })));
+            store.fails.lock().unwrap().clear();
+
+            let parent = engine.attach::<Awaits>("p").await.unwrap();
+            moment().await;
+            if is_slow {
+                store.gate(Call::Append, CHILD);
+            }
+            store.open(Call::Read, CHILD);
+            moment().await;
+            store.open(Call::Append, CHILD);
+            moment().await;
+            engine.attach::<Works>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
+            assert_eq!(parent.outcome().await.unwrap(), Done(2), "slow: {is_slow}");
+            assert_eq!(store.resumed(CHILD).await, 0, "it began once, for the parent that continues");
+        });
+        drop(dead);
+    }
+}
+
+// S39, S61: two attempts were dropped by pauses while they looked for their child.
+#[test]
+fn a_child_is_not_cancelled_for_dropped_attempts_while_a_later_one_waits_for_it() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let store = &engines.store;
+        let engine = engines.builder(engines.works("alive")).clock(VirtualClock::new()).build().unwrap();
+        let reads = store.gate(Call::Read, CHILD);
+        let parent = engine.attach::<Delegates>("p").await.unwrap();
+        moment().await;
+        for _ in 0..2 {
+            parent.pause(Pause::Now).await.unwrap();
+            parent.unpause().await.unwrap();
+            moment().await;
+        }
+        // Each of the searches reads two pages, of which the second is empty.
+        store.gate(Call::Append, CHILD);
+        for _ in 0..2 {
+            reads.add_permits(2);
+            moment().await;
+        }
+        store.open(Call::Append, CHILD);
+        moment().await;
+        store.open(Call::Read, CHILD);
+        moment().await;
+        assert_eq!(finish(&engine).await.unwrap(), Done(2));
+        assert_eq!(store.resumed(CHILD).await, 1);
     });
     drop(dead);
 }

@@ -462,6 +462,32 @@ fn a_claim_takes_as_many_orphans_as_there_are_permits() {
     drop(dead);
 }
 
+// S66
+#[test]
+fn a_claim_reads_no_journal_of_a_run_for_which_no_permit_is_free() {
+    let engines = Engines::new();
+    let dead = engines.killed(engines.works("dead"), |engine| async move {
+        start::<Works>(&engine, "r").await.settled().await;
+    });
+    runtime().block_on(async {
+        let works = Works { hangs: true, ..engines.works("alive") };
+        let builder = engines.builder(works).max_concurrent_runs(1).lease(LEASE);
+        let engine = builder.clock(VirtualClock::new()).build().unwrap();
+        let hangs = start::<Works>(&engine, "own").await;
+        // A claim that reads would wait for ever.
+        engines.store.gate(Call::Read, "r");
+        engines.store.pass(LEASE);
+        sleep(LEASE).await;
+        let claimed = tokio::time::timeout(LEASE, engine.claim_orphans()).await.expect("it reads nothing");
+        assert!(claimed.unwrap().runs.is_empty());
+        engines.store.open(Call::Read, "r");
+        hangs.cancel("enough").await.unwrap();
+        a_while().await;
+        assert_eq!(engine.running(), ["r".into()]);
+    });
+    drop(dead);
+}
+
 /// The run's journal ends with this many `RunResumed`.
 async fn crashes(store: &Shared, run: &str, times: usize) {
     for _ in 0..times {

@@ -3,6 +3,8 @@
 use std::pin::pin;
 
 use tokio::time::timeout;
+use workflow_core::Seq;
+use workflow_core::store::{Inbox, MemoryInbox, RunMessage};
 
 use super::*;
 
@@ -149,4 +151,124 @@ async fn a_start_that_is_not_polled_while_the_lease_is_taken_keeps_it_from_no_ot
         engine.cancel_all("the engine is shutting down", Duration::ZERO).await;
         assert!(!engines.store.holds(engine.id()).await, "polls: {polls}");
     }
+}
+
+/// An engine that unloads no run.
+fn stays_loaded(engines: &Engines, who: &'static str) -> Engine {
+    let builder = engines.builder(engines.works(who)).unload_waiting_after(Duration::MAX);
+    builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap()
+}
+
+/// The store refuses the engine's lease for so long that other engines see it lapse.
+async fn lapses(store: &Shared, engine: &Engine) {
+    store.refuse(Some(engine));
+    store.pass(LEASE);
+    sleep(LEASE).await;
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn a_run_that_only_waits_writes_once_that_its_engine_keeps_it_after_a_lapse() {
+    let engines = Engines::new();
+    let engine = stays_loaded(&engines, "one");
+    start::<Works>(&engine, "r").await.settled().await;
+    for lapse in 1..=3 {
+        lapses(&engines.store, &engine).await;
+        engines.store.refuse(None);
+        for _ in 0..2 {
+            a_while().await;
+            assert_eq!(kept(&engines.store, "r").await, lapse);
+        }
+    }
+    let run = engine.attach::<Works>("r").await.unwrap();
+    assert_eq!(run.status(), RunStatus::Waiting);
+    run.send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+    assert_eq!(kept(&engines.store, "r").await, 3, "the store has the run in this term");
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn at_most_32_runs_write_at_a_time_that_they_are_kept() {
+    const RUNS: usize = 70;
+    let engines = Engines::new();
+    let engine = stays_loaded(&engines, "one");
+    let runs: Vec<_> = (0..RUNS).map(|run| RunId::from(format!("r-{run:02}"))).collect();
+    for run in &runs {
+        start::<Works>(&engine, run.as_str()).await.settled().await;
+    }
+    lapses(&engines.store, &engine).await;
+    for run in &runs {
+        engines.store.gate(Call::Answer, run.as_str());
+    }
+    engines.store.refuse(None);
+    let all_kept = async || {
+        let mut all = 0;
+        for run in &runs {
+            all += kept(&engines.store, run.as_str()).await;
+        }
+        all
+    };
+    // The next renewal.
+    sleep(LEASE / 3).await;
+    assert_eq!(all_kept().await, 32);
+    for run in &runs {
+        engines.store.open(Call::Answer, run.as_str());
+    }
+    a_while().await;
+    assert_eq!(all_kept().await, RUNS);
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = u32)]
+struct Price;
+
+/// Asks for a price once it has a note.
+struct Asks;
+
+#[workflow]
+impl Asks {
+    #[step]
+    async fn ask(&self, _begin: &Begin, _note: &Note) -> Price {
+        Price
+    }
+
+    #[step]
+    async fn finish(&self, price: &Reply<Price>) -> Done {
+        Done(**price)
+    }
+}
+
+// S40, S67: the engine does not know that another one has the run, and that the run has a request there.
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_lost_a_run_refuses_no_message_for_it() {
+    let (engines, inbox) = (Engines::new(), Arc::new(MemoryInbox::default()));
+    let engine = || {
+        let inbox: Arc<dyn Inbox> = Arc::clone(&inbox) as _;
+        let engine = Engine::builder().workflow(Asks).store(engines.store.clone()).inbox(inbox);
+        let engine = engine.unload_waiting_after(Duration::MAX).lease(LEASE).clock(VirtualClock::new());
+        engine.build().unwrap()
+    };
+    let (one, other) = (engine(), engine());
+    other.resume_open_runs().await.unwrap();
+    sleep(LEASE).await;
+    start::<Asks>(&one, "r").await.settled().await;
+    lapses(&engines.store, &one).await;
+    let run = other.attach::<Asks>("r").await.unwrap();
+    run.send(Note(1)).await.unwrap();
+    run.settled().await;
+    let request = run.requests().await.unwrap()[0].seq();
+    inbox.put("r", "reply", RunMessage::Reply { request, data: 7.into() }).unwrap();
+    assert!(one.notify_inbox(&"r".into()), "it drives the run still");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(inbox.pending(&"r".into(), 1).await.unwrap().len(), 1);
+    assert!(other.notify_inbox(&"r".into()));
+    assert_eq!(run.outcome().await.unwrap(), Done(7));
+    // The one that has the run refuses as ever.
+    let reply = RunMessage::Reply { request: Seq(99), data: 8.into() };
+    start::<Asks>(&other, "s").await.settled().await;
+    inbox.put("s", "reply", reply).unwrap();
+    assert!(other.notify_inbox(&"s".into()));
+    sleep(Duration::from_secs(1)).await;
+    assert!(inbox.pending(&"s".into(), 1).await.unwrap().is_empty());
 }

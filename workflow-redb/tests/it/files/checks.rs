@@ -4,12 +4,12 @@ use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
 use workflow_core::RunStatus;
 use workflow_core::store::{
-    ContextScope, ContextStore, ContextValue, EventStore, Position, RunQuery, RunSummary, StoreError,
-    StoredRun,
+    ContextScope, ContextStore, ContextValue, EventStore, Position, Record, RunQuery, RunSummary, StoreError,
+    StoredRun, WaitingFor, Write,
 };
 use workflow_redb::{Problem, StoreFile};
 
-use crate::fixtures::{Place, put, put_ended, record};
+use crate::fixtures::{Place, moment, put, put_ended, record};
 
 type Bytes = &'static [u8];
 
@@ -82,6 +82,20 @@ fn a_sound_file_has_no_problems_and_is_counted() {
     let report = StoreFile::open(&place.file).unwrap().check().unwrap();
     assert!(report.is_sound());
     assert_eq!((report.runs, report.records, report.context_values), (2, 7, 1));
+}
+
+#[test]
+fn a_run_that_waits_and_is_kept_waits_still() {
+    let place = sound();
+    let store = place.open();
+    let waits_for = WaitingFor::default();
+    let waits = Record::RunWaiting { waits_for: waits_for.clone(), at: moment() };
+    let records = vec![waits, Record::RunKept { at: moment() }];
+    let run = RunSummary::begun_by(&record(0)).unwrap().waiting(waits_for);
+    let written = store.append(&"a".into(), Position(4), Write { records, run });
+    Builder::new_current_thread().build().unwrap().block_on(written).unwrap();
+    drop(store);
+    assert_eq!(problems(&place), Vec::<String>::new());
 }
 
 #[test]
