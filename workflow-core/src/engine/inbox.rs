@@ -21,15 +21,17 @@ use std::time::SystemTime;
 
 use futures_util::future::{Either, select};
 
+use super::load::{LoadedBy, Resumes as _};
 use super::registry::Lookup;
-use super::reminders::{self, RETRY_DELAY};
+use super::reminders::{self, MAX_CONCURRENT_LOADS, RETRY_DELAY};
 use super::{Engine, Inner};
+use crate::error::chain;
 use crate::id::RunId;
-use crate::outcome::SendError;
+use crate::outcome::{ResumeError, SendError};
 use crate::panics::{caught, caught_in, locked};
 use crate::patience::StorePatience;
 use crate::run::{AnyRun, InboxGate, Run, RunShared};
-use crate::store::{Inbox, InboxMessage, StoreError, StoreFuture};
+use crate::store::{Inbox, InboxMessage, RunQuery, StoreError, StoreFuture};
 
 /// How many messages of a run one call of the inbox asks for.
 const PAGE: usize = 64;
@@ -43,6 +45,8 @@ pub(super) struct EngineInbox {
     patience: StorePatience,
     /// The runs whose messages are being read.
     readers: Mutex<HashMap<RunId, Reader>>,
+    /// The runs that are looked up because a message came and they are not here. At most [`MAX_CONCURRENT_LOADS`].
+    looked_up: Mutex<HashSet<RunId>>,
 }
 
 /// The work of the reader of a run.
@@ -55,6 +59,8 @@ struct Reader {
     gates: Vec<InboxGate>,
     /// When the inbox took the message that is being applied, or was last.
     at: Option<SystemTime>,
+    /// Why the inbox could not be read or settled when it was called last.
+    problem: Option<Arc<str>>,
 }
 
 /// The gate of a run that is about to be spawned.
@@ -70,7 +76,7 @@ enum Stop {
 
 impl EngineInbox {
     pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience) -> Self {
-        Self { inbox, patience, readers: Mutex::default() }
+        Self { inbox, patience, readers: Mutex::default(), looked_up: Mutex::default() }
     }
 
     /// Calls the inbox. A panic of it is an error.
@@ -89,11 +95,15 @@ impl EngineInbox {
                 if let (Some(gate), Some(at)) = (&gate, reader.at) {
                     gate.frees_timers_until(at);
                 }
+                if let (Some(gate), Some(problem)) = (&gate, &reader.problem) {
+                    gate.note_problem(Some(Arc::clone(problem)));
+                }
                 reader.gates.extend(gate);
                 false
             }
             Entry::Vacant(reader) => {
-                reader.insert(Reader { run, again: true, gates: gate.into_iter().collect(), at: None });
+                let gates = gate.into_iter().collect();
+                reader.insert(Reader { run, again: true, gates, at: None, problem: None });
                 true
             }
         }
@@ -126,6 +136,16 @@ impl EngineInbox {
         }
     }
 
+    /// Tells the runs that wait for their inbox why it cannot be read; `None` once it answers again.
+    fn note_problem(&self, run: &RunId, problem: Option<Arc<str>>) {
+        if let Some(reader) = locked(&self.readers).get_mut(run)
+            && reader.problem != problem
+        {
+            reader.gates.iter().for_each(|gate| gate.note_problem(problem.clone()));
+            reader.problem = problem;
+        }
+    }
+
     /// Frees the timers of the run that come before a message of this time.
     fn frees_timers_until(&self, run: &RunId, at: SystemTime) {
         if let Some(reader) = locked(&self.readers).get_mut(run) {
@@ -140,6 +160,7 @@ impl EngineInbox {
         let (mut settled, mut repeats) = (HashSet::<Arc<str>>::new(), 0);
         loop {
             let page = self.call(|inbox| inbox.pending(id, PAGE)).await.map_err(Stop::Unavailable)?;
+            self.note_problem(id, None);
             if page.is_empty() {
                 return Ok(());
             }
@@ -169,17 +190,49 @@ impl EngineInbox {
     }
 }
 
+/// The error of an inbox, for reports.
+fn problem_of(error: &StoreError) -> Arc<str> {
+    match error {
+        StoreError::Unavailable { source } => chain(&**source).into(),
+        error => chain(error).into(),
+    }
+}
+
 /// An inbox that returns messages again which were settled.
 #[derive(Debug, thiserror::Error)]
 #[error("the inbox returned a message again that was settled")]
 struct NotRemoved;
+
+/// The entry of a run that is looked up. Dropping it removes the entry.
+struct LookedUp {
+    engine: Arc<Inner>,
+    run: RunId,
+}
+
+impl LookedUp {
+    /// `None` if the run is being looked up, or too many are.
+    fn enter(engine: &Arc<Inner>, run: &RunId) -> Option<Self> {
+        let mut looked_up = locked(&engine.inbox.as_ref()?.looked_up);
+        let enters = looked_up.len() < MAX_CONCURRENT_LOADS && looked_up.insert(run.clone());
+        enters.then(|| Self { engine: Arc::clone(engine), run: run.clone() })
+    }
+}
+
+impl Drop for LookedUp {
+    fn drop(&mut self) {
+        if let Some(inbox) = &self.engine.inbox {
+            locked(&inbox.looked_up).remove(&self.run);
+        }
+    }
+}
 
 impl Engine {
     /// Reads the inbox of a run now, because a message for it was put in. Returns whether the run is here.
     ///
     /// The call returns at once, and the engine applies the messages in a task of its own. An unloaded run is loaded for
     /// them. `false` if this engine does not have the run, or has no [inbox](crate::EngineBuilder::inbox): the engine that has
-    /// the run, or takes it up next, reads the messages.
+    /// the run, or takes it up next, reads the messages. If the store says that the run has ended, this engine refuses them, of
+    /// at most 32 such runs at a time; those of others stay until the next call.
     /// [`Inbox`](crate::store::Inbox) has an example. O(1).
     pub fn notify_inbox(&self, run: &RunId) -> bool {
         self.inner.notify_inbox(run)
@@ -192,7 +245,10 @@ impl Inner {
             return false;
         }
         match self.runs.find(run) {
-            None => false,
+            None => {
+                self.look_up(run);
+                false
+            }
             Some(Lookup::Driven(shared)) => {
                 let Some(shared) = shared.upgrade() else { return false };
                 self.read_inbox(&shared, None);
@@ -207,6 +263,35 @@ impl Inner {
                 true
             }
         }
+    }
+
+    /// Refuses the messages of a run that is not here if it has ended, in a task of its own.
+    fn look_up(self: &Arc<Self>, run: &RunId) {
+        let (Some(runtime), Some(_task)) = (self.reminders.runtime(), self.ending.enter()) else { return };
+        let Some(looked_up) = LookedUp::enter(self, run) else { return };
+        let (engine, id) = (Arc::clone(self), run.clone());
+        runtime.spawn(self.ending.track(async move {
+            let _looked_up = looked_up;
+            let refused = pin!(engine.refuse_if_ended(&id));
+            if let Either::Left((Err(error), _)) = select(refused, pin!(engine.ending.begins())).await {
+                tracing::warn!(run = %id, %error, "the messages of a run that is not here could not be refused");
+            }
+        }));
+    }
+
+    /// Reads the inbox of a run that has ended and has messages. Does nothing for any other run.
+    async fn refuse_if_ended(self: &Arc<Self>, id: &RunId) -> Result<(), ResumeError> {
+        let (Some(inbox), Ok(store)) = (&self.inbox, self.journals.store()) else { return Ok(()) };
+        let stored = store.runs(&RunQuery::new().run(id.clone())).await.map_err(ResumeError::Store)?;
+        let Some(ended) = stored.into_iter().find(|stored| stored.run.status.is_ended()) else {
+            return Ok(());
+        };
+        let pending = inbox.call(|inbox| inbox.pending(id, 1)).await.map_err(ResumeError::Store)?;
+        if !pending.is_empty() {
+            // Looking back at a run that has ended reads its inbox. A run that was redriven meanwhile ends elsewhere.
+            self.load(id, Some(ended.end), LoadedBy::Handle(None)).await?;
+        }
+        Ok(())
     }
 
     /// Lets a run that is about to be spawned begin nothing before its inbox is read; `None` without an inbox.
@@ -252,6 +337,7 @@ impl Inner {
                 }
             };
             tracing::warn!(run = %id, %error, "the messages of a run could not be read");
+            inbox.note_problem(id, Some(problem_of(&error)));
             let again = pin!(self.common.clock.sleep(RETRY_DELAY));
             if let Either::Right(_) = select(again, pin!(self.ending.begins())).await {
                 inbox.give_up(&shared);
