@@ -25,6 +25,7 @@ use super::load::{LoadedBy, Resumes as _};
 use super::registry::Lookup;
 use super::reminders::{self, MAX_CONCURRENT_LOADS, RETRY_DELAY};
 use super::{Engine, Inner};
+use crate::clock::EngineClock;
 use crate::error::chain;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, SendError};
@@ -43,6 +44,7 @@ const REPEATS: usize = 3;
 pub(super) struct EngineInbox {
     inbox: Arc<dyn Inbox>,
     patience: StorePatience,
+    clock: EngineClock,
     /// The runs whose messages are being read.
     readers: Mutex<HashMap<RunId, Reader>>,
     /// The runs that are looked up because a message came and they are not here. At most [`MAX_CONCURRENT_LOADS`].
@@ -75,8 +77,8 @@ enum Stop {
 }
 
 impl EngineInbox {
-    pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience) -> Self {
-        Self { inbox, patience, readers: Mutex::default(), looked_up: Mutex::default() }
+    pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience, clock: EngineClock) -> Self {
+        Self { inbox, patience, clock, readers: Mutex::default(), looked_up: Mutex::default() }
     }
 
     /// Calls the inbox. A panic of it is an error.
@@ -84,6 +86,24 @@ impl EngineInbox {
         let answer = caught(|| call(&*self.inbox)).map_err(StoreError::unavailable)?;
         let answered = self.patience.wait(caught_in(answer)).await?;
         answered.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
+    }
+
+    /// Calls the inbox for a run. An inbox that does not answer for a while counts as away until it does.
+    async fn call_for<T: Unpin>(
+        &self,
+        run: &RunId,
+        call: impl FnOnce(&dyn Inbox) -> StoreFuture<T>,
+    ) -> Result<T, StoreError> {
+        let answer = pin!(self.call(call));
+        // The clock is asked only if the answer is not there at once.
+        let answer = match select(answer, pin!(async { self.clock.sleep(RETRY_DELAY).await })).await {
+            Either::Left((answer, _)) => return answer,
+            Either::Right(((), answer)) => answer,
+        };
+        self.note_problem(run, Some(problem_of(&StoreError::unavailable(Late))));
+        let answer = answer.await;
+        self.note_problem(run, None);
+        answer
     }
 
     /// Notes that the run has to be read. Returns whether it needs a reader.
@@ -159,7 +179,7 @@ impl EngineInbox {
         let id = run.id();
         let (mut settled, mut repeats) = (HashSet::<Arc<str>>::new(), 0);
         loop {
-            let page = self.call(|inbox| inbox.pending(id, PAGE)).await.map_err(Stop::Unavailable)?;
+            let page = self.call_for(id, |inbox| inbox.pending(id, PAGE)).await.map_err(Stop::Unavailable)?;
             self.note_problem(id, None);
             if page.is_empty() {
                 return Ok(());
@@ -172,7 +192,8 @@ impl EngineInbox {
             for message in page {
                 self.frees_timers_until(id, message.at);
                 let result = self.apply(run, &message).await?;
-                self.call(|inbox| inbox.settle(id, &message, result)).await.map_err(Stop::Unavailable)?;
+                let settles = self.call_for(id, |inbox| inbox.settle(id, &message, result));
+                settles.await.map_err(Stop::Unavailable)?;
                 settled.insert(message.id);
             }
         }
@@ -197,6 +218,11 @@ fn problem_of(error: &StoreError) -> Arc<str> {
         error => chain(error).into(),
     }
 }
+
+/// An inbox that has not answered for [`RETRY_DELAY`].
+#[derive(Debug, thiserror::Error)]
+#[error("it has not answered for {} s", RETRY_DELAY.as_secs())]
+struct Late;
 
 /// An inbox that returns messages again which were settled.
 #[derive(Debug, thiserror::Error)]

@@ -32,6 +32,7 @@ use crate::panics::locked;
 /// **Errors.** After an error the engine asks again after five seconds. A run that is being loaded begins nothing meanwhile,
 /// has no permit, and its report says so with [`WaitsFor::Inbox`](crate::report::WaitsFor::Inbox). A panic counts as
 /// [`StoreError::Unavailable`]. The engine waits for an answer without a limit of time, until it ends: set one in the inbox.
+/// After five seconds without an answer the report says so, and the run gives its permit up.
 ///
 /// ```
 /// use std::sync::Arc;

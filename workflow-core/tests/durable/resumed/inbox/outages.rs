@@ -22,6 +22,9 @@ use crate::fixtures::{Begin, Note, until};
 struct Away {
     inbox: MemoryInbox,
     answers: AtomicBool,
+    /// Whether it fails late, once it is let go.
+    hangs: AtomicBool,
+    lets_go: Arc<Notify>,
     asked: Notify,
     calls: AtomicUsize,
 }
@@ -32,6 +35,12 @@ impl Inbox for Away {
         self.calls.fetch_add(1, Ordering::SeqCst);
         if self.answers.load(Ordering::SeqCst) {
             self.inbox.pending(run, at_most)
+        } else if self.hangs.load(Ordering::SeqCst) {
+            let lets_go = Arc::clone(&self.lets_go);
+            StoreFuture::new(async move {
+                lets_go.notified().await;
+                Ok(Vec::new())
+            })
         } else {
             StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other("no route"))))
         }
@@ -198,4 +207,23 @@ async fn a_run_that_is_loaded_in_an_outage_knows_of_it() {
     let waiting = &run.report_so_far().await.unwrap().waiting;
     assert_eq!(waiting[0].waits_for, WaitsFor::Inbox { problem: Some("no route".into()) });
     assert_eq!(away.calls.load(Ordering::SeqCst), calls);
+}
+
+// S67: an inbox that never answers starves nobody.
+#[tokio::test(start_paused = true)]
+async fn an_inbox_that_does_not_answer_is_away_until_it_does() {
+    let (world, away) = (World::due().await, Arc::<Away>::default());
+    away.hangs.store(true, Ordering::SeqCst);
+    let engine = builder(&world, &away).max_concurrent_runs(1).build().unwrap();
+    let permit = engine.permit("Desk").await.unwrap();
+    let waits = engine.attach_with("a", permit).await.unwrap();
+    let other = engine.start_with::<Desk>(Begin(0), RunOptions::new().id("b")).await.unwrap();
+    assert_eq!(other.settled().await, RunStatus::Waiting);
+    let waiting = &waits.report_so_far().await.unwrap().waiting;
+    let problem = Some("it has not answered for 5 s".into());
+    assert_eq!(waiting[0].waits_for, WaitsFor::Inbox { problem });
+    assert_eq!((count(&world, is_kept).await, away.calls.load(Ordering::SeqCst)), (1, 1));
+    away.lets_go.notify_one();
+    assert_eq!(waits.settled().await, RunStatus::Waiting);
+    assert_eq!(world.desk.notes().last().unwrap(), "note 9");
 }
