@@ -14,7 +14,7 @@ use workflow_core::store::{
 use workflow_core::{AnyRun, Clock, EngineBuilder, Origin, Pause, RunId, RunOptions, RunStatus, Seq};
 use workflow_testkit::VirtualClock;
 
-use crate::fixtures::{Begin, Note};
+use crate::fixtures::{Begin, Note, until};
 
 mod crashes;
 mod outages;
@@ -156,9 +156,7 @@ impl World {
 
     /// Waits until the inbox has nothing for the run.
     async fn drained(&self) {
-        while self.pending().await > 0 {
-            tokio::task::yield_now().await;
-        }
+        until(async || self.pending().await == 0).await;
     }
 
     /// The same stores, as a process that is killed now leaves them.

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use workflow_core::prelude::*;
+use workflow_core::report::RequestId;
 use workflow_core::store::{
     EngineId, EventStore, MemoryStore, Position, Record, Retention, RunMessage, RunQuery, StoreError,
     StoreFuture, StoredRun, Write,
 };
 use workflow_core::{AnyRun, Pause, RunId, RunOptions, RunStatus, Seq};
 
-use super::{Closed, Desk, World, note};
+use super::{Approve, Closed, Desk, World, note};
 use crate::fixtures::Begin;
 
 /// A store whose writes wait while it holds them, and fail when it lets them go.
@@ -110,9 +112,10 @@ async fn a_reply_is_refused_once_the_journal_has_the_earlier_one() {
         let store = Holding::new(&world, unavailable);
         let (engine, run) = waiting(&world, &store).await;
         let replies = run.clone();
-        let replies = async move { replies.reply_json(Seq(2), json!(false)).await.unwrap_err() };
+        // Of one step, and so between the two steps of the message.
+        let replies = async move { drop(replies.reply(RequestId::<Approve>::new(Seq(2)), false).await) };
         let message = RunMessage::Reply { request: Seq(2), data: json!(true) };
-        acts_beside((&engine, &world), message, turns, async { drop(replies.await) }).await;
+        acts_beside((&engine, &world), message, turns, replies).await;
         store.lets_go.notify_one();
         run.outcome_any().await.unwrap_err();
         assert_eq!((world.pending().await, world.inbox.refused().len()), (1, 0), "after {turns} turns");
@@ -129,13 +132,13 @@ async fn a_reply_is_taken_if_the_store_refuses_the_earlier_one() {
         let store = Holding::new(&world, refused);
         let (engine, run) = waiting(&world, &store).await;
         let replies = run.clone();
-        let replies = async move { drop(replies.reply_json(Seq(2), json!(false)).await) };
+        let replies = async move { drop(replies.reply(RequestId::<Approve>::new(Seq(2)), false).await) };
         let message = RunMessage::Reply { request: Seq(2), data: json!(true) };
         acts_beside((&engine, &world), message, turns, replies).await;
         store.holds.store(false, Ordering::SeqCst);
         store.lets_go.notify_one();
         // The handle's reply is the one that the store refuses if it came first.
-        run.outcome_any().await.unwrap();
+        timeout(Duration::from_hours(1), run.outcome_any()).await.unwrap().unwrap();
         world.drained().await;
         let journaled = world.journaled().await.len();
         assert_eq!(journaled + world.inbox.refused().len(), 1, "after {turns} turns");
@@ -189,6 +192,6 @@ async fn a_message_to_an_open_run_stays_for_the_engine_that_takes_it_up() {
     for run in ["a", "nobody"] {
         assert!(!engine.notify_inbox(&run.into()));
     }
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     assert_eq!((world.pending().await, engine.running().len()), (1, 0));
 }
