@@ -122,6 +122,8 @@ impl<C> ConfigLayers<C> {
     /// No journal has it. An engine that resumes the run asks the [sources](Self::source) for it again. A field that the
     /// run's own layer gives is recorded with that layer. Without a source, and for a path that no layer of a source has,
     /// nothing happens: a misspelt path leaves the secret in the journal.
+    ///
+    /// Errors of a run for which such a source gave a layer name the path of the bad value, and never quote a value.
     pub fn secret(mut self, path: impl AsRef<str>) -> Self {
         self.layers.asked.secrets.push(path.as_ref().split('.').map(str::to_owned).collect());
         self

@@ -134,6 +134,8 @@ pub(crate) struct Sources {
 #[derive(Debug, Default)]
 pub(crate) struct SourceLayer {
     pub(crate) open: Option<Value>,
+    /// The secret fields, also if the layer has none of them: a secret may be elsewhere in it. `None` without a layer, and
+    /// of a configuration without secret paths.
     pub(crate) secret: Option<Value>,
 }
 
@@ -169,8 +171,7 @@ impl Sources {
                 );
             }
         }
-        let secret =
-            Some(secret).filter(|secret| secret.as_object().is_some_and(|fields| !fields.is_empty()));
+        let secret = self.has_secrets().then_some(secret);
         Ok(SourceLayer { open: Some(open), secret })
     }
 }

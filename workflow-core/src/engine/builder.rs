@@ -701,7 +701,8 @@ impl EngineBuilder {
         let hosts = hosts.map(|host| host.within(&middleware).ruled(&rules).limited(named));
         let hosts = Hosts::new(hosts, self.configs);
         let (id, ending) = (EngineId::generate(), Ending::default());
-        let inbox = self.durability.inbox.take().map(|inbox| EngineInbox::new(inbox, ending.patience()));
+        let inbox = self.durability.inbox.take();
+        let inbox = inbox.map(|inbox| EngineInbox::new(inbox, ending.patience(), self.clock.clone()));
         let (journals, contexts) = self.durability.open(&id, &ending.patience());
         let serialises = journals.store().is_ok_and(EventStore::serialises);
         let runs = RunRegistry::new(ending.patience());

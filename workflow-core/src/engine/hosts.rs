@@ -195,12 +195,13 @@ impl Hosts {
                 .and_then(|secret| layered(Some(secret.clone()), layer.cloned()));
             let layer = with_secrets.as_ref().or(layer);
             let value = self.configs.resolve_for(&config, layer).map_err(|error| match error {
-                // The text of the problem may have the secret, and errors enter journals and logs.
+                // The text of the problem may have a secret, also one that is not at its path, and errors enter journals and
+                // logs.
                 ConfigError::Invalid { type_name, path, .. }
                     if options.secret(config.type_id()).is_some() =>
                 {
                     let problem =
-                        "a value does not fit; the problem is not shown, since a source gave secret fields";
+                        "a value does not fit; the problem is not shown, since a source has secret fields";
                     let source = Arc::new(serde_json::Error::custom(problem));
                     ConfigError::Invalid { type_name, path, origin: None, source }
                 }

@@ -22,15 +22,18 @@ use std::time::SystemTime;
 use futures_util::future::{Either, select};
 
 use super::journals::Journals;
+use super::load::{LoadedBy, Resumes as _};
 use super::registry::Lookup;
-use super::reminders::{self, RETRY_DELAY};
+use super::reminders::{self, MAX_CONCURRENT_LOADS, RETRY_DELAY};
 use super::{Engine, Inner};
+use crate::clock::EngineClock;
+use crate::error::chain;
 use crate::id::RunId;
-use crate::outcome::SendError;
+use crate::outcome::{ResumeError, SendError};
 use crate::panics::{caught, caught_in, locked};
 use crate::patience::StorePatience;
 use crate::run::{AnyRun, InboxGate, Run, RunShared};
-use crate::store::{Inbox, InboxMessage, StoreError, StoreFuture};
+use crate::store::{Inbox, InboxMessage, RunQuery, StoreError, StoreFuture};
 
 /// How many messages of a run one call of the inbox asks for.
 const PAGE: usize = 64;
@@ -42,8 +45,12 @@ const REPEATS: usize = 3;
 pub(super) struct EngineInbox {
     inbox: Arc<dyn Inbox>,
     patience: StorePatience,
+    clock: EngineClock,
     /// The runs whose messages are being read.
     readers: Mutex<HashMap<RunId, Reader>>,
+    /// The runs that are looked up because a message came and they are not here. At most [`MAX_CONCURRENT_LOADS`].
+    /// `true` if another message came meanwhile.
+    looked_up: Mutex<HashMap<RunId, bool>>,
 }
 
 /// The work of the reader of a run.
@@ -56,6 +63,8 @@ struct Reader {
     gates: Vec<InboxGate>,
     /// When the inbox took the message that is being applied, or was last.
     at: Option<SystemTime>,
+    /// Why the inbox could not be read or settled when it was called last.
+    problem: Option<Arc<str>>,
 }
 
 /// The gate of a run that is about to be spawned.
@@ -65,13 +74,15 @@ pub(super) struct Gated(InboxGate);
 enum Stop {
     /// The run stopped here, or another engine has it: an engine that continues it reads them.
     LeftOpen,
-    /// The inbox or the store does not answer now.
+    /// The inbox, or the store of the run, does not answer now.
     Unavailable(StoreError),
+    /// The store does not say now whose the run is.
+    StoreAway(StoreError),
 }
 
 impl EngineInbox {
-    pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience) -> Self {
-        Self { inbox, patience, readers: Mutex::default() }
+    pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience, clock: EngineClock) -> Self {
+        Self { inbox, patience, clock, readers: Mutex::default(), looked_up: Mutex::default() }
     }
 
     /// Calls the inbox. A panic of it is an error.
@@ -81,20 +92,46 @@ impl EngineInbox {
         answered.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
     }
 
+    /// Calls the inbox for a run. An inbox that does not answer for a while counts as away until it does.
+    async fn call_for<T: Unpin>(
+        &self,
+        run: &RunId,
+        call: impl FnOnce(&dyn Inbox) -> StoreFuture<T>,
+    ) -> Result<T, StoreError> {
+        let answer = pin!(self.call(call));
+        // The clock is asked only if the answer is not there at once.
+        let answer = match select(answer, pin!(async { self.clock.sleep(RETRY_DELAY).await })).await {
+            Either::Left((answer, _)) => return answer,
+            Either::Right(((), answer)) => answer,
+        };
+        self.note_problem(run, Some(problem_of(&StoreError::unavailable(Late))));
+        let answer = answer.await;
+        self.note_problem(run, None);
+        answer
+    }
+
     /// Notes that the run has to be read. Returns whether it needs a reader.
     fn enter(&self, run: Arc<RunShared>, gate: Option<InboxGate>) -> bool {
         match locked(&self.readers).entry(run.id.clone()) {
             Entry::Occupied(mut reader) => {
                 let reader = reader.get_mut();
+                if !Arc::ptr_eq(&reader.run, &run) {
+                    // The gates of an earlier load hold nothing any more.
+                    reader.gates.clear();
+                }
                 (reader.run, reader.again) = (run, true);
                 if let (Some(gate), Some(at)) = (&gate, reader.at) {
                     gate.frees_timers_until(at);
+                }
+                if let (Some(gate), Some(problem)) = (&gate, &reader.problem) {
+                    gate.note_problem(Some(Arc::clone(problem)));
                 }
                 reader.gates.extend(gate);
                 false
             }
             Entry::Vacant(reader) => {
-                reader.insert(Reader { run, again: true, gates: gate.into_iter().collect(), at: None });
+                let gates = gate.into_iter().collect();
+                reader.insert(Reader { run, again: true, gates, at: None, problem: None });
                 true
             }
         }
@@ -127,6 +164,16 @@ impl EngineInbox {
         }
     }
 
+    /// Tells the runs that wait for their inbox why it cannot be read; `None` once it answers again.
+    fn note_problem(&self, run: &RunId, problem: Option<Arc<str>>) {
+        if let Some(reader) = locked(&self.readers).get_mut(run)
+            && reader.problem != problem
+        {
+            reader.gates.iter().for_each(|gate| gate.note_problem(problem.clone()));
+            reader.problem = problem;
+        }
+    }
+
     /// Frees the timers of the run that come before a message of this time.
     fn frees_timers_until(&self, run: &RunId, at: SystemTime) {
         if let Some(reader) = locked(&self.readers).get_mut(run) {
@@ -136,11 +183,12 @@ impl EngineInbox {
     }
 
     /// Applies and settles the messages of a run until none is left.
-    async fn read(&self, run: &AnyRun, journals: &Journals) -> Result<(), Stop> {
-        let id = run.id();
+    async fn read(&self, shared: &Arc<RunShared>, journals: &Journals) -> Result<(), Stop> {
+        let (id, run) = (&shared.id, &AnyRun::new(Arc::clone(shared)));
         let (mut settled, mut repeats) = (HashSet::<Arc<str>>::new(), 0);
         loop {
-            let page = self.call(|inbox| inbox.pending(id, PAGE)).await.map_err(Stop::Unavailable)?;
+            let page = self.call_for(id, |inbox| inbox.pending(id, PAGE)).await.map_err(Stop::Unavailable)?;
+            self.note_problem(id, None);
             if page.is_empty() {
                 return Ok(());
             }
@@ -152,13 +200,30 @@ impl EngineInbox {
             for message in page {
                 self.frees_timers_until(id, message.at);
                 let result = self.apply(run, &message).await?;
-                if result.is_err() && !journals.has_kept(id).await.map_err(Stop::Unavailable)? {
-                    return Err(Stop::LeftOpen);
+                if result.is_err() && !self.refuses(shared, journals).await? {
+                    return Ok(());
                 }
-                self.call(|inbox| inbox.settle(id, &message, result)).await.map_err(Stop::Unavailable)?;
+                let settles = self.call_for(id, |inbox| inbox.settle(id, &message, result));
+                settles.await.map_err(Stop::Unavailable)?;
                 settled.insert(message.id);
             }
         }
+    }
+
+    /// Whether a refusal of the run counts: the store has the run as this engine's own, or as ended, and it was not loaded again
+    /// meanwhile. If it was, the reader asks again.
+    async fn refuses(&self, run: &Arc<RunShared>, journals: &Journals) -> Result<bool, Stop> {
+        // Before, the store may list the engine that had the run.
+        run.status.begun().await;
+        if !journals.has_kept(&run.id).await.map_err(Stop::StoreAway)? {
+            return Err(Stop::LeftOpen);
+        }
+        Ok(locked(&self.readers).get(&run.id).is_some_and(|reader| Arc::ptr_eq(&reader.run, run)))
+    }
+
+    /// Whether the inbox could not be read or settled for some run when it was called last.
+    pub(super) fn is_away(&self) -> bool {
+        locked(&self.readers).values().any(|reader| reader.problem.is_some())
     }
 
     /// Applies one message. Returns the reason if the run refuses it.
@@ -173,17 +238,64 @@ impl EngineInbox {
     }
 }
 
+/// The error of an inbox, for reports.
+fn problem_of(error: &StoreError) -> Arc<str> {
+    match error {
+        StoreError::Unavailable { source } => chain(&**source).into(),
+        error => chain(error).into(),
+    }
+}
+
+/// An inbox that has not answered for [`RETRY_DELAY`].
+#[derive(Debug, thiserror::Error)]
+#[error("it has not answered for {} s", RETRY_DELAY.as_secs())]
+struct Late;
+
 /// An inbox that returns messages again which were settled.
 #[derive(Debug, thiserror::Error)]
 #[error("the inbox returned a message again that was settled")]
 struct NotRemoved;
+
+/// The entry of a run that is looked up.
+struct LookedUp {
+    engine: Arc<Inner>,
+    run: RunId,
+}
+
+impl LookedUp {
+    /// `None` if the run is being looked up, which then is done again, or too many are.
+    fn enter(engine: &Arc<Inner>, run: &RunId) -> Option<Self> {
+        let mut looked_up = locked(&engine.inbox.as_ref()?.looked_up);
+        if let Some(again) = looked_up.get_mut(run) {
+            *again = true;
+            return None;
+        }
+        if looked_up.len() >= MAX_CONCURRENT_LOADS {
+            return None;
+        }
+        looked_up.insert(run.clone(), false);
+        Some(Self { engine: Arc::clone(engine), run: run.clone() })
+    }
+
+    /// Whether to look the run up again: a message came since the last time. Otherwise this removes the entry.
+    fn again(&self) -> bool {
+        let Some(inbox) = &self.engine.inbox else { return false };
+        let mut looked_up = locked(&inbox.looked_up);
+        let again = looked_up.get_mut(&self.run).is_some_and(std::mem::take);
+        if !again {
+            looked_up.remove(&self.run);
+        }
+        again
+    }
+}
 
 impl Engine {
     /// Reads the inbox of a run now, because a message for it was put in. Returns whether the run is here.
     ///
     /// The call returns at once, and the engine applies the messages in a task of its own. An unloaded run is loaded for
     /// them. `false` if this engine does not have the run, or has no [inbox](crate::EngineBuilder::inbox): the engine that has
-    /// the run, or takes it up next, reads the messages.
+    /// the run, or takes it up next, reads the messages. If the store says that the run has ended, this engine refuses them, of
+    /// at most 32 such runs at a time; those of others stay until the next call.
     /// [`Inbox`](crate::store::Inbox) has an example. O(1).
     pub fn notify_inbox(&self, run: &RunId) -> bool {
         self.inner.notify_inbox(run)
@@ -196,7 +308,10 @@ impl Inner {
             return false;
         }
         match self.runs.find(run) {
-            None => false,
+            None => {
+                self.look_up(run);
+                false
+            }
             Some(Lookup::Driven(shared)) => {
                 let Some(shared) = shared.upgrade() else { return false };
                 self.read_inbox(&shared, None);
@@ -211,6 +326,39 @@ impl Inner {
                 true
             }
         }
+    }
+
+    /// Refuses the messages of a run that is not here if it has ended, in a task of its own.
+    fn look_up(self: &Arc<Self>, run: &RunId) {
+        let (Some(runtime), Some(_task)) = (self.reminders.runtime(), self.ending.enter()) else { return };
+        let Some(looked_up) = LookedUp::enter(self, run) else { return };
+        let (engine, id) = (Arc::clone(self), run.clone());
+        runtime.spawn(self.ending.track(async move {
+            loop {
+                let refused = pin!(engine.refuse_if_ended(&id));
+                if let Either::Left((Err(error), _)) = select(refused, pin!(engine.ending.begins())).await {
+                    tracing::warn!(run = %id, %error, "the messages of a run that is not here could not be refused");
+                }
+                if !looked_up.again() {
+                    return;
+                }
+            }
+        }));
+    }
+
+    /// Reads the inbox of a run that has ended and has messages. Does nothing for any other run.
+    async fn refuse_if_ended(self: &Arc<Self>, id: &RunId) -> Result<(), ResumeError> {
+        let (Some(inbox), Ok(store)) = (&self.inbox, self.journals.store()) else { return Ok(()) };
+        let stored = store.runs(&RunQuery::new().run(id.clone())).await.map_err(ResumeError::Store)?;
+        let Some(ended) = stored.into_iter().find(|stored| stored.run.status.is_ended()) else {
+            return Ok(());
+        };
+        let pending = inbox.call(|inbox| inbox.pending(id, 1)).await.map_err(ResumeError::Store)?;
+        if !pending.is_empty() {
+            // Looking back at a run that has ended reads its inbox. A run that was redriven meanwhile ends elsewhere.
+            self.load(id, Some(ended.end), LoadedBy::Handle(None)).await?;
+        }
+        Ok(())
     }
 
     /// Lets a run that is about to be spawned begin nothing before its inbox is read; `None` without an inbox.
@@ -245,17 +393,22 @@ impl Inner {
     async fn read_all(&self, id: &RunId) {
         let Some(inbox) = &self.inbox else { return };
         while let Some(shared) = inbox.asks(id) {
-            let run = AnyRun::new(Arc::clone(&shared));
-            let read = pin!(inbox.read(&run, &self.journals));
-            let error = match select(read, pin!(self.ending.begins())).await {
+            let read = pin!(inbox.read(&shared, &self.journals));
+            let is_open = || !shared.status().is_ended();
+            let (error, problem) = match select(read, pin!(self.ending.begins())).await {
                 Either::Left((Ok(()), _)) => continue,
-                Either::Left((Err(Stop::Unavailable(error)), _)) if !run.status().is_ended() => error,
+                Either::Left((Err(Stop::Unavailable(error)), _)) if is_open() => {
+                    let problem = problem_of(&error);
+                    (error, Some(problem))
+                }
+                Either::Left((Err(Stop::StoreAway(error)), _)) if is_open() => (error, None),
                 Either::Left(_) | Either::Right(_) => {
                     inbox.give_up(&shared);
                     continue;
                 }
             };
             tracing::warn!(run = %id, %error, "the messages of a run could not be read");
+            inbox.note_problem(id, problem);
             let again = pin!(self.common.clock.sleep(RETRY_DELAY));
             if let Either::Right(_) = select(again, pin!(self.ending.begins())).await {
                 inbox.give_up(&shared);

@@ -120,7 +120,11 @@ pub enum WaitsFor {
         execution: Option<ExecutionId>,
     },
     /// The messages of the run's [inbox](crate::store::Inbox), which the engine applies first.
-    Inbox,
+    Inbox {
+        /// The error of the inbox, if it cannot be read or settled now. The engine asks again every five seconds, and the run
+        /// has no permit meanwhile.
+        problem: Option<Arc<str>>,
+    },
     /// The run is [paused](crate::AnyRun::pause): the execution begins once it is unpaused.
     Pause,
     /// The engine is [shutting down](crate::Engine::shut_down): the execution begins in the next process.
@@ -212,7 +216,10 @@ impl fmt::Display for WaitsFor {
                     _ => Ok(()),
                 }
             }
-            Self::Inbox => f.write_str("the messages of the run's inbox come first"),
+            Self::Inbox { problem } => {
+                f.write_str("the messages of the run's inbox come first")?;
+                problem.as_ref().map_or(Ok(()), |problem| write!(f, ", and it is away: {problem}"))
+            }
             Self::Pause => f.write_str("the run is paused"),
             Self::ShutDown => f.write_str("the engine is shutting down"),
             Self::Limit { name, key, limit, held_by, before } => {

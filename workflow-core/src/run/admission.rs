@@ -32,11 +32,12 @@ use super::journal::Journal;
 use super::lease_guard::LeaseGuard;
 use super::limited::LimitedAttempts;
 use super::own_permit::{Gate, OwnPermit};
-use super::permits::{Permit, PermitRequest, RunLimit};
+use super::permits::{Permit, PermitRequest};
 use super::state::{EffectKind, RunState};
 use super::turns::Turn;
 use crate::id::ExecutionId;
 use crate::lease::Lease;
+use crate::report::WaitsFor;
 use crate::scheduler::ExecutionStart;
 
 /// The bounds on what a run may begin.
@@ -134,6 +135,17 @@ impl Admission {
         if let Some(permit) = &mut self.permit {
             permit.forget_inbox();
         }
+    }
+
+    /// Whether the run waits for an inbox that is away.
+    #[inline]
+    pub(super) fn lacks_inbox(&self) -> bool {
+        self.permit.as_ref().is_some_and(|permit| permit.lacks_inbox())
+    }
+
+    /// Notes that the journal has that the run waits for its inbox. Returns whether that is news.
+    pub(super) fn note_recorded(&mut self) -> bool {
+        self.permit.as_mut().is_some_and(|permit| permit.note_recorded(true))
     }
 
     /// The permit and the bound, for a run that is suspended.
@@ -322,16 +334,19 @@ impl Admission {
         rare.limited.defer_for_room(&mut self.deferred, begins);
     }
 
-    /// Forgets a lease record that a rewind removed from the journal. It is queued again if still needed.
+    /// Forgets records that a rewind removed from the journal. They are queued again if still needed.
     pub(super) fn rewind(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.note_recorded(false);
+        }
         if let Some(guard) = &mut self.lease_guard {
             guard.rewind();
         }
     }
 
-    /// The limit at which the run waits for a permit, if it does.
-    pub(super) fn waits_at(&self) -> Option<&RunLimit> {
-        self.permit.as_ref().and_then(|permit| permit.waits_at())
+    /// The inbox or the limit for which the run waits, if it does.
+    pub(super) fn waits_for(&self) -> Option<WaitsFor> {
+        self.permit.as_ref().and_then(|permit| permit.waits_for())
     }
 
     /// Gives the run's permit to another run, because this one waits or has ended.

@@ -422,6 +422,13 @@ impl Committer {
         }
     }
 
+    /// Queues `RunKept`: nothing of the run begins, because its inbox is away.
+    pub(super) fn queue_kept(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        journal.queue([Record::RunKept { at: self.clock.stamp() }]);
+        self.state.skip(1);
+    }
+
     /// Queues `RunDetached`: the run is left to another process, and drops these executions.
     pub(super) fn queue_detached(&mut self, dropped: Vec<ExecutionId>) {
         let Some(journal) = &mut self.journal else { return };

@@ -309,6 +309,7 @@ impl<'a> Slice<'a> {
         self.read_child_store_failure();
         self.read_parent_cancel(cx);
         self.driver.leave_limits();
+        self.driver.leave_absent_inbox();
         // One command and one poll of the executor come before anything begins, so that executions that
         // complete at once starve neither.
         if self.accepts_input() {

@@ -413,13 +413,23 @@ impl Driver {
             Command::Send { event, index, done } => {
                 self.commit_in_turn(Batch::Received { event, index, origin }, Some(done));
             }
-            Command::Reply { request, make, done } => match reply(&self.committer, request, make) {
-                Ok(event) => {
-                    self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done));
-                    // Before what follows from the reply is shown.
-                    self.tell_requests();
-                }
-                Err(error) => drop(done.send(Err(error))),
+            Command::Reply { request, make, done } => match asked(&self.committer, request) {
+                Ok(asked) => match reply(&self.committer, asked, make) {
+                    Ok(event) => {
+                        self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done));
+                        // Before what follows from the reply is shown.
+                        self.tell_requests();
+                    }
+                    Err(error) => drop(done.send(Err(error))),
+                },
+                // The store may lack the batch that closed the request.
+                Err(error) => self.committer.answer_when_written(done, Err(error), move |done| {
+                    let command = Command::Reply { request, make, done };
+                    match origin {
+                        Some(origin) => Command::By(Box::new((origin, command))),
+                        None => command,
+                    }
+                }),
             },
             Command::Pause { how, done } => self.pause(how, origin, done),
             Command::Unpause { done } => self.unpause(origin, done),
@@ -462,17 +472,21 @@ pub(super) fn ended(Committer { shared, state, .. }: &Committer) -> SendError {
     SendError::Ended { run: shared.id.clone(), status }
 }
 
-/// The reply as an event for the log.
-fn reply(committer: &Committer, request: Seq, make: MakeReply) -> Result<AnyEvent, SendError> {
-    let Committer { shared: run, state, clock, .. } = committer;
+/// The open request of this number.
+fn asked(committer: &Committer, request: Seq) -> Result<&AnyEvent, SendError> {
+    let Committer { state, clock, .. } = committer;
     if state.end().is_some() {
         return Err(ended(committer));
     }
     let is_open = state.scheduler.open_requests().any(|(seq, _)| seq == request);
     let asked = state.log.get(request).filter(|_| is_open);
-    let asked = asked.ok_or_else(|| why_not_open(state, request, clock.began_at))?;
-    let reply = make(&asked.event)?;
-    reply.check_size(run.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
+    asked.map(|asked| &asked.event).ok_or_else(|| why_not_open(state, request, clock.began_at))
+}
+
+/// The reply to this request as an event for the log.
+fn reply(committer: &Committer, asked: &AnyEvent, make: MakeReply) -> Result<AnyEvent, SendError> {
+    let reply = make(asked)?;
+    reply.check_size(committer.shared.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
     Ok(reply)
 }
 

@@ -200,7 +200,7 @@ impl Run {
 }
 
 /// Whether the run may continue later: it was detached, or its store failed and nobody knows its end.
-fn is_left(outcome: &Result<AnyEvent, RunError>) -> bool {
+pub(super) fn is_left(outcome: &Result<AnyEvent, RunError>) -> bool {
     let is_open = |error: &RunError| matches!(error, RunError::Detached) || failure_of(error).is_some();
     outcome.as_ref().is_err_and(is_open)
 }

@@ -2,20 +2,28 @@
 //!
 //! ```text
 //! load ─▶ gate closed, all timers held ─▶ message 1, message 2, … ─▶ gate open, timers free ─▶ begins
-//!                                             └ frees the timers that were due when the inbox took it
+//!                   │                         └ frees the timers that were due when the inbox took it
+//!                   └ the inbox is away: the run gives its permit up, and records once that it waits
 //! ```
 //!
-//! The gate is a limit without permits ([`RunLimit::inbox`](super::permits::RunLimit::inbox)), and effects wait for it as for
-//! any other limit. So it costs nothing where there is no inbox. Each load of a run has its own gate. The clean-up of a run that ends does not wait for it.
+//! Effects wait for the gate as for a permit ([`own_permit`](super::own_permit)). So it costs nothing where there is no inbox.
+//! Each load of a run has its own gate. The clean-up of a run that ends does not wait for it.
+//!
+//! An inbox that is away is no crash of the process: a claim counts `RunResumed` at the end of a journal (S66), so the run
+//! writes `RunKept` behind it, unless it waits anyway and records that.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::any_run::AnyRun;
+use super::commit::Committer;
 use super::drive::Run;
+use super::driver::Driver;
+use super::finish::is_left;
 use super::own_permit::Gate;
 use super::shared::RunShared;
-use crate::outcome::{RunError, SendError};
+use crate::id::RunStatus;
+use crate::outcome::SendError;
 use crate::store::{InboxMessage, RunMessage};
 
 /// A run that begins nothing until its inbox is read.
@@ -28,6 +36,12 @@ impl InboxGate {
     /// Frees the timers that are due at this time or before, and no later one.
     pub(crate) fn frees_timers_until(&self, at: SystemTime) {
         self.gate.free_timers_until(at);
+        self.run.signals.wake();
+    }
+
+    /// Notes why the inbox cannot be read or settled now; `None` once it answers again.
+    pub(crate) fn note_problem(&self, problem: Option<Arc<str>>) {
+        self.gate.note_problem(problem);
         self.run.signals.wake();
     }
 
@@ -44,6 +58,38 @@ impl Run {
         let gate = Gate::closed();
         self.driver.admission.wait_for_inbox(Arc::clone(&gate));
         InboxGate { gate, run: Arc::clone(&self.driver.committer.shared) }
+    }
+}
+
+impl Driver {
+    /// Lets other runs have the permit while the inbox is away, and records once that this run waits.
+    #[inline]
+    pub(super) fn leave_absent_inbox(&mut self) {
+        if self.admission.lacks_inbox() {
+            self.wait_for_absent_inbox();
+        }
+    }
+
+    /// Whether a due timer waits for messages of the inbox. The run would be loaded for it again at once.
+    pub(super) fn holds_due_timer(&self) -> bool {
+        let Committer { state, clock, .. } = &self.committer;
+        let next = state.timers.next(&state.scheduler);
+        next.is_some_and(|(due, _)| due <= clock.wall() && self.admission.holds_timer(due))
+    }
+
+    #[cold]
+    fn wait_for_absent_inbox(&mut self) {
+        self.admission.give_up_permit();
+        self.stop_counting_time();
+        let Self { committer, admission, .. } = self;
+        let state = &committer.state;
+        // A run that waits, or rests in its pause, has its own record, which stays the last one.
+        let waits = state.scheduler.waits() || state.is_paused();
+        let is_idle = waits || matches!(committer.shared.status(), RunStatus::Waiting | RunStatus::Paused);
+        let is_over = state.end().is_some() || committer.is_detaching();
+        if !is_idle && !is_over && admission.note_recorded() {
+            committer.queue_kept();
+        }
     }
 }
 
@@ -67,7 +113,6 @@ impl AnyRun {
 
     /// Whether the run stopped here and its journal is open: another engine, or this one later, continues it.
     pub(crate) fn is_left_open(&self) -> bool {
-        let outcome = self.shared.finished.get().map(|finished| &finished.outcome);
-        matches!(outcome, Some(Err(RunError::Detached | RunError::Conflict { .. } | RunError::Store { .. })))
+        self.shared.finished.get().is_some_and(|finished| is_left(&finished.outcome))
     }
 }

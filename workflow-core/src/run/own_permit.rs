@@ -7,10 +7,12 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use super::admission::Admit;
 use super::permits::{Permit, PermitRequest, RunLimit};
 use crate::panics::locked;
+use crate::report::WaitsFor;
 
 /// The permit of a run, or its wait for one.
 #[derive(Default)]
@@ -28,20 +30,34 @@ pub(super) struct OwnPermit {
 struct InboxWait {
     gate: Arc<Gate>,
     wait: BoxFuture<'static, ()>,
+    /// Whether the journal has that the run waits for an inbox that is away.
+    is_recorded: bool,
 }
 
 /// What a run that was loaded waits for: its inbox was read. Each load has its own.
 pub(super) struct Gate {
-    limit: Arc<RunLimit>,
+    /// Cancelled once the gate is open.
+    opened: CancellationToken,
     /// The time behind which no timer fires; `None` once the gate is open.
     timers_until: Mutex<Option<SystemTime>>,
+    /// Why the inbox cannot be read or settled now.
+    problem: Mutex<Option<Arc<str>>>,
 }
 
 impl Gate {
     /// A closed gate, which holds all timers.
     pub(super) fn closed() -> Arc<Self> {
         let timers_until = Mutex::new(Some(SystemTime::UNIX_EPOCH));
-        Arc::new(Self { limit: Arc::new(RunLimit::inbox()), timers_until })
+        Arc::new(Self { opened: CancellationToken::new(), timers_until, problem: Mutex::default() })
+    }
+
+    /// Notes why the inbox cannot be read or settled now; `None` once it answers again.
+    pub(super) fn note_problem(&self, problem: Option<Arc<str>>) {
+        *locked(&self.problem) = problem;
+    }
+
+    fn problem(&self) -> Option<Arc<str>> {
+        locked(&self.problem).clone()
     }
 
     /// Frees the timers that are due at this time or before, and no later one.
@@ -53,7 +69,7 @@ impl Gate {
 
     pub(super) fn open(&self) {
         *locked(&self.timers_until) = None;
-        self.limit.open();
+        self.opened.cancel();
     }
 }
 
@@ -64,8 +80,21 @@ impl OwnPermit {
 
     /// Lets the run begin nothing until the gate of its inbox is open.
     pub(super) fn wait_for_inbox(&mut self, gate: Arc<Gate>) {
-        let wait = Box::pin(Arc::clone(&gate.limit).opened());
-        self.inbox = Some(Box::new(InboxWait { gate, wait }));
+        let wait = Box::pin(gate.opened.clone().cancelled_owned());
+        self.inbox = Some(Box::new(InboxWait { gate, wait, is_recorded: false }));
+    }
+
+    /// Whether the run waits for an inbox that is away.
+    pub(super) fn lacks_inbox(&self) -> bool {
+        let is_away = |inbox: &InboxWait| !inbox.gate.opened.is_cancelled() && inbox.gate.problem().is_some();
+        self.inbox.as_deref().is_some_and(is_away)
+    }
+
+    /// Notes whether the journal has that the run waits for its inbox. Returns whether that is news.
+    pub(super) fn note_recorded(&mut self, is_recorded: bool) -> bool {
+        let noted =
+            self.inbox.as_deref_mut().map(|inbox| std::mem::replace(&mut inbox.is_recorded, is_recorded));
+        noted.is_some_and(|before| before != is_recorded)
     }
 
     /// The run has ended, and its clean-up waits for no message.
@@ -107,12 +136,13 @@ impl OwnPermit {
         Admit::TookPermit
     }
 
-    /// The limit at which the run waits, if it does.
-    pub(super) fn waits_at(&self) -> Option<&RunLimit> {
+    /// Its inbox, or the limit at which the run waits, if it does.
+    pub(super) fn waits_for(&self) -> Option<WaitsFor> {
         if let Some(inbox) = &self.inbox {
-            return Some(&inbox.gate.limit);
+            return Some(WaitsFor::Inbox { problem: inbox.gate.problem() });
         }
-        self.wait.as_ref().and_then(|_| self.places.as_ref()?.waits_at())
+        let places = self.places.as_ref().filter(|_| self.wait.is_some())?;
+        places.waits_at().map(RunLimit::waits_for)
     }
 }
 

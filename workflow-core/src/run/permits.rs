@@ -55,27 +55,9 @@ pub(crate) enum LimitOf {
     RunsOf(Arc<str>),
     /// The child runs of the engine.
     Children,
-    /// The one run whose inbox is read.
-    Inbox,
 }
 
 impl RunLimit {
-    /// A limit without permits, until it is opened: nothing of a run begins before the messages of its inbox.
-    pub(super) fn inbox() -> Self {
-        Self { permits: Arc::new(Semaphore::new(0)), runs: 0, of: LimitOf::Inbox, holders: Mutex::default() }
-    }
-
-    /// Lets everything begin that waits for [`opened`](Self::opened), now and later.
-    pub(super) fn open(&self) {
-        self.permits.close();
-    }
-
-    /// Waits until the limit is opened.
-    pub(super) async fn opened(self: Arc<Self>) {
-        // An error says that it is.
-        drop(self.permits.acquire().await);
-    }
-
     pub(crate) fn new(limit: usize, of: LimitOf) -> Self {
         let runs = limit.clamp(1, Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(runs)), runs, of, holders: Mutex::default() }
@@ -90,7 +72,6 @@ impl RunLimit {
                 WaitsFor::Runs { workflow: Some(Arc::clone(workflow)), limit, held_by }
             }
             LimitOf::Children => WaitsFor::Children { limit, held_by },
-            LimitOf::Inbox => WaitsFor::Inbox,
         }
     }
 

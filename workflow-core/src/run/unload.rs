@@ -113,6 +113,7 @@ impl Run {
             && shared.children.get().is_none_or(|family| !family.is_alive())
             && !shared.signals.mailbox.is_in_use()
             && !self.driver.executor.has_completed()
+            && !self.driver.holds_due_timer()
             && pending.is_empty()
             && journal.as_deref().is_some_and(Journal::is_open_and_written)
     }

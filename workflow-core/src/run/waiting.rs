@@ -8,7 +8,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::admission::Admission;
 use super::commit::Committer;
 use super::limited::{LimitedAttempts, WaitsAt};
-use super::permits::RunLimit;
 use super::state::{EffectKind, RunState, bound_input};
 use crate::id::{ExecutionId, RunId};
 use crate::limit::{Arrival, Requester};
@@ -21,8 +20,8 @@ use crate::table::StepIndex;
 pub(super) struct Deferred<'a> {
     /// The limit on executions of the run, if it is reached.
     full: Option<usize>,
-    /// The limit at which the run waits for a permit, if it does.
-    gate: Option<&'a RunLimit>,
+    /// The inbox or the limit for which the run waits, if it does.
+    gate: Option<WaitsFor>,
     unbegun: FxHashSet<ExecutionId>,
     /// The executions of which a later attempt has not begun.
     again: FxHashSet<ExecutionId>,
@@ -45,7 +44,9 @@ impl<'a> Deferred<'a> {
         let is_wanted = |start: &&ExecutionStart| state.scheduler.is_running(start.execution);
         let mut due: Vec<_> = admission.due(state).filter(is_wanted).cloned().collect();
         let first = due.len();
-        due.extend(admission.deferred().filter_map(|begins| match begins {
+        // In a pause the state knows them.
+        let queued = state.effects.iter().map(|effect| &effect.begins).filter(|_| !state.is_paused());
+        due.extend(queued.chain(admission.deferred()).filter_map(|begins| match begins {
             EffectKind::Attempt(execution) => state.start_of(*execution).filter(|start| is_wanted(&start)),
             _ => None,
         }));
@@ -54,7 +55,7 @@ impl<'a> Deferred<'a> {
         let turns: Vec<_> = turns.filter_map(|(id, _)| state.start_of(id)).collect();
         let turn = if turns.is_empty() { None } else { committer.shared.common.turns.holder() };
         let unbegun = due[..first].iter().chain(&turns).map(|start| start.execution).collect();
-        let (full, gate, shuts_down) = (admission.full(), admission.waits_at(), committer.begins_nothing());
+        let (full, gate, shuts_down) = (admission.full(), admission.waits_for(), committer.begins_nothing());
         let again = due[first..].iter().map(|start| start.execution).collect();
         let limited = admission.limited().map(|limited| limited.waits().collect()).unwrap_or_default();
         let preferred = admission.limited().and_then(LimitedAttempts::preferred);
@@ -110,7 +111,7 @@ impl<'a> Deferred<'a> {
                     held_by: holders.of_step(start.step),
                 },
                 (None, None, Some(limit)) => WaitsFor::Run { limit, held_by: holders.of_run() },
-                (None, None, None) => self.gate.map_or(WaitsFor::Nothing, RunLimit::waits_for),
+                (None, None, None) => self.gate.clone().unwrap_or(WaitsFor::Nothing),
             },
         }
     }

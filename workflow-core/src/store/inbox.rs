@@ -22,14 +22,17 @@ use crate::panics::locked;
 /// settles each once the run's journal has it, or once the run has refused it. A process that is killed in between
 /// leaves the message, and the next engine applies it again, which changes nothing: the journal has its id.
 ///
-/// A message to a run that has ended is refused when a caller attaches to the run; until then it stays. A start of a run
-/// reads no inbox.
+/// A message to a run that has ended is refused when a caller attaches to the run, or calls
+/// [`Engine::notify_inbox`](crate::Engine::notify_inbox); until then it stays. A start of a run reads no inbox. A refusal
+/// is settled once the run's journal has the cause, such as an earlier reply.
 ///
 /// **Order.** The calls for one run have a single order, and each sees the effects of all earlier ones. A message that
 /// `put` has acknowledged stays until it is settled.
 ///
-/// **Errors.** After an error the engine asks again after five seconds. A run that is being loaded begins nothing meanwhile.
-/// A panic counts as [`StoreError::Unavailable`].
+/// **Errors.** After an error the engine asks again after five seconds. A run that is being loaded begins nothing meanwhile,
+/// has no permit, and its report says so with [`WaitsFor::Inbox`](crate::report::WaitsFor::Inbox). A panic counts as
+/// [`StoreError::Unavailable`]. The engine waits for an answer without a limit of time, until it ends: set one in the inbox.
+/// After five seconds without an answer the report says so, and the run gives its permit up.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -74,6 +77,9 @@ pub trait Inbox: Send + Sync + 'static {
 
     /// Removes a message that the run has applied, or has refused for this reason, if the inbox has just this message.
     /// Another one that a client put in with the same id meanwhile stays. Idempotent.
+    ///
+    /// `message` is the value that [`pending`](Self::pending) returned. The inbox must find it equal to the one that it has,
+    /// in its content as well as its id: an inbox that stores less, such as a coarser time, returns from `pending` just that.
     ///
     /// # Errors
     /// `Unavailable`; the message may or may not be removed then.

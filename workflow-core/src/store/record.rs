@@ -304,8 +304,8 @@ pub enum Record {
         at: SystemTime,
     },
     /// The run's engine lost its lease and has taken it again, and no other engine had claimed the run. Written at once,
-    /// and before the run begins anything more. Also of a child that its engine does not drive any more and leaves to the engine that
-    /// has its parent.
+    /// and before the run begins anything more. Also of a child that its engine does not drive any more and leaves to the
+    /// engine that has its parent, and once of a resumed run that begins nothing because its [inbox](super::Inbox) is away.
     RunKept {
         /// When.
         at: SystemTime,

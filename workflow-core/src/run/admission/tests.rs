@@ -3,7 +3,7 @@ use std::task::{Wake, Waker};
 
 use super::*;
 use crate::id::ExecutionId;
-use crate::run::permits::{LimitOf, PermitQueue};
+use crate::run::permits::{LimitOf, PermitQueue, RunLimit};
 
 /// Counts how often a run is woken.
 #[derive(Default)]
@@ -36,7 +36,7 @@ fn execution_of(begins: Option<EffectKind>) -> Option<u64> {
 fn a_run_that_nothing_bounds_begins_at_once() {
     let mut admission = Admission::new(None, None, 2);
     assert_eq!(admit(&mut admission, &Arc::default()), Admit::Now);
-    assert!(admission.allows_suspension() && admission.waits_at().is_none() && admission.full().is_none());
+    assert!(admission.allows_suspension() && admission.waits_for().is_none() && admission.full().is_none());
 }
 
 // S21
@@ -68,17 +68,17 @@ fn a_run_takes_its_permit_once_and_another_is_woken_when_it_leaves() {
     assert!(!first.admits_directly(0), "it has no permit yet");
     assert_eq!(admit(&mut first, &first_woken), Admit::TookPermit);
     assert_eq!(admit(&mut first, &first_woken), Admit::Now);
-    assert!(first.admits_directly(0) && first.waits_at().is_none());
+    assert!(first.admits_directly(0) && first.waits_for().is_none());
 
     assert_eq!(admit(&mut second, &second_woken), Admit::WaitsForPermit);
-    assert!(!second.admits_directly(0) && second.waits_at().is_some());
+    assert!(!second.admits_directly(0) && second.waits_for().is_some());
     assert_eq!(queue.runs(), ["b".into()]);
     assert_eq!(second_woken.0.load(Ordering::SeqCst), 0);
 
     first.give_up_permit();
     assert_eq!(second_woken.0.load(Ordering::SeqCst), 1);
     assert_eq!(admit(&mut second, &second_woken), Admit::TookPermit);
-    assert!(queue.runs().is_empty() && second.waits_at().is_none());
+    assert!(queue.runs().is_empty() && second.waits_for().is_none());
     assert_eq!(admit(&mut first, &first_woken), Admit::WaitsForPermit);
 
     // A run that stops waiting for its permit does not block the queue.

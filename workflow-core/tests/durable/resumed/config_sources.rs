@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use workflow_core::errors::ConfigError;
 use workflow_core::prelude::*;
-use workflow_core::store::{EventStore, MemoryStore, Position};
+use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunQuery, Write};
 use workflow_core::{ConfigLayers, ConfigRequest, ConfigSource, ResumeError, RunOptions, RunStatus};
 
 use crate::fixtures::{Begin, Note};
@@ -38,6 +38,7 @@ impl Logins {
 struct Vault {
     asked: AtomicUsize,
     is_away: AtomicBool,
+    gives_nothing: bool,
 }
 
 impl ConfigSource for Vault {
@@ -45,6 +46,9 @@ impl ConfigSource for Vault {
         Box::pin(async move {
             if self.is_away.load(Ordering::SeqCst) {
                 return Err(ConfigError::unavailable("no route to the vault"));
+            }
+            if self.gives_nothing {
+                return Ok(None);
             }
             let asked = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
             Ok(Some(json!({ "name": format!("name {asked}"), "key": format!("key {asked}") })))
@@ -203,4 +207,31 @@ async fn a_cancel_asks_nobody() {
     engine.cancel_all("enough", Duration::from_secs(5)).await;
     let ended = journal(&store).await;
     assert!(ended.contains("run_ended") && ended.contains("enough"), "{ended}");
+}
+
+// S68: a secret that the source gave elsewhere is in the journal, and in no error of a program whose type has changed.
+#[tokio::test]
+async fn a_resume_quotes_no_layer_of_a_source_with_secrets() {
+    let store = Arc::<MemoryStore>::default();
+    let lives = |vault: Arc<Vault>| {
+        let layers = ConfigLayers::<Login>::new().source(vault).secret("login.key");
+        let builder = Engine::builder().workflow(Logins).config::<Login>(layers);
+        builder.store(Arc::clone(&store)).build().unwrap()
+    };
+    let first = lives(Arc::default());
+    first.start_with::<Logins>(Begin(0), RunOptions::new().id("a")).await.unwrap().settled().await;
+    first.shut_down(Duration::ZERO).await;
+    let records = store.read(&"a".into(), Position(0), usize::MAX).await.unwrap();
+    let written = serde_json::to_string(&records).unwrap();
+    assert!(written.contains("\"key 1\""), "{written}");
+    let changed = written.replace("\"key\":\"key 1\"", "\"key\":4711");
+    let records: Vec<Record> = serde_json::from_str(&changed).unwrap();
+    let run = store.runs(&RunQuery::new()).await.unwrap().remove(0).run;
+    store.remove(&"a".into()).await.unwrap();
+    store.append(&"a".into(), Position(0), Write { records, run }).await.unwrap();
+
+    let gives_nothing = Arc::new(Vault { gives_nothing: true, ..Vault::default() });
+    let error = lives(gives_nothing).attach::<Logins>("a").await.unwrap_err();
+    let texts = format!("{error} {error:?}");
+    assert!(!texts.contains("4711") && texts.contains("`key` is not valid in the config"), "{texts}");
 }

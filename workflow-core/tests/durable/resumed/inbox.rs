@@ -7,15 +7,18 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use workflow_core::prelude::*;
-use workflow_core::report::WaitsFor;
 use workflow_core::store::{
     EngineId, EventStore, Inbox, InboxMessage, MemoryInbox, MemoryStore, Position, Record, RunMessage,
-    RunQuery, StoreError, StoreFuture, Write,
+    RunQuery, StoreFuture, Write,
 };
 use workflow_core::{AnyRun, Clock, EngineBuilder, Origin, Pause, RunId, RunOptions, RunStatus, Seq};
 use workflow_testkit::VirtualClock;
 
-use crate::fixtures::{Begin, Note};
+use crate::fixtures::{Begin, Note, until};
+
+mod crashes;
+mod outages;
+mod refusals;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(request, reply = bool)]
@@ -104,6 +107,23 @@ impl World {
         world
     }
 
+    /// The run `a`, in which a note is due as soon as an engine takes it up.
+    async fn due() -> Self {
+        let world = Self::waiting().await;
+        let write = Record::EventLogged {
+            seq: Seq(3),
+            scope: workflow_core::ScopeId::ROOT,
+            cause: workflow_core::scheduler::Cause::Outside,
+            event: workflow_core::store::RecordedEvent::new(workflow_core::AnyEvent::new(Note(9))),
+            origin: None,
+            at: SystemTime::UNIX_EPOCH,
+        };
+        let stored = world.store.runs(&RunQuery::new()).await.unwrap().remove(0);
+        let write = Write { records: vec![write], run: stored.run };
+        world.store.append(&"a".into(), stored.end, write).await.unwrap();
+        world
+    }
+
     fn put(&self, id: &str, message: RunMessage) {
         self.inbox.put("a", id, message).unwrap();
     }
@@ -136,9 +156,7 @@ impl World {
 
     /// Waits until the inbox has nothing for the run.
     async fn drained(&self) {
-        while self.pending().await > 0 {
-            tokio::task::yield_now().await;
-        }
+        until(async || self.pending().await == 0).await;
     }
 
     /// The same stores, as a process that is killed now leaves them.
@@ -208,22 +226,7 @@ async fn messages_reach_a_run_that_is_here_or_unloaded() {
 // S67: nothing begins before, so a cancelled run does nothing more.
 #[tokio::test(start_paused = true)]
 async fn a_run_begins_nothing_before_its_messages() {
-    let world = World::waiting().await;
-    // A note is due as soon as the run is taken up.
-    let write = Record::EventLogged {
-        seq: Seq(3),
-        scope: workflow_core::ScopeId::ROOT,
-        cause: workflow_core::scheduler::Cause::Outside,
-        event: workflow_core::store::RecordedEvent::new(workflow_core::AnyEvent::new(Note(9))),
-        origin: None,
-        at: SystemTime::UNIX_EPOCH,
-    };
-    let stored = world.store.runs(&RunQuery::new()).await.unwrap().remove(0);
-    world
-        .store
-        .append(&"a".into(), stored.end, Write { records: vec![write], run: stored.run })
-        .await
-        .unwrap();
+    let world = World::due().await;
     world.put("1", RunMessage::Cancel { reason: "enough".into() });
     let run = world.engine().attach::<Desk>("a").await.unwrap();
     assert!(run.outcome().await.unwrap_err().to_string().contains("enough"));
@@ -375,57 +378,6 @@ async fn an_overdue_timer_keeps_its_place_among_the_messages() {
         ("Note", json!(4)),
     ];
     assert_eq!(events, in_order.map(|(name, data)| (name.to_owned(), data)));
-}
-
-/// An inbox that is away until the test lets it answer.
-#[derive(Default)]
-struct Away {
-    inbox: MemoryInbox,
-    answers: std::sync::atomic::AtomicBool,
-    asked: Notify,
-}
-
-impl Inbox for Away {
-    fn pending(&self, run: &RunId, at_most: usize) -> StoreFuture<Vec<InboxMessage>> {
-        self.asked.notify_one();
-        if self.answers.load(Ordering::SeqCst) {
-            self.inbox.pending(run, at_most)
-        } else {
-            StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other("no route"))))
-        }
-    }
-
-    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
-        self.inbox.settle(run, message, result)
-    }
-}
-
-// S67: a run that cannot begin because of its inbox says so, and begins once the inbox answers.
-#[tokio::test(start_paused = true)]
-async fn a_run_waits_for_an_inbox_that_is_away() {
-    let world = World::waiting().await;
-    let away = Arc::new(Away::default());
-    let builder = Engine::builder().workflow(world.desk.clone()).clock(world.clock.clone());
-    let engine = builder.store(Arc::clone(&world.store)).inbox(Arc::clone(&away)).build().unwrap();
-    let run = engine.attach::<Desk>("a").await.unwrap();
-    run.send(Note(1)).await.unwrap();
-    away.asked.notified().await;
-    let waiting = loop {
-        let waiting = run.report_so_far().await.unwrap().waiting.clone();
-        if !waiting.is_empty() {
-            break waiting;
-        }
-        tokio::task::yield_now().await;
-    };
-    assert_eq!(waiting[0].waits_for, WaitsFor::Inbox);
-    assert!(run.explain().await.unwrap().to_string().contains("inbox"));
-    assert_eq!(world.desk.notes(), ["open"]);
-    away.answers.store(true, Ordering::SeqCst);
-    away.inbox.put("a", "1", RunMessage::Reply { request: Seq(2), data: json!(true) }).unwrap();
-    while !run.status().is_ended() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-    assert_eq!(run.outcome().await.unwrap(), Closed(true));
 }
 
 /// An inbox into which a client puts a message as each of these is settled, before or after that.

@@ -169,12 +169,30 @@ impl ConfigSource for Leaky {
     }
 }
 
+/// The texts of the error with which a start fails.
+async fn refusal(layers: ConfigLayers<Login>) -> String {
+    let engine = Engine::builder().workflow(Logins).config::<Login>(layers).build().unwrap();
+    let error = engine.start::<Logins>(Begin(0)).await.unwrap_err();
+    format!("{error} {error:?}")
+}
+
 // S68: errors enter journals and logs.
 #[tokio::test]
 async fn an_error_never_shows_a_secret() {
-    let layers = ConfigLayers::<Login>::new().source(Leaky).secret("pin");
-    let engine = Engine::builder().workflow(Logins).config::<Login>(layers).build().unwrap();
-    let error = engine.start::<Logins>(Begin(0)).await.unwrap_err();
-    let texts = format!("{error} {error:?}");
+    let texts = refusal(ConfigLayers::new().source(Leaky).secret("pin")).await;
     assert!(!texts.contains("4711") && texts.contains("`pin` is not valid in the config"), "{texts}");
+}
+
+// S68
+#[tokio::test]
+async fn an_error_shows_no_secret_that_is_elsewhere_than_its_path() {
+    let texts = refusal(ConfigLayers::new().source(Leaky).secret("login.pin")).await;
+    assert!(!texts.contains("4711") && texts.contains("`pin` is not valid in the config"), "{texts}");
+}
+
+// S68
+#[tokio::test]
+async fn an_error_of_a_source_without_secrets_shows_the_value() {
+    let texts = refusal(ConfigLayers::new().source(Leaky)).await;
+    assert!(texts.contains("4711") && texts.contains("`pin` is not valid in the config"), "{texts}");
 }
