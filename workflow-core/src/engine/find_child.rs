@@ -137,7 +137,7 @@ impl Inner {
         let parent = self.runs.driven(&names.run).ok_or_else(ended)?;
         // An execution that a pause dropped asks for its independent children again (S61).
         let is_asked_again = |link: &ParentLink| link.is_of(&parent) && link.asked_in == asked_in;
-        if shared.parent_link().is_some_and(is_asked_again) {
+        if shared.parent_link().is_some_and(is_asked_again) || !shared.signals.note_asked(&parent, asked_in) {
             return Err(StartError::DuplicateRun { run: shared.id.clone() });
         }
         Reattach { names: &names, awaited, drop_signal, asked_in, display }.attach(&parent, &shared);

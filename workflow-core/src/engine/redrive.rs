@@ -9,9 +9,10 @@
 //! The record alone reopens the run: a process that ends right after the append leaves an open run, which the next one
 //! resumes.
 
+use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, select};
 
 use super::config_sources::FromSources;
 use super::first_record::Beginning;
@@ -20,10 +21,11 @@ use super::journals::Pages;
 use super::load::{Loaded, ResumeAs};
 use super::owner::Availability;
 use super::queued::FirstLook;
+use super::reminders::RETRY_DELAY;
 use super::{Engine, Inner};
 use crate::id::{Redriver, RunId, RunStatus};
 use crate::outcome::{RedriveError, ResumeError};
-use crate::run::{Redrive, RunHandle, RunShared};
+use crate::run::{Redrive, RunHandle, RunLockGuard, RunShared};
 use crate::store::{Position, Record, RunQuery, StoreError};
 use crate::workflow::Workflow;
 
@@ -62,7 +64,8 @@ impl Engine {
     /// and is caught or tolerated. Any number of redrives may follow each other; the journal and
     /// the [report](crate::report::RunReport::redrives) have each.
     ///
-    /// A step with `spawn` that still blocked its thread when the run ended is awaited, if it is of this engine.
+    /// A step with `spawn` that still blocks its thread after the run has ended in this engine is awaited for at most five
+    /// seconds.
     ///
     /// Earlier handles keep the outcome that they have; the returned handle, and those of later calls of `attach`,
     /// have the new one. O(records).
@@ -239,9 +242,7 @@ impl Inner {
         let read = |error| RedriveError::Resume(ResumeError::Store(error));
         let store = Arc::clone(self.journals.store().map_err(read)?);
         self.take_lease().await.map_err(read)?;
-        // Before the lock, which others need meanwhile.
-        self.common.lingering.gone(id).await;
-        let _run_lock = self.runs.lock(id).await.map_err(read)?;
+        let _run_lock = self.lock_without_aborted(id).await?;
         let not_ended = |status| RedriveError::NotEnded { run: id.clone(), status };
         if let Some(run) = self.runs.driven(id) {
             return Err(not_ended(run.status()));
@@ -284,6 +285,25 @@ impl Inner {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
             Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
                 Err(ResumeError::UnknownRun { run: id.clone() }.into())
+            }
+        }
+    }
+
+    /// The lock of a run without aborted steps that still have their threads. Waits for them without the lock, which others
+    /// need meanwhile, and not for long.
+    async fn lock_without_aborted(&self, id: &RunId) -> Result<RunLockGuard, RedriveError> {
+        let lingering = &self.common.lingering;
+        loop {
+            if lingering.has(id) {
+                let gone = pin!(lingering.gone(id));
+                if let Either::Right(_) = select(gone, self.common.clock.sleep(RETRY_DELAY)).await {
+                    return Err(RedriveError::StepStillRuns { run: id.clone() });
+                }
+            }
+            let lock = self.runs.lock(id).await;
+            let lock = lock.map_err(|error| RedriveError::Resume(ResumeError::Store(error)))?;
+            if !lingering.has(id) {
+                return Ok(lock);
             }
         }
     }

@@ -46,6 +46,15 @@ pub enum RedriveError {
         /// Its status.
         status: RunStatus,
     },
+    /// A step with `spawn` was aborted when the run ended in this engine, and still blocks its thread. Redrive the run once the
+    /// step has returned.
+    #[error(
+        "a step of run `{run}` was aborted and still blocks its thread: redrive the run once that step has returned"
+    )]
+    StepStillRuns {
+        /// The run.
+        run: RunId,
+    },
     /// The run completed.
     #[error("run `{run}` completed: nothing is left to redrive")]
     Completed {

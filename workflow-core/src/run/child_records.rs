@@ -2,6 +2,7 @@
 
 use super::commit::Committer;
 use super::driver::Driver;
+use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::Batch;
 use crate::id::RunStatus;
@@ -16,6 +17,27 @@ impl Driver {
         let unrecorded = shared.children.get().map(|registry| registry.unrecorded());
         for (child, at) in unrecorded.into_iter().flatten() {
             let _ = self.commit(Batch::ChildStarted { child, at }, None);
+        }
+    }
+}
+
+impl Committer {
+    /// Children of executions that are dropped now learn of that once the store has the cause (S38): until then, a resume or a
+    /// rewind begins the executions again, and they find their children.
+    pub(super) fn withhold_drops(&self) {
+        let Some(registry) = self.shared.children.get() else { return };
+        if let Some(end) =
+            self.journal.as_deref().filter(|journal| !journal.is_open_and_written()).map(Journal::end)
+        {
+            registry.withhold_drops(end);
+        }
+    }
+
+    /// Tells children of the drops whose causes the store has.
+    #[inline]
+    pub(super) fn tell_children_of_drops(&self) {
+        if let (Some(registry), Some(journal)) = (self.shared.children.get(), self.journal.as_deref()) {
+            registry.written(journal.written());
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the parent stops too and leaves its journal open.
 
 use super::RunShared;
+use crate::id::ExecutionId;
 use crate::outcome::{RunError, StartError};
 use crate::store::StoreError;
 
@@ -22,21 +23,23 @@ impl RunShared {
     /// Whether the run stops and leaves its journal open, after this end of a child or an earlier signal. The
     /// step then learns of no end. A run without a journal continues, since nothing could resume it.
     pub(crate) fn stop_on_child_store_failure(&self, error: &RunError) -> bool {
-        self.stop_on_failure_of_child(error, self.detachments())
-    }
-
-    /// The same of a child that was asked for when the run had detached awaited children so often. If it has done so
-    /// since, the execution that asked is dropped.
-    pub(crate) fn stop_on_failure_of_child(&self, error: &RunError, asked_in: u32) -> bool {
-        if self.common.is_durable && asked_in != self.detachments() {
-            return true;
-        }
         // The child's task is gone, but no store has failed, so this run's own journal is sound: the run
         // detaches.
         if self.common.is_durable && matches!(error, RunError::Detached) {
             self.signal_detach();
         }
         self.common.is_durable && (self.signals.child_ended(error) || self.stops())
+    }
+
+    /// The same of a child that this execution asked for when it had begun again so often. If it has done so since, the
+    /// attempt that asked is dropped.
+    pub(crate) fn stop_on_failure_of_child(
+        &self,
+        error: &RunError,
+        (execution, asked_in): (ExecutionId, u32),
+    ) -> bool {
+        self.common.is_durable && asked_in != self.asked_in(execution)
+            || self.stop_on_child_store_failure(error)
     }
 
     /// Whether the run stops and leaves its journal open.

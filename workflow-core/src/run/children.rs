@@ -26,6 +26,7 @@ use crate::workflow::Workflow;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
+mod asking;
 mod attempt;
 mod parent_link;
 mod reattach;

@@ -49,7 +49,7 @@ impl Run {
     pub(super) fn begin_clean_up(&mut self) {
         // A run that waited does not wait any more.
         self.driver.committer.note_running();
-        let dropped = self.drop_work();
+        self.drop_work();
         self.driver.record_children();
         if self.driver.committer.journal_error().is_some() {
             let Committer { state, clock, .. } = &mut self.driver.committer;
@@ -58,12 +58,12 @@ impl Run {
         }
         let start = self.ended_run().clean_up_start();
         let _ = self.driver.commit(Batch::CleanUpStarted(Box::new(start)), None);
-        self.clean_up(dropped);
+        self.clean_up();
     }
 
     /// Ends the children, tells executions why the run ends, and bounds the time of the clean-up. Also for a run that
-    /// was resumed in its clean-up, whose time counts anew. `dropped` has the aborted tasks, which may still be in a poll.
-    pub(super) fn clean_up(&mut self, dropped: Executor) {
+    /// was resumed in its clean-up, whose time counts anew.
+    pub(super) fn clean_up(&mut self) {
         self.note_ending();
         self.driver.admission.forget_inbox();
         let Committer { shared, state, .. } = &self.driver.committer;
@@ -72,7 +72,8 @@ impl Run {
             shared.tell(|| Observed::CleanUpStarted { status: end.into() });
         }
         let children = self.driver.end_children();
-        let children = if dropped.is_cleared() { children } else { Some(gone(children, dropped)) };
+        let children =
+            if self.driver.lingers() { Some(self.driver.aborted_gone_after(children)) } else { children };
         let at_end = self.driver.at_end.get_or_insert_default();
         (at_end.children, at_end.is_unbounded) = (children, true);
         if !self.driver.ends_children() && self.driver.admission.is_admitted() {
@@ -90,9 +91,9 @@ impl Run {
         }
     }
 
-    /// Drops everything in flight, and returns the aborted tasks. Results that wait for their turn come too late: the run
-    /// refuses and reports them (S28).
-    fn drop_work(&mut self) -> Executor {
+    /// Drops everything in flight. Results that wait for their turn come too late: the run refuses and reports them
+    /// (S28).
+    fn drop_work(&mut self) {
         let Committer { telemetry, state, .. } = &mut self.driver.committer;
         telemetry.compare(state);
         while let Some(completion) = self.driver.executor.next_completed() {
@@ -110,22 +111,11 @@ impl Run {
             self.driver.drop_executions(running);
         }
         self.driver.stop_counting_time();
-        self.driver.executor.clear(true);
-        let dropped = std::mem::take(&mut self.driver.executor);
+        self.driver.drop_in_flight(true);
+        self.driver.executor = Executor::default();
         self.driver.alarms.forget();
         self.driver.committer.shared.shown.unseal();
-        dropped
     }
-}
-
-/// The ends of the children and of the aborted tasks.
-fn gone(children: Option<BoxFuture<'static, ()>>, mut dropped: Executor) -> BoxFuture<'static, ()> {
-    Box::pin(async move {
-        if let Some(children) = children {
-            children.await;
-        }
-        dropped.tasks_gone().await;
-    })
 }
 
 impl Driver {
@@ -154,6 +144,19 @@ impl Driver {
                 registry.reopen();
             }
         }))
+    }
+
+    /// The ends of the children, and then of aborted tasks, which do not keep the permit meanwhile.
+    #[cold]
+    fn aborted_gone_after(&mut self, children: Option<BoxFuture<'static, ()>>) -> BoxFuture<'static, ()> {
+        self.admission.give_up_permit();
+        let run = Arc::clone(&self.committer.shared);
+        Box::pin(async move {
+            if let Some(children) = children {
+                children.await;
+            }
+            run.common.lingering.gone(&run.id).await;
+        })
     }
 
     /// Whether the clean-up steps wait for the ends of children.

@@ -84,6 +84,7 @@ impl Driver {
     fn advance_on(&mut self, work: &mut usize) -> bool {
         let is_complete = self.committer.advance(work);
         if let Some(dropped) = self.committer.state.take_dropped() {
+            self.committer.withhold_drops();
             self.drop_executions(dropped);
             let scheduler = &self.committer.state.scheduler;
             self.executor.drop_questions(|candidate| scheduler.asked(candidate).is_some());
@@ -181,6 +182,10 @@ impl Driver {
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     pub(super) fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
         if self.committer.begins_nothing() || self.committer.state.is_paused() || self.ends_children() {
+            return false;
+        }
+        // An execution may be one that begins again.
+        if self.executor.waits_for_dropped() {
             return false;
         }
         if self.admission.is_admitted() {
@@ -281,7 +286,10 @@ impl Driver {
     pub(super) fn poll_store_answer(&mut self, cx: &mut Context<'_>) -> bool {
         match self.committer.poll_answer(cx) {
             None => return false,
-            Some(Answer::Written | Answer::Repeats) => self.tell_requests(),
+            Some(Answer::Written | Answer::Repeats) => {
+                self.committer.tell_children_of_drops();
+                self.tell_requests();
+            }
             Some(Answer::Refused { records, why }) => self.on_refused(records, why),
             Some(Answer::Failed) => self.stop_after_journal_failure(None),
         }

@@ -47,6 +47,8 @@ pub(super) struct Executor {
     dropping: u32,
     /// Those of them that begin again after a pause.
     again: u32,
+    /// Whether nothing begins before the dropped futures are gone: after a rewind, their work may begin again.
+    holds: bool,
     /// Completions that wait for their turn, oldest first. The order of completion is the order of handling.
     completed: VecDeque<Completion>,
     /// Whether the runtime has several threads; looked up at most once in each poll.
@@ -131,6 +133,19 @@ impl Executor {
     #[inline]
     pub(super) fn is_dropping_for_pause(&self) -> bool {
         self.again > 0
+    }
+
+    /// Nothing begins before the futures that were dropped so far are gone, because their work may begin again.
+    #[cold]
+    pub(super) fn wait_for_dropped(&mut self) {
+        self.holds = true;
+    }
+
+    /// Whether nothing may begin yet.
+    #[inline]
+    pub(super) fn waits_for_dropped(&mut self) -> bool {
+        self.holds &= self.is_dropping();
+        self.holds
     }
 
     /// Notes that these executions, and all questions, begin again once a pause is over. They are dropped next.
@@ -272,27 +287,6 @@ impl Executor {
         }
     }
 
-    /// Polls the futures in flight until those that were requested to drop are gone. Other completions wait for their turn.
-    #[cold]
-    pub(super) fn poll_dropped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut arrived = std::mem::take(&mut self.completed);
-        loop {
-            while let Some(completion) = arrived.pop_front() {
-                match completion {
-                    Completion::Dropped { begins_again } => self.is_gone(begins_again),
-                    other => self.completed.push_back(other),
-                }
-            }
-            if !self.is_dropping() {
-                return Poll::Ready(());
-            }
-            match self.poll(cx) {
-                Some(completion) => arrived.push_back(completion),
-                None => return Poll::Pending,
-            }
-        }
-    }
-
     /// Queues a completion until its turn: the driver handles one per turn, after effects that may begin.
     pub(super) fn complete(&mut self, completion: Completion) {
         self.completed.push_back(completion);
@@ -314,7 +308,7 @@ impl Executor {
     }
 
     /// Drops every future in flight, without waiting for their turns. Only for a run that has ended. `but_tasks`: aborted
-    /// tasks stay, for [`tasks_gone`](Self::tasks_gone).
+    /// tasks stay, for [`tasks_gone`](Self::tasks_gone), since they may be in a poll.
     pub(super) fn clear(&mut self, but_tasks: bool) {
         self.in_flight.clear(but_tasks);
     }
@@ -325,7 +319,7 @@ impl Executor {
         self.in_flight.is_empty()
     }
 
-    /// Waits until aborted tasks are gone, which may still be in a poll.
+    /// Waits until the aborted tasks are gone.
     #[cold]
     pub(super) async fn tasks_gone(&mut self) {
         while let Some(completion) = std::future::poll_fn(|cx| self.in_flight.poll_next(cx)).await {

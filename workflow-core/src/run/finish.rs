@@ -53,12 +53,14 @@ impl Run {
             self.driver.admission.give_up_permit();
             Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
         }
-        if !self.driver.executor.is_cleared() {
-            // S39: its executions may begin again as soon as somebody learns of this end.
-            self.leave_tasks().await;
-        }
         if has_journal {
             Box::pin(self.close_journal()).await;
+        }
+        // S39: its executions may begin again as soon as somebody learns of this end.
+        if self.is_resumable() && self.driver.lingers() {
+            self.driver.admission.give_up_permit();
+            let RunShared { id, common, .. } = &*self.driver.committer.shared;
+            Box::pin(common.lingering.gone(id)).await;
         }
         let can_be_redriven = self.can_be_redriven();
         self.finish();
@@ -67,20 +69,6 @@ impl Run {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.give_up_permit();
-    }
-
-    /// Leaves the aborted tasks, which may be in a long poll. A redrive waits for them; a run that another process may resume
-    /// waits here.
-    #[cold]
-    async fn leave_tasks(&mut self) {
-        if self.is_resumable() {
-            self.driver.admission.give_up_permit();
-            Box::pin(self.driver.executor.tasks_gone()).await;
-        } else {
-            let tasks = std::mem::take(&mut self.driver.executor);
-            let RunShared { id, common, .. } = &*self.driver.committer.shared;
-            common.lingering.keep(id, tasks, &common.tasks);
-        }
     }
 
     /// Whether another process may resume the run. Its children and contexts then stay as they are.
@@ -132,7 +120,7 @@ impl Run {
             self.driver.drop_executions(running);
         }
         let continues = self.is_resumable() || self.can_be_redriven();
-        self.driver.executor.clear(continues);
+        self.driver.drop_in_flight(continues);
         self.driver.committer.shared.contexts.close();
     }
 

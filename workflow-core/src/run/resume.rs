@@ -14,7 +14,6 @@ use std::sync::Arc;
 use super::clock::RunClock;
 use super::drive::Run;
 use super::driver::Driver;
-use super::executor::Executor;
 use super::journal::Journal;
 use super::state::{Contradiction, Replay, Replayed, RunState};
 use super::unload::Registration;
@@ -35,7 +34,7 @@ impl Run {
         self.driver.committer.telemetry.meter.runs();
         Box::pin(self.claim(derived)).await;
         if self.driver.committer.state.scheduler.cleans_up() {
-            self.clean_up(Executor::default());
+            self.clean_up();
         }
         self.driver.count_time();
         self.drive_to_end(registered, false).await;

@@ -77,14 +77,10 @@ impl Driver {
     }
 
     fn poll_read_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { executor, committer: Committer { journal, state, shared, .. }, .. } = self;
+        let Committer { journal, state, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut().filter(|journal| journal.is_reading()) else {
             return Poll::Ready(());
         };
-        // Some of them begin again.
-        if executor.poll_dropped(cx).is_pending() {
-            return Poll::Pending;
-        }
         match journal.poll_read_back(&shared.id, cx, |record| with_value(record, state)) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(back)) => self.rewind(back),
@@ -142,6 +138,12 @@ impl Driver {
         for seq in derived {
             committer.derived(seq);
         }
+        executor.wait_for_dropped();
+        if let Some(registry) = committer.shared.children.get() {
+            // They find the children that they had, and ask as attempts of their own.
+            committer.shared.signals.note_detached_children();
+            registry.rewind(&again, unwritten.from);
+        }
         // These waits and executions were dropped because of batches that the store does not have.
         for execution in again.into_iter().chain(retries.iter().map(|(execution, _)| *execution)) {
             committer.shared.cancellations.revoke(execution);
@@ -162,6 +164,11 @@ impl Driver {
         let turns = self.admission.turns_before_begin().filter(|(_, stage)| *stage == TurnStage::Has);
         for (execution, _) in turns {
             self.committer.state.queue_effect(EffectKind::Attempt(execution));
+        }
+        if let (Some(registry), Some(journal)) =
+            (self.committer.shared.children.get(), self.committer.journal.as_deref())
+        {
+            registry.rewind(&[], journal.end());
         }
         if self.committer.state.is_paused() {
             self.hold_back();

@@ -242,9 +242,9 @@ impl RunShared {
             || self.signals.has_detached_children()
     }
 
-    /// How often the run has detached the children that its executions wait for.
-    pub(crate) fn detachments(&self) -> u32 {
-        self.children.get().map_or(0, |registry| registry.detachments())
+    /// How often the execution has begun again since the run has children.
+    pub(crate) fn asked_in(&self, execution: ExecutionId) -> u32 {
+        self.children.get().map_or(0, |registry| registry.asked_in(execution))
     }
 
     pub(crate) fn status(&self) -> RunStatus {

@@ -48,7 +48,15 @@ struct RareSignals {
     /// Whether the parent is paused: 0 if the run does not know.
     parent: AtomicU8,
     /// The parent to which the run was re-attached, and of which it has no link.
-    reattached: Mutex<Weak<RunShared>>,
+    reattached: Mutex<Reattached>,
+}
+
+/// The parent to which a run was re-attached.
+#[derive(Default)]
+struct Reattached {
+    parent: Weak<RunShared>,
+    /// The number of the last attempt that asked for the run since.
+    asked_in: Option<u32>,
 }
 
 /// Nobody has viewed the run.
@@ -210,12 +218,25 @@ impl Signals {
 
     /// Notes the parent to which the run was re-attached.
     pub(crate) fn reattach(&self, parent: Weak<RunShared>) {
-        *locked(&self.rare.get_or_init(Box::default).reattached) = parent;
+        let mut reattached = locked(&self.rare.get_or_init(Box::default).reattached);
+        if !reattached.parent.ptr_eq(&parent) {
+            *reattached = Reattached { parent, asked_in: None };
+        }
     }
 
     /// The parent to which the run was re-attached, if it was.
     pub(super) fn reattached(&self) -> Option<Arc<RunShared>> {
-        locked(&self.rare.get()?.reattached).upgrade()
+        locked(&self.rare.get()?.reattached).parent.upgrade()
+    }
+
+    /// Notes that an attempt of this parent asks for the run, which is there already. Returns `false` if the same attempt
+    /// has done so before.
+    pub(crate) fn note_asked(&self, parent: &Arc<RunShared>, asked_in: u32) -> bool {
+        let asked = Reattached { parent: Arc::downgrade(parent), asked_in: Some(asked_in) };
+        let mut reattached = locked(&self.rare.get_or_init(Box::default).reattached);
+        let is_repeated = reattached.parent.ptr_eq(&asked.parent) && reattached.asked_in == asked.asked_in;
+        *reattached = asked;
+        !is_repeated
     }
 
     /// Tells the run whether its parent is paused. The caller wakes the run.

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use super::{ParentLink, Spawned};
 use crate::display::Display;
 use crate::event::AnyEvent;
-use crate::id::{ParentRun, RunId};
+use crate::id::{ExecutionId, ParentRun, RunId};
 use crate::input::{CallContext, StartedChildren};
 use crate::outcome::{RunError, StartError};
 use crate::run::{DropSignal, RunOptions, RunShared, Start, begun};
@@ -22,7 +22,7 @@ pub(crate) struct AttemptChildren {
     /// The names of run, step, execution and attempt in ids and journals of the children.
     names: ParentRun,
     display: Display,
-    /// How often the parent had detached its awaited children when the attempt began.
+    /// How often the execution had begun again when the attempt began.
     asked_in: u32,
     /// How many children the step asked for; the number in the next id.
     asked: AtomicU32,
@@ -35,7 +35,7 @@ impl AttemptChildren {
         let (step, execution, attempt) = (run.step_name(call.step), call.execution, call.attempt);
         Self {
             names: ParentRun { run: run.id.clone(), step, execution, attempt },
-            asked_in: run.children.get().map_or(0, |registry| registry.detachments_before(execution)),
+            asked_in: run.children.get().map_or(0, |registry| registry.asked_in_under_way(execution)),
             run,
             display,
             asked: AtomicU32::new(0),
@@ -53,13 +53,16 @@ impl AttemptChildren {
         let (children, options) = (Arc::clone(self), self.named(options));
         Box::pin(async move {
             let link = children.parent_link(true);
-            let (asked_in, _until_here) = (link.asked_in, EndOnDrop(Arc::clone(&link.drop_signal)));
+            let _until_here = EndOnDrop(Arc::clone(&children), Arc::clone(&link.drop_signal));
             children.wait_for(&link.drop_signal)?;
             let outcome = match children.spawn(start, options, link).await {
                 Ok(spawned) => outcome(spawned).await,
                 Err(error) => Err(error.into()),
             };
-            if outcome.as_ref().is_err_and(|error| children.run.stop_on_failure_of_child(error, asked_in)) {
+            if outcome
+                .as_ref()
+                .is_err_and(|error| children.run.stop_on_failure_of_child(error, children.asked()))
+            {
                 // The parent stops, or begins the execution anew, and drops this future.
                 pending::<()>().await;
             }
@@ -91,6 +94,19 @@ impl AttemptChildren {
             }
             Ok(child)
         })
+    }
+
+    /// The execution, and how often it had begun again.
+    fn asked(&self) -> (ExecutionId, u32) {
+        (self.names.execution, self.asked_in)
+    }
+
+    /// An awaited child was dropped. It learns of that once the store has the cause, unless the child's user dropped it.
+    fn drop_child(&self, drop_signal: Arc<DropSignal>) {
+        match self.run.children.get() {
+            Some(registry) => registry.drop_child(self.asked(), drop_signal),
+            None => drop(drop_signal.set()),
+        }
     }
 
     fn parent_link(&self, awaited: bool) -> ParentLink {
@@ -159,7 +175,7 @@ impl StartedChildren for AttemptChildren {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
         // After the lock, because a woken child may end at once.
         for drop_signal in awaited.into_iter().flatten() {
-            drop_signal.set();
+            self.drop_child(drop_signal);
         }
     }
 }
@@ -180,10 +196,10 @@ async fn outcome(spawned: Spawned) -> Result<AnyEvent, RunError> {
 }
 
 /// Signals an awaited child that its future was dropped. A child that has ended ignores the signal.
-struct EndOnDrop(Arc<DropSignal>);
+struct EndOnDrop(Arc<AttemptChildren>, Arc<DropSignal>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.set();
+        self.0.drop_child(Arc::clone(&self.1));
     }
 }

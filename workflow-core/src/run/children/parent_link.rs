@@ -73,7 +73,7 @@ pub(crate) struct ParentLink {
     pub(crate) lends: Arc<Semaphore>,
     /// The parent's private thread, if the child shares it.
     pub(crate) private_thread: Option<PrivateThread>,
-    /// How often the parent had detached its awaited children when the attempt began that asked for the child.
+    /// How often the execution had begun again when the attempt began that asked for the child.
     pub(crate) asked_in: u32,
     /// Whether an earlier process may have begun the child, because its parent or a run above was resumed.
     pub(crate) may_have_earlier_children: bool,

@@ -18,7 +18,7 @@ pub(crate) struct Reattach<'a> {
     pub(crate) awaited: bool,
     /// Set when the child is no longer awaited, or its parent is cancelled.
     pub(crate) drop_signal: Arc<DropSignal>,
-    /// How often the parent had detached its awaited children when the attempt began that asked for the child.
+    /// How often the execution had begun again when the attempt began that asked for the child.
     pub(crate) asked_in: u32,
     /// The parent's display, which also shows the child's items.
     pub(crate) display: Display,
@@ -29,7 +29,7 @@ impl<'a> Reattach<'a> {
     pub(crate) fn without_request(parent: &RunShared, names: &'a ParentRun, awaited: bool) -> Self {
         let ParentRun { step, execution, attempt, .. } = names;
         let display = parent.display().display(Arc::clone(step), *execution, *attempt);
-        Self { names, awaited, drop_signal: Arc::default(), asked_in: parent.detachments(), display }
+        Self { names, awaited, drop_signal: Arc::default(), asked_in: parent.asked_in(*execution), display }
     }
 
     /// Adds the run to its parent's children: the child ends with its parent, and the parent shows the child's items

@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use super::asking::Asking;
 use crate::id::{ChildRun, ExecutionId, RunId, RunStatus};
 use crate::observe::Observed;
 use crate::report::ChildReport;
 use crate::run::{DropSignal, RunShared};
+use crate::store::Position;
 
 /// The children of a run. Created with the first child.
 #[derive(Debug, Default)]
@@ -44,10 +46,8 @@ struct State {
     detached: bool,
     /// Whether the run is paused. An awaited child that joins later is paused at once.
     paused: bool,
-    /// How often the awaited children were detached. An awaited child that was asked for before is detached at once.
-    detachments: u32,
-    /// The executions that were dropped as the children were detached, until the pause ends.
-    dropped: Vec<ExecutionId>,
+    /// Which attempts still ask. An awaited child of another one is detached at once.
+    asking: Asking,
     /// Detached children whose tasks are not gone yet.
     leaving: Vec<Arc<RunShared>>,
     /// Whether observers have seen the run's end. They see nothing of its children after that.
@@ -95,6 +95,13 @@ impl Drop for ChildRegistry {
     }
 }
 
+/// Tells children that what waited for them was dropped.
+fn tell(dropped: impl IntoIterator<Item = Arc<DropSignal>>) {
+    for drop_signal in dropped {
+        drop_signal.set();
+    }
+}
+
 impl ChildRegistry {
     /// Adds a child and returns its index, or `None` if the run has ended.
     pub(super) fn join(
@@ -110,7 +117,7 @@ impl ChildRegistry {
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
         let joins = run;
-        let is_detached = child.awaited && asked_in != state.detachments;
+        let is_detached = child.awaited && asked_in != state.asking.number(child.execution);
         if is_detached {
             state.leaving.push(Arc::clone(run));
         }
@@ -189,7 +196,7 @@ impl ChildRegistry {
         state.paused = paused;
         if !paused {
             // Their dropped attempts are gone before the pause ends.
-            state.dropped = Vec::new();
+            state.asking.pause_ends();
         }
         let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
         let awaited: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
@@ -213,8 +220,7 @@ impl ChildRegistry {
     /// Until they ask for the children again, the run knows these only by its journal.
     pub(crate) fn detach_awaited(&self, dropped: &[ExecutionId]) {
         let mut state = self.lock();
-        state.detachments += 1;
-        state.dropped.extend_from_slice(dropped);
+        state.asking.detach(dropped);
         state.awaited.clear();
         let awaited = state.members.iter_mut();
         let awaited = awaited.filter(|member| member.child.awaited && member.ended.is_none());
@@ -227,16 +233,37 @@ impl ChildRegistry {
         }
     }
 
-    /// How often the awaited children were detached.
-    pub(crate) fn detachments(&self) -> u32 {
-        self.lock().detachments
+    /// How often the execution has begun again.
+    pub(crate) fn asked_in(&self, execution: ExecutionId) -> u32 {
+        self.lock().asking.number(execution)
     }
 
-    /// How often they were detached when the attempt under way of this execution began. That of a dropped one began before
-    /// the last time.
-    pub(super) fn detachments_before(&self, execution: ExecutionId) -> u32 {
-        let state = self.lock();
-        state.detachments - u32::from(state.dropped.contains(&execution))
+    /// The same of the attempt that is under way.
+    pub(super) fn asked_in_under_way(&self, execution: ExecutionId) -> u32 {
+        self.lock().asking.number_under_way(execution)
+    }
+
+    /// Children learn of drops only once the journal has reached this end.
+    pub(crate) fn withhold_drops(&self, until: Position) {
+        self.lock().asking.withhold(until);
+    }
+
+    /// An attempt was dropped, or drops a child that it waits for.
+    pub(super) fn drop_child(&self, asked: (ExecutionId, u32), drop_signal: Arc<DropSignal>) {
+        let drop_signal = self.lock().asking.drops(asked, drop_signal);
+        // After the lock, because a woken child may end at once.
+        tell(drop_signal);
+    }
+
+    /// These executions begin again, because the store refused what had dropped them.
+    pub(crate) fn rewind(&self, again: &[ExecutionId], until: Position) {
+        self.lock().asking.rewind(again, until);
+    }
+
+    /// The journal has reached this end.
+    pub(crate) fn written(&self, end: Position) {
+        let dropped = self.lock().asking.written(end);
+        tell(dropped);
     }
 
     /// Whether no child has ever joined.
@@ -299,8 +326,12 @@ impl ChildRegistry {
             Some((run, Arc::clone(&member.drop_signal), why))
         });
         let ending: Vec<_> = ending.collect();
+        let withheld = state.asking.take();
         // After the lock, because a woken child may end at once.
         drop(state);
+        if !left {
+            tell(withheld);
+        }
         let told = ending.into_iter().map(|(run, drop_signal, why)| {
             if left {
                 run.signal_detach();

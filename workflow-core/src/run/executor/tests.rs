@@ -159,21 +159,18 @@ fn an_unpause_waits_for_what_its_pause_dropped_and_for_nothing_else() {
     assert!(!executor.is_dropping() && !executor.is_dropping_for_pause());
 }
 
-// S25
+// S38
 #[test]
-fn what_was_dropped_is_awaited_and_other_completions_keep_their_turns() {
+fn after_a_rewind_nothing_begins_before_dropped_futures_are_gone() {
     let mut executor = Executor::default();
-    let mut cx = Context::from_waker(std::task::Waker::noop());
+    executor.wait_for_dropped();
+    assert!(!executor.waits_for_dropped(), "nothing was dropped");
     executor.ask(CandidateId(1), step(), Box::pin(pending()));
-    executor.ask(CandidateId(2), step(), Box::pin(ready(Ok(true))));
-    executor.wait_for_retry(ExecutionId(1), Box::pin(pending()));
-    assert!(executor.drop_execution(ExecutionId(1)));
-    executor.drop_questions(|candidate| candidate == CandidateId(2));
-    // One of them has arrived before, and waits for its turn.
-    let arrived = poll(&mut executor).unwrap();
-    executor.complete(arrived);
-    assert!(executor.is_dropping() && executor.poll_dropped(&mut cx).is_ready() && !executor.is_dropping());
-    let mut rest: Vec<_> = std::iter::from_fn(|| executor.next_completed()).collect();
-    rest.extend(all(&mut executor));
-    assert!(matches!(rest[..], [Completion::Precondition(CandidateId(2), Ok(true))]), "{rest:?}");
+    executor.drop_questions(|_| false);
+    assert!(!executor.waits_for_dropped(), "that was dropped later");
+    executor.wait_for_dropped();
+    assert!(executor.waits_for_dropped());
+    assert!(matches!(all(&mut executor)[..], [Completion::Dropped { .. }]));
+    executor.is_gone(false);
+    assert!(!executor.waits_for_dropped());
 }

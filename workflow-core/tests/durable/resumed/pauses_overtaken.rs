@@ -10,7 +10,7 @@ use workflow_core::prelude::*;
 use workflow_core::store::{
     EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
-use workflow_core::{Engine, Pause, RunError, RunHandle, RunId, RunOptions, RunStatus};
+use workflow_core::{Engine, Pause, RunError, RunHandle, RunId, RunOptions, RunStatus, StartError};
 
 use crate::fixtures::{Begin, Done, Note, until};
 
@@ -439,6 +439,40 @@ async fn an_execution_that_begins_again_finds_its_independent_child() {
     let run = engine.start_with::<Starts>(Begin(1), RunOptions::new().id("r")).await.unwrap();
     until(async || engine.find(&CHILD.into()).is_some_and(|run| run.status() == RunStatus::Waiting)).await;
     for _ in 0..2 {
+        run.pause(Pause::Now).await.unwrap();
+        assert_eq!(run.settled().await, RunStatus::Paused);
+        run.unpause().await.unwrap();
+        yields(100).await;
+        assert_eq!(run.status(), RunStatus::Running);
+    }
+    engine.attach::<Waits>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
+}
+
+/// Asks twice for the same independent child.
+struct AsksTwice;
+
+#[workflow]
+impl AsksTwice {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        let start = || children.start_with::<Waits>(Begin(begin.0), RunOptions::new().id("c"));
+        let child = start().await?;
+        assert!(matches!(start().await, Err(StartError::DuplicateRun { .. })));
+        child.outcome().await
+    }
+}
+
+// S61
+#[tokio::test]
+async fn an_attempt_after_a_pause_asks_once_for_a_child_too() {
+    let engine = Engine::builder().store(Held::default()).workflow(Waits).workflow(AsksTwice);
+    let engine = engine.build().unwrap();
+    let run = engine.start_with::<AsksTwice>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    for _ in 0..2 {
+        until(async || engine.find(&CHILD.into()).is_some_and(|run| run.status() == RunStatus::Waiting))
+            .await;
+        yields(100).await;
         run.pause(Pause::Now).await.unwrap();
         assert_eq!(run.settled().await, RunStatus::Paused);
         run.unpause().await.unwrap();

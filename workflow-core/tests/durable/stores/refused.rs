@@ -14,13 +14,14 @@ use workflow_core::store::{
     EngineId, EventStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{
-    ErrorClass, RecordedRun, RetryPolicy, RunHandle, RunId, RunOptions, RunStatus, SendError, StartError,
-    StepFailed,
+    ErrorClass, RecordedRun, RetryPolicy, RunError, RunHandle, RunId, RunOptions, RunStatus, SendError,
+    StartError, StepFailed,
 };
 use workflow_testkit::{CrashStore, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Note, until};
 
+mod children;
 mod paused_once;
 mod paused;
 mod same;
