@@ -70,11 +70,11 @@ impl Driver {
         }
     }
 
-    /// Whether a due timer waits for messages of the inbox. The run would be loaded for it again at once.
+    /// Whether a due timer waits for an inbox that is away. The run would be loaded for it again at once.
     pub(super) fn holds_due_timer(&self) -> bool {
         let Committer { state, clock, .. } = &self.committer;
-        let next = state.timers.next(&state.scheduler);
-        next.is_some_and(|(due, _)| due <= clock.wall() && self.admission.holds_timer(due))
+        let is_held = |due| due <= clock.wall() && self.admission.holds_timer(due);
+        self.admission.lacks_inbox() && state.timers.pending(&state.scheduler).any(|(due, _)| is_held(due))
     }
 
     #[cold]

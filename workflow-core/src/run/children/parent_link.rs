@@ -126,7 +126,9 @@ impl ParentLink {
 
     /// An error if the attempt that awaits the child does so no longer. The wait for a child's store may take long.
     pub(crate) fn is_still_asked(&self) -> Result<(), StartError> {
-        if self.awaited && self.drop_signal.is_requested() {
+        let (execution, asked_in) = (self.parent.execution, self.asked_in);
+        let begins_again = self.run.upgrade().is_none_or(|parent| parent.asked_in(execution) != asked_in);
+        if self.awaited && (begins_again || self.drop_signal.is_requested()) {
             return Err(StartError::ParentEnded { run: self.parent.run.clone() });
         }
         Ok(())
