@@ -282,7 +282,7 @@ impl Delegates {
     }
 }
 
-/// Waits for one child.
+/// Waits for one child, and takes notes.
 struct Awaits;
 
 #[workflow]
@@ -291,6 +291,9 @@ impl Awaits {
     async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
         children.run::<Works>(begin.clone()).await
     }
+
+    #[step]
+    async fn take(&self, _note: &Note) {}
 }
 
 /// The engines of a test, and their shared state.

@@ -183,7 +183,7 @@ fn a_child_does_not_begin_for_a_parent_that_stopped_while_it_looked_for_the_chil
             let parent = engine.attach::<Awaits>("p").await.unwrap();
             moment().await;
             store.fails.lock().unwrap().push("p".into());
-            parent.pause(Pause::AfterRunning).await.unwrap_err();
+            parent.send(Note(1)).await.unwrap_err();
             assert!(matches!(parent.outcome().await, Err(RunError::Store { .. })));
             store.fails.lock().unwrap().clear();
 
