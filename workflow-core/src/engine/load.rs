@@ -122,7 +122,7 @@ impl Resumes for Arc<Inner> {
         // Before the journal is read, which may be long. The id of a child has a slash, and its permit comes from elsewhere.
         if !run.id.as_str().contains('/') {
             // Else an engine whose own way to the inbox is broken would take one run after the other: each gives its permit up.
-            if self.inbox.as_ref().is_some_and(|inbox| inbox.is_away()) {
+            if self.inbox.as_ref().is_some_and(super::inbox::EngineInbox::is_away) {
                 return Ok(Loaded::Full);
             }
             let Ok(taken) = self.permit_now(&*self.hosts.named(&run.id, &run.run.workflow)?) else {
