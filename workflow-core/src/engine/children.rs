@@ -119,12 +119,15 @@ impl Inner {
         let shared = Arc::new(shared);
         let lent = shared.parent_link().and_then(|link| link.lent.clone());
         let places = self.concurrency.child_places(&shared.id, &host.table.name, lent);
+        // A parent that ends waits for this, so that no id of a child outlives it.
+        let joining = shared.parent_link().map(ParentLink::enter).transpose()?;
         let registered = Registered::new(self, &shared)?;
         let task = self.ending.enter().ok_or(StartError::ShutDown)?;
         if let Some(link) = &shared.parent_link() {
             let child = link.child(shared.id.clone(), Arc::clone(&host.table.name));
             link.join(child, &shared)?;
         }
+        drop(joining);
         let journal = journal(&shared);
         let run =
             Run::new(Arc::clone(&shared), host, self.common.settings.limits, Some((places, None)), journal);

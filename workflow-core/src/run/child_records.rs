@@ -21,6 +21,16 @@ impl Driver {
     }
 }
 
+impl Driver {
+    /// Lets a run close its registry although no child has joined: a step that is in a poll on another thread may begin one
+    /// now, which then does not join.
+    pub(super) fn prepare_to_close_children(&self) {
+        if self.executor.had_tasks() {
+            self.committer.shared.child_registry();
+        }
+    }
+}
+
 impl Committer {
     /// Children of executions that are dropped now learn of that once the store has the cause (S38): until then, a resume or a
     /// rewind begins the executions again, and they find their children.
@@ -50,6 +60,7 @@ pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
         for child in registry.close(cancelled, left) {
             child.ended().await;
         }
+        registry.all_joined().await;
     }
     if let Some(engine) = run.common.engine().filter(|_| run.may_have_earlier_children() && !left) {
         engine.cancel_orphans_of(run.id.clone()).await;

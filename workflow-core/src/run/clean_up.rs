@@ -49,6 +49,7 @@ impl Run {
     pub(super) fn begin_clean_up(&mut self) {
         // A run that waited does not wait any more.
         self.driver.committer.note_running();
+        self.driver.prepare_to_close_children();
         self.drop_work();
         self.driver.record_children();
         if self.driver.committer.journal_error().is_some() {

@@ -51,6 +51,8 @@ pub(super) struct Executor {
     holds: bool,
     /// Completions that wait for their turn, oldest first. The order of completion is the order of handling.
     completed: VecDeque<Completion>,
+    /// Whether an execution had a task of its own.
+    had_tasks: bool,
     /// Whether the runtime has several threads; looked up at most once in each poll.
     threads: Option<bool>,
 }
@@ -105,6 +107,12 @@ impl Executor {
             Completion::Execution(execution, _) => Some(*execution),
             _ => None,
         })
+    }
+
+    /// Whether an execution had a task of its own. It may still be in a poll when it was aborted.
+    #[inline]
+    pub(super) fn had_tasks(&self) -> bool {
+        self.had_tasks
     }
 
     /// Whether the precondition is in flight.
@@ -166,6 +174,7 @@ impl Executor {
         tasks: &TaskTracker,
     ) -> Result<(), AttemptFuture> {
         let task = begun.weighed(host, step).spawn(tasks)?;
+        self.had_tasks = true;
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Spawned(execution, task), dropped);
         Ok(())

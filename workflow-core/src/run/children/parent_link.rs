@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::registry::Joining;
 use crate::display::Display;
 use crate::id::{ChildRun, ParentRun, RunId, RunStatus, ThreadId};
 use crate::outcome::{RunError, SendError, StartError};
@@ -111,6 +112,12 @@ impl ParentLink {
     /// The child's entry in its parent's list.
     pub(crate) fn child(&self, run: RunId, workflow: Arc<str>) -> ChildRun {
         self.parent.child(run, workflow, self.awaited)
+    }
+
+    /// The child is about to join, and gets its id in the engine. An error if the parent takes no children any more.
+    pub(crate) fn enter(&self) -> Result<Joining, StartError> {
+        let joining = self.run.upgrade().and_then(|parent| parent.child_registry().enter());
+        joining.ok_or_else(|| StartError::ParentEnded { run: self.parent.run.clone() })
     }
 
     /// Adds the child to its parent's children. An error if the parent takes no children any more.

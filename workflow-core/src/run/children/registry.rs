@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::asking::Asking;
+use tokio::sync::Notify;
+
 use crate::id::{ChildRun, ExecutionId, RunId, RunStatus};
 use crate::observe::Observed;
 use crate::report::ChildReport;
@@ -27,6 +29,8 @@ pub(crate) struct ChildRegistry {
     state: Mutex<State>,
     /// Whether the reports of the children were made.
     reported: AtomicBool,
+    /// Notified when the last child that was about to join has joined, or was refused.
+    joined: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +42,8 @@ struct State {
     awaited: BTreeSet<(ExecutionId, usize)>,
     /// How many members the run's journal has.
     recorded: usize,
+    /// How many children are about to join: the engine may have their ids already.
+    joining: usize,
     /// Whether the run has ended. Then no child joins.
     closed: bool,
     /// Executions that ask for children which may not begin, because the engine shuts down; one entry each.
@@ -82,6 +88,19 @@ impl Member {
     }
 }
 
+/// A child that is about to join. Its parent ends once this is dropped.
+pub(crate) struct Joining(Arc<ChildRegistry>);
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.joining -= 1;
+        if state.joining == 0 {
+            self.0.joined.notify_waiters();
+        }
+    }
+}
+
 impl Drop for ChildRegistry {
     /// Drops the runs below in a loop, because a recursive drop of deeply nested runs would overflow the stack.
     fn drop(&mut self) {
@@ -103,6 +122,24 @@ fn tell(dropped: impl IntoIterator<Item = Arc<DropSignal>>) {
 }
 
 impl ChildRegistry {
+    /// A child is about to join, on whatever thread; `None` if the run has ended.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Joining> {
+        let mut state = self.lock();
+        state.joining += usize::from(!state.closed);
+        (!state.closed).then(|| Joining(Arc::clone(self)))
+    }
+
+    /// Waits until no child is about to join.
+    pub(crate) async fn all_joined(&self) {
+        loop {
+            let joined = self.joined.notified();
+            if self.lock().joining == 0 {
+                return;
+            }
+            joined.await;
+        }
+    }
+
     /// Adds a child and returns its index, or `None` if the run has ended.
     pub(super) fn join(
         &self,
