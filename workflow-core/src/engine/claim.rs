@@ -229,7 +229,7 @@ impl<R: Resumes> OrphanSearch<'_, R> {
     /// Where a run belongs: a child with its parent, unless that has ended, and any other run here.
     async fn place(&self, lease: &Lease, run: &StoredRun) -> Result<Place, StoreError> {
         let Some(parent) = self.parent_of(run).await? else { return Ok(Place::Here) };
-        // The store says who has the parent: this engine may have lost one that it still drives or has unloaded.
+        // The store names the engine with the parent: this engine may have lost one that it still drives or has unloaded.
         Ok(match self.journals.listed(&parent).await? {
             None => Place::Here,
             Some(parent) if parent.run.status.is_ended() => Place::Here,

@@ -104,7 +104,7 @@ impl Journals {
     }
 
     /// Whether a run that this engine drives is still its own, or has ended. An engine without a lease for a time may have
-    /// lost the run without a notice, and what it knows of the run may be old. Calls the store once, with leases.
+    /// lost the run without a notice, and its knowledge of the run may be old. Calls the store once, with leases.
     pub(super) async fn has_kept(&self, id: &RunId) -> Result<bool, StoreError> {
         let Some(lease) = self.lease() else { return Ok(true) };
         // A run that the store does not list begins here.

@@ -38,7 +38,7 @@ impl Committer {
     #[cold]
     #[inline(never)]
     fn tell_requests(&mut self) {
-        // The journal is open: what it lacks is told where the run continues.
+        // The journal is open: the rest is told where the run continues.
         if matches!(self.state.end(), Some(End::AppendFailed)) {
             return self.tell_written();
         }

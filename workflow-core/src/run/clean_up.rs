@@ -141,6 +141,8 @@ impl Driver {
         self.admission.give_up_permit();
         Some(Box::pin(async move {
             super::child_records::end_before(&run, cancelled, false).await;
+            // A step that still has its thread may ask for a child, and gets none.
+            run.common.lingering.gone(&run.id).await;
             if let Some(registry) = run.children.get() {
                 registry.reopen();
             }

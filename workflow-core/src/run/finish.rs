@@ -42,8 +42,8 @@ impl From<&End> for RunStatus {
 impl Run {
     /// Stops the run: children end first, then the journal gets the end, then everyone learns of it.
     pub(super) async fn end(&mut self) {
-        self.detach_children();
         self.driver.prepare_to_close_children();
+        self.detach_children();
         self.stop();
         let Committer { shared, state, journal, .. } = &self.driver.committer;
         let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());

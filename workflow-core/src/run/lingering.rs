@@ -1,5 +1,5 @@
-//! Aborted steps on threads of their own, which may be in a poll for long. They stay with the engine until they are gone, and
-//! whatever may begin beside them waits: the clean-up of their run, its end if another process may resume it, and a redrive
+//! Aborted steps on threads of their own, which may be in a poll for long. They stay with the engine until they are gone.
+//! These wait for them: the clean-up of their run, its end if another process may resume it, and a redrive
 //! (S31, S39).
 
 use std::collections::hash_map::Entry;

@@ -169,6 +169,8 @@ impl Driver {
             (self.committer.shared.children.get(), self.committer.journal.as_deref())
         {
             registry.rewind(&[], journal.end());
+            // Nothing may be left to write.
+            registry.written(journal.written());
         }
         if self.committer.state.is_paused() {
             self.hold_back();

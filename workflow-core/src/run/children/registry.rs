@@ -114,7 +114,7 @@ impl Drop for ChildRegistry {
     }
 }
 
-/// Tells children that what waited for them was dropped.
+/// Tells children that the attempts which waited for them were dropped.
 fn tell(dropped: impl IntoIterator<Item = Arc<DropSignal>>) {
     for drop_signal in dropped {
         drop_signal.set();
@@ -122,7 +122,7 @@ fn tell(dropped: impl IntoIterator<Item = Arc<DropSignal>>) {
 }
 
 impl ChildRegistry {
-    /// A child is about to join, on whatever thread; `None` if the run has ended.
+    /// A child is about to join, on any thread; `None` if the run has ended.
     pub(super) fn enter(self: &Arc<Self>) -> Option<Joining> {
         let mut state = self.lock();
         state.joining += usize::from(!state.closed);
@@ -292,7 +292,7 @@ impl ChildRegistry {
         tell(drop_signal);
     }
 
-    /// These executions begin again, because the store refused what had dropped them.
+    /// These executions begin again, because the store refused the batches that had dropped them.
     pub(crate) fn rewind(&self, again: &[ExecutionId], until: Position) {
         self.lock().asking.rewind(again, until);
     }
