@@ -38,6 +38,7 @@ mod child_store_failure;
 mod children;
 mod clean_up;
 mod clock;
+mod commands;
 mod commit;
 mod engine_parts;
 mod contexts;

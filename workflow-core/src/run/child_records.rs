@@ -1,11 +1,14 @@
 //! A run as a parent and as a child: records its children, ends after them (S31), and tells its own parent.
 
+use std::sync::Arc;
+
+use super::ChildRegistry;
 use super::commit::Committer;
 use super::driver::Driver;
-use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::Batch;
-use crate::id::RunStatus;
+use crate::id::{ExecutionId, RunStatus};
+use crate::store::Position;
 
 impl Driver {
     /// Journals the children that have started since the last call.
@@ -22,32 +25,49 @@ impl Driver {
 }
 
 impl Driver {
-    /// Lets a run close its registry although no child has joined: a step that is in a poll on another thread may begin one
-    /// now, which then does not join.
-    pub(super) fn prepare_to_close_children(&self) {
-        if self.executor.had_tasks() {
-            self.committer.shared.child_registry();
+    /// The run's children, if it has any, or a step on another thread may begin one just now.
+    pub(super) fn children(&self) -> Option<&Arc<ChildRegistry>> {
+        let shared = &self.committer.shared;
+        if self.executor.had_tasks() { Some(shared.child_registry()) } else { shared.children.get() }
+    }
+
+    /// These executions are dropped, or end. The children that they wait for learn of that once the store has the cause (S38).
+    pub(super) fn drop_children_of(&self, executions: &[ExecutionId]) {
+        let Some(registry) = self.children() else { return };
+        if let Some(journal) = self.committer.journal.as_deref() {
+            registry.withhold_drops(journal.end());
+        }
+        registry.drop_awaited(executions);
+    }
+
+    /// Everything in flight is dropped. Children do not learn of that before the cause is in the journal, whose end
+    /// [`withheld_until_here`](Self::withheld_until_here) then says.
+    pub(super) fn withhold_drops(&self) {
+        if let Some(registry) = self.children().filter(|_| self.committer.journal.is_some()) {
+            registry.withhold_drops(Position(u64::MAX));
         }
     }
-}
 
-impl Committer {
-    /// Children of executions that are dropped now learn of that once the store has the cause (S38): until then, a resume or a
-    /// rewind begins the executions again, and they find their children.
-    pub(super) fn withhold_drops(&self) {
-        let Some(registry) = self.shared.children.get() else { return };
-        if let Some(end) =
-            self.journal.as_deref().filter(|journal| !journal.is_open_and_written()).map(Journal::end)
+    /// The journal has the causes of all drops so far: children learn of them once the store has it up to here.
+    pub(super) fn withheld_until_here(&self) {
+        if let (Some(registry), Some(journal)) =
+            (self.committer.shared.children.get(), self.committer.journal.as_deref())
         {
-            registry.withhold_drops(end);
+            registry.withheld_until(journal.end(), journal.written());
         }
     }
 
     /// Tells children of the drops whose causes the store has.
     #[inline]
     pub(super) fn tell_children_of_drops(&self) {
-        if let (Some(registry), Some(journal)) = (self.shared.children.get(), self.journal.as_deref()) {
+        if let (Some(registry), Some(journal)) =
+            (self.committer.shared.children.get(), self.committer.journal.as_deref())
+        {
             registry.written(journal.written());
+        }
+        if self.ends_children() {
+            // They end once the store has that the run cleans up.
+            self.committer.shared.signals.wake();
         }
     }
 }

@@ -49,7 +49,7 @@ impl Run {
     pub(super) fn begin_clean_up(&mut self) {
         // A run that waited does not wait any more.
         self.driver.committer.note_running();
-        self.driver.prepare_to_close_children();
+        self.driver.withhold_drops();
         self.drop_work();
         self.driver.record_children();
         if self.driver.committer.journal_error().is_some() {
@@ -59,6 +59,7 @@ impl Run {
         }
         let start = self.ended_run().clean_up_start();
         let _ = self.driver.commit(Batch::CleanUpStarted(Box::new(start)), None);
+        self.driver.withheld_until_here();
         self.clean_up();
     }
 
@@ -73,8 +74,6 @@ impl Run {
             shared.tell(|| Observed::CleanUpStarted { status: end.into() });
         }
         let children = self.driver.end_children();
-        let children =
-            if self.driver.lingers() { Some(self.driver.aborted_gone_after(children)) } else { children };
         let at_end = self.driver.at_end.get_or_insert_default();
         (at_end.children, at_end.is_unbounded) = (children, true);
         if !self.driver.ends_children() && self.driver.admission.is_admitted() {
@@ -120,8 +119,8 @@ impl Run {
 }
 
 impl Driver {
-    /// Ends the children of executions that were dropped, which clean up before their parent does. A run that has
-    /// children gives up its permit meanwhile, since theirs may depend on it. Returns their ends, if it has any.
+    /// Ends the children of executions that were dropped, which clean up before their parent does, and then waits for aborted
+    /// tasks. The run gives up its permit meanwhile, since theirs may depend on it. Returns the ends, if there are any.
     fn end_children(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Committer { shared, state, .. } = &self.committer;
         // A clean-up step that has started a child began when the others had ended.
@@ -133,7 +132,7 @@ impl Driver {
             let first = executed.min();
             state.children().iter().any(|(child, _)| Some(child.execution) >= first && first.is_some())
         });
-        let has_children = shared.children.get().is_some() || shared.may_have_earlier_children();
+        let has_children = self.children().is_some() || shared.may_have_earlier_children();
         if is_over || !has_children {
             return None;
         }
@@ -149,30 +148,19 @@ impl Driver {
         }))
     }
 
-    /// The ends of the children, and then of aborted tasks, which do not keep the permit meanwhile.
-    #[cold]
-    fn aborted_gone_after(&mut self, children: Option<BoxFuture<'static, ()>>) -> BoxFuture<'static, ()> {
-        self.admission.give_up_permit();
-        let run = Arc::clone(&self.committer.shared);
-        Box::pin(async move {
-            if let Some(children) = children {
-                children.await;
-            }
-            run.common.lingering.gone(&run.id).await;
-        })
-    }
-
     /// Whether the clean-up steps wait for the ends of children.
     #[inline]
     pub(super) fn ends_children(&self) -> bool {
         self.at_end.as_ref().is_some_and(|at_end| at_end.children.is_some())
     }
 
-    /// Polls the ends of the children that clean-up waits for.
+    /// Polls the ends of the children that clean-up waits for. They end once the store has that the run cleans up: before,
+    /// a resume would go on with them.
     #[inline]
     pub(super) fn poll_children(&mut self, cx: &mut Context<'_>) {
         if let Some(at_end) = &mut self.at_end
             && let Some(children) = &mut at_end.children
+            && self.committer.is_written_out()
             && children.as_mut().poll(cx).is_ready()
         {
             at_end.children = None;

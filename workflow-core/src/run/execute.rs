@@ -183,7 +183,11 @@ impl Driver {
                     self.journal_begin(execution);
                 }
             }
-            BeforeAttempt::Fails(error) => self.execution_failed(execution, error, NotRetried::Class),
+            BeforeAttempt::Fails(error) => {
+                self.execution_failed(execution, error, NotRetried::Class);
+                // It may have begun again, and does not ask for the children that it had.
+                self.drop_children_of(&[execution]);
+            }
         }
     }
 

@@ -149,8 +149,13 @@ impl Executor {
         self.holds = true;
     }
 
-    /// Whether nothing may begin yet.
+    /// Whether something waited for dropped futures at the last look.
     #[inline]
+    pub(super) fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// Whether nothing may begin yet.
     pub(super) fn waits_for_dropped(&mut self) -> bool {
         self.holds &= self.is_dropping();
         self.holds

@@ -42,7 +42,8 @@ impl From<&End> for RunStatus {
 impl Run {
     /// Stops the run: children end first, then the journal gets the end, then everyone learns of it.
     pub(super) async fn end(&mut self) {
-        self.driver.prepare_to_close_children();
+        // A child that joins late finds the registry closed.
+        let _ = self.driver.children();
         self.detach_children();
         self.stop();
         let Committer { shared, state, journal, .. } = &self.driver.committer;

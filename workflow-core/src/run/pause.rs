@@ -16,8 +16,9 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::any_run::Command;
+use super::commands::ended;
 use super::commit::Committer;
-use super::driver::{Driver, ended};
+use super::driver::Driver;
 use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::{Batch, EffectKind, PauseStart};
@@ -176,6 +177,10 @@ impl Driver {
         // An execution that was dropped begins again.
         self.queued_executions().into_iter().for_each(|execution| shared.cancellations.revoke(execution));
         shared.signals.unload_paused(false);
+        if !self.executor.holds() {
+            // Attempts that the pause dropped are gone before its end.
+            shared.child_registry().attempts_gone();
+        }
         shared.pause_children(false);
         if self.committer.journal.is_none() {
             shared.tell(|| Observed::RunUnpaused);
@@ -277,7 +282,7 @@ impl RunShared {
         self.child_registry().pause(is_paused);
     }
 
-    /// Detaches the children that executions of this run wait for. These are dropped, and ask for them again.
+    /// Detaches the children that these executions wait for. They are dropped, and ask for them again.
     fn detach_awaited_children(&self, dropped: &[ExecutionId]) {
         self.signals.note_detached_children();
         self.child_registry().detach_awaited(dropped);

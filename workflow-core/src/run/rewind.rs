@@ -34,8 +34,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::admission::{Admission, TurnStage};
 use super::before_attempt::ErrorOf;
 use super::commit::{CommitReply, Committer};
-use super::driver::Driver;
-use super::driver::why_not_open;
+use super::driver::{Driver, why_not_open};
 use super::executor::Executor;
 use super::host::Host;
 use super::journal::ReadBack;
@@ -139,10 +138,10 @@ impl Driver {
             committer.derived(seq);
         }
         executor.wait_for_dropped();
-        if let Some(registry) = committer.shared.children.get() {
+        if !again.is_empty() {
             // They find the children that they had, and ask as attempts of their own.
             committer.shared.signals.note_detached_children();
-            registry.rewind(&again, unwritten.from);
+            committer.shared.child_registry().begin_again(&again);
         }
         // These waits and executions were dropped because of batches that the store does not have.
         for execution in again.into_iter().chain(retries.iter().map(|(execution, _)| *execution)) {
@@ -165,13 +164,8 @@ impl Driver {
         for (execution, _) in turns {
             self.committer.state.queue_effect(EffectKind::Attempt(execution));
         }
-        if let (Some(registry), Some(journal)) =
-            (self.committer.shared.children.get(), self.committer.journal.as_deref())
-        {
-            registry.rewind(&[], journal.end());
-            // Nothing may be left to write.
-            registry.written(journal.written());
-        }
+        // Nothing may be left to write.
+        self.withheld_until_here();
         if self.committer.state.is_paused() {
             self.hold_back();
         }

@@ -27,6 +27,17 @@ pub(crate) struct Part(pub(crate) u32);
 #[event(stop)]
 pub(crate) struct Done(pub(crate) u32);
 
+/// Waits for a note.
+pub(crate) struct Waits;
+
+#[workflow]
+impl Waits {
+    #[step]
+    async fn work(&self, begin: &Begin, note: &Note) -> Done {
+        Done(begin.0 + note.0)
+    }
+}
+
 /// Yields to other tasks until a condition holds; fails the test if it never does.
 pub(crate) async fn until(is_so: impl AsyncFn() -> bool) {
     let since = std::time::Instant::now();

@@ -44,6 +44,7 @@ mod resumed {
     mod dropped_tasks;
     pub(crate) mod found;
     mod displayed;
+    mod held;
     mod idle;
     mod inbox;
     mod interrupted;

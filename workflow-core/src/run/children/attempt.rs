@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 
+use super::registry::tell;
 use super::{ParentLink, Spawned};
 use crate::display::Display;
 use crate::event::AnyEvent;
@@ -101,11 +102,11 @@ impl AttemptChildren {
         (self.names.execution, self.asked_in)
     }
 
-    /// An awaited child was dropped. It learns of that once the store has the cause, unless the child's user dropped it.
-    fn drop_child(&self, drop_signal: Arc<DropSignal>) {
+    /// Awaited children were dropped. They learn of that once the store has the cause, unless their user dropped them.
+    fn drop_children(&self, signals: Vec<Arc<DropSignal>>) {
         match self.run.children.get() {
-            Some(registry) => registry.drop_child(self.asked(), drop_signal),
-            None => drop(drop_signal.set()),
+            Some(registry) => registry.drop_children(self.asked(), signals),
+            None => tell(signals),
         }
     }
 
@@ -174,8 +175,8 @@ impl StartedChildren for AttemptChildren {
     fn end(&self) {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner).take();
         // After the lock, because a woken child may end at once.
-        for drop_signal in awaited.into_iter().flatten() {
-            self.drop_child(drop_signal);
+        if let Some(signals) = awaited {
+            self.drop_children(signals);
         }
     }
 }
@@ -200,6 +201,6 @@ struct EndOnDrop(Arc<AttemptChildren>, Arc<DropSignal>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.drop_child(Arc::clone(&self.1));
+        self.0.drop_children(vec![Arc::clone(&self.1)]);
     }
 }

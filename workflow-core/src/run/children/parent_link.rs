@@ -131,11 +131,12 @@ impl ParentLink {
         Ok(())
     }
 
-    /// An error if the attempt that awaits the child does so no longer. The wait for a child's store may take long.
+    /// An error if the attempt that asked for the child was dropped and begins again, or awaits the child no longer. The wait
+    /// for a child's store may take long.
     pub(crate) fn is_still_asked(&self) -> Result<(), StartError> {
         let (execution, asked_in) = (self.parent.execution, self.asked_in);
         let begins_again = self.run.upgrade().is_none_or(|parent| parent.asked_in(execution) != asked_in);
-        if self.awaited && (begins_again || self.drop_signal.is_requested()) {
+        if begins_again || self.awaited && self.drop_signal.is_requested() {
             return Err(StartError::ParentEnded { run: self.parent.run.clone() });
         }
         Ok(())

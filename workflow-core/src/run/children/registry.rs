@@ -14,14 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::asking::Asking;
 use tokio::sync::Notify;
 
+use super::asking::Asking;
 use crate::id::{ChildRun, ExecutionId, RunId, RunStatus};
 use crate::observe::Observed;
-use crate::report::ChildReport;
 use crate::run::{DropSignal, RunShared};
 use crate::store::Position;
+
+mod reports;
 
 /// The children of a run. Created with the first child.
 #[derive(Debug, Default)]
@@ -60,6 +61,21 @@ struct State {
     end_observed: bool,
 }
 
+impl State {
+    /// The open children that an execution waits for.
+    fn awaited_members(&self, execution: ExecutionId) -> impl Iterator<Item = &Member> {
+        let indexes = self.awaited.range((execution, 0)..=(execution, usize::MAX));
+        indexes.map(|(_, index)| &self.members[*index])
+    }
+
+    /// Takes out the runs of the children that an execution waits for: it does so no longer.
+    fn take_awaited(&mut self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
+        let taken: Vec<_> =
+            self.awaited.extract_if((execution, 0)..=(execution, usize::MAX), |_| true).collect();
+        taken.into_iter().filter_map(|(_, index)| self.members[index].run.take()).collect()
+    }
+}
+
 /// A child and its state. Reports of awaited children are part of the parent's report.
 #[derive(Debug)]
 struct Member {
@@ -76,15 +92,6 @@ impl Member {
     fn status(&self) -> RunStatus {
         let status = self.ended.or_else(|| self.run.as_ref().map(|run| run.status()));
         status.unwrap_or(RunStatus::Running)
-    }
-
-    fn report(&self) -> ChildReport {
-        let run = self.run.as_ref().filter(|_| self.child.awaited);
-        ChildReport {
-            child: self.child.clone(),
-            status: self.status(),
-            report: run.and_then(|run| run.made_report()),
-        }
     }
 }
 
@@ -115,7 +122,7 @@ impl Drop for ChildRegistry {
 }
 
 /// Tells children that the attempts which waited for them were dropped.
-fn tell(dropped: impl IntoIterator<Item = Arc<DropSignal>>) {
+pub(super) fn tell(dropped: impl IntoIterator<Item = Arc<DropSignal>>) {
     for drop_signal in dropped {
         drop_signal.set();
     }
@@ -161,8 +168,9 @@ impl ChildRegistry {
         // A detached child is known by the journal alone.
         let run = (!is_detached).then(|| Arc::clone(run));
         let (drop_signal, index) = (Arc::clone(drop_signal), state.members.len());
-        // A child of the journal takes its old index.
-        let known = state.members.iter().position(|member| member.run.is_none() && member.child == child);
+        // A child of the journal takes its old index, and so does one that had ended when its execution began again.
+        let is_old = |member: &Member| member.run.is_none() || member.ended.is_some();
+        let known = state.members.iter().position(|member| is_old(member) && member.child == child);
         let index = known.unwrap_or(index);
         if child.awaited && !is_detached {
             state.awaited.insert((child.execution, index));
@@ -231,10 +239,6 @@ impl ChildRegistry {
     pub(crate) fn pause(&self, paused: bool) {
         let mut state = self.lock();
         state.paused = paused;
-        if !paused {
-            // Their dropped attempts are gone before the pause ends.
-            state.asking.pause_ends();
-        }
         let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
         let awaited: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
         for run in &awaited {
@@ -253,15 +257,12 @@ impl ChildRegistry {
         child.signals.set_parent_paused(state.paused);
     }
 
-    /// Detaches the awaited children, because these executions are dropped, which wait for them, and begin again later.
-    /// Until they ask for the children again, the run knows these only by its journal.
+    /// Detaches the children of these executions, which wait for them, are dropped, and begin again later. Until the
+    /// executions ask for the children again, the run knows these only by its journal.
     pub(crate) fn detach_awaited(&self, dropped: &[ExecutionId]) {
         let mut state = self.lock();
-        state.asking.detach(dropped);
-        state.awaited.clear();
-        let awaited = state.members.iter_mut();
-        let awaited = awaited.filter(|member| member.child.awaited && member.ended.is_none());
-        let left: Vec<_> = awaited.filter_map(|member| member.run.take()).collect();
+        state.asking.begin_again(dropped);
+        let left: Vec<_> = dropped.iter().flat_map(|execution| state.take_awaited(*execution)).collect();
         state.leaving.extend(left.iter().map(Arc::clone));
         // After the lock, because a woken child may end at once.
         drop(state);
@@ -285,19 +286,41 @@ impl ChildRegistry {
         self.lock().asking.withhold(until);
     }
 
-    /// An attempt was dropped, or drops a child that it waits for.
-    pub(super) fn drop_child(&self, asked: (ExecutionId, u32), drop_signal: Arc<DropSignal>) {
-        let drop_signal = self.lock().asking.drops(asked, drop_signal);
+    /// The causes of all drops so far end here in the journal, which is written up to there.
+    pub(crate) fn withheld_until(&self, end: Position, written: Position) {
+        self.lock().asking.withheld_until(end);
+        self.written(written);
+    }
+
+    /// An attempt was dropped, or drops children that it waits for.
+    pub(super) fn drop_children(&self, asked: (ExecutionId, u32), signals: Vec<Arc<DropSignal>>) {
+        let dropped = self.lock().asking.drops(asked, signals);
         // After the lock, because a woken child may end at once.
-        tell(drop_signal);
+        tell(dropped);
+    }
+
+    /// These executions were dropped, and do not begin again. Their last attempts may not have asked for all their children.
+    pub(crate) fn drop_awaited(&self, executions: &[ExecutionId]) {
+        for execution in executions {
+            let state = self.lock();
+            let signals = state.awaited_members(*execution).map(|member| Arc::clone(&member.drop_signal));
+            let (signals, number) = (signals.collect(), state.asking.number(*execution));
+            drop(state);
+            self.drop_children((*execution, number), signals);
+        }
     }
 
     /// These executions begin again, because the store refused the batches that had dropped them.
-    pub(crate) fn rewind(&self, again: &[ExecutionId], until: Position) {
-        self.lock().asking.rewind(again, until);
+    pub(crate) fn begin_again(&self, executions: &[ExecutionId]) {
+        self.lock().asking.begin_again(executions);
     }
 
-    /// The journal has reached this end.
+    /// The dropped attempts of executions that begin again are gone.
+    pub(crate) fn attempts_gone(&self) {
+        self.lock().asking.attempts_gone();
+    }
+
+    /// The store has the journal up to this end.
     pub(crate) fn written(&self, end: Position) {
         let dropped = self.lock().asking.written(end);
         tell(dropped);
@@ -391,9 +414,7 @@ impl ChildRegistry {
 
     /// The open children that an execution waits for.
     pub(crate) fn awaited_by(&self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
-        let state = self.lock();
-        let indexes = state.awaited.range((execution, 0)..=(execution, usize::MAX));
-        indexes.filter_map(|(_, index)| state.members[*index].run.clone()).collect()
+        self.lock().awaited_members(execution).filter_map(|member| member.run.clone()).collect()
     }
 
     /// An execution asks for a child that may not begin, or has given up such a question.
@@ -426,70 +447,11 @@ impl ChildRegistry {
         state.members[since..].iter().map(|member| (member.child.clone(), member.joined)).collect()
     }
 
-    /// Makes the reports of those below that have ended, the lowest first: runs may nest deeply, and a report has those
-    /// of the children in it.
-    pub(crate) fn make_reports(&self) {
-        let mut below = self.unreported();
-        let mut at = 0;
-        while let Some(run) = below.get(at) {
-            let further = run.children.get().map(|registry| registry.unreported()).unwrap_or_default();
-            below.extend(further);
-            at += 1;
-        }
-        for run in below.iter().rev() {
-            run.made_report();
-            if let Some(registry) = run.children.get() {
-                registry.note_reported();
-            }
-        }
-    }
-
-    /// Awaited, ended children that have children themselves. Their reports may not have been made yet.
-    fn unreported(&self) -> Vec<Arc<RunShared>> {
-        if self.reported.load(Ordering::Acquire) {
-            return Vec::new();
-        }
-        let state = self.lock();
-        let awaited = state.members.iter().filter(|member| member.child.awaited);
-        let ended =
-            awaited.filter_map(|member| member.run.as_ref()).filter(|run| run.finished.get().is_some());
-        ended.filter(|run| run.children.get().is_some()).map(Arc::clone).collect()
-    }
-
-    /// Notes that the reports were made. A run that has ended gets no further child.
-    fn note_reported(&self) {
-        self.reported.store(true, Ordering::Release);
-    }
-
     /// Takes the runs out, so that the caller can drop them.
     fn take_runs(&mut self) -> Vec<Arc<RunShared>> {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let leaving = std::mem::take(&mut state.leaving);
         state.members.iter_mut().filter_map(|member| member.run.take()).chain(leaving).collect()
-    }
-
-    /// The report of each child, in the order of joining.
-    pub(crate) fn reports(&self) -> Vec<ChildReport> {
-        self.make_reports();
-        self.lock().members.iter().map(Member::report).collect()
-    }
-
-    /// Whether an awaited child failed, stalled or timed out. A cancelled child is no failure.
-    pub(crate) fn has_failures(&self) -> bool {
-        let state = self.lock();
-        let mut awaited = state.members.iter().filter(|member| member.child.awaited);
-        awaited.any(|member| match member.ended {
-            Some(RunStatus::Failed | RunStatus::Stalled | RunStatus::TimedOut) => true,
-            None
-            | Some(
-                RunStatus::Running
-                | RunStatus::Waiting
-                | RunStatus::Paused
-                | RunStatus::CleaningUp
-                | RunStatus::Completed
-                | RunStatus::Cancelled,
-            ) => false,
-        })
     }
 
     /// No operation leaves the state half-changed, so a poisoned lock is usable.

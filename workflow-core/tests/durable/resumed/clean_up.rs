@@ -10,7 +10,8 @@ use workflow_core::report::{CleanUpResult, Ending};
 use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunQuery};
 use workflow_core::{RecordedRun, RunError, RunHandle, RunId, RunOptions, RunStatus, StepFailed};
 
-use crate::fixtures::{Begin, Done, Item, Part, until};
+use super::held::Held;
+use crate::fixtures::{Begin, Done, Item, Part, Waits, until};
 
 /// What steps did. Clones share the lines.
 #[derive(Clone)]
@@ -435,4 +436,43 @@ async fn a_clean_up_at_a_full_log_continues_without_what_the_log_had_no_place_fo
     assert!(matches!(&outcome, Err(RunError::LogFull { limit: 2, .. })), "{outcome:?}");
     assert_eq!(again.lines(), seen.lines());
     assert_eq!(run.report().await.unwrap().log.len(), 2);
+}
+
+struct Guards;
+
+#[workflow]
+impl Guards {
+    #[step]
+    async fn work(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run_with::<Waits>(Begin(begin.0), RunOptions::new().id("c")).await
+    }
+
+    #[step(on_end)]
+    async fn undo(&self, _begin: &Begin) {}
+}
+
+/// A process that ends before leaves a run that goes on, with its child.
+// S31, S38
+#[tokio::test]
+async fn children_learn_of_a_clean_up_once_the_store_has_that_it_began() {
+    let store = Held::default();
+    let engine = Engine::builder().store(store.clone()).workflow(Guards).workflow(Waits).build().unwrap();
+    let run = engine.start_with::<Guards>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    let child = "r/work-x1.c";
+    until(async || engine.find(&child.into()).is_some_and(|run| run.status() == RunStatus::Waiting)).await;
+    let child = engine.attach::<Waits>(child).await.unwrap();
+    store.hold("r");
+    let cancels = tokio::spawn({
+        let run = run.clone();
+        async move { run.cancel("enough").await }
+    });
+    until(async || run.status() == RunStatus::CleaningUp).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(child.status(), RunStatus::Waiting);
+    store.release();
+    assert!(matches!(child.outcome().await, Err(RunError::Cancelled { .. })));
+    cancels.await.unwrap().unwrap();
+    assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
 }

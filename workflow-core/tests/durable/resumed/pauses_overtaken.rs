@@ -1,83 +1,15 @@
 //! What a pause that drops its executions leaves for a moment: children that still detach, and attempts that still run
 //! (S61).
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use workflow_core::prelude::*;
-use workflow_core::store::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
-};
-use workflow_core::{Engine, Pause, RunError, RunHandle, RunId, RunOptions, RunStatus, StartError};
+use workflow_core::store::{EventStore as _, MemoryStore, RunQuery};
+use workflow_core::{Engine, Pause, RunError, RunHandle, RunOptions, RunStatus, StartError};
 
-use crate::fixtures::{Begin, Done, Note, until};
-
-/// A store that holds the appends of some runs.
-#[derive(Clone, Default)]
-struct Held {
-    kept: Arc<MemoryStore>,
-    closed_to: Arc<Mutex<HashSet<String>>>,
-    opened: Arc<Notify>,
-}
-
-impl Held {
-    fn hold(&self, run: &str) {
-        self.closed_to.lock().unwrap().insert(run.into());
-    }
-
-    fn release(&self) {
-        self.closed_to.lock().unwrap().clear();
-        self.opened.notify_waiters();
-    }
-}
-
-impl EventStore for Held {
-    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
-        let (store, run) = (self.clone(), run.clone());
-        StoreFuture::new(async move {
-            loop {
-                let opened = store.opened.notified();
-                if !store.closed_to.lock().unwrap().contains(run.as_str()) {
-                    break;
-                }
-                opened.await;
-            }
-            store.kept.append(&run, expected, batch).await
-        })
-    }
-
-    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
-        self.kept.read(run, from, at_most)
-    }
-
-    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
-        self.kept.runs(query)
-    }
-
-    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
-        self.kept.remove(run)
-    }
-
-    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
-        self.kept.retain(kept)
-    }
-
-    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
-        self.kept.lease(engine, duration)
-    }
-}
-
-struct Waits;
-
-#[workflow]
-impl Waits {
-    #[step]
-    async fn work(&self, begin: &Begin, note: &Note) -> Done {
-        Done(begin.0 + note.0)
-    }
-}
+use super::held::Held;
+use crate::fixtures::{Begin, Done, Item, Note, Part, Waits, until};
 
 struct Parent;
 
@@ -527,4 +459,100 @@ async fn a_detached_run_is_gone_once_its_attempts_are() {
     assert!(gone.await.unwrap().0);
     assert_eq!(run.outcome().await.unwrap(), Done(1));
     assert_eq!(counts.lock().unwrap().1, 1, "attempts of one execution at once");
+}
+
+/// Runs a child that ends, and then waits.
+struct Continues;
+
+#[workflow]
+impl Continues {
+    #[step]
+    async fn delegate(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        let ended = children.run_with::<Adds>(Begin(begin.0), RunOptions::new().id("ended")).await?;
+        children.run_with::<Waits>(Begin(ended.0), RunOptions::new().id("c")).await
+    }
+}
+
+struct Adds;
+
+#[workflow]
+impl Adds {
+    #[step]
+    async fn add(&self, begin: &Begin) -> Done {
+        Done(begin.0 + 1)
+    }
+}
+
+/// Asked for again by an execution that a pause dropped.
+// S31, S61
+#[tokio::test]
+async fn a_child_that_had_ended_joins_once() {
+    let builder = Engine::builder().store(MemoryStore::default()).workflow(Continues);
+    let engine = builder.workflow(Waits).workflow(Adds).build().unwrap();
+    let run = engine.start_with::<Continues>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    let is_waited_for =
+        async || engine.find(&CHILD.into()).is_some_and(|it| it.status() == RunStatus::Waiting);
+    until(is_waited_for).await;
+    run.pause(Pause::Now).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Paused);
+    run.unpause().await.unwrap();
+    engine.attach::<Waits>(CHILD).await.unwrap().send(Note(3)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(5));
+    let report = run.report().await.unwrap();
+    let children: Vec<_> = report.children.iter().map(|it| (it.child.run.as_str(), it.status)).collect();
+    assert_eq!(children, [("r/delegate-x1.ended", RunStatus::Completed), (CHILD, RunStatus::Completed)]);
+}
+
+/// The first branch that settles drops the other, which waits for a child.
+struct Settles;
+
+#[workflow]
+impl Settles {
+    #[step]
+    async fn open(&self, _begin: &Begin) -> FanOut<Item> {
+        (0..2).map(Item).collect::<FanOut<_>>().until(1).continue_others()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item, children: &Children) -> Result<Part, RunError> {
+        let named = RunOptions::new().id(item.0.to_string());
+        let Done(done) = children.run_with::<Waits>(Begin(item.0), named).await?;
+        Ok(Part(done))
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>, note: &Note) -> Done {
+        Done(note.0 + u32::try_from(parts.branches().flat_map(|branch| branch.events()).count()).unwrap())
+    }
+}
+
+/// Dropped by a batch that the store does not have yet, when the run is paused.
+// S38, S61
+#[tokio::test]
+async fn a_pause_detaches_no_child_of_an_execution_that_was_dropped_before() {
+    const SETTLED: &str = "r/work-x2.0";
+    const DROPPED: &str = "r/work-x3.1";
+    let store = Held::default();
+    let builder = Engine::builder().store(store.clone()).workflow(Waits).workflow(Settles);
+    let engine = builder.build().unwrap();
+    let run = engine.start_with::<Settles>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    for child in [SETTLED, DROPPED] {
+        until(async || engine.find(&child.into()).is_some_and(|it| it.status() == RunStatus::Waiting)).await;
+    }
+    store.hold("r");
+    engine.attach::<Waits>(SETTLED).await.unwrap().send(Note(1)).await.unwrap();
+    yields(100).await;
+    let dropped = engine.attach::<Waits>(DROPPED).await.unwrap();
+    assert_eq!(dropped.status(), RunStatus::Waiting, "the store lacks the cause of the drop");
+    let pauses = tokio::spawn({
+        let run = run.clone();
+        async move { run.pause(Pause::Now).await }
+    });
+    yields(100).await;
+    store.release();
+    pauses.await.unwrap().unwrap();
+    assert!(matches!(dropped.outcome().await, Err(RunError::Cancelled { .. })));
+    run.unpause().await.unwrap();
+    run.send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(2));
 }
