@@ -40,6 +40,14 @@ impl Driver {
         registry.drop_awaited(executions);
     }
 
+    /// An attempt has ended. If its execution had begun again, the attempt may not have asked for all children that it had.
+    #[inline]
+    pub(super) fn drop_unasked_children(&self, execution: ExecutionId) {
+        if self.committer.journal.is_some() && self.committer.shared.asked_in(execution) > 0 {
+            self.drop_children_of(&[execution]);
+        }
+    }
+
     /// Everything in flight is dropped. Children do not learn of that before the cause is in the journal, whose end
     /// [`withheld_until_here`](Self::withheld_until_here) then says.
     pub(super) fn withhold_drops(&self) {

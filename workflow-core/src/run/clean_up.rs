@@ -19,6 +19,7 @@ use super::driver::Driver;
 use super::ending::EndedRun;
 use super::executor::Executor;
 use super::in_flight::{Completion, Due};
+use super::journal::Journal;
 use super::state::{Batch, CleanUpStart, RunState, Stop};
 use super::view::View;
 use crate::id::{ExecutionId, RunStatus};
@@ -155,12 +156,12 @@ impl Driver {
     }
 
     /// Polls the ends of the children that clean-up waits for. They end once the store has that the run cleans up: before,
-    /// a resume would go on with them.
+    /// a resume would go on with them. After a failed write it does.
     #[inline]
     pub(super) fn poll_children(&mut self, cx: &mut Context<'_>) {
         if let Some(at_end) = &mut self.at_end
             && let Some(children) = &mut at_end.children
-            && self.committer.is_written_out()
+            && self.committer.journal.as_deref().is_none_or(Journal::is_written)
             && children.as_mut().poll(cx).is_ready()
         {
             at_end.children = None;

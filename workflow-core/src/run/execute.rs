@@ -183,11 +183,7 @@ impl Driver {
                     self.journal_begin(execution);
                 }
             }
-            BeforeAttempt::Fails(error) => {
-                self.execution_failed(execution, error, NotRetried::Class);
-                // It may have begun again, and does not ask for the children that it had.
-                self.drop_children_of(&[execution]);
-            }
+            BeforeAttempt::Fails(error) => self.execution_failed(execution, error, NotRetried::Class),
         }
     }
 
@@ -320,6 +316,7 @@ impl Driver {
             self.alarms.sets_timers();
         }
         let next = self.commit(Batch::Succeeded { execution, returned }, None);
+        self.drop_unasked_children(execution);
         if let Some(shown) = shown {
             self.committer.note_shown(execution, shown);
         }
@@ -351,6 +348,7 @@ impl Driver {
                 telemetry.retries(shared, state, execution, (&error, &failed));
                 self.record_children();
                 let _ = self.commit(Batch::Retried { execution, failed }, None);
+                self.drop_unasked_children(execution);
                 self.attempt_after(retry_in, execution);
             }
             Err(not_retried) => {
@@ -371,6 +369,7 @@ impl Driver {
         let took = state.trace.elapsed(execution, clock.now);
         telemetry.failed(shared, state, execution, (&error, not_retried, took));
         self.commit_in_turn(Batch::Failed { execution, error, not_retried }, None);
+        self.drop_unasked_children(execution);
     }
 
     /// Ends the delays before next attempts. Returns how many there were. The journal has that they ended, so a later

@@ -124,6 +124,7 @@ impl Driver {
         let retries: Vec<_> = retries.into_iter().filter(waits).collect();
         state.effects.remove_attempts_of(retries.iter().map(|(execution, _)| *execution));
         // In flight or answered: not begun a second time.
+        let queued = continuing.dropped_while_queued(&state);
         let again = continuing.remove_begun(&mut state, &answered);
         for execution in &again {
             state.lives.lose(*execution);
@@ -138,10 +139,11 @@ impl Driver {
             committer.derived(seq);
         }
         executor.wait_for_dropped();
-        if !again.is_empty() {
+        let begin_again: Vec<_> = again.iter().chain(&queued).copied().collect();
+        if !begin_again.is_empty() {
             // They find the children that they had, and ask as attempts of their own.
             committer.shared.signals.note_detached_children();
-            committer.shared.child_registry().begin_again(&again);
+            committer.shared.child_registry().begin_again(&begin_again);
         }
         // These waits and executions were dropped because of batches that the store does not have.
         for execution in again.into_iter().chain(retries.iter().map(|(execution, _)| *execution)) {
@@ -206,6 +208,15 @@ impl Continuing<'_> {
         let deferred = self.admission.deferred().filter(|begins| self.live.is_wanted(begins));
         let deferred = deferred.filter_map(EffectKind::execution);
         self.executor.executions().chain(deferred).all(is_same)
+    }
+
+    /// The executions that a batch dropped before they began, and that the earlier state has again. They may have children of
+    /// earlier lives.
+    fn dropped_while_queued(&self, earlier: &RunState) -> Vec<ExecutionId> {
+        let effects = self.live.effects.iter().map(|effect| &effect.begins);
+        let queued = effects.chain(self.admission.deferred()).filter_map(EffectKind::execution);
+        let runs = |state: &RunState, execution| state.scheduler.is_running(execution);
+        queued.filter(|id| runs(earlier, *id) && !runs(self.live, *id)).collect()
     }
 
     /// Removes effects that are in flight or have their answer. Returns the executions that had begun and

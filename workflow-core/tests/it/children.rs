@@ -245,3 +245,27 @@ fn what_children_do_is_explored_as_a_part_of_the_step_that_runs_them() {
     // The parent's steps end in two orders, and the two children add none.
     assert_eq!((outputs, explored.tried()), (vec!["Done 204", "Done 402"], 2));
 }
+
+/// Asks again by the same id for a child that has failed.
+struct Insisting;
+
+#[workflow]
+impl Insisting {
+    #[step]
+    async fn insist(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        let named = || RunOptions::new().id("c");
+        match children.run_with::<Doubling>(Begin(13), named()).await {
+            Ok(done) => Ok(done),
+            Err(_) => children.run_with::<Doubling>(begin.clone(), named()).await,
+        }
+    }
+}
+
+// S31
+#[tokio::test]
+async fn without_a_store_a_second_child_of_an_id_leaves_the_first_in_the_report() {
+    let run = Scenario::new(Insisting).host(Doubling).start(Begin(4)).await;
+    assert_eq!(run.outcome().unwrap(), &Done(8));
+    let children: Vec<_> = run.report().children.iter().map(|child| child.status).collect();
+    assert_eq!(children, [RunStatus::Failed, RunStatus::Completed]);
+}

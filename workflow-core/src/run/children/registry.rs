@@ -169,7 +169,8 @@ impl ChildRegistry {
         let run = (!is_detached).then(|| Arc::clone(run));
         let (drop_signal, index) = (Arc::clone(drop_signal), state.members.len());
         // A child of the journal takes its old index, and so does one that had ended when its execution began again.
-        let is_old = |member: &Member| member.run.is_none() || member.ended.is_some();
+        let asks_again = parent.may_have_earlier_children();
+        let is_old = |member: &Member| member.run.is_none() || asks_again && member.ended.is_some();
         let known = state.members.iter().position(|member| is_old(member) && member.child == child);
         let index = known.unwrap_or(index);
         if child.awaited && !is_detached {

@@ -11,7 +11,7 @@ use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunQuery};
 use workflow_core::{RecordedRun, RunError, RunHandle, RunId, RunOptions, RunStatus, StepFailed};
 
 use super::held::Held;
-use crate::fixtures::{Begin, Done, Item, Part, Waits, until};
+use crate::fixtures::{Begin, Done, Item, Note, Part, Waits, until};
 
 /// What steps did. Clones share the lines.
 #[derive(Clone)]
@@ -451,18 +451,15 @@ impl Guards {
     async fn undo(&self, _begin: &Begin) {}
 }
 
-/// A process that ends before leaves a run that goes on, with its child.
-// S31, S38
-#[tokio::test]
-async fn children_learn_of_a_clean_up_once_the_store_has_that_it_began() {
-    let store = Held::default();
+/// A run whose clean-up is held by its store, with its child.
+async fn held_in_clean_up(store: &Held) -> (RunHandle<Guards>, RunHandle<Waits>) {
     let engine = Engine::builder().store(store.clone()).workflow(Guards).workflow(Waits).build().unwrap();
     let run = engine.start_with::<Guards>(Begin(1), RunOptions::new().id("r")).await.unwrap();
     let child = "r/work-x1.c";
     until(async || engine.find(&child.into()).is_some_and(|run| run.status() == RunStatus::Waiting)).await;
     let child = engine.attach::<Waits>(child).await.unwrap();
     store.hold("r");
-    let cancels = tokio::spawn({
+    tokio::spawn({
         let run = run.clone();
         async move { run.cancel("enough").await }
     });
@@ -471,8 +468,31 @@ async fn children_learn_of_a_clean_up_once_the_store_has_that_it_began() {
         tokio::task::yield_now().await;
     }
     assert_eq!(child.status(), RunStatus::Waiting);
+    (run, child)
+}
+
+/// A process that ends before leaves a run that goes on, with its child.
+// S31, S38
+#[tokio::test]
+async fn children_learn_of_a_clean_up_once_the_store_has_that_it_began() {
+    let store = Held::default();
+    let (run, child) = held_in_clean_up(&store).await;
     store.release();
     assert!(matches!(child.outcome().await, Err(RunError::Cancelled { .. })));
-    cancels.await.unwrap().unwrap();
     assert!(matches!(run.outcome().await, Err(RunError::Cancelled { .. })));
+}
+
+// S31, S38
+#[tokio::test]
+async fn a_child_goes_on_if_the_store_fails_as_the_clean_up_begins() {
+    let store = Held::default();
+    let (run, child) = held_in_clean_up(&store).await;
+    store.fail("r");
+    assert!(matches!(run.outcome().await, Err(RunError::Store { .. })));
+    assert!(matches!(child.outcome().await, Err(RunError::Detached)));
+    store.recover();
+    let engine = Engine::builder().store(store).workflow(Guards).workflow(Waits).build().unwrap();
+    let run = engine.attach::<Guards>("r").await.unwrap();
+    engine.attach::<Waits>("r/work-x1.c").await.unwrap().send(Note(2)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(3));
 }

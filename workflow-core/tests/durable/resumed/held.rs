@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use workflow_core::RunId;
 use workflow_core::store::{
-    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture,
+    StoredRun, Write,
 };
 
 /// A store that holds the appends of some runs.
@@ -15,12 +16,24 @@ use workflow_core::store::{
 pub(super) struct Held {
     pub(super) kept: Arc<MemoryStore>,
     closed_to: Arc<Mutex<HashSet<String>>>,
+    failed_for: Arc<Mutex<HashSet<String>>>,
     opened: Arc<Notify>,
 }
 
 impl Held {
     pub(super) fn hold(&self, run: &str) {
         self.closed_to.lock().unwrap().insert(run.into());
+    }
+
+    /// Fails the appends of the run that it holds, and all later ones.
+    pub(super) fn fail(&self, run: &str) {
+        self.failed_for.lock().unwrap().insert(run.into());
+        self.release();
+    }
+
+    /// Fails no more appends.
+    pub(super) fn recover(&self) {
+        self.failed_for.lock().unwrap().clear();
     }
 
     pub(super) fn release(&self) {
@@ -39,6 +52,9 @@ impl EventStore for Held {
                     break;
                 }
                 opened.await;
+            }
+            if store.failed_for.lock().unwrap().contains(run.as_str()) {
+                return Err(StoreError::unavailable(std::io::Error::other("on purpose")));
             }
             store.kept.append(&run, expected, batch).await
         })

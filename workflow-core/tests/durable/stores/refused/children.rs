@@ -187,3 +187,56 @@ async fn a_child_goes_on_that_a_dropped_step_began_before_the_store_refused_the_
     engine.attach::<Waits>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(1), "{}", run.report().await.unwrap());
 }
+
+/// The second branch waits for a child in its first attempt, and not when it begins again.
+struct Forgets {
+    gate: Arc<Semaphore>,
+    attempts: AtomicUsize,
+    succeeds: bool,
+}
+
+#[workflow]
+impl Forgets {
+    #[step]
+    async fn open(&self, _begin: &Begin) -> FanOut<Item> {
+        (0..2).map(Item).collect::<FanOut<_>>().until(1).continue_others()
+    }
+
+    #[step]
+    async fn work(&self, item: &Item, children: &Children) -> Result<Text, StepError> {
+        if item.0 == 0 {
+            self.gate.acquire().await.unwrap().forget();
+            return Ok(text_of(0, &[0]));
+        }
+        if self.attempts.fetch_add(1, Ordering::SeqCst) == 0 {
+            children.run_with::<Waits>(Begin(1), RunOptions::new().id("c")).await?;
+        }
+        if self.succeeds { Ok(Text("fine".into())) } else { Err(StepError::permanent("on purpose")) }
+    }
+
+    #[step]
+    async fn end(&self, _texts: &Gather<Text>, note: &Note) -> Done {
+        Done(note.0)
+    }
+}
+
+// S31, S38
+#[tokio::test]
+async fn a_child_ends_for_which_its_execution_does_not_ask_when_it_begins_again() {
+    for succeeds in [true, false] {
+        let (store, gate) = (Picky::default(), Arc::new(Semaphore::new(0)));
+        let forgets = Forgets { gate: Arc::clone(&gate), attempts: AtomicUsize::new(0), succeeds };
+        let engine =
+            Engine::builder().workflow(forgets).workflow(Waits).store(store.clone()).build().unwrap();
+        let run = start::<Forgets>(&engine, 1).await;
+        until(async || engine.find(&CHILD.into()).is_some_and(|run| run.status() == RunStatus::Waiting))
+            .await;
+        let child = engine.attach::<Waits>(CHILD).await.unwrap();
+        gate.add_permits(1);
+        until(async || child.status() == RunStatus::Cancelled).await;
+        if succeeds {
+            run.send(Note(7)).await.unwrap();
+            assert_eq!(run.outcome().await.unwrap(), Done(7), "{}", run.report().await.unwrap());
+        }
+    }
+}
