@@ -65,7 +65,7 @@ impl Driver {
         }
     }
 
-    /// Tells children of the drops whose causes the store has.
+    /// Tells children of the drops whose causes the store has, and of the clean-up of their parent.
     #[inline]
     pub(super) fn tell_children_of_drops(&self) {
         if let (Some(registry), Some(journal)) =

@@ -9,8 +9,8 @@
 //!
 //! `Reattach` re-attaches parent and child after a resume. Limits and permits belong to the engine.
 //!
-//! Invariant: an awaited child ends before its execution, and every child before its cancelled parent (S31). Parents
-//! hold their children strongly, for their reports; children hold their parents weakly.
+//! Invariant: an awaited child ends before its execution, or learns that the store has the end of that (S38). Every child
+//! ends before its cancelled parent (S31). Parents hold their children strongly, for their reports; children hold their parents weakly.
 
 use std::any::Any;
 use std::fmt;

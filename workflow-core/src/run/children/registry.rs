@@ -300,15 +300,18 @@ impl ChildRegistry {
         tell(dropped);
     }
 
-    /// These executions were dropped, and do not begin again. Their last attempts may not have asked for all their children.
+    /// These executions were dropped or have ended, and do not begin again. Their last attempts may not have asked for all
+    /// their children.
     pub(crate) fn drop_awaited(&self, executions: &[ExecutionId]) {
+        let (mut state, mut dropped) = (self.lock(), Vec::new());
         for execution in executions {
-            let state = self.lock();
             let signals = state.awaited_members(*execution).map(|member| Arc::clone(&member.drop_signal));
             let (signals, number) = (signals.collect(), state.asking.number(*execution));
-            drop(state);
-            self.drop_children((*execution, number), signals);
+            dropped.extend(state.asking.drops((*execution, number), signals));
         }
+        // After the lock, because a woken child may end at once.
+        drop(state);
+        tell(dropped);
     }
 
     /// These executions begin again, because the store refused the batches that had dropped them.
