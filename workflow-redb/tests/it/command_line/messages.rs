@@ -146,6 +146,10 @@ fn a_cancel_and_a_pause_wait_too_and_each_has_an_id_that_is_printed() {
     let status = with_engine(&place, async |engine| {
         engine.resume_open_runs().await.unwrap();
         let run = engine.attach::<Refunds>("r-17").await.unwrap();
+        // It waits until the engine has read its inbox.
+        while run.settled().await == RunStatus::Waiting {
+            tokio::task::yield_now().await;
+        }
         run.settled().await
     });
     assert_eq!(status, RunStatus::Paused);
