@@ -1,0 +1,5 @@
+//! Agents.
+pub mod model;
+pub mod tool;
+pub mod approval;
+pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
