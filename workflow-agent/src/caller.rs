@@ -55,7 +55,8 @@ impl Caller {
         }
         let characters = request.characters();
         let called = failures::guarded(self.streamed(request, show)).instrument(span.clone()).await;
-        let called = called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
+        let called =
+            called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
         match called {
             Ok(reply) => {
                 let usage = reply.usage.unwrap_or_else(|| estimate(characters, reply.characters()));
@@ -114,7 +115,9 @@ impl Caller {
     fn redacted(&self, mut reply: ModelReply) -> ModelReply {
         for part in &mut reply.parts {
             match part {
-                Part::Text(text) | Part::Thought { text, .. } => *text = self.redactor.text(text).into_owned(),
+                Part::Text(text) | Part::Thought { text, .. } => {
+                    *text = self.redactor.text(text).into_owned()
+                }
                 Part::Call(call) => {
                     call.id = self.redactor.shared(&call.id);
                     call.name = self.redactor.shared(&call.name);

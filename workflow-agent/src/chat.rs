@@ -76,7 +76,11 @@ fn check(turn: &ChatTurn) -> Result<(), ChatError> {
         for image in images(message) {
             let (size, limit) = (image.bytes(), crate::agent::IMAGE * 4 / 3 + 4);
             if size > limit {
-                return Err(ChatError::ImageTooLarge { index, bytes: size / 4 * 3, limit: crate::agent::IMAGE });
+                return Err(ChatError::ImageTooLarge {
+                    index,
+                    bytes: size / 4 * 3,
+                    limit: crate::agent::IMAGE,
+                });
             }
             of_images += size;
         }
@@ -114,7 +118,9 @@ pub(crate) fn given(turn: &ChatTurn, redactor: &Redactor) -> Result<Vec<Entry>, 
         match message.role {
             ChatRole::Assistant => {
                 let parts = said(message, redactor, entries.len());
-                calls.extend(crate::entry::calls(&parts).map(|call| (Arc::clone(&call.id), Arc::clone(&call.name))));
+                calls.extend(
+                    crate::entry::calls(&parts).map(|call| (Arc::clone(&call.id), Arc::clone(&call.name))),
+                );
                 entries.push(Entry::Said { parts: parts.into() });
             }
             _ => {
@@ -142,7 +148,8 @@ fn said(message: &ChatMessage, redactor: &Redactor, place: usize) -> Vec<Part> {
     for (index, call) in message.tool_calls.iter().enumerate() {
         let mut arguments = ToolUse::parse_arguments(&call.function.arguments);
         redactor.value(&mut arguments);
-        let id = if crate::tool::is_fit(&call.id) { call.id.clone() } else { format!("chat_{place}_{index}") };
+        let id =
+            if crate::tool::is_fit(&call.id) { call.id.clone() } else { format!("chat_{place}_{index}") };
         parts.push(Part::Call(ToolUse::new(id, &*call.function.name, arguments)));
     }
     parts

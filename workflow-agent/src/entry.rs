@@ -323,7 +323,9 @@ impl Entry {
         let count = |text: &str| text.chars().count();
         match self {
             Self::User { text, images } => count(text) + 6_000 * images.len(),
-            Self::Assistant(Reply { parts, .. }) | Self::Said { parts } => parts.iter().map(Part::characters).sum(),
+            Self::Assistant(Reply { parts, .. }) | Self::Said { parts } => {
+                parts.iter().map(Part::characters).sum()
+            }
             Self::Results { results } => results.iter().map(|result| count(&result.text) + 40).sum(),
             Self::Note(Note { text, .. }) | Self::Steer { text } => count(text) + 40,
             Self::Recalled { items } => items.iter().map(|item| count(item)).sum(),

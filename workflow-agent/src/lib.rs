@@ -35,7 +35,9 @@ mod agent;
 mod flow;
 mod run;
 
-pub use agent::{Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt};
+pub use agent::{
+    Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
+};
 pub use agent::{PromptError, StopReason, Stopped};
 pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
 pub use budget::Budget;

@@ -16,8 +16,8 @@ mod name;
 
 pub(crate) use bound::{OUTPUT, cut, head};
 pub(crate) use check::{Misfit, Schema};
-pub use function::{FnTool, IntoToolOutput};
 pub(crate) use function::schema_of;
+pub use function::{FnTool, IntoToolOutput};
 pub(crate) use name::is_fit;
 
 use crate::approval::Approval;

@@ -166,7 +166,10 @@ pub(super) async fn decided(
 fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
     if crate::model::json_length(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
-        return Err(ToolDone::error(call, format!("the edited arguments exceed {limit} bytes; the call was not run")));
+        return Err(ToolDone::error(
+            call,
+            format!("the edited arguments exceed {limit} bytes; the call was not run"),
+        ));
     }
     fit(offered, call, arguments)
 }

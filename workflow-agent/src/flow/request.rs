@@ -101,7 +101,8 @@ pub(crate) fn turn(
 /// Identity and narrative, recalled memory, the focus of the phase, in this order.
 fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option<&ChatTurn>) -> Arc<str> {
     let agent = &terms.agent.inner;
-    let of_chat = chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
+    let of_chat =
+        chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
     let recalled: Vec<String> = own
         .iter()
         .filter_map(|entry| match entry {
@@ -140,9 +141,15 @@ fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>
 fn final_answer(schema: &Value) -> ToolSpec {
     let wrapped = match is_object(schema) {
         true => schema.clone(),
-        false => serde_json::json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]}),
+        false => {
+            serde_json::json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]})
+        }
     };
-    ToolSpec::new(FINAL_ANSWER, "Gives the final answer. Call it once, alone, when the work is complete.", wrapped)
+    ToolSpec::new(
+        FINAL_ANSWER,
+        "Gives the final answer. Call it once, alone, when the work is complete.",
+        wrapped,
+    )
 }
 
 pub(crate) fn is_object(schema: &Value) -> bool {

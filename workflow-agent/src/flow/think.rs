@@ -49,7 +49,9 @@ pub(super) async fn turn(
     };
     match terms.agent.inner.caller.call(turn.request, show).await {
         Ok((reply, usage)) => replied(terms, own, &state, &before, reply, usage),
-        Err(error) if error.class == ErrorClass::ContextLimit => Ok(overflow(own, &state, &error.to_string())),
+        Err(error) if error.class == ErrorClass::ContextLimit => {
+            Ok(overflow(own, &state, &error.to_string()))
+        }
         Err(error) => Err(failures::of_model(&error, &terms.agent.inner.caller.redactor)),
     }
 }
@@ -93,13 +95,19 @@ fn replied(
     usable(&reply)?;
     bound_arguments(&mut reply.parts);
     name_calls(&mut reply.parts, own, before);
-    let reply =
-        Reply { parts: reply.parts.into(), finish: reply.finish, usage, seen: own.len(), closing: state.closing };
+    let reply = Reply {
+        parts: reply.parts.into(),
+        finish: reply.finish,
+        usage,
+        seen: own.len(),
+        closing: state.closing,
+    };
     let next = next(terms, own, state, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
     if is_cut_off {
-        let text = "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
+        let text =
+            "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
         entries.push(Entry::Note(Note::new(NoteKind::Length, text)));
     }
     Ok((entries, next))
@@ -110,7 +118,9 @@ fn usable(reply: &ModelReply) -> Result<(), StepError> {
     let has_calls = reply.calls().next().is_some();
     let has_text = reply.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.trim().is_empty()));
     match reply.finish {
-        Finish::ToolUse if !has_calls => Err(StepError::model("the model announced tool calls and made none")),
+        Finish::ToolUse if !has_calls => {
+            Err(StepError::model("the model announced tool calls and made none"))
+        }
         Finish::Stop if !has_calls && !has_text => Err(StepError::model("the model's reply is empty")),
         _ => Ok(()),
     }

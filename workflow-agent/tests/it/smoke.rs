@@ -4,10 +4,15 @@ use workflow_agent::prelude::*;
 use workflow_agent::tool::{FnTool, Tool as _};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct City { city: String }
+struct City {
+    city: String,
+}
 
 fn weather() -> FnTool {
-    FnTool::new("weather", "Weather.", |c: City, _| async move { Ok::<_, ToolError>(format!("warm in {}", c.city)) }).read_only()
+    FnTool::new("weather", "Weather.", |c: City, _| async move {
+        Ok::<_, ToolError>(format!("warm in {}", c.city))
+    })
+    .read_only()
 }
 
 #[tokio::test]
@@ -30,14 +35,17 @@ async fn approval_in_a_session() {
         ScriptedReply::text("It is warm."),
         ScriptedReply::text("Yes."),
     ]);
-    let agent = Agent::builder("a").model(model.clone()).tool(weather().approval(Approval::Always)).build().unwrap();
+    let agent =
+        Agent::builder("a").model(model.clone()).tool(weather().approval(Approval::Always)).build().unwrap();
     let engine = Engine::builder().agent(agent.clone()).build().unwrap();
     let session = Session::of(&engine, &agent).thread("ada").id("s");
     let mut run = session.say("Warm?").await.unwrap();
     let mut seen = Vec::new();
     while let Some(shown) = run.next().await {
         seen.push(format!("{shown:?}"));
-        if let Shown::Approval(approval) = shown { approval.approve().await.unwrap(); }
+        if let Shown::Approval(approval) = shown {
+            approval.approve().await.unwrap();
+        }
     }
     println!("{}", seen.join("\n"));
     let out = session.say("Sure?").await.unwrap().outcome().await.unwrap();
