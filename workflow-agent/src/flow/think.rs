@@ -1,6 +1,5 @@
 //! A turn: the limits before it, the call of the model, and the event that follows from its reply.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -183,19 +182,28 @@ fn bound_arguments(parts: &mut [Part]) {
 
 /// Gives calls whose ids are unfit or taken others, so that each result has one call.
 fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
-    let mut taken: HashSet<Arc<str>> = HashSet::new();
-    let line = crate::transcript::line(before.before(), own);
-    for entry in line.iter().map(|item| item.entry).chain(own.iter().copied()) {
-        if let Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } = entry {
-            taken.extend(crate::entry::calls(parts).map(|call| Arc::clone(&call.id)));
-        }
-    }
+    let mut named: Vec<Arc<str>> = Vec::new();
     let mut number = 0_usize;
     for part in parts {
         let Part::Call(call) = part else { continue };
-        while !crate::tool::is_fit(&call.id) || !taken.insert(Arc::clone(&call.id)) {
+        while !crate::tool::is_fit(&call.id) || named.contains(&call.id) || is_taken(&call.id, own, before) {
             number += 1;
             call.id = format!("call_{}_{number}", own.len()).into();
         }
+        named.push(Arc::clone(&call.id));
     }
+}
+
+/// Whether an earlier call of the conversation has this id. A reply has few calls, so no set of all ids is made.
+fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
+    let has = |entry: &Entry| match entry {
+        Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
+            crate::entry::calls(parts).any(|call| &*call.id == id)
+        }
+        _ => false,
+    };
+    let before = before.before();
+    own.iter().any(|entry| has(entry))
+        || before.given.iter().any(has)
+        || before.history.iter().any(|exchange| exchange.iter().any(has))
 }
