@@ -16,7 +16,8 @@ use super::Shell;
 
 /// Ignores what a command may send to its own group, says so, waits for the end of the pipe, and kills the group. All are
 /// builtins of the shell.
-const GUARD: &str = "trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; read -r line; kill -s KILL 0";
+const GUARD: &str =
+    "trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; read -r line; kill -s KILL 0";
 
 /// A process group. Dropped, it is killed.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ impl Group {
             command.args(["-c", GUARD]).env_clear().current_dir("/");
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         });
-        let guard = command.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn().map_err(GroupError::Guard)?;
+        let guard =
+            command.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn().map_err(GroupError::Guard)?;
         let id = guard.id().and_then(|id| i32::try_from(id).ok()).ok_or(GroupError::NoGuard)?;
         let mut group = Self { guard, id, is_killed: false };
         let mut ready = group.guard.stdout().take().ok_or(GroupError::NoGuard)?;

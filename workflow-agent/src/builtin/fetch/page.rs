@@ -89,8 +89,21 @@ fn is_text(media_type: &str) -> bool {
     let Some((kind, form)) = essence.split_once('/') else { return false };
     let is_known = matches!(
         form,
-        "json" | "xml" | "javascript" | "ecmascript" | "x-javascript" | "yaml" | "x-yaml" | "toml" | "sql"
-            | "graphql" | "x-ndjson" | "ndjson" | "x-sh" | "x-www-form-urlencoded" | "rtf"
+        "json"
+            | "xml"
+            | "javascript"
+            | "ecmascript"
+            | "x-javascript"
+            | "yaml"
+            | "x-yaml"
+            | "toml"
+            | "sql"
+            | "graphql"
+            | "x-ndjson"
+            | "ndjson"
+            | "x-sh"
+            | "x-www-form-urlencoded"
+            | "rtf"
     );
     kind == "text" || (kind == "application" && is_known) || form.ends_with("+json") || form.ends_with("+xml")
 }
@@ -112,9 +125,12 @@ mod tests {
     /// A90
     #[test]
     fn types_that_people_can_read_are_text() {
-        let text = "text/html; charset=utf-8|application/json|application/ld+json|image/svg+xml|application/xml";
+        let text =
+            "text/html; charset=utf-8|application/json|application/ld+json|image/svg+xml|application/xml";
         assert!(text.split('|').all(is_text));
-        assert!(!"image/png|application/octet-stream|application/pdf|video/mp4|nonsense".split('|').any(is_text));
+        assert!(
+            !"image/png|application/octet-stream|application/pdf|video/mp4|nonsense".split('|').any(is_text)
+        );
     }
 
     /// A90

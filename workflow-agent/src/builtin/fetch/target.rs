@@ -42,8 +42,8 @@ impl Endpoint {
 
 /// Reads a URL that a model wrote.
 pub(super) fn parse(text: &str) -> Result<Url, Failure> {
-    let url =
-        Url::parse(text).map_err(|source| Failure::NoUrl { given: text.chars().take(200).collect(), source })?;
+    let url = Url::parse(text)
+        .map_err(|source| Failure::NoUrl { given: text.chars().take(200).collect(), source })?;
     checked(url)
 }
 

@@ -34,12 +34,11 @@ pub(super) fn read(root: &Root, arguments: &ReadFile) -> Result<String, AccessEr
 
 /// Cuts off a character whose rest lies beyond the bound.
 fn whole_characters(bytes: &mut Vec<u8>) {
-    let end = bytes.len().saturating_sub(4);
-    if let Err(error) = std::str::from_utf8(&bytes[end..])
-        && error.error_len().is_none()
-    {
-        bytes.truncate(end + error.valid_up_to());
-    }
+    let begun = (1..=3).filter_map(|length| bytes.len().checked_sub(length)).find(|begin| {
+        let rest = std::str::from_utf8(&bytes[*begin..]);
+        rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    });
+    bytes.truncate(begun.unwrap_or(bytes.len()));
 }
 
 /// The part of `bytes` that the arguments ask for.
@@ -76,6 +75,9 @@ mod tests {
         };
         assert_eq!(cut("abcdeä".as_bytes()), "abcdeä".as_bytes());
         assert_eq!(cut(&"abcdeä".as_bytes()[..6]), b"abcde");
+        assert_eq!(cut("ää".as_bytes()), "ää".as_bytes());
+        assert_eq!(cut(&"ä日".as_bytes()[..4]), "ä".as_bytes());
+        assert_eq!(cut(&"x😀".as_bytes()[..4]), b"x");
         assert_eq!(cut(b"abcde\xff"), b"abcde\xff");
         assert_eq!(cut(b""), b"");
     }

@@ -66,13 +66,17 @@ impl World {
 async fn files_are_written_read_by_lines_appended_to_and_listed() {
     let world = World::new();
     let tools = &world.tools;
-    let wrote = tools.text("write_file", json!({ "path": "a/b/notes.txt", "text": "one\ntwo\nthree\n" })).await;
+    let wrote =
+        tools.text("write_file", json!({ "path": "a/b/notes.txt", "text": "one\ntwo\nthree\n" })).await;
     assert_eq!(wrote, "wrote 14 bytes");
     tools.text("write_file", json!({ "path": "a/b/notes.txt", "text": "four", "append": true })).await;
     tools.text("write_file", json!({ "path": "new.txt", "text": "begun", "append": true })).await;
     let read = |arguments| tools.text("read_file", arguments);
     assert_eq!(read(json!({ "path": "a/b/notes.txt" })).await, "one\ntwo\nthree\nfour");
-    assert_eq!(read(json!({ "path": "a/./b/../b/notes.txt", "from_line": 2, "lines": 2 })).await, "two\nthree\n");
+    assert_eq!(
+        read(json!({ "path": "a/./b/../b/notes.txt", "from_line": 2, "lines": 2 })).await,
+        "two\nthree\n"
+    );
     assert_eq!(read(json!({ "path": "a/b/notes.txt", "from_line": 4, "lines": 9 })).await, "four");
     assert_eq!(read(json!({ "path": "new.txt" })).await, "begun");
     let beyond = tools.failure("read_file", json!({ "path": "a/b/notes.txt", "from_line": 5 })).await;
@@ -293,7 +297,10 @@ async fn a_huge_file_is_read_in_part_and_says_so() {
     let (part, note) = text.split_once('\n').unwrap();
     assert_eq!(part.len(), PART - 1);
     assert!(part.ends_with('ä'));
-    assert_eq!(note, format!("[the file has {} bytes, of which only the first {PART} can be read]\n", PART + 1));
+    assert_eq!(
+        note,
+        format!("[the file has {} bytes, of which only the first {PART} can be read]\n", PART + 1)
+    );
     // A sparse file of a terabyte takes no longer.
     let sparse = fs::File::create(world.root("sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
@@ -324,7 +331,10 @@ async fn a_long_listing_has_the_first_thousand_entries_and_upper_levels_first() 
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1_001);
     assert_eq!(lines[..2], ["a/", "a/0000"]);
-    assert_eq!(lines[996..], ["a/0995", "a/0996", "line\\nbreak", "z", "[there are more entries; list an inner folder]"]);
+    assert_eq!(
+        lines[996..],
+        ["a/0995", "a/0996", "line\\nbreak", "z", "[there are more entries; list an inner folder]"]
+    );
 }
 
 /// A90
