@@ -69,7 +69,7 @@ const REST: Duration = Duration::from_secs(1);
 /// let [tool] = &bash.into_tools()[..] else { unreachable!() };
 ///
 /// let arguments = serde_json::json!({ "command": "echo $CI; ls missing" });
-/// let output = tool.call(arguments, ToolContext::detached("1")).await?;
+/// let output = tool.call(arguments, ToolContext::detached("1")).await.map_err(|error| error.to_string())?;
 /// assert!(output.is_error && output.text.starts_with("exit code 2\n1\n"));
 /// # Ok(())
 /// # }
@@ -218,7 +218,7 @@ async fn run(shell: &Shell, command: &str, limit: Duration) -> Result<ToolOutput
             // The command can close its output long before it ends, and end long before others close it.
             match select(std::pin::pin!(child.wait()), reading.as_mut()).await {
                 Either::Left((status, _)) => status,
-                Either::Right((_, waiting)) => waiting.await,
+                Either::Right(((), waiting)) => waiting.await,
             }
         };
         let status = timeout(limit, ended).await;
@@ -232,18 +232,18 @@ async fn run(shell: &Shell, command: &str, limit: Duration) -> Result<ToolOutput
 }
 
 fn output(status: Option<ExitStatus>, limit: Duration, is_complete: bool, capture: Capture) -> ToolOutput {
-    let mut text = match status {
+    let end = match status {
         Some(status) => ended(status),
         None => format!("timed out after {} s, and was killed with all its processes", limit.as_secs_f64()),
     };
-    if capture.is_part() {
-        text += &format!("; the output has {} bytes", capture.bytes());
-    }
-    if !is_complete {
-        text += "; a process left the group, so it lives on and its output is not read";
-    }
-    text.push('\n');
-    text += &capture.into_text();
+    let size =
+        if capture.is_part() { format!("; the output has {} bytes", capture.bytes()) } else { String::new() };
+    let escaped = if is_complete {
+        ""
+    } else {
+        "; a process left the group, so it lives on and its output is not read"
+    };
+    let text = format!("{end}{size}{escaped}\n{}", capture.into_text());
     let is_success = status.is_some_and(|status| status.success());
     if is_success { ToolOutput::new(text) } else { ToolOutput::error(text) }
 }

@@ -55,7 +55,8 @@ use crate::tool::{FnTool, Tool, ToolSet};
 /// let read = tools.iter().find(|tool| tool.spec().name() == "read_file").ok_or("no such tool")?;
 ///
 /// let arguments = serde_json::json!({ "path": "notes.txt", "from_line": 2 });
-/// assert_eq!(read.call(arguments, ToolContext::detached("1")).await?.text, "two\n");
+/// let output = read.call(arguments, ToolContext::detached("1")).await.map_err(|error| error.to_string())?;
+/// assert_eq!(output.text, "two\n");
 ///
 /// let outside = serde_json::json!({ "path": "../secret" });
 /// assert!(read.call(outside, ToolContext::detached("2")).await.is_err());

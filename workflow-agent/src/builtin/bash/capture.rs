@@ -12,7 +12,7 @@ const TAIL: usize = 128 * 1024;
 /// The bytes of one read.
 const CHUNK: usize = 16 * 1024;
 
-/// Text in at most 1 MiB of memory.
+/// At most 1 MiB of text.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     head: String,
@@ -80,11 +80,10 @@ impl Capture {
             self.push_text("\u{fffd}");
         }
         let missing = self.missing();
-        let mut text = self.head;
-        if missing > 0 {
-            text += &format!("\n[… {missing} bytes are missing here …]\n");
+        if missing == 0 {
+            return self.head + &self.tail;
         }
-        text + &self.tail
+        format!("{}\n[… {missing} bytes are missing here …]\n{}", self.head, self.tail)
     }
 }
 

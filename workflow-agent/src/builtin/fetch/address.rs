@@ -10,19 +10,34 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// All but the entries of IANA's registry of special addresses.
+/// The networks of IANA's registry of special addresses, and one host, each with the length of its prefix.
+const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
+    // This network, private, shared, loopback, link-local.
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    // Protocol assignments, relays of 6to4, benchmarks, documentation.
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    // Multicast, reserved with broadcast.
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+    // The host of a virtual machine on Azure, which answers to nobody else.
+    (Ipv4Addr::new(168, 63, 129, 16), 32),
+];
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    !matches!(
-        address.octets(),
-        // This network, private, shared, loopback, link-local.
-        [0 | 10 | 127, ..] | [100, 64..=127, ..] | [169, 254, ..] | [172, 16..=31, ..] | [192, 168, ..]
-        // Protocol assignments, relays of 6to4, benchmarks, documentation.
-        | [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _]
-        // Multicast, reserved, broadcast.
-        | [224..=255, ..]
-        // The host of a virtual machine on Azure, which answers to nobody else.
-        | [168, 63, 129, 16]
-    )
+    let within =
+        |(network, length): &(Ipv4Addr, u32)| (address.to_bits() ^ network.to_bits()) >> (32 - length) == 0;
+    !SPECIAL_V4.iter().any(within)
 }
 
 /// Global unicast without its special parts, and addresses of IPv4 in the forms that lead there.

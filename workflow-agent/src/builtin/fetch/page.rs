@@ -1,10 +1,8 @@
 //! The result of a fetch: head lines, and the body if it is text.
 
-use std::fmt::Write as _;
-
 use encoding_rs::{Encoding, UTF_8};
-use reqwest::Response;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Response, StatusCode};
 use url::Url;
 
 use super::Failure;
@@ -15,11 +13,10 @@ const BODY: usize = 5 * 1024 * 1024;
 
 /// Status, URL after redirects, type and size.
 pub(super) fn head(url: &Url, response: &Response, is_redirected: bool) -> ToolOutput {
-    let mut text = lines(url, response, is_redirected);
-    if let Some(length) = header(response, CONTENT_LENGTH) {
-        writeln!(text, "content-length: {length}").expect("writing to a string cannot fail");
-    }
-    output(response.status().as_u16(), text)
+    let lines = lines(url, response, is_redirected);
+    let length = header(response, CONTENT_LENGTH);
+    let length = length.map(|length| format!("content-length: {length}\n")).unwrap_or_default();
+    output(response.status(), lines + &length)
 }
 
 /// The same, and the text.
@@ -28,41 +25,43 @@ pub(super) async fn read(
     mut response: Response,
     is_redirected: bool,
 ) -> Result<ToolOutput, Failure> {
-    let mut text = lines(url, &response, is_redirected);
-    text.push('\n');
-    let status = response.status().as_u16();
-    let media_type = header(&response, CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
-    if !media_type.is_empty() && !is_text(&media_type) {
-        let size = header(&response, CONTENT_LENGTH).unwrap_or("an unknown number of");
-        text += &format!("[the body is no text; its {size} bytes are not shown]");
-        return Ok(output(status, text));
-    }
-    let (body, is_part) = body(&mut response).await.map_err(|error| Failure::of(url, error))?;
-    if media_type.is_empty() && body.contains(&0) {
-        text += &format!("[the body is no text; its {} bytes are not shown]", body.len());
-        return Ok(output(status, text));
-    }
-    text += &decoded(&media_type, &body);
-    if is_part {
-        text += &format!("\n[the body has more than {BODY} bytes; the rest was not read]");
-    }
-    Ok(output(status, text))
+    let lines = lines(url, &response, is_redirected);
+    let shown = text(&mut response).await.map_err(|error| Failure::of(url, error))?;
+    Ok(output(response.status(), format!("{lines}\n{shown}")))
 }
 
-fn output(status: u16, text: String) -> ToolOutput {
-    if status >= 400 { ToolOutput::error(text) } else { ToolOutput::new(text) }
+/// The body as text, or a remark about it.
+async fn text(response: &mut Response) -> Result<String, reqwest::Error> {
+    let media_type = header(response, CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+    if !media_type.is_empty() && !is_text(&media_type) {
+        return Ok(no_text(header(response, CONTENT_LENGTH).unwrap_or("an unknown number of")));
+    }
+    let (body, is_part) = body(response).await?;
+    if media_type.is_empty() && body.contains(&0) {
+        return Ok(no_text(&body.len().to_string()));
+    }
+    let text = decoded(&media_type, &body);
+    if is_part {
+        return Ok(format!("{text}\n[the body has more than {BODY} bytes; the rest was not read]"));
+    }
+    Ok(text)
+}
+
+fn no_text(size: &str) -> String {
+    format!("[the body is no text; it has {size} bytes, which are not shown]")
+}
+
+fn output(status: StatusCode, text: String) -> ToolOutput {
+    if status.as_u16() >= 400 { ToolOutput::error(text) } else { ToolOutput::new(text) }
 }
 
 fn lines(url: &Url, response: &Response, is_redirected: bool) -> String {
     let status = response.status();
-    let mut text = format!("{} {}\n", status.as_u16(), status.canonical_reason().unwrap_or_default());
-    if is_redirected {
-        text += &format!("url: {url}\n");
-    }
-    if let Some(media_type) = header(response, CONTENT_TYPE) {
-        text += &format!("content-type: {media_type}\n");
-    }
-    text
+    let reason = status.canonical_reason().unwrap_or_default();
+    let url = if is_redirected { format!("url: {url}\n") } else { String::new() };
+    let media_type = header(response, CONTENT_TYPE);
+    let media_type = media_type.map(|kind| format!("content-type: {kind}\n")).unwrap_or_default();
+    format!("{} {reason}\n{url}{media_type}", status.as_u16())
 }
 
 fn header(response: &Response, name: reqwest::header::HeaderName) -> Option<&str> {

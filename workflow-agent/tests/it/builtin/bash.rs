@@ -63,7 +63,7 @@ impl Watch {
 /// The processes of a group that are not dead.
 #[cfg(target_os = "linux")]
 fn living(group: &str) -> Vec<String> {
-    let stats = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let path: PathBuf = entry.ok()?.path();
         fs::read_to_string(path.join("stat")).ok()
     });
@@ -74,7 +74,7 @@ fn living(group: &str) -> Vec<String> {
         let state = fields.next().unwrap_or_default();
         fields.nth(1) == Some(group) && !matches!(state, "Z" | "X")
     };
-    stats.filter(of_group).collect()
+    processes.filter(of_group).collect()
 }
 
 /// A90

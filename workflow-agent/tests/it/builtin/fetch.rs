@@ -90,7 +90,10 @@ async fn a_page_comes_with_status_type_and_text() {
     assert!(gone.is_error);
     assert_eq!(gone.text, "410 Gone\ncontent-type: text/plain; charset=utf-8\n\nmoved away");
     let image = tools.text("fetch", url("/image")).await;
-    assert_eq!(image, "200 OK\ncontent-type: image/png\n\n[the body is no text; its 70 bytes are not shown]");
+    assert_eq!(
+        image,
+        "200 OK\ncontent-type: image/png\n\n[the body is no text; it has 70 bytes, which are not shown]"
+    );
     assert_eq!(tools.text("fetch", url("/untyped")).await, "200 OK\n\nplain");
     assert!(tools.text("fetch", url("/latin")).await.ends_with("\n\nZürich"));
     assert!(tools.text("fetch", url("/agent")).await.contains("workflow-agent/"));
