@@ -24,6 +24,7 @@ mod target;
 use lookup::{Checked, Lookup, NotPublic, Unchecked};
 use target::Endpoint;
 
+use crate::approval::Approval;
 use crate::tool::{FnTool, Tool, ToolError, ToolOutput, ToolSet};
 
 /// The most redirects of a call.
@@ -44,8 +45,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// [`allow`](Self::allow) makes exceptions. The proxies of the environment (`HTTP_PROXY` and so on) are not used, since a
 /// proxy would connect to whatever it is asked for. URLs with a user or a password are refused.
 ///
-/// A public server can be your own: what your network serves at a public address, the tool can fetch. And a model can
-/// send data by a URL, so an agent with secrets in its conversation needs a list of its own in front of this tool.
+/// Two things stay yours. The tool can fetch whatever your network serves at a public address. And a model can send data
+/// to anybody by a URL: if a conversation has secrets, let a person approve calls by [`approval`](Self::approval), which
+/// sees the URL but not its redirects.
 ///
 /// # Bounds
 /// A call takes 30 seconds at most, and reads 5 MiB of a body.
@@ -73,12 +75,18 @@ pub struct Fetch {
     allowed: BTreeSet<Endpoint>,
     lookup: Lookup,
     longest: Duration,
+    approval: Approval,
 }
 
 impl Fetch {
     /// The tool for public addresses.
     pub fn new() -> Self {
-        Self { allowed: BTreeSet::new(), lookup: lookup::system(), longest: LONGEST }
+        Self {
+            allowed: BTreeSet::new(),
+            lookup: lookup::system(),
+            longest: LONGEST,
+            approval: Approval::Never,
+        }
     }
 
     /// Allows one host with one port, whatever its address is. Other ports of the host, and other names of it, stay
@@ -105,6 +113,22 @@ impl Fetch {
     #[must_use]
     pub fn timeout(self, longest: Duration) -> Self {
         Self { longest, ..self }
+    }
+
+    /// Sets which calls a person must approve. Default: none.
+    ///
+    /// ```
+    /// use workflow_agent::Approval;
+    /// use workflow_agent::builtin::Fetch;
+    ///
+    /// let is_known = |url: &str| url.starts_with("https://docs.rs/");
+    /// let unknown = Approval::when(move |arguments| !arguments["url"].as_str().is_some_and(is_known));
+    /// let fetch = Fetch::new().approval(unknown);
+    /// # let _ = fetch;
+    /// ```
+    #[must_use]
+    pub fn approval(self, approval: Approval) -> Self {
+        Self { approval, ..self }
     }
 
     /// Sets how names are looked up, instead of by the operating system. The addresses are checked all the same.
@@ -136,13 +160,14 @@ impl fmt::Debug for Fetch {
         f.debug_struct("Fetch")
             .field("allowed", &self.allowed)
             .field("longest", &self.longest)
+            .field("approval", &self.approval)
             .finish_non_exhaustive()
     }
 }
 
 impl ToolSet for Fetch {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
-        let longest = self.longest;
+        let (longest, approval) = (self.longest, self.approval.clone());
         let clients = Clients::new(self).map(Arc::new).map_err(Arc::new);
         let call = move |arguments: FetchPage, _| {
             let clients = clients.clone();
@@ -155,7 +180,7 @@ impl ToolSet for Fetch {
             }
         };
         let end = longest.saturating_add(Duration::from_secs(10));
-        vec![Arc::new(FnTool::new("fetch", DESCRIPTION, call).read_only().timeout(end))]
+        vec![Arc::new(FnTool::new("fetch", DESCRIPTION, call).read_only().approval(approval).timeout(end))]
     }
 }
 
@@ -280,5 +305,26 @@ impl Failure {
             cause = one.source();
         }
         Self::Http(error.without_url())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Fetch;
+    use crate::approval::Approval;
+    use crate::tool::ToolSet as _;
+
+    /// A90, A20
+    #[test]
+    fn a_call_changes_nothing_and_needs_approval_only_if_asked_for() {
+        let asks = |fetch: Fetch| {
+            let tools = fetch.into_tools();
+            assert!(tools[0].spec().is_read_only());
+            tools[0].spec().needs_approval(&json!({ "url": "https://example.org/" }))
+        };
+        assert!(!asks(Fetch::new()));
+        assert!(asks(Fetch::new().approval(Approval::Always)));
     }
 }

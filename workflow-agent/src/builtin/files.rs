@@ -39,7 +39,7 @@ use crate::tool::{FnTool, Tool, ToolSet};
 ///
 /// # Bounds
 /// `read_file` reads the first 8 MiB of a file, and `list_files` lists 1,000 entries. Cancelling a call does not take
-/// back a write that has begun: a file then has either its former or its new text, never half of it.
+/// back a write that has begun. A file that is replaced has either its former or its new text, never a part of one.
 ///
 /// ```
 /// use workflow_agent::Approval;

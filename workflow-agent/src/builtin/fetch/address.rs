@@ -13,7 +13,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 /// The networks of IANA's registry of special addresses, and one host, each with the length of its prefix.
 const SPECIAL_V4: [(Ipv4Addr, u32); 16] = [
     // This network, private, shared, loopback, link-local.
-    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     (Ipv4Addr::new(127, 0, 0, 0), 8),

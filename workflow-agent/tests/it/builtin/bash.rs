@@ -16,7 +16,7 @@ use super::Tools;
 /// The folder of a helper process, which [`a_parent_to_be_killed`] is only with this variable.
 const FOLDER: &str = "WORKFLOW_AGENT_TEST_FOLDER";
 /// Longer than anything here takes. It only makes a failure out of a hang.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_mins(1);
 
 fn bash() -> (TempDir, Tools) {
     let folder = tempfile::tempdir().unwrap();

@@ -355,7 +355,7 @@ async fn a_server_that_does_not_answer_or_never_ends_costs_no_more_than_the_time
         Body::from_stream(first.chain(stream::pending()))
     };
     let routes = Router::new()
-        .route("/silent", get(|| future::pending::<&str>()))
+        .route("/silent", get(future::pending::<&str>))
         .route("/dripping", get(move || future::ready(dripping())));
     let port = serve(routes).await;
     let tools = Tools::of(page_test(port).timeout(Duration::from_millis(300)));
