@@ -65,3 +65,5 @@ pub mod prelude {
     pub use crate::session::Session;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
+#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
+pub mod builtin;

@@ -1,3 +1,6 @@
 //! Integration tests.
 
 mod smoke;
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+mod builtin;
