@@ -1,1 +1,4 @@
-fn main() {}
+//! Integration tests.
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+mod macros;
