@@ -1,0 +1,8 @@
+use workflow_agent::tool;
+use workflow_agent::tool::IntoTool;
+
+/// Current weather.
+#[tool]
+struct Weather;
+
+fn main() {}
