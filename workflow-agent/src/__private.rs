@@ -11,7 +11,7 @@ pub use serde;
 pub use crate::approval::Approval;
 pub use crate::tool::attribute::ToolFunction;
 pub use crate::tool::shim::{
-    Argument, Called, Choose, FallibleKind, Field, Injected, Is, NoArgument, PlainKind, Probe, boxed,
+    Argument, Called, Choose, FallibleKind, Field, Injected, Is, NoArgument, PlainKind, Probe, Read, boxed,
     description, function, mistaken, mistaken_tool, shared, spec,
 };
 pub use crate::tool::{FnTool, Tool, ToolContext, ToolFuture, ToolSet};

@@ -144,3 +144,54 @@ functions! {
     (P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P11 P12 P13 P14 P15)
     (P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P11 P12 P13 P14 P15 P16)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::IntoTool as _;
+    use crate::tool;
+    use crate::tool::{FnTool, Tool as _};
+
+    fn is_large(arguments: &Value) -> bool {
+        arguments["cents"].as_u64() > Some(1_000)
+    }
+
+    /// By default.
+    #[tool(crate = crate)]
+    async fn by_default() {}
+
+    /// Never.
+    #[tool(approval = "never", crate = crate)]
+    async fn never() {}
+
+    /// Unless read-only.
+    #[tool(approval = "acts", crate = crate)]
+    async fn acts() {}
+
+    /// Always.
+    #[tool(approval, read_only, crate = crate)]
+    async fn alone() {}
+
+    /// Always.
+    #[tool(approval = "always", crate = crate)]
+    async fn always() {}
+
+    /// Large ones.
+    #[tool(approval = is_large, crate = crate)]
+    async fn large(cents: u64) -> u64 {
+        cents
+    }
+
+    /// A20
+    #[test]
+    fn the_key_approval_decides_which_calls_need_one() {
+        let asks =
+            |tool: FnTool| [1_000, 1_001].map(|cents| tool.spec().needs_approval(&json!({ "cents": cents })));
+        assert_eq!([asks(by_default.into_tool()), asks(never.into_tool())], [[false; 2]; 2]);
+        assert_eq!(asks(acts.into_tool()), [true; 2]);
+        assert_eq!(asks(acts.into_tool().read_only()), [false; 2]);
+        assert_eq!([asks(alone.into_tool()), asks(always.into_tool())], [[true; 2]; 2]);
+        assert_eq!(asks(large.into_tool()), [false, true]);
+    }
+}

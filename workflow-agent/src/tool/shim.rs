@@ -17,8 +17,11 @@ use super::{FnTool, IntoToolOutput, Tool, ToolContext, ToolError, ToolFuture, To
 pub type Called = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
 /// The specification of a tool with these arguments.
-pub fn spec<A: JsonSchema>(name: &'static str, description: impl Into<Arc<str>>) -> ToolSpec {
-    ToolSpec::new(name, description, schema_of::<A>())
+pub fn spec<A, const READABLE: bool>(name: &'static str, description: impl Into<Arc<str>>) -> ToolSpec
+where
+    Is<READABLE>: Read<A>,
+{
+    ToolSpec::new(name, description, Is::<READABLE>::schema())
 }
 
 /// A doc comment of several parts, with trimmed lines.
@@ -28,11 +31,14 @@ pub fn description(parts: &[&str]) -> String {
 }
 
 /// A tool that reads its arguments and calls a function.
-pub fn function<A: DeserializeOwned>(
+pub fn function<A, const READABLE: bool>(
     spec: ToolSpec,
     call: impl Fn(A, ToolContext) -> Called + Send + Sync + 'static,
-) -> FnTool {
-    FnTool::of(spec, move |arguments, context| match serde_json::from_value(arguments) {
+) -> FnTool
+where
+    Is<READABLE>: Read<A>,
+{
+    FnTool::of(spec, move |arguments, context| match Is::<READABLE>::read(arguments) {
         Ok(arguments) => call(arguments, context),
         Err(error) => std::future::ready(Err(unreadable(&error))).boxed(),
     })
@@ -109,6 +115,38 @@ impl<T> NoArgument for Probe<T> {}
 /// Whether a type can be an argument.
 #[derive(Debug)]
 pub struct Is<const ARGUMENT: bool>;
+
+/// Describes and reads the arguments `A`, unless a derive has failed.
+pub trait Read<A> {
+    /// Their schema.
+    fn schema() -> Value;
+
+    /// The arguments.
+    ///
+    /// # Errors
+    /// What serde says.
+    fn read(arguments: Value) -> serde_json::Result<A>;
+}
+
+impl<A: DeserializeOwned + JsonSchema> Read<A> for Is<true> {
+    fn schema() -> Value {
+        schema_of::<A>()
+    }
+
+    fn read(arguments: Value) -> serde_json::Result<A> {
+        serde_json::from_value(arguments)
+    }
+}
+
+impl<A> Read<A> for Is<false> {
+    fn schema() -> Value {
+        unreachable!("the program does not compile")
+    }
+
+    fn read(_: Value) -> serde_json::Result<A> {
+        unreachable!("the program does not compile")
+    }
+}
 
 /// The field for an argument of type `T`: of its own type, or a stand-in.
 pub trait Choose<T> {

@@ -6,6 +6,7 @@ struct City;
 /// Current weather.
 #[tool(deadline)]
 async fn weather(city: City, context: &String) -> City {
+    context.len();
     city
 }
 

@@ -1,5 +1,4 @@
 use workflow_agent::tool;
-use workflow_agent::tool::IntoTool;
 
 /// Current weather.
 #[tool]

@@ -143,7 +143,7 @@ pub(crate) fn misfit(name: &str) -> Option<String> {
         return Some("a name cannot be empty: write `name = \"get_weather\"`".to_owned());
     }
     if let Some(other) = name.chars().find(|char| !fits(*char)) {
-        return Some(format!("a tool's name has letters from a to z, digits, `_` and `-`, and no {other:?}"));
+        return Some(format!("a tool's name has ASCII letters, digits, `_` and `-`, and no {other:?}"));
     }
     let length = name.len();
     (length > LONGEST_NAME)

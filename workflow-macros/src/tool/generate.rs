@@ -1,7 +1,7 @@
 //! Generates a tool as an expression: its arguments, its specification, and the call of its function.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, Type};
 
 use super::definition::Definition;
@@ -25,6 +25,7 @@ pub(crate) fn tool(krate: &Krate, definition: &Definition, call: &Call) -> Token
     }
     let (arguments, spec) = (arguments(krate, definition), spec(krate, definition));
     let [given, context] = ["_arguments", "_context"].map(|name| Ident::new(name, Span::mixed_site()));
+    let is_readable = is_argument(krate, &quote!(Arguments));
     let shared = call.this.as_ref().map(|this| quote!(let #this = #krate::Arc::clone(&#this);));
     let returned = called(krate, definition, call, &given, &context);
     let output = output(krate, &definition.output, &returned);
@@ -36,7 +37,10 @@ pub(crate) fn tool(krate: &Krate, definition: &Definition, call: &Call) -> Token
     quote! {{
         #arguments
         #shared
-        #krate::function(#spec, move |#given: Arguments, #context: #krate::ToolContext| { #shared #boxed })
+        #krate::function::<Arguments, #is_readable>(
+            #spec,
+            move |#given: Arguments, #context: #krate::ToolContext| { #shared #boxed },
+        )
     }}
 }
 
@@ -69,7 +73,8 @@ fn arguments(krate: &Krate, definition: &Definition) -> TokenStream {
     }
 }
 
-fn is_argument(krate: &Krate, ty: &Type) -> TokenStream {
+/// Whether the type can be an argument. The struct of the arguments can unless a derive has reported an attribute.
+fn is_argument(krate: &Krate, ty: &impl ToTokens) -> TokenStream {
     quote! {{
         #[allow(unused_imports, reason = "whether a type is an argument, only the compiler knows")]
         use #krate::NoArgument as _;
@@ -80,7 +85,8 @@ fn is_argument(krate: &Krate, ty: &Type) -> TokenStream {
 fn spec(krate: &Krate, definition: &Definition) -> TokenStream {
     let (name, rules) = (definition.name(), definition.attribute.rules(krate));
     let description = description(krate, &definition.attributes);
-    quote!(#krate::spec::<Arguments>(#name, #description) #rules)
+    let is_readable = is_argument(krate, &quote!(Arguments));
+    quote!(#krate::spec::<Arguments, #is_readable>(#name, #description) #rules)
 }
 
 /// The doc comment: a text, or several that are joined when the program runs, since a macro such as `include_str!` may
@@ -124,7 +130,7 @@ fn value(krate: &Krate, parameter: &Parameter, given: &Ident, context: &Ident) -
 /// Turns the returned value into the output. The compiler finds out whether the type is a `Result`, also by an alias.
 fn output(krate: &Krate, ty: &Type, returned: &TokenStream) -> TokenStream {
     let place = SpanRange::of(ty);
-    let [value, kind] = ["value", "kind"].map(|name| format_ident!("{name}", span = Span::mixed_site()));
+    let [value, kind] = ["value", "kind"].map(|name| place.local(name));
     let method = place.local("output");
     let output = place.call(quote_spanned!(place.hidden()=> #kind.#method), &value);
     quote! {

@@ -56,14 +56,24 @@ pub(super) fn take(
     generics: &Generics,
     mistakes: &mut Mistakes,
 ) -> Vec<Parameter> {
-    let own = generics.params.iter().chain(&signature.generics.params).filter_map(name_of).cloned();
-    let generic: Vec<Ident> = own.collect();
+    let generic = generics.params.iter().filter_map(name_of).cloned().collect();
+    // The function's own parameters have been reported where they are declared.
+    let lifetimes = signature.generics.lifetimes().map(|own| own.lifetime.clone()).collect();
+    let scope = Scope { generic, lifetimes };
     let inputs = signature.inputs.iter_mut().filter_map(|input| match input {
         FnArg::Typed(parameter) => Some(parameter),
         FnArg::Receiver(_) => None,
     });
-    let read = |(index, parameter)| read(index, parameter, &generic, mistakes);
+    let read = |(index, parameter)| read(index, parameter, &scope, mistakes);
     inputs.enumerate().map(read).collect()
+}
+
+/// The generic parameters in scope.
+struct Scope {
+    /// The types and constants of the impl block.
+    generic: Vec<Ident>,
+    /// The lifetimes of the function.
+    lifetimes: Vec<Lifetime>,
 }
 
 fn name_of(own: &GenericParam) -> Option<&Ident> {
@@ -74,7 +84,7 @@ fn name_of(own: &GenericParam) -> Option<&Ident> {
     }
 }
 
-fn read(index: usize, parameter: &mut PatType, generic: &[Ident], mistakes: &mut Mistakes) -> Parameter {
+fn read(index: usize, parameter: &mut PatType, scope: &Scope, mistakes: &mut Mistakes) -> Parameter {
     let ours = |attribute: &mut Attribute| {
         ["doc", "serde", "schemars"].into_iter().any(|name| attribute.path().is_ident(name))
     };
@@ -92,24 +102,31 @@ fn read(index: usize, parameter: &mut PatType, generic: &[Ident], mistakes: &mut
     let read =
         Parameter { ident: name.clone().unwrap_or_else(made_up), ty: (*parameter.ty).clone(), attributes };
     match plain(&parameter.ty) {
-        Type::Reference(reference) => validate_injected(reference, &read, mistakes),
+        Type::Reference(reference) => validate_injected(reference, &read, scope, mistakes),
         ty => {
             if name.is_none() {
                 let message =
                     "the model passes arguments by name: write a name, and take the value apart inside";
                 mistakes.at(&parameter.pat, message);
             }
-            validate_argument(ty, generic, mistakes);
+            validate_argument(ty, scope, mistakes);
         }
     }
     read
 }
 
-fn validate_injected(reference: &TypeReference, parameter: &Parameter, mistakes: &mut Mistakes) {
+fn validate_injected(
+    reference: &TypeReference,
+    parameter: &Parameter,
+    scope: &Scope,
+    mistakes: &mut Mistakes,
+) {
     if let Some(owned) = owned(&reference.elem) {
         return mistakes.at(reference, format!("an argument is owned: write `{owned}`"));
     }
-    if let Some(lifetime) = &reference.lifetime {
+    if let Some(lifetime) = &reference.lifetime
+        && !scope.lifetimes.contains(lifetime)
+    {
         mistakes
             .at(lifetime, format!("a borrowed parameter lives as long as the call: leave out `{lifetime}`"));
     }
@@ -130,13 +147,13 @@ fn owned(borrowed: &Type) -> Option<&'static str> {
     }
 }
 
-fn validate_argument(ty: &Type, generic: &[Ident], mistakes: &mut Mistakes) {
+fn validate_argument(ty: &Type, scope: &Scope, mistakes: &mut Mistakes) {
     if let Type::Path(path) = ty
         && path.path.segments.last().is_some_and(|last| last.ident == "ToolContext")
     {
         return mistakes.at(ty, "the context is injected, not an argument: borrow it, `&ToolContext`");
     }
-    Reject { generic, mistakes }.visit_type_mut(&mut ty.clone());
+    Reject { scope, mistakes }.visit_type_mut(&mut ty.clone());
 }
 
 /// The type without parentheses and the invisible groups of macros.
@@ -152,7 +169,7 @@ fn plain(mut ty: &Type) -> &Type {
 
 /// Reports the parts of a type that no argument can have.
 struct Reject<'a> {
-    generic: &'a [Ident],
+    scope: &'a Scope,
     mistakes: &'a mut Mistakes,
 }
 
@@ -166,7 +183,7 @@ impl VisitMut for Reject<'_> {
     }
 
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
-        if lifetime.ident != "static" {
+        if lifetime.ident != "static" && !self.scope.lifetimes.contains(lifetime) {
             self.mistakes.at(lifetime, "an argument owns its data: write `'static`, or an owned type");
         }
     }
@@ -182,7 +199,7 @@ impl VisitMut for Reject<'_> {
                     .at(&first.ident, "the type of an argument makes its schema: name it instead of `Self`");
                 return;
             }
-            if self.generic.contains(&first.ident) {
+            if self.scope.generic.contains(&first.ident) {
                 let message = format!(
                     "the type of an argument makes its schema, so it cannot depend on `{}`: name a type",
                     first.ident

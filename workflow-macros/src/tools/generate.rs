@@ -1,7 +1,7 @@
 //! Generates `impl ToolSet`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::quote;
 use syn::{Generics, ItemImpl};
 
 use super::block::Block;
@@ -17,7 +17,9 @@ pub(super) fn tool_set(krate: &Krate, block: &Block) -> TokenStream {
         return TokenStream::new();
     }
     let this = Ident::new("_this", Span::mixed_site());
-    let tools = block.tools.iter().map(|tool| {
+    // A lifetime has been reported, and could not be shared.
+    let usable = block.tools.iter().filter(|_| item.generics.lifetimes().next().is_none());
+    let tools = usable.map(|tool| {
         let (conditions, ident) = (tool.conditions(), &tool.ident);
         let call = Call { callee: quote!(Self::#ident), this: Some(this.clone()) };
         let tool = generate::tool(krate, tool, &call);
@@ -43,7 +45,10 @@ pub(super) fn tool_set(krate: &Krate, block: &Block) -> TokenStream {
 /// and nowhere else.
 fn shared(krate: &Krate, item: &ItemImpl) -> Generics {
     let (mut generics, self_ty) = (item.generics.clone(), &item.self_ty);
-    let bounds = quote_spanned!(SpanRange::of(self_ty).hidden()=> #krate::Send + #krate::Sync + 'static);
-    generics.make_where_clause().predicates.push(syn::parse_quote!(#self_ty: #bounds));
+    let (place, predicates) = (SpanRange::of(self_ty), &mut generics.make_where_clause().predicates);
+    let (send, sync) = (place.path(krate, "Send"), place.path(krate, "Sync"));
+    if item.generics.lifetimes().next().is_none() {
+        predicates.push(syn::parse_quote!(#self_ty: #send + #sync + 'static));
+    }
     generics
 }
