@@ -67,3 +67,8 @@ pub mod prelude {
 }
 #[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
 pub mod builtin;
+pub use workflow_macros::{tool, tools};
+
+/// The names for generated code. Not for use by hand; all of it may change.
+#[doc(hidden)]
+pub mod __private;

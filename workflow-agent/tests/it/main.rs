@@ -4,3 +4,6 @@ mod smoke;
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod builtin;
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+mod macros;
