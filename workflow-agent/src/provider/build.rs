@@ -99,8 +99,7 @@ impl Provider {
     pub(super) fn subject(&self, endpoint: Option<&Url>, secrets: Vec<String>) -> Subject {
         let variable = match &self.key {
             Key::Variable(variable) => Some(variable.as_str()),
-            Key::Default => self.source.variable(),
-            Key::Text(_) | Key::None => self.source.variable(),
+            Key::Default | Key::Text(_) | Key::None => self.source.variable(),
         };
         Subject {
             name: self.name().into(),

@@ -90,6 +90,9 @@ impl Provider {
             .with_auth_resolver(auth)
             .with_service_target_resolver(target)
             .build();
+        let failed =
+            |error: genai::Error| ProviderError::Client { name: self.name(), reason: error.to_string() };
+        let client = client.map_err(failed)?;
         let limits = self.priced(LIMITS);
         let provider: Arc<str> = match &subject.origin {
             None => adapter.as_lower_str().into(),

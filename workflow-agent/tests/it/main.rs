@@ -1,1 +1,6 @@
-fn main() {}
+//! Integration tests.
+
+#[cfg(feature = "providers")]
+mod providers;
+#[cfg(feature = "providers")]
+mod validate;
