@@ -72,3 +72,7 @@ pub use workflow_macros::{tool, tools};
 /// The names for generated code. Not for use by hand; all of it may change.
 #[doc(hidden)]
 pub mod __private;
+#[cfg(feature = "providers")]
+mod provider;
+#[cfg(feature = "providers")]
+pub use provider::{Provider, ProviderError, ProviderModel};

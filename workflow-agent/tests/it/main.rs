@@ -7,3 +7,7 @@ mod builtin;
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod macros;
+#[cfg(feature = "providers")]
+mod providers;
+#[cfg(feature = "providers")]
+mod validate;
