@@ -3,3 +3,4 @@ pub mod model;
 pub mod tool;
 pub mod approval;
 pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
+pub mod memory;
