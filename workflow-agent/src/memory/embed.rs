@@ -145,7 +145,7 @@ impl Vector {
 
     /// Reads the text form; `None` if it is damaged.
     pub(super) fn from_text(text: &str) -> Option<Self> {
-        if text.len() % 2 != 0 || text.len() > 2 * MOST_COMPONENTS {
+        if !text.len().is_multiple_of(2) || text.len() > 2 * MOST_COMPONENTS {
             return None;
         }
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

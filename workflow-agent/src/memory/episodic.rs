@@ -32,9 +32,10 @@ const MOST_FOUND: usize = 50;
 /// one. With an [`embedder`](Self::embedder), vectors give a second ranking, and both are fused by reciprocal rank.
 ///
 /// A thread keeps 1,000 episodes of at most 8 KiB, and the oldest is replaced. All writers of a thread may work at the
-/// same time, in any process. A call of [`remember`](Memory::remember) takes five calls of the store, for any number
-/// of episodes. A recall reads its results, and the episodes that changed since this memory's last recall of the thread. It keeps
-/// search indexes of at most 64 threads in about 64 MiB.
+/// same time, in any process. [`remember`](Memory::remember) takes at most six calls of the store, for any number of
+/// episodes. [`recall`](Memory::recall) reads its results, and the episodes that changed since this memory's last recall
+/// of the thread; the first one, and one after many changes, reads all. Search indexes of at most 64 threads stay in
+/// memory, in about 64 MiB.
 ///
 /// ```
 /// use std::time::SystemTime;

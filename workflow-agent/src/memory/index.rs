@@ -96,7 +96,7 @@ impl Index {
     /// The episodes that fit best, best first, and the latest, oldest first. None is in both.
     pub(super) fn choose(&self, search: &Search<'_>) -> (Vec<Chosen>, Vec<Chosen>) {
         let mut all = self.eligible(search.known_runs);
-        let mut recent = all.split_off(all.len().saturating_sub(search.recent));
+        let recent = all.split_off(all.len().saturating_sub(search.recent));
         let older: HashMap<u64, u64> = all.iter().map(|chosen| (chosen.slot, chosen.number)).collect();
         let by_words = self.by_words(search.text, &older);
         let mut found = match &search.vector {
@@ -104,7 +104,6 @@ impl Index {
             None => by_words,
         };
         found.truncate(search.found);
-        recent.retain(|chosen| !found.contains(chosen));
         (found, recent)
     }
 

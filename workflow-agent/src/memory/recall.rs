@@ -55,6 +55,9 @@ impl Indexes {
         let Some(state) = stored::state(thread).await? else { return Ok(Vec::new()) };
         let held = self.index(&state.id);
         let mut indexed = held.lock().await;
+        // Another recall may have seen a newer state while this one waited.
+        let is_old = indexed.changes > state.changes;
+        let state = if is_old { stored::state(thread).await?.unwrap_or(state) } else { state };
         let index = indexed.refresh(&state, thread).await?;
         let (found, recent) = index.choose(search);
         let weight = index.weight();
@@ -135,7 +138,9 @@ impl Indexed {
         let mut index = None;
         let add = |page: &[StoredEpisode]| {
             let index = index.get_or_insert_with(|| Index::fitted_to(page));
-            page.iter().for_each(|episode| index.put(stored::slot(episode.number), episode));
+            for episode in page {
+                index.put(stored::slot(episode.number), episode);
+            }
         };
         stored::read_all(thread, add).await?;
         let index = index.unwrap_or_else(|| Index::fitted_to(&[]));

@@ -1,3 +1,5 @@
 //! Integration tests.
 
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
 mod memory;

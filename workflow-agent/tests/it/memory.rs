@@ -24,7 +24,7 @@ fn thread(store: &Arc<Watched>) -> ThreadContext {
 }
 
 fn episode(number: usize, question: &str, answer: &str) -> Episode {
-    let at = UNIX_EPOCH + Duration::from_secs(86_400 * number as u64);
+    let at = UNIX_EPOCH + Duration::from_hours(24 * number as u64);
     Episode { run: format!("r{number}").into(), at, question: question.into(), answer: answer.into() }
 }
 

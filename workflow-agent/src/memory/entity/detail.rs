@@ -165,10 +165,12 @@ fn keep_latest<P: Part>(parts: &mut Vec<P>, new: impl Iterator<Item = P>) {
     }
     parts.sort_by(|a, b| b.rank().cmp(&a.rank()));
     parts.truncate(MOST);
-    parts.sort_by(|a, b| {
-        let ((x, p, s), (y, q, t)) = (a.rank(), b.rank());
-        x.cmp(&y).then(q.cmp(&p)).then(s.cmp(&t))
-    });
+    parts.sort_by(|a, b| mentioned(a.rank()).cmp(&mentioned(b.rank())));
+}
+
+/// The order of mentions: later runs last, and within a run as it listed them.
+fn mentioned((run, Reverse(place), texts): Rank<'_>) -> (u64, u16, [&str; 3]) {
+    (run, place, texts)
 }
 
 #[cfg(test)]
@@ -187,7 +189,9 @@ mod tests {
 
     fn merged(mentions: &[(u64, Mention)]) -> Detail {
         let mut detail = Detail::new(1);
-        mentions.iter().for_each(|(run, mention)| detail.merge(*run, mention));
+        for (run, mention) in mentions {
+            detail.merge(*run, mention);
+        }
         detail
     }
 

@@ -88,7 +88,9 @@ async fn a_run_whose_episode_is_gone_is_remembered_as_new() {
     let memory = EpisodicMemory::new();
     for gone in [1000, 2100] {
         remember(&memory, &thread, 0..=gone).await;
+        store.take_calls();
         memory.remember(&numbered(0), &thread).await.unwrap();
+        assert!(store.take_calls() <= 6);
         let recalled = runs(&recall(&memory, &thread, "x").await);
         assert_eq!(recalled.last().unwrap(), "r0");
         memory.remember(&numbered(0), &thread).await.unwrap();

@@ -155,6 +155,7 @@ async fn a_failing_embedder_leaves_words() {
 /// A43
 #[tokio::test]
 async fn a_failing_embedder_is_named_in_a_warning() {
+    use std::fmt::Write as _;
     use std::sync::Mutex;
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -166,7 +167,7 @@ async fn a_failing_embedder_is_named_in_a_warning() {
             if *event.metadata().level() == tracing::Level::WARN {
                 let mut text = String::new();
                 event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-                    text += &format!("{field}={value:?} ");
+                    let _ = write!(text, "{field}={value:?} ");
                 });
                 self.0.lock().unwrap().push(text);
             }

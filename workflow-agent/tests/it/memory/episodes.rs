@@ -30,7 +30,7 @@ async fn the_last_twenty_are_recalled_in_their_order() {
     let recalled = recall(&memory, &thread, "nothing fits").await;
     assert_eq!(runs(&recalled), names(30..50));
     assert_eq!(recalled[0].text, "User: question w30\nAgent: answer");
-    assert_eq!(recalled[0].at, Some(UNIX_EPOCH + Duration::from_secs(30 * 86_400)));
+    assert_eq!(recalled[0].at, Some(UNIX_EPOCH + Duration::from_hours(30 * 24)));
     assert_eq!(recalled[0].kind, RecalledKind::Episode);
 }
 
