@@ -75,3 +75,4 @@ pub mod prelude {
     pub use crate::session::Session;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
+pub mod memory;

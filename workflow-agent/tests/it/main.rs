@@ -9,3 +9,6 @@ mod providers;
 mod smoke;
 #[cfg(feature = "providers")]
 mod validate;
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+mod memory;
