@@ -1,1 +1,4 @@
-fn main() {}
+//! Integration tests.
+
+#[cfg(feature = "mcp")]
+mod mcp;
