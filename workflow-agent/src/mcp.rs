@@ -20,7 +20,7 @@ pub use error::McpError;
 pub use server::McpServer;
 
 /// The longest time to start a server and list its tools, unless the server is given another.
-const STARTUP: Duration = Duration::from_secs(60);
+const STARTUP: Duration = Duration::from_mins(1);
 
 /// An MCP server, before the connection.
 ///
@@ -178,7 +178,8 @@ impl Mcp {
     /// Outside a tokio runtime with time and I/O enabled.
     pub async fn connect(self) -> Result<McpServer, McpError> {
         self.check()?;
-        McpServer::connect(self).await
+        // The state of a handshake is large, and callers would carry it.
+        Box::pin(McpServer::connect(self)).await
     }
 
     fn check(&self) -> Result<(), McpError> {

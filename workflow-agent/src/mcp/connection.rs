@@ -75,8 +75,8 @@ impl Connection {
 
     /// One page of the list of tools.
     pub(super) async fn list(&self, mcp: &Mcp, cursor: Option<String>) -> Result<Value, McpError> {
-        let mut request = ListToolsRequest::default();
-        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         let server = Arc::clone(&mcp.name);
         match self.request(ClientRequest::ListToolsRequest(request)).await {
             Ok(ServerResult::ListToolsResult(page)) => Ok(json!(page)),

@@ -94,7 +94,7 @@ pub enum McpError {
         server: Arc<str>,
         /// The limit.
         after: Duration,
-        /// What stood on the standard output in place of a message, if anything did.
+        /// The text on the standard output in place of messages, or nothing.
         note: String,
         /// The end of the standard error.
         stderr: String,

@@ -46,7 +46,7 @@ pub(super) fn transport(
         .pool_max_idle_per_host(0)
         .redirect(Policy::custom(redirect))
         .build()
-        .map_err(|error| url_problem(workflow_core::errors::chain(&error).to_string()))?;
+        .map_err(|error| url_problem(workflow_core::errors::chain(&error)))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
         // A lost session is a lost connection: reconnecting is up to the call.
         .reinit_on_expired_session(false)
@@ -238,14 +238,12 @@ pub(super) fn problem(error: DynamicTransportError) -> (Option<u16>, String) {
         Ok(problem) => {
             let status = status(&problem);
             let text = match *problem {
-                StreamableHttpError::Client(error) => {
-                    workflow_core::errors::chain(&error.without_url()).to_string()
-                }
+                StreamableHttpError::Client(error) => workflow_core::errors::chain(&error.without_url()),
                 StreamableHttpError::SessionExpired => "the server no longer knows the session".to_owned(),
                 other => other.to_string(),
             };
             (status, short(&text, 500))
         }
-        Err(error) => (None, short(&workflow_core::errors::chain(&*error).to_string(), 500)),
+        Err(error) => (None, short(&workflow_core::errors::chain(&*error), 500)),
     }
 }

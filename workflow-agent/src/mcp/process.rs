@@ -26,8 +26,8 @@ const SHOWN: usize = 2 * 1024;
 /// The longest wait for a killed process, and then for the rest of its standard error.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
-/// What a server says besides messages: the end of its standard error, of all its processes one after another, and the
-/// first oddity of the standard output of the latest.
+/// Words of a server besides messages: the end of the standard error of all its processes, and the first oddity of the
+/// standard output of the latest.
 #[derive(Clone, Default)]
 pub(super) struct Asides(Arc<Mutex<Said>>);
 

@@ -23,8 +23,8 @@ use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec};
 /// characters than letters, digits, `_` and `-`, or with more than 64, is shortened and ends with a hash.
 ///
 /// - **Results**: texts, one below the other. Images, audio and resources are named in brackets, with type and size; the
-///   text of a resource follows. A structured result becomes JSON if there is no text. What the server marks as an error,
-///   and error responses of the protocol, are error results for the model.
+///   text of a resource follows. A structured result becomes JSON if there is no text. A result that the server
+///   marks as an error, and an error response of the protocol, are error results for the model.
 /// - **Lost servers**: a call that finds the server gone, or loses the connection, connects again, once. A call that the
 ///   server cannot have received is sent again; so is any call of a read-only or idempotent tool of a
 ///   [trusted](Mcp::trusted) server. Any other call fails with the notice that it may have happened.
@@ -39,7 +39,7 @@ pub struct McpServer {
     tools: Arc<[Arc<dyn Tool>]>,
 }
 
-/// What a server's tools share.
+/// The shared part of a server's tools.
 struct Link {
     mcp: Mcp,
     asides: Asides,
@@ -237,7 +237,7 @@ impl Link {
         *current = None;
         let opened = tokio::select! {
             _ = closed.wait_for(|closed| *closed) => return Err(self.closed()),
-            opened = self.in_time(Connection::open(&self.mcp, &self.asides)) => Arc::new(opened?),
+            opened = Box::pin(self.in_time(Connection::open(&self.mcp, &self.asides))) => Arc::new(opened?),
         };
         *current = Some(Arc::clone(&opened));
         Ok((opened, true))

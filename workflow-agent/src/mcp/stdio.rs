@@ -49,22 +49,19 @@ impl Stdio {
         if line.is_empty() {
             return None;
         }
-        match serde_json::from_slice(line) {
-            Ok(message) => Some(message),
-            Err(error) => match serde_json::from_slice::<Envelope>(line) {
-                Ok(Envelope { id, method: None }) => {
-                    let problem = format!("the answer cannot be read: {error}");
-                    Some(ServerJsonRpcMessage::error(ErrorData::internal_error(problem, None), Some(id)))
-                }
-                _ => {
-                    self.asides.note(|| {
-                        let text = short(&String::from_utf8_lossy(line), 200);
-                        format!("it wrote to its standard output, where only messages belong: {text}")
-                    });
-                    None
-                }
-            },
+        let error = match serde_json::from_slice(line) {
+            Ok(message) => return Some(message),
+            Err(error) => error,
+        };
+        if let Ok(Envelope { id, method: None }) = serde_json::from_slice(line) {
+            let problem = format!("the answer cannot be read: {error}");
+            return Some(ServerJsonRpcMessage::error(ErrorData::internal_error(problem, None), Some(id)));
         }
+        self.asides.note(|| {
+            let text = short(&String::from_utf8_lossy(line), 200);
+            format!("it wrote to its standard output, where only messages belong: {text}")
+        });
+        None
     }
 }
 

@@ -154,8 +154,14 @@ async fn a_server_sees_path_home_the_given_variables_and_its_folder() {
     assert_eq!(seen["TOKEN"], "t-1");
     assert_eq!(seen["folder"].as_str(), folder.to_str());
     assert_eq!(seen["HOME"].as_str(), std::env::var("HOME").ok().as_deref());
-    // Cargo sets this for the test; nothing passes it on.
-    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && seen["CARGO_MANIFEST_DIR"].is_null());
+    // The others of this process stay here; shells and interpreters set these themselves.
+    let own = |name: &str| ["PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"].contains(&name);
+    let passed_on: Vec<String> = std::env::vars()
+        .map(|(name, _)| name)
+        .filter(|name| !own(name) && !name.starts_with("PYENV") && !seen[name].is_null())
+        .collect();
+    assert_eq!(passed_on, [""; 0]);
+    assert!(std::env::vars().count() > 7);
     assert_eq!(fake.noted("capabilities"), ["{}"]);
 }
 

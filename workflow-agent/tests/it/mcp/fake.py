@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -65,6 +66,9 @@ def call(name, arguments, number):
     if name == "grandchild":
         child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
         return text(child.pid)
+    if name == "deaf":
+        while True:
+            signal.pause()
     if name == "slow":
         return None
     if name == "cancelled":
@@ -103,7 +107,7 @@ def call(name, arguments, number):
 READS = {"annotations": {"readOnlyHint": True}}
 TOOLS = [
     tool(name)
-    for name in "echo pid environment die grandchild slow cancelled is_error refuse rubbish flood long_line unreadable "
+    for name in "echo pid environment die grandchild deaf slow cancelled is_error refuse rubbish flood long_line unreadable "
     "no_result hologram ask".split()
 ] + [tool("die_reading", **READS), tool("die_idempotent", annotations={"idempotentHint": True})]
 
@@ -171,8 +175,6 @@ if MODE == "init_nonsense":
     send({"id": receive()["id"], "result": {"hello": "world"}})
 if MODE == "stubborn":
     # Closed input ends it no more than a polite signal.
-    import signal
-
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         serve()

@@ -17,16 +17,14 @@ use workflow_agent::{Mcp, McpError};
 
 use super::{assert_says, call, in_time, text, tool};
 
-/// What goes wrong in the next call, or in each.
+/// The trouble of the next call, or of each.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// The session is lost; the answer has this status and body.
+    /// The sessions are lost. Calls of lost ones get this answer, and do not happen.
     Forgets(u16, &'static str),
-    /// The next call, and only this one, gets this answer and happens.
+    /// The next call happens, and gets this answer.
     Once(u16, &'static str),
-    /// All calls get this answer.
-    Always(u16, &'static str),
     /// The stream of the next answer ends without one.
     BreaksOff,
     /// Answers come as events.
@@ -37,6 +35,8 @@ enum Fault {
 
 struct Site {
     fault: Mutex<Fault>,
+    /// The answer to calls of unknown sessions.
+    unknown: Mutex<(u16, &'static str)>,
     sessions: Mutex<Vec<String>>,
     /// The methods of requests, and the tools of calls that happened.
     log: Mutex<Vec<String>>,
@@ -47,6 +47,7 @@ impl Site {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             fault: Mutex::new(Fault::None),
+            unknown: Mutex::new((404, "")),
             sessions: Mutex::default(),
             log: Mutex::default(),
             headers: Mutex::default(),
@@ -103,15 +104,12 @@ impl Site {
         let fault = *self.fault.lock().unwrap();
         if let Fault::Forgets(status, body) = fault {
             self.sessions.lock().unwrap().clear();
-            self.fails(Fault::Always(status, body));
+            *self.unknown.lock().unwrap() = (status, body);
+            self.fails(Fault::None);
         }
-        let is_known = self.sessions.lock().unwrap().iter().any(|known| known == session);
-        match *self.fault.lock().unwrap() {
-            // Sessions made after the loss are good.
-            Fault::Always(status, body) if matches!(fault, Fault::Forgets(..)) || !is_known => {
-                return refusal(status, body);
-            }
-            _ => {}
+        if !self.sessions.lock().unwrap().iter().any(|known| known == session) {
+            let (status, body) = *self.unknown.lock().unwrap();
+            return refusal(status, body);
         }
         self.log.lock().unwrap().push(tool.to_owned());
         match fault {
@@ -216,7 +214,7 @@ async fn a_session_that_the_server_lost_is_begun_again_and_the_call_made_once() 
 async fn an_error_response_in_any_status_is_an_answer_and_never_repeated() {
     let site = Site::new();
     let server = start(&site).await.trusted().connect().await.unwrap();
-    // The second call has the id 3: initialize 0, list 1, call 2.
+    // The ids count from zero: `initialize`, `tools/list`, this call.
     let body = r#"{"jsonrpc": "2.0", "id": 2, "error": {"code": -32001, "message": "I refuse"}}"#;
     site.fails(Fault::Once(400, body));
     let output = call(&server, "read", json!({})).await.unwrap();

@@ -73,6 +73,29 @@ async fn close_ends_calls_under_way() {
 
 /// A81
 #[tokio::test]
+async fn a_server_that_reads_no_more_keeps_neither_calls_nor_close_waiting() {
+    let fake = Fake::new("plain");
+    let server = fake.connect().await;
+    let deaf = tokio::spawn(tool(&server, "deaf").call(json!({}), ToolContext::detached("deaf")));
+    in_time(async {
+        while fake.noted("calls") != ["deaf"] {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // More than a pipe holds.
+    let arguments = json!({"text": "x".repeat(1024 * 1024)});
+    let mut long = tool(&server, "echo").call(arguments, ToolContext::detached("long"));
+    assert!(futures::poll!(&mut long).is_pending());
+    tokio::task::yield_now().await;
+    drop(long);
+    deaf.abort();
+    in_time(server.close()).await;
+    assert!(has_ended(fake.last_started()));
+}
+
+/// A81
+#[tokio::test]
 async fn dropping_the_future_of_connect_leaves_no_process() {
     let fake = Fake::new("silent");
     let connecting = tokio::spawn(fake.mcp.clone().connect());
@@ -126,6 +149,7 @@ async fn a_parent_killed_at_once_leaves_no_server_that_heeds_the_end_of_its_inpu
 
 #[tokio::test]
 #[ignore = "the process that another test kills"]
+#[expect(clippy::print_stdout, reason = "the other test reads it")]
 async fn a_parent_that_waits_to_be_killed() {
     let Some(folder) = std::env::var_os("MCP_FAKE_FOLDER") else { return };
     let fake = Fake::new("plain").with(|_| {
@@ -135,6 +159,6 @@ async fn a_parent_that_waits_to_be_killed() {
     let server = fake.connect().await;
     let started = noted(folder.as_ref(), "starts");
     println!("server: {}", started[0]);
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::sleep(Duration::from_mins(10)).await;
     drop(server);
 }

@@ -1,10 +1,12 @@
-//! Real servers, with versions from PyPI and npm: these tests install them once into the target folder.
+//! Real servers, from the registries of Python and npm: these tests install them once into the target folder.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use workflow_agent::tool::ToolContext;
 use workflow_agent::{Mcp, McpServer};
 
@@ -34,7 +36,12 @@ fn run(program: impl AsRef<Path>, arguments: &[&str]) {
 
 /// The folder of an installation, which is complete if it has the mark.
 fn installed(name: &str, install: impl FnOnce(&Path)) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp").join(name);
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp");
+    std::fs::create_dir_all(&all).unwrap();
+    // Another process may run these tests at the same time.
+    let lock = File::create(all.join(format!("{name}.lock"))).unwrap();
+    lock.lock().unwrap();
+    let folder = all.join(name);
     let mark = folder.join("complete");
     if !mark.exists() {
         if folder.exists() {
@@ -199,4 +206,56 @@ async fn the_everything_server_survives_a_cancelled_call_and_is_restarted_after_
     for process in processes(&marker) {
         ended(process).await;
     }
+}
+
+/// Starts the server by HTTP, and waits until it listens.
+async fn listening(port: u16) -> tokio::process::Child {
+    let program = tokio::task::spawn_blocking(|| node_program("mcp-server-everything")).await.unwrap();
+    let mut process = tokio::process::Command::new(program)
+        .arg("streamableHttp")
+        .env("PORT", port.to_string())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+    in_time(async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("the server ended");
+            if line.contains("listening on port") {
+                break;
+            }
+        }
+    })
+    .await;
+    // Nobody reads further lines, but the pipe stays open.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    process
+}
+
+/// A15, A81
+#[tokio::test]
+async fn the_everything_server_by_http_is_reached_again_after_its_restart() {
+    // Below the ports that the system gives out itself, so that nobody takes it between two starts.
+    let free = std::iter::repeat_with(|| fastrand::u16(20_000..32_000))
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap();
+    let mut process = listening(free).await;
+    let mcp = Mcp::http("everything", format!("http://127.0.0.1:{free}/mcp"));
+    let server = in_time(mcp.connect()).await.unwrap();
+    assert_eq!(output(&server, "echo", json!({"message": "hi"})).await, "Echo: hi");
+
+    process.kill().await.unwrap();
+    let error = call(&server, "echo", json!({"message": "nobody"})).await.unwrap_err();
+    assert_says(&error, &error.to_string(), &["the connection to the MCP server `everything` failed"]);
+
+    let mut process = listening(free).await;
+    assert_eq!(output(&server, "echo", json!({"message": "again"})).await, "Echo: again");
+
+    // Restarted between two calls: the session is lost, and nobody noticed.
+    process.kill().await.unwrap();
+    let _process = listening(free).await;
+    assert_eq!(output(&server, "echo", json!({"message": "once more"})).await, "Echo: once more");
+    in_time(server.close()).await;
 }
