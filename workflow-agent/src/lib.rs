@@ -76,3 +76,7 @@ pub mod prelude {
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
 pub mod memory;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(feature = "mcp")]
+pub use mcp::{Mcp, McpError, McpServer};

@@ -12,3 +12,5 @@ mod validate;
 #![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
 mod memory;
+#[cfg(feature = "mcp")]
+mod mcp;
