@@ -142,7 +142,7 @@ impl Genai {
         let sent = self.client.exec_chat_stream(self.model.clone(), chat, Some(&options));
         let stream = match timeout_at(until, sent).await {
             Err(_) => return Err(self.subject.error(silent(self.idle_timeout))),
-            Ok(Err(error)) => return Err(self.subject.error(failure(error))),
+            Ok(Err(error)) => return Err(self.subject.error(failure(&error))),
             Ok(Ok(response)) => response.stream,
         };
         Ok(self.events(stream))
@@ -171,7 +171,7 @@ impl Genai {
                 let next = match timeout_at(by.0.min(by.1), stream.next()).await {
                     Err(_) => Err(silent(genai.idle_timeout)),
                     Ok(None) => Err(Failure::broken_off()),
-                    Ok(Some(next)) => next.map_err(failure),
+                    Ok(Some(next)) => next.map_err(|error| failure(&error)),
                 };
                 let event = match next {
                     Err(failure) => return Some((Err(genai.subject.error(failure)), None)),
@@ -321,20 +321,17 @@ fn reply(provider: &Arc<str>, end: StreamEnd) -> Result<ModelReply, Failure> {
     Ok(assembly.reply(provider, finish, usage))
 }
 
-fn failure(error: genai::Error) -> Failure {
-    if let (Some(status), Some(headers)) = (error.status(), error.headers()) {
-        let body = match &error {
-            genai::Error::HttpError { body, .. } => body.as_str(),
-            genai::Error::WebModelCall { webc_error, .. }
-            | genai::Error::WebAdapterCall { webc_error, .. } => match webc_error {
-                genai::webc::Error::ResponseFailedStatus { body, .. } => body.as_str(),
-                _ => "",
-            },
-            _ => "",
-        };
-        return Failure::of_answer(status.as_u16(), headers, body.as_bytes(), false);
+/// The failure of an error. That of a stream has the answer's status in the error that it wraps.
+fn failure(error: &genai::Error) -> Failure {
+    if let genai::Error::WebStream { error, .. } = error
+        && let Some(inner) = error.downcast_ref::<genai::Error>()
+    {
+        return failure(inner);
     }
-    match &error {
+    if let (Some(status), Some(headers)) = (error.status(), error.headers()) {
+        return Failure::of_answer(status.as_u16(), headers, body_of(error).as_bytes(), false);
+    }
+    match error {
         genai::Error::ChatResponse { body, .. } => Failure::reported(body),
         genai::Error::WebStream { .. } | genai::Error::StreamParse { .. } => {
             Failure::transient(format!("the stream broke off: {error}"))
@@ -343,5 +340,15 @@ fn failure(error: genai::Error) -> Failure {
             Failure::transient(format!("the call failed: {error}"))
         }
         _ => Failure::permanent(error.to_string()),
+    }
+}
+
+fn body_of(error: &genai::Error) -> &str {
+    use genai::webc::Error::ResponseFailedStatus;
+    match error {
+        genai::Error::HttpError { body, .. }
+        | genai::Error::WebModelCall { webc_error: ResponseFailedStatus { body, .. }, .. }
+        | genai::Error::WebAdapterCall { webc_error: ResponseFailedStatus { body, .. }, .. } => body,
+        _ => "",
     }
 }
