@@ -12,6 +12,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -143,10 +145,13 @@ impl<'a> EntityStore<'a> {
         };
         let directory = self.thread.update(DIRECTORY, enter).await?;
         let number = directory.number(run);
-        let writes = mentions.iter().filter_map(|(name, mention)| {
-            let entry = directory.entry(name)?;
-            Some(async move { self.write(entry, number, mention).await })
-        });
+        // Boxed: a step's future must be `Send` for every lifetime, which the compiler does not see through the stream.
+        let mut writes: Vec<BoxFuture<'_, Result<(), ContextError>>> = Vec::with_capacity(mentions.len());
+        for (name, mention) in &mentions {
+            if let Some(entry) = directory.entry(name) {
+                writes.push(self.write(entry, number, mention).boxed());
+            }
+        }
         stream::iter(writes).buffered(AT_A_TIME).try_collect::<()>().await
     }
 

@@ -1,46 +1,18 @@
-//! The marking of recalled text as data (A19). It does not decide what is recalled, nor where a prompt shows it.
+//! The label of a recalled text: its kind and its date. The marks around it are those of `crate::mark`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Recalled, RecalledKind};
 
-/// The name of the tags.
-const TAG: &str = "memory";
-
-/// The text between tags, without anything in it that looks like one of these tags.
+/// The text between marks, with its kind and its date.
 pub(super) fn marked(recalled: &Recalled) -> String {
     let kind = match recalled.kind {
         RecalledKind::Episode => "episode",
         RecalledKind::Entity => "entity",
         RecalledKind::Relation => "relation",
     };
-    let date = recalled.at.map(|at| format!(" date=\"{}\"", date(at))).unwrap_or_default();
-    format!("<{TAG} kind=\"{kind}\"{date}>\n{}\n</{TAG}>", without_tags(&recalled.text))
-}
-
-/// Writes each `<` that begins one of the tags as `&lt;`. Other text stays, so that code in memories reads as code.
-fn without_tags(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        let (before, from) = rest.split_at(at);
-        safe.push_str(before);
-        safe.push_str(if begins_tag(&from[1..]) { "&lt;" } else { "<" });
-        rest = &from[1..];
-    }
-    safe + rest
-}
-
-/// Whether a reader could take the text after a `<` for the rest of a tag, in any case and with any spacing.
-fn begins_tag(text: &str) -> bool {
-    let invisible = |c: &char| c.is_whitespace() || c.is_control() || *c == '/' || is_format(*c);
-    let mut letters = text.chars().filter(|c| !invisible(c));
-    TAG.chars().all(|expected| letters.next().is_some_and(|c| c.to_ascii_lowercase() == expected))
-}
-
-/// Characters without width, which could stand within a tag unseen.
-fn is_format(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    let date = recalled.at.map(|at| format!(" of {}", date(at))).unwrap_or_default();
+    crate::mark::data(&format!("memory: {kind}{date}"), &recalled.text)
 }
 
 /// The date in UTC as `2026-03-04`, by Howard Hinnant's algorithm `civil_from_days`.
@@ -61,25 +33,7 @@ fn date(at: SystemTime) -> String {
 mod tests {
     use std::time::Duration;
 
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        /// A19
-        #[test]
-        fn no_text_can_close_or_open_its_own_marking(text in "(<|/|memory|MeMory| |\u{200b}|a|>|\n|\\PC){0,24}") {
-            let marked = marked(&Recalled::new(RecalledKind::Episode, text));
-            let seen: String = marked.chars().filter(|c| !is_format(*c) && !c.is_whitespace() && !c.is_control() && *c != '/').collect();
-            prop_assert_eq!(seen.to_ascii_lowercase().matches("<memory").count(), 2);
-        }
-    }
-
-    #[test]
-    fn other_text_is_marked_unchanged() {
-        assert_eq!(without_tags("if a<b && c </ div> <mem>"), "if a<b && c </ div> <mem>");
-        assert_eq!(without_tags("< / MEMORY>"), "&lt; / MEMORY>");
-    }
 
     #[test]
     fn a_date_is_that_of_the_calendar() {

@@ -4,13 +4,11 @@
 
 mod builtin;
 mod macros;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod memory;
 #[cfg(feature = "providers")]
 mod providers;
 mod smoke;
 #[cfg(feature = "providers")]
 mod validate;
-#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
-
-mod memory;
-#[cfg(feature = "mcp")]
-mod mcp;
