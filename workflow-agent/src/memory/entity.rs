@@ -305,4 +305,21 @@ mod tests {
         let mentions = mentions(&Entities { entities, relations });
         assert_eq!(mentions.keys().collect::<Vec<_>>(), ["ada", "grace"]);
     }
+
+    /// A45
+    #[tokio::test]
+    async fn a_slow_writer_does_not_overwrite_the_entity_that_has_its_slot_by_now() {
+        let thread = ThreadContext::in_memory();
+        let store = EntityStore::new(&thread);
+        let mut mention = Mention::of("Ada");
+        mention.describe("person", std::iter::empty());
+        let entry = |id| Entry { slot: 7, id, mention: id };
+        store.write(entry(2), 2, &mention).await.unwrap();
+        store.write(entry(1), 1, &Mention::of("Bob")).await.unwrap();
+        let there: Detail = thread.get("agent/memory/entity/007").await.unwrap().unwrap();
+        assert_eq!((there.id(), there.text().as_deref()), (2, Some("Ada (person)")));
+        store.write(entry(3), 3, &Mention::of("Eve")).await.unwrap();
+        let there: Detail = thread.get("agent/memory/entity/007").await.unwrap().unwrap();
+        assert_eq!((there.id(), there.text()), (3, None));
+    }
 }
