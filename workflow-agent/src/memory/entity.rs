@@ -1,10 +1,10 @@
 //! Entities of a thread: people, places and things with facts and relations, merged from what an agent extracts. This
-//! file owns the extracted types and the store. `directory` decides which entities stay, `detail` what is known of
+//! file owns the extracted types and the store. `directory` decides which entities stay, `detail` merges the facts of
 //! each, `named` finds names in a text. The agent that extracts is not here.
 //!
 //! ```text
 //! agent/memory/entities     the directory: a slot for each name, when it was mentioned last, the runs merged last
-//! agent/memory/entity/042   what is known of the entity in this slot
+//! agent/memory/entity/042   the details of the entity in this slot
 //! ```
 //!
 //! The directory changes first, atomically, and decides alone. A crash afterwards leaves entities without details, which
@@ -214,7 +214,7 @@ fn relations(details: &[Detail]) -> Vec<String> {
     links.into_iter().take(RECALLED).map(Link::text).collect()
 }
 
-/// What an extraction says of each name. Both ends of a relation are mentioned.
+/// The mentions of an extraction, by name. Both ends of a relation are mentioned.
 fn mentions(extracted: &Entities) -> BTreeMap<String, Mention> {
     let mut mentions: BTreeMap<String, Mention> = BTreeMap::new();
     for entity in extracted.entities.iter().take(MOST_MERGED) {
