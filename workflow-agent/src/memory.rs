@@ -1,4 +1,4 @@
-//! The memory of a thread across runs: what an agent recalls before it answers, and stores afterwards. This file owns
+//! The memory of a thread across runs: an agent recalls from it before it answers, and stores its answer in it. This file owns
 //! the trait and its values. `episodic` is the default memory, `entity` stores people and things that were spoken of.
 //! It knows neither agents nor sessions, and extracts nothing by itself.
 
@@ -25,7 +25,7 @@ pub use embed::{EmbedError, Embedder};
 pub use entity::{Entities, Entity, EntityStore, Relation};
 pub use episodic::EpisodicMemory;
 
-/// What an agent keeps of its runs, for later runs of the same thread.
+/// A store of exchanges for later runs of the same thread.
 ///
 /// An agent calls [`recall`](Self::recall) once before a run's first model call, and [`remember`](Self::remember) when a
 /// run was answered. Both may run at the same time for several runs of a thread, in several processes.
@@ -65,7 +65,7 @@ pub use episodic::EpisodicMemory;
 /// # let _ = LastAnswer;
 /// ```
 pub trait Memory: Send + Sync + 'static {
-    /// Returns what earlier runs left that belongs to a question. Changes nothing that another call can see.
+    /// Returns the memories of earlier runs that belong to a question. Changes nothing that another call can see.
     ///
     /// # Errors
     /// Errors of the context store. The agent's step fails with them, and its policy may retry.
@@ -156,7 +156,7 @@ pub struct Episode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recalled {
-    /// What the text is about.
+    /// The kind of the text.
     pub kind: RecalledKind,
     /// The text as it was stored, unmarked.
     pub text: String,

@@ -1,10 +1,10 @@
 //! Entities of a thread: people, places and things with facts and relations, merged from what an agent extracts. This
-//! file owns the extracted types and the store. `directory` decides which entities stay, `detail` what is known of
+//! file owns the extracted types and the store. `directory` decides which entities stay, `detail` merges the facts of
 //! each, `named` finds names in a text. The agent that extracts is not here.
 //!
 //! ```text
 //! agent/memory/entities     the directory: a slot for each name, when it was mentioned last, the runs merged last
-//! agent/memory/entity/042   what is known of the entity in this slot
+//! agent/memory/entity/042   the details of the entity in this slot
 //! ```
 //!
 //! The directory changes first, atomically, and decides alone. A crash afterwards leaves entities without details, which
@@ -219,7 +219,7 @@ fn relations(details: &[Detail]) -> Vec<String> {
     links.into_iter().take(RECALLED).map(Link::text).collect()
 }
 
-/// What an extraction says of each name. Both ends of a relation are mentioned.
+/// The mentions of an extraction, by name. Both ends of a relation are mentioned.
 fn mentions(extracted: &Entities) -> BTreeMap<String, Mention> {
     let mut mentions: BTreeMap<String, Mention> = BTreeMap::new();
     for entity in extracted.entities.iter().take(MOST_MERGED) {
@@ -309,5 +309,22 @@ mod tests {
         let entities = vec![Entity { name: " \n".into(), ..Entity::default() }];
         let mentions = mentions(&Entities { entities, relations });
         assert_eq!(mentions.keys().collect::<Vec<_>>(), ["ada", "grace"]);
+    }
+
+    /// A45
+    #[tokio::test]
+    async fn a_slow_writer_does_not_overwrite_the_entity_that_has_its_slot_by_now() {
+        let thread = ThreadContext::in_memory();
+        let store = EntityStore::new(&thread);
+        let mut mention = Mention::of("Ada");
+        mention.describe("person", std::iter::empty());
+        let entry = |id| Entry { slot: 7, id, mention: id };
+        store.write(entry(2), 2, &mention).await.unwrap();
+        store.write(entry(1), 1, &Mention::of("Bob")).await.unwrap();
+        let there: Detail = thread.get("agent/memory/entity/007").await.unwrap().unwrap();
+        assert_eq!((there.id(), there.text().as_deref()), (2, Some("Ada (person)")));
+        store.write(entry(3), 3, &Mention::of("Eve")).await.unwrap();
+        let there: Detail = thread.get("agent/memory/entity/007").await.unwrap().unwrap();
+        assert_eq!((there.id(), there.text()), (3, None));
     }
 }

@@ -37,7 +37,7 @@ const LOGGED: usize = 64;
 const PAGE: usize = 64;
 const READ_AHEAD: usize = 8;
 
-/// What a reader needs to know whether it has seen all changes.
+/// The changes of a memory, by which a reader knows whether it has seen all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     /// A random name of this memory, since a context does not name its thread.

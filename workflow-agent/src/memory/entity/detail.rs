@@ -1,4 +1,4 @@
-//! What is known of one entity: its name as people write it, its kind, facts and relations. Merging takes the union and
+//! The details of one entity: its name as people write it, its kind, facts and relations. Merging takes the union and
 //! keeps the latest, so neither repetition nor order of merges matters. It stores nothing.
 
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ pub(super) struct Detail {
     links: Vec<Link>,
 }
 
-/// What one run says of an entity.
+/// All that one run says of an entity.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mention {
     name: String,
