@@ -66,7 +66,9 @@ async fn recalled(
     let mut items = bounded(recalled.map_err(failures::of_context)?, agent);
     if agent.inner.entities {
         let named = EntityStore::new(thread).named_in(&question.text).await;
-        items.extend(bounded(named.map_err(failures::of_context)?, agent));
+        let mut named = bounded(named.map_err(failures::of_context)?, agent);
+        named.retain(|one| !items.contains(one));
+        items.append(&mut named);
     }
     Ok((!items.is_empty()).then_some(Entry::Recalled { items }))
 }
