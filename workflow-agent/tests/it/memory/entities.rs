@@ -124,7 +124,7 @@ async fn a_thread_keeps_a_thousand_entities_those_mentioned_last_at_a_flat_cost(
     assert_eq!(texts(&thread, "thing 300 or thing 301").await, ["thing 301 (thing): is red"]);
     assert_eq!(texts(&thread, "thing 0").await, ["thing 0 (thing): is red"]);
     assert_eq!(texts(&thread, "thing 1299").await, ["thing 1299 (thing): is red"]);
-    // Whatever the number of names, a message reads the directory and what it names.
+    // A message reads the directory and the entities that it names, however many there are.
     store.take_calls();
     texts(&thread, "thing 500, thing 501").await;
     assert_eq!(store.take_calls(), 3);

@@ -1,4 +1,4 @@
-//! What is recalled: the latest episodes, those that fit, each once, and none that is known.
+//! The recalled episodes: the latest, and those that fit, each once, and none that is known.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
