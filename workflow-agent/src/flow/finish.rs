@@ -123,13 +123,7 @@ async fn store(
         session::add(thread, session, info, own).await?;
     }
     let Some(memory) = &terms.agent.inner.memory else { return Ok(()) };
-    let question = match chat {
-        Some(chat) => {
-            let asked = crate::chat::asked(chat, &terms.agent.inner.caller.redactor);
-            asked.map(|asked| asked.text).unwrap_or_default()
-        }
-        None => super::open::text_of(own).to_string(),
-    };
+    let question = super::open::question(terms.agent, own, chat).to_string();
     let episode = Episode::new(info.run().clone(), question, outcome.text());
     let remembered = failures::guarded(memory.remember(&episode, thread)).await;
     let remembered = remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
