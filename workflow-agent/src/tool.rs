@@ -18,7 +18,7 @@ pub(crate) use bound::{OUTPUT, cut, head};
 pub(crate) use check::{Misfit, Schema};
 pub use function::{FnTool, IntoToolOutput};
 pub(crate) use function::schema_of;
-pub(crate) use name::is_fit;
+pub(crate) use name::{fitted, is_fit};
 
 use crate::approval::Approval;
 
