@@ -21,8 +21,8 @@ pub use host::HostAgents;
 pub(crate) use host::below;
 pub use outcome::{Answer, Outcome, StopReason, Stopped};
 pub use problem::{AgentBuildError, AgentProblem};
-pub use prompt::{Prompt, PromptError};
 pub(crate) use prompt::{CONVERSATION, IMAGE, SessionPlace, TEXT};
+pub use prompt::{Prompt, PromptError};
 
 use crate::approval::OnRejection;
 use crate::budget::Budget;

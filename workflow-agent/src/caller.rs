@@ -55,7 +55,8 @@ impl Caller {
         }
         let characters = request.characters();
         let called = failures::guarded(self.streamed(request, show)).instrument(span.clone()).await;
-        let called = called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
+        let called =
+            called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
         match called {
             Ok(reply) => {
                 let usage = reply.usage.unwrap_or_else(|| estimate(characters, reply.characters()));

@@ -87,7 +87,11 @@ fn check(turn: &ChatTurn) -> Result<(), ChatError> {
         for image in images(message) {
             let (size, limit) = (image.bytes(), crate::agent::IMAGE * 4 / 3 + 4);
             if size > limit {
-                return Err(ChatError::ImageTooLarge { index, bytes: size / 4 * 3, limit: crate::agent::IMAGE });
+                return Err(ChatError::ImageTooLarge {
+                    index,
+                    bytes: size / 4 * 3,
+                    limit: crate::agent::IMAGE,
+                });
             }
             of_images += size;
         }

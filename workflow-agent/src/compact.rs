@@ -22,23 +22,28 @@ pub(crate) struct Plan {
 ///
 /// Four characters count as a token, times the ratio of reported and estimated input of the last call, within 0.5 and 2.
 #[expect(clippy::cast_precision_loss, reason = "sizes of conversations are far below 2^52")]
-#[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "estimates are positive and small")]
+#[expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_truncation,
+    reason = "estimates are positive and small"
+)]
 pub(crate) fn plan(line: &[Item<'_>], base: usize, window: u64) -> Plan {
     let window = window.max(1) as f64;
     let mut size = Size { base, entries: Vec::with_capacity(line.len()), total: base };
     let (mut ratio, mut level, mut short_before) = (1.0_f64, 0_u32, 0_usize);
     let mut turns: Vec<usize> = Vec::new();
-    let shorten = |size: &mut Size, turns: &[usize], level: &mut u32, short_before: &mut usize, ratio: f64| {
-        if size.tokens() * ratio < window * (0.5 + 0.1 * f64::from(*level)) {
-            return;
-        }
-        // Results of the last two turns stay whole.
-        let [.., second, _] = turns else { return };
-        let steps = ((size.tokens() * ratio / window - 0.5) / 0.1).floor();
-        *level = level.wrapping_add(1).max(steps.clamp(0.0, 100.0) as u32 + 1);
-        *short_before = (*second).max(*short_before);
-        size.shorten(line, *short_before);
-    };
+    let shorten =
+        |size: &mut Size, turns: &[usize], level: &mut u32, short_before: &mut usize, ratio: f64| {
+            if size.tokens() * ratio < window * (0.5 + 0.1 * f64::from(*level)) {
+                return;
+            }
+            // Results of the last two turns stay whole.
+            let [.., second, _] = turns else { return };
+            let steps = ((size.tokens() * ratio / window - 0.5) / 0.1).floor();
+            *level = level.wrapping_add(1).max(steps.clamp(0.0, 100.0) as u32 + 1);
+            *short_before = (*second).max(*short_before);
+            size.shorten(line, *short_before);
+        };
     for (place, item) in line.iter().enumerate() {
         if let (Entry::Assistant(reply), Some(own)) = (item.entry, item.own) {
             shorten(&mut size, &turns, &mut level, &mut short_before, ratio);
@@ -140,7 +145,10 @@ mod tests {
 
     fn conversation(rounds: &[(usize, u64)]) -> Vec<Entry> {
         let user = Entry::User { text: Arc::from("go"), images: Arc::default() };
-        let rounds = rounds.iter().enumerate().flat_map(|(n, (result, input))| round(&format!("c{n}"), *result, *input));
+        let rounds = rounds
+            .iter()
+            .enumerate()
+            .flat_map(|(n, (result, input))| round(&format!("c{n}"), *result, *input));
         std::iter::once(user).chain(rounds).collect()
     }
 

@@ -221,8 +221,7 @@ impl Agent {
         context: &RunContext,
     ) -> Result<(Option<Admitted>, Option<Expiring<ApproveTool>>, Option<Expiring<AskUser>>), StepError> {
         let terms = Terms { prompt: *prompt, agent: self };
-        let own: Vec<&Entry> = entries.iter().collect();
-        let admitted = admit::call(&terms, call, &State::of(&own, self), context).await?;
+        let admitted = admit::call(&terms, call, entries.iter(), context).await?;
         let expires = self.inner.rules.approval_expires;
         Ok(match admitted {
             admit::Admission::Go(admitted) => (Some(admitted), None, None),

@@ -190,7 +190,11 @@ mod tests {
     use super::{Redactor, Secret};
 
     fn redactor() -> Redactor {
-        Redactor::new(vec![Secret::new("a", "abab"), Secret::new("long", "xababab"), Secret::new("u", "größer")])
+        Redactor::new(vec![
+            Secret::new("a", "abab"),
+            Secret::new("long", "xababab"),
+            Secret::new("u", "größer"),
+        ])
     }
 
     proptest! {

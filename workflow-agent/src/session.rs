@@ -10,8 +10,8 @@ mod exchanges;
 mod turns;
 
 pub use error::SessionError;
-pub(crate) use exchanges::{add, exchanges, history};
 pub use exchanges::SessionExchange;
+pub(crate) use exchanges::{add, exchanges, history};
 
 use crate::agent::{Agent, Prompt, SessionPlace};
 use crate::run::AgentRun;

@@ -183,13 +183,14 @@ fn missing(call: &crate::model::ToolUse) -> ToolResult {
 }
 
 fn result_of(call: &crate::model::ToolUse, done: &ToolDone, short: bool) -> ToolResult {
-    let source = format!("tool {}", call.name);
-    let text = match done.text.char_indices().nth(SHORT_RESULT) {
-        Some((end, _)) if short && !done.is_error => {
+    let marked = |text: &str| Arc::from(mark::data(&format!("tool {}", call.name), text));
+    let short = if short && !done.is_error { done.text.char_indices().nth(SHORT_RESULT) } else { None };
+    let text = match short {
+        Some((end, _)) => {
             let left_out = done.text.len() - end;
-            mark::data(&source, &format!("{}… [{left_out} more bytes, left out here]", &done.text[..end]))
+            marked(&format!("{}… [{left_out} more bytes, left out here]", &done.text[..end]))
         }
-        _ => mark::data(&source, &done.text),
+        None => done.marked.text(|| marked(&done.text)),
     };
     ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, done.is_error)
 }

@@ -30,7 +30,9 @@ pub enum AgentError {
         source: serde_json::Error,
     },
     /// A tool call needs a person, and nobody can answer a run of `ask`.
-    #[error("`{request}` needs a person: host the agent in an engine, and start it with `Agent::start` or a `Session`")]
+    #[error(
+        "`{request}` needs a person: host the agent in an engine, and start it with `Agent::start` or a `Session`"
+    )]
     NeedsPeople {
         /// The tool that needs an approval, or `ask_user`.
         request: String,
@@ -102,7 +104,10 @@ impl Agent {
     ///
     /// # Errors
     /// As [`ask`](Self::ask), and [`AgentError::Output`] if the data fits the schema and still is no `T`.
-    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(&self, prompt: impl Into<Prompt>) -> Result<T, AgentError> {
+    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(
+        &self,
+        prompt: impl Into<Prompt>,
+    ) -> Result<T, AgentError> {
         let prompt = prompt.into().output(crate::tool::schema_of::<T>());
         let answer = self.ask(prompt).await?;
         serde_path_to_error::deserialize(answer.data.unwrap_or_default()).map_err(|error| {

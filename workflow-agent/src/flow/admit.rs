@@ -7,7 +7,6 @@ use crate::agent::{Agent, Handler, Offered, Terms};
 use crate::approval::{ApproveTool, AskUser, Decision, OnRejection};
 use crate::entry::{Entry, FailureClass, Reply, ToolCall, ToolDone};
 use crate::failures;
-use crate::flow::state::State;
 use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
 
 /// The most calls of a reply that run.
@@ -39,10 +38,10 @@ pub(super) fn branches(reply: Option<&Reply>) -> FanOut<ToolCall> {
 pub(super) async fn call(
     terms: &Terms<'_>,
     call: &ToolCall,
-    state: &State<'_>,
+    entries: impl Iterator<Item = &Entry>,
     context: &RunContext,
 ) -> Result<Admission, StepError> {
-    let offered = match offered(terms, call, state) {
+    let offered = match offered(terms, call, entries) {
         Ok(offered) => offered,
         Err(done) => return Ok(Admission::Go(Admitted::Done(done))),
     };
@@ -77,9 +76,16 @@ fn needs_approval(offered: &Offered, arguments: &Value) -> Result<bool, String> 
 }
 
 /// The tool of a call, or the result of a call of an unknown or denied one.
-fn offered<'a>(terms: &Terms<'a>, call: &ToolCall, state: &State<'_>) -> Result<&'a Offered, ToolDone> {
+fn offered<'a, 'e>(
+    terms: &Terms<'a>,
+    call: &ToolCall,
+    entries: impl Iterator<Item = &'e Entry>,
+) -> Result<&'a Offered, ToolDone> {
     let agent = terms.agent;
-    let entered = state.entered.or_else(|| entered_before(terms));
+    let entered = match agent.inner.phases.is_empty() {
+        true => None,
+        false => entries.filter_map(Entry::entered).last().or_else(|| entered_before(terms)),
+    };
     let phase = agent.phase(entered).map(|(_, phase)| phase);
     let found = agent.inner.tools.0.get(&*call.tool).filter(|_| terms.allows(&call.tool, phase));
     found.ok_or_else(|| {
@@ -93,10 +99,7 @@ fn offered<'a>(terms: &Terms<'a>, call: &ToolCall, state: &State<'_>) -> Result<
 
 fn entered_before<'a>(terms: &Terms<'a>) -> Option<&'a str> {
     let entries = terms.prompt?.conversation.as_ref()?.entries();
-    entries.iter().rev().find_map(|entry| match entry {
-        Entry::Marker(marker) => Some(&*marker.entered),
-        _ => None,
-    })
+    entries.iter().rev().find_map(Entry::entered)
 }
 
 /// The result of a call whose arguments do not fit.
@@ -178,7 +181,10 @@ pub(super) async fn decided(
 fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
     if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
-        return Err(ToolDone::error(call, format!("the edited arguments exceed {limit} bytes; the call was not run")));
+        return Err(ToolDone::error(
+            call,
+            format!("the edited arguments exceed {limit} bytes; the call was not run"),
+        ));
     }
     fit(offered, call, arguments)
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use workflow_chat::ChatTurn;
-use workflow_core::prelude::*;
 use workflow_core::StepFailed;
+use workflow_core::prelude::*;
 
 use crate::agent::{Agent, Answer, Outcome, StopReason, Stopped, Terms};
-use crate::entry::{Entry, FailureClass};
 use crate::entities;
+use crate::entry::{Entry, FailureClass};
 use crate::failures;
 use crate::flow::request::Earlier;
 use crate::flow::state::State;
@@ -126,7 +126,8 @@ async fn store(
     let question = super::open::question(terms.agent, own, chat).to_string();
     let episode = Episode::new(info.run().clone(), question, outcome.text());
     let remembered = failures::guarded(memory.remember(&episode, thread)).await;
-    let remembered = remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
+    let remembered =
+        remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
     remembered.map_err(failures::of_context)?;
     if terms.agent.inner.entities && matches!(outcome, Outcome::Answered(_)) {
         entities::begin(terms.agent, &episode, children, info).await;

@@ -56,7 +56,8 @@ pub(super) async fn candidate(
     Ok(match verdict {
         Verdict::Accept => accepted(terms, own, reply, place, data, usage),
         Verdict::Retry(feedback) => {
-            let feedback: Arc<str> = crate::tool::cut(&redactor.text(&feedback), crate::tool::OUTPUT).as_ref().into();
+            let feedback: Arc<str> =
+                crate::tool::cut(&redactor.text(&feedback), crate::tool::OUTPUT).as_ref().into();
             if state.judge_retries >= RETRIES {
                 let reason = StopReason::JudgeRetries { retries: RETRIES, feedback };
                 return Ok((None, Judged::Stopping(Stopping { reason, usage })));

@@ -101,7 +101,8 @@ pub(crate) fn turn(
 /// Identity and narrative, recalled memory, the focus of the phase, in this order.
 fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option<&ChatTurn>) -> Arc<str> {
     let agent = &terms.agent.inner;
-    let of_chat = chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
+    let of_chat =
+        chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
     let recalled: Vec<String> = own
         .iter()
         .filter_map(|entry| match entry {

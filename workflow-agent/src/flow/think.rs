@@ -1,6 +1,5 @@
 //! A turn: the limits before it, the call of the model, and the event that follows from its reply.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -96,13 +95,19 @@ fn replied(
     usable(&reply)?;
     bound_arguments(&mut reply.parts);
     name_calls(&mut reply.parts, own, before);
-    let reply =
-        Reply { parts: reply.parts.into(), finish: reply.finish, usage, seen: own.len(), closing: state.closing };
+    let reply = Reply {
+        parts: reply.parts.into(),
+        finish: reply.finish,
+        usage,
+        seen: own.len(),
+        closing: state.closing,
+    };
     let next = next(terms, own, state, before, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
     if is_cut_off {
-        let text = "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
+        let text =
+            "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
         entries.push(Entry::Note(Note::new(NoteKind::Length, text)));
     }
     Ok((entries, next))
@@ -113,7 +118,9 @@ fn usable(reply: &ModelReply) -> Result<(), StepError> {
     let has_calls = reply.calls().next().is_some();
     let has_text = reply.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.trim().is_empty()));
     match reply.finish {
-        Finish::ToolUse if !has_calls => Err(StepError::model("the model announced tool calls and made none")),
+        Finish::ToolUse if !has_calls => {
+            Err(StepError::model("the model announced tool calls and made none"))
+        }
         Finish::Stop if !has_calls && !has_text => Err(StepError::model("the model's reply is empty")),
         _ => Ok(()),
     }
@@ -179,22 +186,31 @@ fn bound_arguments(parts: &mut [Part]) {
 /// Gives calls whose ids are unfit or taken others, so that each result has one call. A name that providers would refuse in
 /// the next request becomes a fit one, which no tool has.
 fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
-    let mut taken: HashSet<Arc<str>> = HashSet::new();
-    let line = crate::transcript::line(before.before(), own);
-    for entry in line.iter().map(|item| item.entry).chain(own.iter().copied()) {
-        if let Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } = entry {
-            taken.extend(crate::entry::calls(parts).map(|call| Arc::clone(&call.id)));
-        }
-    }
+    let mut named: Vec<Arc<str>> = Vec::new();
     let mut number = 0_usize;
     for part in parts {
         let Part::Call(call) = part else { continue };
         if !crate::tool::is_fit(&call.name) {
             call.name = crate::tool::fitted(&call.name).into();
         }
-        while !crate::tool::is_fit(&call.id) || !taken.insert(Arc::clone(&call.id)) {
+        while !crate::tool::is_fit(&call.id) || named.contains(&call.id) || is_taken(&call.id, own, before) {
             number += 1;
             call.id = format!("call_{}_{number}", own.len()).into();
         }
+        named.push(Arc::clone(&call.id));
     }
+}
+
+/// Whether an earlier call of the conversation has this id. A reply has few calls, so no set of all ids is made.
+fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
+    let has = |entry: &Entry| match entry {
+        Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
+            crate::entry::calls(parts).any(|call| &*call.id == id)
+        }
+        _ => false,
+    };
+    let before = before.before();
+    own.iter().any(|entry| has(entry))
+        || before.given.iter().any(has)
+        || before.history.iter().any(|exchange| exchange.iter().any(has))
 }

@@ -142,7 +142,9 @@ async fn between(
         let page = thread.list(Some(&after), at_most).await?;
         let full = page.len() == at_most;
         for (key, value) in page {
-            let Some(number) = number_of(session, &key).filter(|number| *number < to) else { return Ok(found) };
+            let Some(number) = number_of(session, &key).filter(|number| *number < to) else {
+                return Ok(found);
+            };
             let exchange = match value.get::<Exchange>() {
                 Ok(exchange) => exchange,
                 // Reading it by its key gives the error that names it.
@@ -220,7 +222,10 @@ pub(crate) async fn exchanges(
     let nonce = head(thread, &range.session).await.map_err(failures::of_context)?.nonce;
     let cached = || {
         let cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
-        cache.iter().find(|(of, cached, _)| *of == nonce && cached == range).map(|(.., entries)| entries.clone())
+        cache
+            .iter()
+            .find(|(of, cached, _)| *of == nonce && cached == range)
+            .map(|(.., entries)| entries.clone())
     };
     if let Some(entries) = cached() {
         return Ok(entries);
@@ -257,7 +262,9 @@ pub(crate) async fn add(
         return Ok(());
     }
     // Runs that failed after they wrote their exchange left it without a place.
-    for (number, _) in between(thread, &place.id, before.last + 1, place.number).await.map_err(failures::of_context)? {
+    for (number, _) in
+        between(thread, &place.id, before.last + 1, place.number).await.map_err(failures::of_context)?
+    {
         thread.remove(&exchange_key(&place.id, number)).await.map_err(failures::of_context)?;
     }
     let entries = stored(own);
@@ -307,7 +314,9 @@ async fn remove_oldest(
 ) -> Result<(), workflow_core::errors::ContextError> {
     while head.count > MOST {
         let oldest = thread.list(Some(&exchange_key(session, 0)), 1).await?;
-        let Some((key, _)) = oldest.first().filter(|(key, _)| number_of(session, key).is_some()) else { break };
+        let Some((key, _)) = oldest.first().filter(|(key, _)| number_of(session, key).is_some()) else {
+            break;
+        };
         thread.remove(key).await?;
         let removed = |head: Option<Head>| {
             let head = with_nonce(head);
@@ -336,7 +345,11 @@ pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result
     let mut is_new = false;
     let create = |head: Option<Head>| {
         is_new = head.is_none();
-        head.unwrap_or_else(|| Head { nonce: RunId::generate().to_string(), started: source.last, ..source.clone() })
+        head.unwrap_or_else(|| Head {
+            nonce: RunId::generate().to_string(),
+            started: source.last,
+            ..source.clone()
+        })
     };
     thread.update::<Head>(&head_key(to), create).await?;
     if !is_new {

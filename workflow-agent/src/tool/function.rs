@@ -132,6 +132,7 @@ impl IntoToolOutput for ToolOutput {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize> IntoToolOutput for T {
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
         ToolOutput::json(&self)
@@ -149,6 +150,8 @@ pub(crate) fn arguments_of<T: JsonSchema>() -> Value {
     let mut schema = schema_of::<T>();
     if let Some(object) = schema.as_object_mut() {
         object.entry("type").or_insert_with(|| "object".into());
+        // Some providers refuse an object without it, also for a tool without arguments.
+        object.entry("properties").or_insert_with(|| serde_json::json!({}));
     }
     schema
 }

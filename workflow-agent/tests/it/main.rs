@@ -1,3 +1,9 @@
 //! Integration tests.
+#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
 
-mod smoke;
+mod builtin;
+mod macros;
+#[cfg(feature = "providers")]
+mod providers;
+#[cfg(feature = "providers")]
+mod validate;
