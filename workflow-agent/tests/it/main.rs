@@ -3,7 +3,9 @@
 
 mod builtin;
 mod macros;
+mod parts;
 #[cfg(feature = "providers")]
 mod providers;
+mod requests;
 #[cfg(feature = "providers")]
 mod validate;
