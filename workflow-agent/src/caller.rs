@@ -114,9 +114,11 @@ impl Caller {
 
     /// The reply without secrets. Signatures and opaque data stay as they are: their provider would refuse any other.
     fn redacted(&self, mut reply: ModelReply) -> ModelReply {
+        merge(&mut reply.parts);
+        self.redact_texts(&mut reply.parts);
         for part in &mut reply.parts {
             match part {
-                Part::Text(text) => *text = self.redactor.text(text).into_owned(),
+                Part::Text(_) => {}
                 Part::Thought { text, signature } => {
                     let redacted = match self.redactor.text(text) {
                         Cow::Owned(redacted) => redacted,
@@ -134,8 +136,25 @@ impl Caller {
                 Part::Opaque(_) => {}
             }
         }
-        merge_texts(&mut reply.parts);
         reply
+    }
+
+    /// The texts of a reply are one text with other parts in between, and a secret may lie across them.
+    fn redact_texts(&self, parts: &mut Vec<Part>) {
+        let mut stream = self.redactor.stream();
+        for part in parts.iter_mut() {
+            if let Part::Text(text) = part {
+                *text = stream.push(text);
+            }
+        }
+        let last = parts.iter_mut().rev().find_map(|part| match part {
+            Part::Text(text) => Some(text),
+            _ => None,
+        });
+        if let Some(last) = last {
+            last.push_str(&stream.finish());
+        }
+        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
     }
 }
 
@@ -157,13 +176,18 @@ fn too_long() -> ModelError {
     ModelError::unusable(format!("the reply is longer than {LONGEST} bytes"))
 }
 
-/// Joins neighbouring texts, so that no secret hides between two of them, and drops empty ones.
-fn merge_texts(parts: &mut Vec<Part>) {
+/// Joins neighbouring texts, and neighbouring thoughts that nobody signed, so that no secret hides between two of them, and
+/// drops empty texts.
+fn merge(parts: &mut Vec<Part>) {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
         match (merged.last_mut(), part) {
             (_, Part::Text(text)) if text.is_empty() => {}
             (Some(Part::Text(before)), Part::Text(text)) => before.push_str(&text),
+            (
+                Some(Part::Thought { text: before, signature: None }),
+                Part::Thought { text, signature: None },
+            ) => before.push_str(&text),
             (_, part) => merged.push(part),
         }
     }

@@ -36,7 +36,8 @@ pub(crate) struct Think {}
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.call_tools")]
 pub(crate) struct CallTools {
-    /// Among the entries of the run, the reply.
+    /// The entries of the run that the model saw. The first reply behind them is the one with the calls: messages may have
+    /// arrived before it.
     pub(crate) entry: usize,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct CallTools {
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.candidate")]
 pub(crate) struct CandidateAnswer {
-    /// Among the entries of the run, the reply.
+    /// The entries of the run that the model saw: see [`CallTools::entry`].
     pub(crate) entry: usize,
 }
 
@@ -207,7 +208,7 @@ impl Agent {
     /// Opens a branch for each call of a reply.
     #[step]
     async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        admit::branches(entries.get(calls.entry))
+        admit::branches(state::reply_behind(entries.iter(), calls.entry))
     }
 
     /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
@@ -258,7 +259,7 @@ impl Agent {
     #[step]
     async fn untold(&self, asked: &Expired<AskUser>, call: Passive<&ToolCall>) -> Option<ToolDone> {
         let _ = asked;
-        call.map(|call| ToolDone::error(call, "nobody answered in time"))
+        call.map(|call| ToolDone::error(call, "nobody answered in time, and the question expired"))
     }
 
     /// Runs a call of a read-only tool, beside others.
@@ -345,17 +346,17 @@ impl Agent {
         candidate: &CandidateAnswer,
         entries: Passive<List<Entry>>,
         prompt: Passive<&Prompt>,
+        chat: Passive<&ChatTurn>,
     ) -> Result<(Option<Entry>, Judged), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        judge::candidate(&terms, candidate.entry, &own).await
+        judge::candidate(&terms, candidate.entry, &own, *chat).await
     }
 
     /// Logs a message that arrived meanwhile.
     #[step]
     async fn hear(&self, steer: &Steer) -> Entry {
-        let text = self.inner.caller.redactor.shared(&steer.text);
-        Entry::Steer { text: crate::tool::head(&text, crate::agent::TEXT).into() }
+        Entry::Steer { text: self.heard(steer) }
     }
 
     /// Ends the run: the exchange enters its session and the memory, once.
@@ -381,5 +382,13 @@ impl Agent {
     async fn give_up(&self, failed: &StepFailed, entries: Passive<List<Entry>>) -> crate::agent::Stopped {
         let own: Vec<&Entry> = entries.iter().collect();
         finish::gave_up(self, failed, &own)
+    }
+}
+
+impl Agent {
+    /// The text of a message as the conversation has it: without secrets, and within its bound.
+    pub(crate) fn heard(&self, steer: &Steer) -> Arc<str> {
+        let text = self.inner.caller.redactor.shared(&steer.text);
+        if text.len() <= crate::agent::TEXT { text } else { crate::tool::head(&text, crate::agent::TEXT).into() }
     }
 }

@@ -21,9 +21,7 @@ pub(crate) use bound::{OUTPUT, cut, head};
 pub(crate) use check::{Misfit, Schema};
 pub(crate) use function::schema_of;
 pub use function::{FnTool, IntoToolOutput};
-#[cfg(any(feature = "mcp", feature = "providers"))]
-pub(crate) use name::fitted;
-pub(crate) use name::is_fit;
+pub(crate) use name::{fitted, is_fit};
 
 use crate::approval::Approval;
 

@@ -58,7 +58,11 @@ fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
     match own[cut] {
         Entry::Summary(summary) => {
             let asked = own[..cut].iter().position(|entry| matches!(entry, Entry::User { .. }));
-            line.extend(asked.filter(|asked| *asked < summary.keep).map(item));
+            match asked {
+                Some(asked) => line.extend((asked < summary.keep).then(|| item(asked))),
+                // The message of a chat is the last of the conversation that the run was given.
+                None => line.extend(before.given.last().filter(is_user).map(|entry| Item { entry, own: None })),
+            }
             line.extend((summary.keep.min(cut)..cut).filter(|index| !is_cut(own[*index])).map(item));
         }
         // Messages that no call has seen belong to the next phase as well.
@@ -66,6 +70,10 @@ fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
     }
     line.extend((cut + 1..own.len()).map(item));
     line
+}
+
+fn is_user(entry: &&Entry) -> bool {
+    matches!(entry, Entry::User { .. })
 }
 
 fn is_cut(entry: &Entry) -> bool {

@@ -5,7 +5,7 @@ use workflow_core::prelude::*;
 
 use crate::agent::{Agent, Handler, Offered, Terms};
 use crate::approval::{ApproveTool, AskUser, Decision, OnRejection};
-use crate::entry::{Entry, FailureClass, ToolCall, ToolDone};
+use crate::entry::{Entry, FailureClass, Reply, ToolCall, ToolDone};
 use crate::failures;
 use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
 
@@ -13,6 +13,8 @@ use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
 pub(crate) const MOST_CALLS: usize = 64;
 /// The names that an error result lists.
 const LISTED: usize = 20;
+/// The bytes of unreadable arguments that an error result quotes.
+const FOUND: usize = 200;
 
 /// The event, or the request, that follows the check of a call.
 pub(super) enum Admission {
@@ -22,8 +24,8 @@ pub(super) enum Admission {
 }
 
 /// A branch for each call of a reply.
-pub(super) fn branches(entry: Option<&Entry>) -> FanOut<ToolCall> {
-    let Some(Entry::Assistant(reply)) = entry else { return FanOut::new(Vec::new()) };
+pub(super) fn branches(reply: Option<&Reply>) -> FanOut<ToolCall> {
+    let Some(reply) = reply else { return FanOut::new(Vec::new()) };
     let calls = reply.calls().take(MOST_CALLS).map(|call| ToolCall {
         call: std::sync::Arc::clone(&call.id),
         tool: std::sync::Arc::clone(&call.name),
@@ -107,8 +109,18 @@ fn fit(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), Tool
     };
     match arguments {
         Value::Object(_) => offered.schema.check(arguments).map_err(|misfit| error(&misfit)),
-        Value::String(_) => Err(error(&"they are no valid JSON object")),
-        _ => Err(error(&"they are no JSON object")),
+        // A model's text that is no JSON, or the note on arguments that were too long.
+        Value::String(text) => Err(match serde_json::from_str::<Value>(text) {
+            Err(problem) => {
+                let found = crate::tool::head(text, FOUND);
+                error(&format!("a JSON object is expected, and {found:?} is none: {problem}"))
+            }
+            Ok(_) => error(&"a JSON object is expected, and a string was found"),
+        }),
+        other => {
+            let found = other.to_string();
+            Err(error(&format!("a JSON object is expected, and {} was found", crate::tool::head(&found, FOUND))))
+        }
     }
 }
 
@@ -167,7 +179,7 @@ pub(super) async fn decided(
 
 /// Checks edited arguments, their size included.
 fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
-    if crate::model::json_length(arguments) > super::think::ARGUMENTS {
+    if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
         return Err(ToolDone::error(
             call,
@@ -180,7 +192,7 @@ fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), 
 /// The problem of edited arguments, for the person who edits.
 pub(crate) fn edit_problem(agent: &Agent, call: &ApproveTool, arguments: &Value) -> Option<(String, String)> {
     let offered = agent.inner.tools.0.get(&*call.tool)?;
-    if crate::model::json_length(arguments) > super::think::ARGUMENTS {
+    if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         return Some((String::new(), format!("they exceed {} bytes", super::think::ARGUMENTS)));
     }
     if !arguments.is_object() {

@@ -123,13 +123,7 @@ async fn store(
         session::add(thread, session, info, own).await?;
     }
     let Some(memory) = &terms.agent.inner.memory else { return Ok(()) };
-    let question = match chat {
-        Some(chat) => {
-            let asked = crate::chat::asked(chat, &terms.agent.inner.caller.redactor);
-            asked.map(|asked| asked.text).unwrap_or_default()
-        }
-        None => super::open::text_of(own).to_string(),
-    };
+    let question = super::open::question(terms.agent, own, chat).to_string();
     let episode = Episode {
         run: info.run().clone(),
         at: std::time::SystemTime::now(),

@@ -25,6 +25,8 @@ pub(crate) struct State<'a> {
     pub(crate) cut_off: u32,
     /// Whether the next call must be the last one.
     pub(crate) closing: bool,
+    /// Whether the closing call has been made.
+    pub(crate) closed: bool,
 }
 
 impl<'a> State<'a> {
@@ -35,6 +37,7 @@ impl<'a> State<'a> {
             match entry {
                 Entry::Assistant(reply) => {
                     state.turns += u32::from(!reply.closing);
+                    state.closed |= reply.closing;
                     state.spent.add(reply.usage, price);
                     state.last = Some(reply);
                     state.summaries = 0;
@@ -84,4 +87,12 @@ impl<'a> State<'a> {
     pub(crate) fn last_text(&self) -> String {
         self.last.map(Reply::text).unwrap_or_default()
     }
+}
+
+/// The first reply behind the `seen` entries that its call saw. Messages that arrived during the call stand before it.
+pub(super) fn reply_behind<'a>(own: impl Iterator<Item = &'a Entry>, seen: usize) -> Option<&'a Reply> {
+    own.skip(seen).find_map(|entry| match entry {
+        Entry::Assistant(reply) => Some(reply),
+        _ => None,
+    })
 }

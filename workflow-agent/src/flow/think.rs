@@ -34,7 +34,7 @@ pub(super) async fn turn(
     if terms.budget().is_used_up(&state.spent) {
         return Ok(stop(budget_of(&state)));
     }
-    if state.turns >= terms.max_turns() && !state.closing {
+    if state.turns >= terms.max_turns() && (!state.closing || state.closed) {
         return Ok(last_turn(terms, &state));
     }
     let before = Earlier::of(terms, own, chat, thread).await?;
@@ -49,7 +49,8 @@ pub(super) async fn turn(
     match terms.agent.inner.caller.call(turn.request, show).await {
         Ok((reply, usage)) => replied(terms, own, &state, &before, reply, usage),
         Err(error) if error.class == ErrorClass::ContextLimit => {
-            Ok(overflow(own, &state, &error.to_string()))
+            let error = terms.agent.inner.caller.redactor.text(error.message()).into_owned();
+            Ok(overflow(own, &state, &error))
         }
         Err(error) => Err(failures::of_model(&error, &terms.agent.inner.caller.redactor)),
     }
@@ -101,7 +102,7 @@ fn replied(
         seen: own.len(),
         closing: state.closing,
     };
-    let next = next(terms, own, state, &reply);
+    let next = next(terms, own, state, before, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
     if is_cut_off {
@@ -126,12 +127,13 @@ fn usable(reply: &ModelReply) -> Result<(), StepError> {
 }
 
 /// The event that follows a reply.
-fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> Next {
+fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, before: &Earlier, reply: &Reply) -> Next {
     let agent = &terms.agent.inner;
     let mut spent = state.spent;
     spent.add(reply.usage, agent.caller.model.limits().price);
     let calls = reply.calls().count();
-    let is_final = reply.calls().any(|call| &*call.name == FINAL_ANSWER);
+    let is_final = request::offers_final_answer(terms, before, state)
+        && reply.calls().any(|call| &*call.name == FINAL_ANSWER);
     let entry = own.len();
     if reply.finish == Finish::Refusal {
         return Next::Stopping(StopReason::Refused.into());
@@ -168,24 +170,29 @@ fn cut_off(state: &State<'_>, calls: usize) -> Next {
     }
 }
 
-/// Replaces arguments beyond the bound by a text that fits no schema.
+/// Replaces arguments beyond the bound by a text that fits no schema. The call's result has the bound.
 fn bound_arguments(parts: &mut [Part]) {
     for part in parts {
         if let Part::Call(call) = part {
-            let bytes = crate::model::json_length(&call.arguments);
+            let bytes = crate::model::json_bytes(&call.arguments);
             if bytes > ARGUMENTS {
-                call.arguments = Value::String(format!("[{bytes} bytes of arguments, left out here]"));
+                let text = format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
+                call.arguments = Value::String(text);
             }
         }
     }
 }
 
-/// Gives calls whose ids are unfit or taken others, so that each result has one call.
+/// Gives calls whose ids are unfit or taken others, so that each result has one call. A name that providers would refuse in
+/// the next request becomes a fit one, which no tool has.
 fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
     let mut named: Vec<Arc<str>> = Vec::new();
     let mut number = 0_usize;
     for part in parts {
         let Part::Call(call) = part else { continue };
+        if !crate::tool::is_fit(&call.name) {
+            call.name = crate::tool::fitted(&call.name).into();
+        }
         while !crate::tool::is_fit(&call.id) || named.contains(&call.id) || is_taken(&call.id, own, before) {
             number += 1;
             call.id = format!("call_{}_{number}", own.len()).into();

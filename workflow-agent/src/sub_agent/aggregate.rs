@@ -87,6 +87,7 @@ async fn summary(agent: &Agent, ended: &[Ended]) -> (String, bool, Usage) {
         }
         // The results are there, with or without a summary.
         Err(error) => {
+            let error = caller.redactor.text(error.message());
             tracing::warn!(%error, "sub-agents: no summary, the results follow one by one");
             (all, false, Usage::default())
         }

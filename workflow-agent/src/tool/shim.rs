@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::function::{schema_of, unreadable};
+use super::function::{arguments_of, unreadable};
 use super::{FnTool, IntoToolOutput, Tool, ToolContext, ToolError, ToolFuture, ToolOutput, ToolSpec};
 
 /// The future of a call.
@@ -130,7 +130,7 @@ pub trait Read<A> {
 
 impl<A: DeserializeOwned + JsonSchema> Read<A> for Is<true> {
     fn schema() -> Value {
-        schema_of::<A>()
+        arguments_of::<A>()
     }
 
     fn read(arguments: Value) -> serde_json::Result<A> {
