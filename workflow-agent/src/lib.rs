@@ -34,6 +34,7 @@ mod entities;
 mod agent;
 mod flow;
 mod run;
+mod project;
 
 pub use agent::{Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt};
 pub use agent::{PromptError, StopReason, Stopped};
@@ -43,6 +44,11 @@ pub use chat::ChatError;
 pub use flow::Steer;
 pub use judge::ModelJudge;
 pub use phase::{Conversation, Phase};
+pub use project::{ApprovePlan, GoalError, Plan, PlanDecision, PlanError, PlanProblem, PlanTask, Strategy};
+pub use project::{PendingPlan, ProjectRun, ProjectShown};
+pub use project::{Project, ProjectBuildError, ProjectBuilder, ProjectGoal, ProjectProblem};
+pub use project::{ProjectDone, ProjectError, ProjectFailed, ProjectFailure, ProjectOutcome};
+pub use project::{TaskFailure, TaskResult, TaskState, TaskStatus};
 pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
 pub use secret::Secret;
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};
@@ -58,6 +64,7 @@ pub mod prelude {
     pub use crate::approval::Approval;
     pub use crate::budget::Budget;
     pub use crate::phase::Phase;
+    pub use crate::project::{Project, ProjectOutcome, ProjectRun, ProjectShown, Strategy};
     pub use crate::run::{AgentRun, Shown};
     pub use crate::secret::Secret;
     pub use crate::session::Session;

@@ -1,3 +1,5 @@
 //! Integration tests.
 
+mod projects;
 mod smoke;
+mod sub_agents;
