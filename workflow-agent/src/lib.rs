@@ -34,6 +34,7 @@ mod entities;
 mod agent;
 mod flow;
 mod run;
+<<<<<<< HEAD
 #[cfg(feature = "providers")]
 mod provider;
 #[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
@@ -42,6 +43,9 @@ pub mod builtin;
 mod mcp;
 #[doc(hidden)]
 pub mod __private;
+=======
+mod project;
+>>>>>>> agent-t3
 
 pub use agent::{
     Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
@@ -55,8 +59,16 @@ pub use judge::ModelJudge;
 #[cfg(feature = "mcp")]
 pub use mcp::{Mcp, McpError, McpServer};
 pub use phase::{Conversation, Phase};
+<<<<<<< HEAD
 #[cfg(feature = "providers")]
 pub use provider::{Provider, ProviderError, ProviderModel};
+=======
+pub use project::{ApprovePlan, GoalError, Plan, PlanDecision, PlanError, PlanProblem, PlanTask, Strategy};
+pub use project::{PendingPlan, ProjectRun, ProjectShown};
+pub use project::{Project, ProjectBuildError, ProjectBuilder, ProjectGoal, ProjectProblem};
+pub use project::{ProjectDone, ProjectError, ProjectFailed, ProjectFailure, ProjectOutcome};
+pub use project::{TaskFailure, TaskResult, TaskState, TaskStatus};
+>>>>>>> agent-t3
 pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
 pub use secret::Secret;
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};
@@ -74,6 +86,7 @@ pub mod prelude {
     pub use crate::approval::Approval;
     pub use crate::budget::Budget;
     pub use crate::phase::Phase;
+    pub use crate::project::{Project, ProjectOutcome, ProjectRun, ProjectShown, Strategy};
     pub use crate::run::{AgentRun, Shown};
     pub use crate::secret::Secret;
     pub use crate::session::Session;

@@ -267,8 +267,7 @@ impl AgentBuilder {
     }
 
     fn check(&self, problems: &mut Vec<AgentProblem>) {
-        let fit = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if self.name.is_empty() || !self.name.chars().all(fit) {
+        if !is_name(&self.name) {
             problems.push(AgentProblem::Name { name: self.name.to_string() });
         }
         if self.model.is_none() {
@@ -392,6 +391,11 @@ impl AgentBuilder {
         }
         tools
     }
+}
+
+/// Whether a workflow can have the name of an agent or a project: paths of runs contain it.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 /// The name of the tool that asks a person.

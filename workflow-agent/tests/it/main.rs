@@ -1,5 +1,6 @@
 //! Integration tests.
 
+<<<<<<< HEAD
 #![expect(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 mod approvals;
@@ -19,3 +20,8 @@ mod spans;
 mod tools;
 #[cfg(feature = "providers")]
 mod validate;
+=======
+mod projects;
+mod smoke;
+mod sub_agents;
+>>>>>>> agent-t3
