@@ -20,15 +20,15 @@ pub use host::HostAgents;
 pub(crate) use host::below;
 pub use outcome::{Answer, Outcome, StopReason, Stopped};
 pub use problem::{AgentBuildError, AgentProblem};
-pub use prompt::{Prompt, PromptError};
 pub(crate) use prompt::{CONVERSATION, IMAGE, SessionPlace, TEXT};
+pub use prompt::{Prompt, PromptError};
 
 use crate::approval::OnRejection;
 use crate::budget::Budget;
 use crate::caller::Caller;
 use crate::judge::Judge;
 use crate::memory::Memory;
-use crate::phase::Phase;
+use crate::phase::{Conversation, Phase};
 use crate::sub_agent::{Aggregation, SubAgent};
 use crate::tool::{Schema, Tool, ToolSpec};
 
@@ -157,6 +157,12 @@ impl Terms<'_> {
     pub(crate) fn output(&self, phase: Option<&Phase>) -> Option<Arc<Value>> {
         let of_phase = phase.and_then(|phase| phase.output.clone());
         of_phase.or_else(|| self.prompt.and_then(|prompt| prompt.output.clone()).map(Arc::new))
+    }
+
+    /// The phase of a run: that of its last marker, else that of the conversation that it continues, else the first.
+    pub(crate) fn phase(&self, entered: Option<&str>) -> Option<(usize, &Phase)> {
+        let conversation = self.prompt.and_then(|prompt| prompt.conversation.as_ref());
+        self.agent.phase(entered.or(conversation.and_then(Conversation::phase)))
     }
 
     /// Whether the run and the phase allow a tool.

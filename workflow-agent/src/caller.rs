@@ -55,7 +55,8 @@ impl Caller {
         }
         let characters = request.characters();
         let called = failures::guarded(self.streamed(request, show)).instrument(span.clone()).await;
-        let called = called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
+        let called =
+            called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
         match called {
             Ok(reply) => {
                 let usage = reply.usage.unwrap_or_else(|| estimate(characters, reply.characters()));
@@ -114,11 +115,15 @@ impl Caller {
     fn redacted(&self, mut reply: ModelReply) -> ModelReply {
         for part in &mut reply.parts {
             match part {
-                Part::Text(text) | Part::Thought { text, .. } => *text = self.redactor.text(text).into_owned(),
+                Part::Text(text) | Part::Thought { text, .. } => {
+                    *text = self.redactor.text(text).into_owned()
+                }
                 Part::Call(call) => {
                     call.id = self.redactor.shared(&call.id);
                     call.name = self.redactor.shared(&call.name);
                     self.redactor.value(&mut call.arguments);
+                    // As the journal has them, so that a request has the same bytes before and after a restart.
+                    call.arguments.sort_all_objects();
                 }
                 Part::Opaque(_) => {}
             }
@@ -150,7 +155,7 @@ fn too_long() -> ModelError {
     ModelError::unusable(format!("the reply is longer than {LONGEST} bytes"))
 }
 
-/// Joins neighbouring texts, so that no secret hides between two of them, and drops empty ones.
+/// Joins neighbouring texts, so that no secret hides between two of them, and drops blank ones, which providers refuse.
 fn merge_texts(parts: &mut Vec<Part>) {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
@@ -160,6 +165,7 @@ fn merge_texts(parts: &mut Vec<Part>) {
             (_, part) => merged.push(part),
         }
     }
+    merged.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
     *parts = merged;
 }
 

@@ -36,16 +36,16 @@ pub(crate) struct Think {}
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.call_tools")]
 pub(crate) struct CallTools {
-    /// Among the entries of the run, the reply.
-    pub(crate) entry: usize,
+    /// The entries that the call of the model saw; the reply is the first one behind them.
+    pub(crate) seen: usize,
 }
 
 /// A reply that may be the answer.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.candidate")]
 pub(crate) struct CandidateAnswer {
-    /// Among the entries of the run, the reply.
-    pub(crate) entry: usize,
+    /// The entries that the call of the model saw; the reply is the first one behind them.
+    pub(crate) seen: usize,
 }
 
 /// The conversation is to be summarised.
@@ -54,6 +54,9 @@ pub(crate) struct CandidateAnswer {
 pub(crate) struct Shorten {
     /// The rounds that stay.
     pub(crate) rounds: usize,
+    /// Whether an error of the provider led to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) overflow: bool,
 }
 
 /// The answer counts.
@@ -207,7 +210,8 @@ impl Agent {
     /// Opens a branch for each call of a reply.
     #[step]
     async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        admit::branches(entries.get(calls.entry))
+        let own: Vec<&Entry> = entries.iter().collect();
+        admit::branches(state::reply_behind(&own, calls.seen))
     }
 
     /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
@@ -336,7 +340,7 @@ impl Agent {
     ) -> Result<(Option<Entry>, Continued), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        shorten::summary(&terms, shorten.rounds, &own, *chat, thread).await
+        shorten::summary(&terms, shorten, &own, *chat, thread).await
     }
 
     /// Checks an answer, asks the judge, and ends the phase or the run.
@@ -349,7 +353,7 @@ impl Agent {
     ) -> Result<(Option<Entry>, Judged), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        judge::candidate(&terms, candidate.entry, &own).await
+        judge::candidate(&terms, candidate.seen, &own).await
     }
 
     /// Logs a message that arrived meanwhile.

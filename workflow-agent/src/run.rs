@@ -119,11 +119,13 @@ impl AgentRun {
         self.run.outcome().await
     }
 
-    /// Sends a message, which the next model call sees, marked as data.
+    /// Sends a message, which the next model call sees, marked as data. Secrets of the agent are removed from it before
+    /// anything is stored.
     ///
     /// # Errors
     /// If the run has ended.
     pub async fn steer(&self, text: impl Into<Arc<str>>) -> Result<(), SendError> {
+        let text = self.agent.inner.caller.redactor.shared(&text.into());
         self.run.send(Steer::new(text)).await
     }
 

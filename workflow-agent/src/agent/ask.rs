@@ -30,7 +30,9 @@ pub enum AgentError {
         source: serde_json::Error,
     },
     /// A tool call needs a person, and nobody can answer a run of `ask`.
-    #[error("`{request}` needs a person: host the agent in an engine, and start it with `Agent::start` or a `Session`")]
+    #[error(
+        "`{request}` needs a person: host the agent in an engine, and start it with `Agent::start` or a `Session`"
+    )]
     NeedsPeople {
         /// The tool that needs an approval, or `ask_user`.
         request: String,
@@ -97,7 +99,10 @@ impl Agent {
     ///
     /// # Errors
     /// As [`ask`](Self::ask), and [`AgentError::Output`] if the data fits the schema and still is no `T`.
-    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(&self, prompt: impl Into<Prompt>) -> Result<T, AgentError> {
+    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(
+        &self,
+        prompt: impl Into<Prompt>,
+    ) -> Result<T, AgentError> {
         let prompt = prompt.into().output(crate::tool::schema_of::<T>());
         let answer = self.ask(prompt).await?;
         serde_path_to_error::deserialize(answer.data.unwrap_or_default()).map_err(|error| {
@@ -128,11 +133,7 @@ impl Agent {
         let mut prompt = prompt.into();
         prompt.text = self.inner.caller.redactor.shared(&prompt.text);
         prompt.check()?;
-        if prompt.budget.is_some_and(crate::budget::Budget::needs_price)
-            && let Some(model) = self.unpriced()
-        {
-            return Err(PromptError::NoPrice { model: model.to_owned() }.into());
-        }
+        self.check_price(&prompt)?;
         let options = options.workflow(Arc::clone(&self.inner.name));
         let run = engine.start_with::<Self>(prompt, options).await?;
         Ok(AgentRun::new(engine.clone(), self.clone(), run))

@@ -5,7 +5,7 @@ use workflow_core::prelude::*;
 
 use crate::agent::{Agent, Handler, Offered, Terms};
 use crate::approval::{ApproveTool, AskUser, Decision, OnRejection};
-use crate::entry::{Entry, FailureClass, ToolCall, ToolDone};
+use crate::entry::{FailureClass, Reply, ToolCall, ToolDone};
 use crate::failures;
 use crate::flow::state::State;
 use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
@@ -23,8 +23,8 @@ pub(super) enum Admission {
 }
 
 /// A branch for each call of a reply.
-pub(super) fn branches(entry: Option<&Entry>) -> FanOut<ToolCall> {
-    let Some(Entry::Assistant(reply)) = entry else { return FanOut::new(Vec::new()) };
+pub(super) fn branches(reply: Option<&Reply>) -> FanOut<ToolCall> {
+    let Some(reply) = reply else { return FanOut::new(Vec::new()) };
     let calls = reply.calls().take(MOST_CALLS).map(|call| ToolCall {
         call: std::sync::Arc::clone(&call.id),
         tool: std::sync::Arc::clone(&call.name),
@@ -77,8 +77,7 @@ fn needs_approval(offered: &Offered, arguments: &Value) -> Result<bool, String> 
 /// The tool of a call, or the result of a call of an unknown or denied one.
 fn offered<'a>(terms: &Terms<'a>, call: &ToolCall, state: &State<'_>) -> Result<&'a Offered, ToolDone> {
     let agent = terms.agent;
-    let entered = state.entered.or_else(|| entered_before(terms));
-    let phase = agent.phase(entered).map(|(_, phase)| phase);
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     let found = agent.inner.tools.0.get(&*call.tool).filter(|_| terms.allows(&call.tool, phase));
     found.ok_or_else(|| {
         let known = agent.inner.tools.0.keys().filter(|name| terms.allows(name, phase));
@@ -86,14 +85,6 @@ fn offered<'a>(terms: &Terms<'a>, call: &ToolCall, state: &State<'_>) -> Result<
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let name = crate::tool::head(&call.tool, 100);
         ToolDone::error(call, format!("there is no tool `{name}` here; allowed tools: {known}"))
-    })
-}
-
-fn entered_before<'a>(terms: &Terms<'a>) -> Option<&'a str> {
-    let entries = terms.prompt?.conversation.as_ref()?.entries();
-    entries.iter().rev().find_map(|entry| match entry {
-        Entry::Marker(marker) => Some(&*marker.entered),
-        _ => None,
     })
 }
 
@@ -166,7 +157,10 @@ pub(super) async fn decided(
 fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
     if crate::model::json_length(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
-        return Err(ToolDone::error(call, format!("the edited arguments exceed {limit} bytes; the call was not run")));
+        return Err(ToolDone::error(
+            call,
+            format!("the edited arguments exceed {limit} bytes; the call was not run"),
+        ));
     }
     fit(offered, call, arguments)
 }

@@ -9,7 +9,7 @@ use crate::agent::{StopReason, Terms};
 use crate::entry::{Entry, Marker, Note, NoteKind, Reply};
 use crate::failures;
 use crate::flow::request::is_object;
-use crate::flow::state::State;
+use crate::flow::state::{State, reply_behind};
 use crate::flow::{Accepted, Judged, Stopping, Think};
 use crate::judge::{Candidate, Judgement, RETRIES, Verdict};
 use crate::model::Usage;
@@ -23,15 +23,14 @@ const OUTPUT_RETRIES: u32 = 3;
 /// Judges the answer in an entry.
 pub(super) async fn candidate(
     terms: &Terms<'_>,
-    entry: usize,
+    seen: usize,
     own: &[&Entry],
 ) -> Result<(Option<Entry>, Judged), StepError> {
-    let Some(Entry::Assistant(reply)) = own.get(entry) else {
+    let Some(reply) = reply_behind(own, seen) else {
         return Err(StepError::permanent("the candidate is no reply"));
     };
     let state = State::of(own, terms.agent);
-    let entered = state.entered.map(str::to_owned).or_else(|| entered_before(terms));
-    let place = terms.agent.phase(entered.as_deref());
+    let place = terms.phase(state.entered);
     let schema = terms.output(place.map(|(_, phase)| phase));
     let data = match schema.as_deref().map(|schema| data(reply, schema)).transpose() {
         Ok(data) => data,
@@ -54,7 +53,8 @@ pub(super) async fn candidate(
     Ok(match verdict {
         Verdict::Accept => accepted(terms, own, reply, place, data, usage),
         Verdict::Retry(feedback) => {
-            let feedback: Arc<str> = crate::tool::cut(&redactor.text(&feedback), crate::tool::OUTPUT).as_ref().into();
+            let feedback: Arc<str> =
+                crate::tool::cut(&redactor.text(&feedback), crate::tool::OUTPUT).as_ref().into();
             if state.judge_retries >= RETRIES {
                 let reason = StopReason::JudgeRetries { retries: RETRIES, feedback };
                 return Ok((None, Judged::Stopping(Stopping { reason, usage })));
@@ -66,14 +66,6 @@ pub(super) async fn candidate(
             let reason = StopReason::Escalated { why: redactor.text(&why).as_ref().into() };
             (None, Judged::Stopping(Stopping { reason, usage }))
         }
-    })
-}
-
-fn entered_before(terms: &Terms<'_>) -> Option<String> {
-    let entries = terms.prompt?.conversation.as_ref()?.entries();
-    entries.iter().rev().find_map(|entry| match entry {
-        Entry::Marker(marker) => Some(marker.entered.to_string()),
-        _ => None,
     })
 }
 
@@ -151,14 +143,10 @@ fn accepted(
         }
         phase::hand_off(&answers).into()
     });
-    let accomplished = match (&data, reply.text()) {
-        (Some(data), text) if text.trim().is_empty() => data.to_string(),
-        (_, text) => text,
-    };
     let marker = Marker {
         left: Some(Arc::clone(&left.name)),
         entered: Arc::clone(&next.name),
-        accomplished: crate::tool::cut(&accomplished, 4 * 1024).as_ref().into(),
+        accomplished: phase::accomplished(&reply.text(), data.as_ref()),
         data,
         next: Arc::clone(&next.focus),
         hand_off,

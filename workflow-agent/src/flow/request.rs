@@ -51,18 +51,17 @@ impl Earlier {
         Before { history: &self.history, given: &self.given }
     }
 
-    /// The phase that the conversation was in before the run.
-    pub(crate) fn entered(&self) -> Option<&str> {
-        self.given.iter().rev().find_map(|entry| match entry {
-            Entry::Marker(marker) => Some(&*marker.entered),
-            _ => None,
-        })
+    /// All entries before the run, also those that the model no longer sees.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.history.iter().flat_map(|exchange| exchange.iter()).chain(self.given.iter())
     }
 }
 
 /// A request, and whether the conversation should be summarised before it.
 pub(crate) struct Turn {
     pub(crate) request: ModelRequest,
+    /// The tokens of the request, before any correction by reported ones.
+    pub(crate) estimate: u64,
     /// The rounds that a summary keeps, if one is due and something is left to summarise.
     pub(crate) due: Option<usize>,
 }
@@ -76,7 +75,7 @@ pub(crate) fn turn(
     state: &State<'_>,
 ) -> Turn {
     let agent = &terms.agent.inner;
-    let phase = terms.agent.phase(state.entered.or(before.entered())).map(|(_, phase)| phase);
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     let limits = agent.caller.model.limits();
     let output = terms.output(phase);
     let mut request = ModelRequest::new(
@@ -95,13 +94,14 @@ pub(crate) fn turn(
     let plan = compact::plan(&line, request.characters(), limits.context);
     request.messages = transcript::messages(&line, plan.short_before);
     let due = plan.due.filter(|rounds| compact::keep_from(own, *rounds).is_some());
-    Turn { request, due }
+    Turn { request, estimate: plan.estimate, due }
 }
 
 /// Identity and narrative, recalled memory, the focus of the phase, in this order.
 fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option<&ChatTurn>) -> Arc<str> {
     let agent = &terms.agent.inner;
-    let of_chat = chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
+    let of_chat =
+        chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
     let recalled: Vec<String> = own
         .iter()
         .filter_map(|entry| match entry {
@@ -140,9 +140,15 @@ fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>
 fn final_answer(schema: &Value) -> ToolSpec {
     let wrapped = match is_object(schema) {
         true => schema.clone(),
-        false => serde_json::json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]}),
+        false => {
+            serde_json::json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]})
+        }
     };
-    ToolSpec::new(FINAL_ANSWER, "Gives the final answer. Call it once, alone, when the work is complete.", wrapped)
+    ToolSpec::new(
+        FINAL_ANSWER,
+        "Gives the final answer. Call it once, alone, when the work is complete.",
+        wrapped,
+    )
 }
 
 pub(crate) fn is_object(schema: &Value) -> bool {

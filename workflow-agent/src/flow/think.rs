@@ -41,15 +41,19 @@ pub(super) async fn turn(
     let before = Earlier::of(terms, own, chat, thread).await?;
     let turn = request::turn(terms, &before, own, chat, &state);
     if let Some(rounds) = turn.due.filter(|_| state.summaries < SUMMARIES) {
-        return Ok((Vec::new(), Next::Shorten(Shorten { rounds })));
+        return Ok((Vec::new(), Next::Shorten(Shorten { rounds, overflow: false })));
     }
     let show = |piece| match piece {
         Piece::Text(text) => display.show(Chunk { text }),
         Piece::Thought(text) => display.show(Thought { text }),
     };
     match terms.agent.inner.caller.call(turn.request, show).await {
-        Ok((reply, usage)) => replied(terms, own, &state, &before, reply, usage),
-        Err(error) if error.class == ErrorClass::ContextLimit => Ok(overflow(own, &state, &error.to_string())),
+        Ok((reply, usage)) => {
+            replied(terms, own, &state, &before, reply, Size { usage, estimate: turn.estimate })
+        }
+        Err(error) if error.class == ErrorClass::ContextLimit => {
+            Ok(overflow(own, &state, &error.to_string()))
+        }
         Err(error) => Err(failures::of_model(&error, &terms.agent.inner.caller.redactor)),
     }
 }
@@ -73,12 +77,18 @@ fn last_turn(terms: &Terms<'_>, state: &State<'_>) -> (Vec<Entry>, Next) {
 
 /// The request exceeds the window: a summary that keeps two rounds, then one, and then the end.
 fn overflow(own: &[&Entry], state: &State<'_>, error: &str) -> (Vec<Entry>, Next) {
-    let rounds = if state.summaries == 0 { 2 } else { 1 };
+    let rounds = if state.overflows == 0 { 2 } else { 1 };
     let is_left = (1..=rounds).rev().find(|rounds| crate::compact::keep_from(own, *rounds).is_some());
-    match is_left.filter(|_| state.summaries < SUMMARIES) {
-        Some(rounds) => (Vec::new(), Next::Shorten(Shorten { rounds })),
+    match is_left.filter(|_| state.overflows < SUMMARIES) {
+        Some(rounds) => (Vec::new(), Next::Shorten(Shorten { rounds, overflow: true })),
         None => stop(StopReason::Failed { class: FailureClass::ContextLimit, error: error.into() }),
     }
+}
+
+/// The tokens of a call.
+struct Size {
+    usage: Usage,
+    estimate: u64,
 }
 
 /// The entry of a reply, and the event that follows.
@@ -88,18 +98,20 @@ fn replied(
     state: &State<'_>,
     before: &Earlier,
     mut reply: ModelReply,
-    usage: Usage,
+    size: Size,
 ) -> Result<(Vec<Entry>, Next), StepError> {
     usable(&reply)?;
     bound_arguments(&mut reply.parts);
     name_calls(&mut reply.parts, own, before);
-    let reply =
-        Reply { parts: reply.parts.into(), finish: reply.finish, usage, seen: own.len(), closing: state.closing };
+    let Size { usage, estimate } = size;
+    let (parts, finish, closing) = (reply.parts.into(), reply.finish, state.closing);
+    let reply = Reply { parts, finish, usage, estimate, seen: own.len(), closing };
     let next = next(terms, own, state, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
     if is_cut_off {
-        let text = "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
+        let text =
+            "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
         entries.push(Entry::Note(Note::new(NoteKind::Length, text)));
     }
     Ok((entries, next))
@@ -110,7 +122,9 @@ fn usable(reply: &ModelReply) -> Result<(), StepError> {
     let has_calls = reply.calls().next().is_some();
     let has_text = reply.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.trim().is_empty()));
     match reply.finish {
-        Finish::ToolUse if !has_calls => Err(StepError::model("the model announced tool calls and made none")),
+        Finish::ToolUse if !has_calls => {
+            Err(StepError::model("the model announced tool calls and made none"))
+        }
         Finish::Stop if !has_calls && !has_text => Err(StepError::model("the model's reply is empty")),
         _ => Ok(()),
     }
@@ -123,7 +137,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
     spent.add(reply.usage, agent.caller.model.limits().price);
     let calls = reply.calls().count();
     let is_final = reply.calls().any(|call| &*call.name == FINAL_ANSWER);
-    let entry = own.len();
+    let seen = own.len();
     if reply.finish == Finish::Refusal {
         return Next::Stopping(StopReason::Refused.into());
     }
@@ -137,7 +151,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
         return Next::Stopping(reason.into());
     }
     if calls == 0 || is_final {
-        return Next::Candidate(CandidateAnswer { entry });
+        return Next::Candidate(CandidateAnswer { seen });
     }
     if state.closing {
         return Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into());
@@ -146,7 +160,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
         // Calls of the last turn are not run. With a closing call, `think` begins it.
         true if agent.rules.closing_call => Next::Think(Think {}),
         true => Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into()),
-        false => Next::CallTools(CallTools { entry }),
+        false => Next::CallTools(CallTools { seen }),
     }
 }
 
@@ -174,8 +188,7 @@ fn bound_arguments(parts: &mut [Part]) {
 /// Gives calls whose ids are unfit or taken others, so that each result has one call.
 fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
     let mut taken: HashSet<Arc<str>> = HashSet::new();
-    let line = crate::transcript::line(before.before(), own);
-    for entry in line.iter().map(|item| item.entry).chain(own.iter().copied()) {
+    for entry in before.entries().chain(own.iter().copied()) {
         if let Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } = entry {
             taken.extend(crate::entry::calls(parts).map(|call| Arc::clone(&call.id)));
         }

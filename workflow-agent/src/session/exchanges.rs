@@ -11,6 +11,7 @@ use super::SessionError;
 use crate::agent::SessionPlace;
 use crate::entry::{Entry, HistoryRange, ToolDone};
 use crate::failures;
+use crate::model::Part;
 use crate::transcript::{self, Before};
 
 /// The most exchanges of a session.
@@ -70,11 +71,18 @@ impl SessionExchange {
     /// The answer, or the last text before the run stopped.
     pub fn answer(&self) -> String {
         let texts = self.entries.iter().rev().filter_map(|entry| match entry {
-            Entry::Said { parts } => Some(crate::entry::text(parts)),
+            Entry::Said { parts } => Some(answer_of(parts)),
             _ => None,
         });
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
+}
+
+/// The text of a reply, or the data of a typed answer without one.
+fn answer_of(parts: &[Part]) -> String {
+    let text = crate::entry::text(parts);
+    let typed = crate::entry::calls(parts).find(|call| &*call.name == transcript::FINAL_ANSWER);
+    typed.filter(|_| text.trim().is_empty()).map_or(text, |call| call.arguments.to_string())
 }
 
 fn head_key(session: &str) -> String {
@@ -139,10 +147,15 @@ async fn between(
     while next < to {
         let after = exchange_key(session, next.saturating_sub(1));
         let at_most = usize::try_from((to - next).min(PAGE)).unwrap_or(1);
+        // A page may be short because its values are large; only an empty one is the last.
         let page = thread.list(Some(&after), at_most).await?;
-        let full = page.len() == at_most;
+        if page.is_empty() {
+            break;
+        }
         for (key, value) in page {
-            let Some(number) = number_of(session, &key).filter(|number| *number < to) else { return Ok(found) };
+            let Some(number) = number_of(session, &key).filter(|number| *number < to) else {
+                return Ok(found);
+            };
             let exchange = match value.get::<Exchange>() {
                 Ok(exchange) => exchange,
                 // Reading it by its key gives the error that names it.
@@ -150,9 +163,6 @@ async fn between(
             };
             found.push((number, exchange));
             next = number + 1;
-        }
-        if !full {
-            break;
         }
     }
     Ok(found)
@@ -220,7 +230,10 @@ pub(crate) async fn exchanges(
     let nonce = head(thread, &range.session).await.map_err(failures::of_context)?.nonce;
     let cached = || {
         let cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
-        cache.iter().find(|(of, cached, _)| *of == nonce && cached == range).map(|(.., entries)| entries.clone())
+        cache
+            .iter()
+            .find(|(of, cached, _)| *of == nonce && cached == range)
+            .map(|(.., entries)| entries.clone())
     };
     if let Some(entries) = cached() {
         return Ok(entries);
@@ -257,7 +270,9 @@ pub(crate) async fn add(
         return Ok(());
     }
     // Runs that failed after they wrote their exchange left it without a place.
-    for (number, _) in between(thread, &place.id, before.last + 1, place.number).await.map_err(failures::of_context)? {
+    for (number, _) in
+        between(thread, &place.id, before.last + 1, place.number).await.map_err(failures::of_context)?
+    {
         thread.remove(&exchange_key(&place.id, number)).await.map_err(failures::of_context)?;
     }
     let entries = stored(own);
@@ -283,15 +298,23 @@ pub(crate) async fn add(
 fn stored(own: &[&Entry]) -> Vec<Entry> {
     let line = transcript::line(Before::default(), own);
     let characters: usize = line.iter().map(|item| item.entry.characters()).sum();
-    let kept = line.iter().filter(|item| !matches!(item.entry, Entry::Recalled { .. }));
-    kept.map(|item| match item.entry {
-        Entry::Assistant(reply) => Entry::Said { parts: Arc::clone(&reply.parts) },
-        Entry::Results { results } if characters > LARGE => {
-            Entry::Results { results: results.iter().map(shortened).collect() }
-        }
-        entry => entry.clone(),
-    })
-    .collect()
+    let kept =
+        line.iter().filter(|item| !matches!(item.entry, Entry::Recalled { .. })).map(|item| item.entry);
+    // An isolated phase does not see the message, and later runs do.
+    let is_lost = !line.iter().any(|item| matches!(item.entry, Entry::User { .. }));
+    let asked = own.iter().copied().find(|entry| is_lost && matches!(entry, Entry::User { .. }));
+    // A summary stays in front, since it begins the session anew.
+    let (summary, rest): (Vec<_>, Vec<_>) = kept.partition(|entry| matches!(entry, Entry::Summary(_)));
+    let entries = summary.into_iter().chain(asked).chain(rest);
+    entries
+        .map(|entry| match entry {
+            Entry::Assistant(reply) => Entry::Said { parts: Arc::clone(&reply.parts) },
+            Entry::Results { results } if characters > LARGE => {
+                Entry::Results { results: results.iter().map(shortened).collect() }
+            }
+            entry => entry.clone(),
+        })
+        .collect()
 }
 
 fn shortened(result: &ToolDone) -> ToolDone {
@@ -307,7 +330,9 @@ async fn remove_oldest(
 ) -> Result<(), workflow_core::errors::ContextError> {
     while head.count > MOST {
         let oldest = thread.list(Some(&exchange_key(session, 0)), 1).await?;
-        let Some((key, _)) = oldest.first().filter(|(key, _)| number_of(session, key).is_some()) else { break };
+        let Some((key, _)) = oldest.first().filter(|(key, _)| number_of(session, key).is_some()) else {
+            break;
+        };
         thread.remove(key).await?;
         let removed = |head: Option<Head>| {
             let head = with_nonce(head);
@@ -336,7 +361,11 @@ pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result
     let mut is_new = false;
     let create = |head: Option<Head>| {
         is_new = head.is_none();
-        head.unwrap_or_else(|| Head { nonce: RunId::generate().to_string(), started: source.last, ..source.clone() })
+        head.unwrap_or_else(|| Head {
+            nonce: RunId::generate().to_string(),
+            started: source.last,
+            ..source.clone()
+        })
     };
     thread.update::<Head>(&head_key(to), create).await?;
     if !is_new {
