@@ -211,6 +211,11 @@ pub(crate) async fn history(
         let missing = (*from..=last).filter(|number| numbers.binary_search(number).is_err()).collect();
         HistoryRange { session: Arc::clone(&place.id), from: *from, to: last + 1, missing }
     });
+    if let Some(range) = &range {
+        // The first model call of this process need not read them again.
+        let entries = newest.iter().map(|(_, exchange)| Arc::clone(&exchange.entries)).collect();
+        remember(head.nonce, range.clone(), entries);
+    }
     Ok(History { range, runs })
 }
 
@@ -250,12 +255,16 @@ pub(crate) async fn exchanges(
         };
         entries.push(exchange.entries);
     }
+    remember(nonce, range.clone(), entries.clone());
+    Ok(entries)
+}
+
+fn remember(nonce: String, range: HistoryRange, entries: Vec<Arc<[Entry]>>) {
     let mut cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
     if cache.len() >= CACHED {
         cache.pop_front();
     }
-    cache.push_back((nonce, range.clone(), entries.clone()));
-    Ok(entries)
+    cache.push_back((nonce, range, entries));
 }
 
 /// Adds the exchange of a run, once. A run that was redriven after a later one started adds nothing.
