@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use workflow_agent::prelude::*;
 use workflow_core::errors::ContextError;
 use workflow_core::store::{
-    ContextChange, ContextScope, ContextStore, ContextValue, EngineId, EventStore, MemoryContexts, MemoryStore, Position,
-    Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
+    ContextChange, ContextScope, ContextStore, ContextValue, EngineId, EventStore, MemoryContexts,
+    MemoryStore, Position, Record, Retention, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
 use workflow_core::{EngineBuilder, RunId};
 use workflow_testkit::VirtualClock;
@@ -58,7 +58,12 @@ pub(crate) enum Lost {
 
 impl Disk {
     pub(crate) fn process(&self, fails: Fails) -> Process {
-        let state = State { fails, operations: AtomicU64::new(0), failed: AtomicU64::new(0), contexts: Mutex::default() };
+        let state = State {
+            fails,
+            operations: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            contexts: Mutex::default(),
+        };
         Process { disk: self.clone(), state: Arc::new(state) }
     }
 
@@ -238,7 +243,8 @@ impl ContextStore for Process {
 
 /// A life of a process: a runtime on virtual time, and its end.
 pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(work)
 }
 

@@ -19,7 +19,9 @@ pub fn check(request: &ModelRequest) -> Result<(), String> {
                 if at == 0 {
                     return fails(at, "the conversation begins with the model".to_owned());
                 }
-                if let Some(blank) = parts.iter().find(|part| matches!(part, Part::Text(text) if text.trim().is_empty())) {
+                if let Some(blank) =
+                    parts.iter().find(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
+                {
                     return fails(at, format!("a text is empty: {blank:?}"));
                 }
                 if !parts.iter().any(|part| !matches!(part, Part::Thought { .. })) {
@@ -30,7 +32,9 @@ pub fn check(request: &ModelRequest) -> Result<(), String> {
                 }
                 let called: Vec<_> = calls(parts).map(|call| (&call.id, &call.name)).collect();
                 let answered = match request.messages.get(at + 1) {
-                    Some(Message::Results(results)) => results.iter().map(|result| (&result.call, &result.name)).collect(),
+                    Some(Message::Results(results)) => {
+                        results.iter().map(|result| (&result.call, &result.name)).collect()
+                    }
                     _ => Vec::new(),
                 };
                 if called != answered {
@@ -110,7 +114,10 @@ mod tests {
     #[test]
     fn the_checker_finds_every_kind_of_violation() {
         let go = || Message::user("go");
-        assert_eq!(check(&request(vec![go(), said(vec![call("1"), call("2")]), results(&["1", "2"])])), Ok(()));
+        assert_eq!(
+            check(&request(vec![go(), said(vec![call("1"), call("2")]), results(&["1", "2"])])),
+            Ok(())
+        );
         let wrong = [
             vec![],
             vec![Message::user(" ")],

@@ -20,14 +20,20 @@ pub(crate) struct Look {
 
 /// A tool that changes nothing.
 pub(crate) fn look() -> FnTool {
-    FnTool::new("look", "Looks.", |look: Look, _| async move { Ok::<_, ToolError>(format!("seen: {}", look.at)) })
-        .read_only()
+    FnTool::new(
+        "look",
+        "Looks.",
+        |look: Look, _| async move { Ok::<_, ToolError>(format!("seen: {}", look.at)) },
+    )
+    .read_only()
 }
 
 /// The text of the last message that is the user's own.
 pub(crate) fn asked(request: &ModelRequest) -> String {
     let mut texts = request.messages.iter().rev().filter_map(|message| match message {
-        Message::User { text, .. } if !text.starts_with('<') && !text.starts_with('[') => Some(text.to_string()),
+        Message::User { text, .. } if !text.starts_with('<') && !text.starts_with('[') => {
+            Some(text.to_string())
+        }
         _ => None,
     });
     texts.next().unwrap_or_default()

@@ -39,7 +39,8 @@ fn is_added_once(make: impl Fn(ScriptedModel) -> Agent, model: impl Fn() -> Scri
                 let requests = model.requests();
                 for pair in requests[before..].windows(2) {
                     pairing::check(&pair[1]).unwrap();
-                    pairing::continues(&pair[0], &pair[1]).unwrap_or_else(|why| panic!("{lost:?} {at}: {why}"));
+                    pairing::continues(&pair[0], &pair[1])
+                        .unwrap_or_else(|why| panic!("{lost:?} {at}: {why}"));
                 }
                 say(&session, "after").await;
                 assert_eq!(questions(&session).await, ["before", "look 2", "after"], "{lost:?} {at}");
@@ -91,7 +92,9 @@ fn the_exchange_of_a_run_that_reached_its_output_limit_is_added_once_wherever_it
         ScriptedModel::respond(|request| {
             let asked = asked(request);
             match asked.contains("look") {
-                true => ScriptedReply::text(format!("re: {asked}")).finish(Finish::Length).usage(Usage::new(9, 9)),
+                true => {
+                    ScriptedReply::text(format!("re: {asked}")).finish(Finish::Length).usage(Usage::new(9, 9))
+                }
                 false => ScriptedReply::text("yes"),
             }
         })
@@ -125,7 +128,8 @@ fn the_exchange_is_added_once_when_a_single_operation_on_contexts_fails() {
             let process = disk.process(Fails::Context(at, lost));
             life(async {
                 let session = session(&process.engine(&agent), &agent);
-                let said = async { session.say("look").await?.outcome().await.map_err(|error| panic!("{error}")) };
+                let said =
+                    async { session.say("look").await?.outcome().await.map_err(|error| panic!("{error}")) };
                 let said: Result<Outcome, workflow_agent::SessionError> = said.await;
                 if !process.has_failed() {
                     return;

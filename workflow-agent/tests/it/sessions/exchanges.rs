@@ -96,7 +96,11 @@ fn a_run_whose_memory_fails_adds_no_exchange() {
             async { Ok(Vec::new()) }.boxed()
         }
 
-        fn remember<'a>(&'a self, _: &'a Episode, _: &'a ThreadContext) -> BoxFuture<'a, Result<(), ContextError>> {
+        fn remember<'a>(
+            &'a self,
+            _: &'a Episode,
+            _: &'a ThreadContext,
+        ) -> BoxFuture<'a, Result<(), ContextError>> {
             async { panic!("the disk is full") }.boxed()
         }
     }
@@ -118,12 +122,16 @@ fn exchanges_never_change_and_name_their_runs() {
         let run = session.say("look").await.unwrap();
         run.outcome().await.unwrap();
         let first = session.messages(0, 1).await.unwrap().remove(0);
-        assert_eq!((first.number, &first.run, &*first.question(), &*first.answer()), (1, run.id(), "look", "re: look"));
+        assert_eq!(
+            (first.number, &first.run, &*first.question(), &*first.answer()),
+            (1, run.id(), "look", "re: look")
+        );
         for n in 0..3 {
             say(&session, &format!("q{n}")).await;
         }
         assert_eq!(session.messages(0, 1).await.unwrap(), [first]);
-        let pages: Vec<u64> = session.messages(2, 10).await.unwrap().iter().map(|exchange| exchange.number).collect();
+        let pages: Vec<u64> =
+            session.messages(2, 10).await.unwrap().iter().map(|exchange| exchange.number).collect();
         assert_eq!(pages, [3, 4]);
         assert_eq!(session.messages(0, 2).await.unwrap().len(), 2);
     });
@@ -151,7 +159,8 @@ fn runs_log_the_range_of_their_history_and_no_copies() {
 /// A40, A55
 #[test]
 fn the_answer_of_an_exchange_is_the_data_where_there_is_no_text() {
-    let replies = [ScriptedReply::text("Bern."), ScriptedReply::call("1", "final_answer", json!({"celsius": 21}))];
+    let replies =
+        [ScriptedReply::text("Bern."), ScriptedReply::call("1", "final_answer", json!({"celsius": 21}))];
     let agent = Agent::builder("a").model(ScriptedModel::new(replies)).build().unwrap();
     life(async {
         let session = session(&Disk::default().healthy().engine(&agent), &agent);
@@ -165,7 +174,8 @@ fn the_answer_of_an_exchange_is_the_data_where_there_is_no_text() {
 /// A40, A51
 #[test]
 fn the_message_belongs_to_the_exchange_also_where_a_phase_did_not_see_it() {
-    let agent = Agent::builder("a").model(echo()).phase(Phase::new("one")).phase(Phase::new("two").isolated());
+    let agent =
+        Agent::builder("a").model(echo()).phase(Phase::new("one")).phase(Phase::new("two").isolated());
     let agent = agent.build().unwrap();
     life(async {
         let session = session(&Disk::default().healthy().engine(&agent), &agent);
@@ -182,7 +192,12 @@ fn secrets_are_in_no_exchange_and_in_no_message_that_steers() {
         _ => ScriptedReply::text("It is hunter2hunter2."),
     });
     let secret = workflow_agent::Secret::new("door", "hunter2hunter2");
-    let agent = Agent::builder("a").model(model).tool(look().approval(Approval::Always)).secret(secret).build().unwrap();
+    let agent = Agent::builder("a")
+        .model(model)
+        .tool(look().approval(Approval::Always))
+        .secret(secret)
+        .build()
+        .unwrap();
     let disk = Disk::default();
     life(async {
         let engine = disk.healthy().engine(&agent);
@@ -195,7 +210,8 @@ fn secrets_are_in_no_exchange_and_in_no_message_that_steers() {
         run.approvals().await.unwrap()[0].approve().await.unwrap();
         run.outcome().await.unwrap();
         let journal = serde_json::to_string(&engine.history(run.id()).await.unwrap()).unwrap();
-        let exchanges = serde_json::to_string(&session.messages(0, 9).await.unwrap()[0].entries.to_vec()).unwrap();
+        let exchanges =
+            serde_json::to_string(&session.messages(0, 9).await.unwrap()[0].entries.to_vec()).unwrap();
         for text in [journal, exchanges] {
             assert!(text.contains("[secret door]") && !text.contains("hunter2"), "{text}");
         }

@@ -53,7 +53,8 @@ fn a_fork_to_a_session_that_exists_is_refused_and_changes_nothing() {
 /// A41
 #[test]
 fn sessions_of_any_names_do_not_meet() {
-    let names = ["", ".", "a", "a.b", "a/b", "a%2Eb", "%", "%25", "a.", ".a", "ä", "a b", "0", "1.1", "x/head"];
+    let names =
+        ["", ".", "a", "a.b", "a/b", "a%2Eb", "%", "%25", "a.", ".a", "ä", "a b", "0", "1.1", "x/head"];
     let agent = agent(&echo());
     life(async {
         let engine = Disk::default().healthy().engine(&agent);
@@ -82,7 +83,8 @@ fn sessions_of_two_agents_and_of_two_engines_do_not_meet() {
     let one = Agent::builder("a").model(one).tool(look().approval(Approval::Always)).build().unwrap();
     let other = Agent::builder("a.s").model(other).build().unwrap();
     life(async {
-        let engine = Disk::default().healthy().builder().agent(one.clone()).agent(other.clone()).build().unwrap();
+        let engine =
+            Disk::default().healthy().builder().agent(one.clone()).agent(other.clone()).build().unwrap();
         let busy = session(&engine, &one).say("look").await.unwrap();
         while busy.approvals().await.unwrap().is_empty() {
             moment().await;

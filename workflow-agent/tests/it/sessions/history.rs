@@ -19,7 +19,8 @@ fn the_history_is_the_newest_whole_exchanges_within_half_the_window() {
         }
         let request = model.requests().pop().unwrap();
         pairing::check(&request).unwrap();
-        let begins: Vec<String> = request.messages.iter().map(|message| message.text()[..5].to_owned()).collect();
+        let begins: Vec<String> =
+            request.messages.iter().map(|message| message.text()[..5].to_owned()).collect();
         assert_eq!(begins, ["4xxxx", "re: 4", "5xxxx", "re: 5", "6xxxx", "re: 6", "7xxxx"]);
     });
 }
@@ -57,8 +58,14 @@ fn the_history_begins_with_the_latest_summary() {
             assert!(matches!(say(&session, text).await, Outcome::Answered(_)));
         }
         assert_eq!(questions(&session).await, ["one", "two", "long", "after"]);
-        let texts: Vec<String> =
-            model.requests().pop().unwrap().messages.iter().map(|message| message.text().into_owned()).collect();
+        let texts: Vec<String> = model
+            .requests()
+            .pop()
+            .unwrap()
+            .messages
+            .iter()
+            .map(|message| message.text().into_owned())
+            .collect();
         let summary = "[Summary of the conversation so far]\nthey spoke of the sea";
         assert_eq!(texts, [summary, "long", "re: long", "after"]);
     });
@@ -85,7 +92,11 @@ fn the_oldest_exchanges_beyond_ten_thousand_are_removed() {
             say(&session, &format!("q{n}")).await;
         }
         assert_eq!(questions(&session).await, ["q3", "q4", "q5", "q6", "q7"]);
-        assert_eq!(model.requests()[7].messages.len(), 11, "the run began with the exchanges that there were");
+        assert_eq!(
+            model.requests()[7].messages.len(),
+            11,
+            "the run began with the exchanges that there were"
+        );
         say(&session, "q8").await;
         assert_eq!(model.requests()[8].messages.len(), 11);
         let value: serde_json::Value = context.get(head).await.unwrap().unwrap();

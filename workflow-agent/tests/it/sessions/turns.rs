@@ -54,7 +54,8 @@ fn messages_of_a_process_wait_and_are_answered_in_order() {
         let expected: Vec<String> = (0..20).map(|n| format!("q{n}")).collect();
         assert_eq!(answers, expected.iter().map(|asked| format!("re: {asked}")).collect::<Vec<_>>());
         assert_eq!(questions(&session).await[1..], expected[..]);
-        let lengths: Vec<usize> = model.requests()[2..].iter().map(|request| request.messages.len()).collect();
+        let lengths: Vec<usize> =
+            model.requests()[2..].iter().map(|request| request.messages.len()).collect();
         assert_eq!(lengths, (0..20).map(|n| 5 + 2 * n).collect::<Vec<_>>());
     });
 }
@@ -170,7 +171,11 @@ fn a_message_that_no_call_saw_is_unheard() {
         let requests = model.requests();
         assert_eq!(requests.len(), 2);
         pairing::check(&requests[1]).unwrap();
-        assert!(requests[1].messages[2].text().contains("seen: sea"), "the call ran: {:?}", requests[1].messages);
+        assert!(
+            requests[1].messages[2].text().contains("seen: sea"),
+            "the call ran: {:?}",
+            requests[1].messages
+        );
         assert!(requests[1].messages[3].text().contains("message 0"));
     });
 }
@@ -181,10 +186,13 @@ fn a_message_that_no_call_saw_is_unheard() {
 #[test]
 fn two_engines_answer_all_messages_one_after_another() {
     let slow = Duration::from_millis(700);
-    let model = ScriptedModel::respond(move |request| ScriptedReply::text(format!("re: {}", asked(request))).after(slow));
+    let model = ScriptedModel::respond(move |request| {
+        ScriptedReply::text(format!("re: {}", asked(request))).after(slow)
+    });
     let (disk, agent) = (Disk::default(), agent(&model));
     life(async {
-        let engine = || disk.healthy().builder().lease(Duration::from_secs(30)).agent(agent.clone()).build().unwrap();
+        let engine =
+            || disk.healthy().builder().lease(Duration::from_secs(30)).agent(agent.clone()).build().unwrap();
         let sessions = [engine(), engine()].map(|engine| session(&engine, &agent));
         let says = (0..12).map(|n| {
             let session = &sessions[n % 2];
@@ -208,7 +216,9 @@ fn two_engines_answer_all_messages_one_after_another() {
 #[test]
 fn a_message_follows_the_run_that_an_ended_process_left() {
     let slow = Duration::from_secs(10);
-    let model = ScriptedModel::respond(move |request| ScriptedReply::text(format!("re: {}", asked(request))).after(slow));
+    let model = ScriptedModel::respond(move |request| {
+        ScriptedReply::text(format!("re: {}", asked(request))).after(slow)
+    });
     let (disk, agent) = (Disk::default(), agent(&model));
     life(async {
         session(&disk.healthy().engine(&agent), &agent).say("first").await.unwrap();
