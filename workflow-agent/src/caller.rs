@@ -132,6 +132,8 @@ impl Caller {
                     call.id = self.redactor.shared(&call.id);
                     call.name = self.redactor.shared(&call.name);
                     self.redactor.value(&mut call.arguments);
+                    // As the journal has them, so that a request has the same bytes before and after a restart.
+                    call.arguments.sort_all_objects();
                 }
                 Part::Opaque(_) => {}
             }
@@ -177,7 +179,7 @@ fn too_long() -> ModelError {
 }
 
 /// Joins neighbouring texts, and neighbouring thoughts that nobody signed, so that no secret hides between two of them, and
-/// drops empty texts.
+/// drops blank texts, which providers refuse.
 fn merge(parts: &mut Vec<Part>) {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
@@ -191,6 +193,7 @@ fn merge(parts: &mut Vec<Part>) {
             (_, part) => merged.push(part),
         }
     }
+    merged.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
     *parts = merged;
 }
 

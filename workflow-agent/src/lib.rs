@@ -34,7 +34,7 @@ mod entities;
 mod agent;
 mod flow;
 mod run;
-<<<<<<< HEAD
+mod project;
 #[cfg(feature = "providers")]
 mod provider;
 #[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
@@ -43,9 +43,6 @@ pub mod builtin;
 mod mcp;
 #[doc(hidden)]
 pub mod __private;
-=======
-mod project;
->>>>>>> agent-t3
 
 pub use agent::{
     Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
@@ -59,16 +56,13 @@ pub use judge::ModelJudge;
 #[cfg(feature = "mcp")]
 pub use mcp::{Mcp, McpError, McpServer};
 pub use phase::{Conversation, Phase};
-<<<<<<< HEAD
-#[cfg(feature = "providers")]
-pub use provider::{Provider, ProviderError, ProviderModel};
-=======
 pub use project::{ApprovePlan, GoalError, Plan, PlanDecision, PlanError, PlanProblem, PlanTask, Strategy};
 pub use project::{PendingPlan, ProjectRun, ProjectShown};
 pub use project::{Project, ProjectBuildError, ProjectBuilder, ProjectGoal, ProjectProblem};
 pub use project::{ProjectDone, ProjectError, ProjectFailed, ProjectFailure, ProjectOutcome};
 pub use project::{TaskFailure, TaskResult, TaskState, TaskStatus};
->>>>>>> agent-t3
+#[cfg(feature = "providers")]
+pub use provider::{Provider, ProviderError, ProviderModel};
 pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
 pub use secret::Secret;
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};

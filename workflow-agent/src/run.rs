@@ -120,11 +120,13 @@ impl AgentRun {
         self.run.outcome().await
     }
 
-    /// Sends a message, which the next model call sees, marked as data.
+    /// Sends a message, which the next model call sees, marked as data. Secrets of the agent are removed from it before
+    /// anything is stored.
     ///
     /// # Errors
     /// If the run has ended.
     pub async fn steer(&self, text: impl Into<Arc<str>>) -> Result<(), SendError> {
+        let text = self.agent.inner.caller.redactor.shared(&text.into());
         self.run.send(Steer::new(text)).await
     }
 
@@ -182,7 +184,6 @@ impl AgentRun {
         Ok(pending.collect())
     }
 
-<<<<<<< HEAD
     /// The tool of the first open request of the run itself.
     pub(crate) async fn needed(&self) -> Result<Option<String>, SendError> {
         let requests = match self.run.requests().await {
@@ -195,12 +196,6 @@ impl AgentRun {
         }))
     }
 
-    fn approval(&self, run: RunId, agent: Agent, seq: Seq, asked: ApproveTool) -> PendingApproval {
-        PendingApproval { engine: self.engine.clone(), agent, run, seq, request: asked }
-    }
-
-=======
->>>>>>> agent-t3
     /// The item of the stream for an item of the display, if people need it.
     fn shown(&self, item: &DisplayItem) -> Option<Shown> {
         match item {

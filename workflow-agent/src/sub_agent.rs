@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
-use workflow_core::prelude::*;
 use workflow_core::RunOptions;
+use workflow_core::prelude::*;
 
 mod aggregate;
 

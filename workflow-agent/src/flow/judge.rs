@@ -24,16 +24,15 @@ const OUTPUT_RETRIES: u32 = 3;
 /// Judges the answer in an entry.
 pub(super) async fn candidate(
     terms: &Terms<'_>,
-    entry: usize,
+    seen: usize,
     own: &[&Entry],
     chat: Option<&ChatTurn>,
 ) -> Result<(Option<Entry>, Judged), StepError> {
-    let Some(reply) = reply_behind(own.iter().copied(), entry) else {
+    let Some(reply) = reply_behind(own.iter().copied(), seen) else {
         return Err(StepError::permanent("the candidate is no reply"));
     };
     let state = State::of(own, terms.agent);
-    let entered = state.entered.map(str::to_owned).or_else(|| entered_before(terms));
-    let place = terms.agent.phase(entered.as_deref());
+    let place = terms.phase(state.entered);
     let schema = terms.output(place.map(|(_, phase)| phase));
     let data = match schema.as_deref().map(|schema| data(reply, schema)).transpose() {
         Ok(data) => data,
@@ -69,14 +68,6 @@ pub(super) async fn candidate(
             let reason = StopReason::Escalated { why: redactor.text(&why).as_ref().into() };
             (None, Judged::Stopping(Stopping { reason, usage }))
         }
-    })
-}
-
-fn entered_before(terms: &Terms<'_>) -> Option<String> {
-    let entries = terms.prompt?.conversation.as_ref()?.entries();
-    entries.iter().rev().find_map(|entry| match entry {
-        Entry::Marker(marker) => Some(marker.entered.to_string()),
-        _ => None,
     })
 }
 
@@ -157,14 +148,10 @@ fn accepted(
         }
         phase::hand_off(&answers).into()
     });
-    let accomplished = match (&data, reply.text()) {
-        (Some(data), text) if text.trim().is_empty() => data.to_string(),
-        (_, text) => text,
-    };
     let marker = Marker {
         left: Some(Arc::clone(&left.name)),
         entered: Arc::clone(&next.name),
-        accomplished: crate::tool::cut(&accomplished, 4 * 1024).as_ref().into(),
+        accomplished: phase::accomplished(&reply.text(), data.as_ref()),
         data,
         next: Arc::clone(&next.focus),
         hand_off,

@@ -19,9 +19,7 @@ pub(super) async fn entries(
     info: &RunInfo,
 ) -> Result<Vec<Entry>, StepError> {
     prompt.check().map_err(StepError::permanent)?;
-    if let Some(model) = unpriced(agent, prompt) {
-        return Err(StepError::permanent(PromptError::NoPrice { model }));
-    }
+    agent.check_price(prompt).map_err(StepError::permanent)?;
     let mut entries = Vec::new();
     let mut known = Vec::new();
     if let Some(place) = &prompt.session {
@@ -87,13 +85,16 @@ fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
     items
 }
 
-/// The model without a price, if the prompt limits the cost.
-fn unpriced(agent: &Agent, prompt: &Prompt) -> Option<String> {
-    prompt.budget.filter(|budget| budget.needs_price())?;
-    agent.unpriced().map(str::to_owned)
-}
-
 impl Agent {
+    /// Refuses a prompt that limits the cost of a model without a price.
+    pub(crate) fn check_price(&self, prompt: &Prompt) -> Result<(), PromptError> {
+        let limited = prompt.budget.filter(|budget| budget.needs_price());
+        match limited.and_then(|_| self.unpriced()) {
+            Some(model) => Err(PromptError::NoPrice { model: model.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
     /// The name of the first agent, among this one and its sub-agents, whose model has no price.
     pub(crate) fn unpriced(&self) -> Option<&str> {
         if self.inner.caller.model.limits().price.is_none() {

@@ -50,18 +50,17 @@ impl Earlier {
         Before { history: &self.history, given: &self.given }
     }
 
-    /// The phase that the conversation was in before the run.
-    pub(crate) fn entered(&self) -> Option<&str> {
-        self.given.iter().rev().find_map(|entry| match entry {
-            Entry::Marker(marker) => Some(&*marker.entered),
-            _ => None,
-        })
+    /// All entries before the run, also those that the model no longer sees.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.history.iter().flat_map(|exchange| exchange.iter()).chain(self.given.iter())
     }
 }
 
 /// A request, and whether the conversation should be summarised before it.
 pub(crate) struct Turn {
     pub(crate) request: ModelRequest,
+    /// The tokens of the request, before any correction by reported ones.
+    pub(crate) estimate: u64,
     /// The rounds that a summary keeps, if one is due and something is left to summarise.
     pub(crate) due: Option<usize>,
 }
@@ -75,7 +74,7 @@ pub(crate) fn turn(
     state: &State<'_>,
 ) -> Turn {
     let agent = &terms.agent.inner;
-    let phase = terms.agent.phase(state.entered.or(before.entered())).map(|(_, phase)| phase);
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     let limits = agent.caller.model.limits();
     let output = terms.output(phase);
     let mut request = ModelRequest::new(
@@ -85,7 +84,8 @@ pub(crate) fn turn(
     );
     request.tools = offered(terms, phase, output.as_ref());
     if agent.caller.model.has_native_output() {
-        request.output = output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
+        request.output =
+            output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
     }
     if state.closing {
         request.tool_choice = ToolChoice::None;
@@ -94,7 +94,7 @@ pub(crate) fn turn(
     let plan = compact::plan(&line, request.characters(), limits.context);
     request.messages = transcript::messages(&line, plan.short_before);
     let due = plan.due.filter(|rounds| compact::keep_from(own, *rounds).is_some());
-    Turn { request, due }
+    Turn { request, estimate: plan.estimate, due }
 }
 
 /// Identity and narrative, recalled memory, the focus of the phase, in this order.
@@ -137,8 +137,8 @@ fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>
 }
 
 /// Whether the model gives its answer by calling `final_answer` in the phase that the run is in.
-pub(crate) fn offers_final_answer(terms: &Terms<'_>, before: &Earlier, state: &State<'_>) -> bool {
-    let phase = terms.agent.phase(state.entered.or(before.entered())).map(|(_, phase)| phase);
+pub(crate) fn offers_final_answer(terms: &Terms<'_>, state: &State<'_>) -> bool {
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     terms.output(phase).is_some() && !terms.agent.inner.caller.model.has_native_output()
 }
 

@@ -23,7 +23,8 @@ async fn a_crash_at_any_write_repeats_nothing_that_had_finished() {
             .start(goal())
     });
     // Every event of the log, every execution and every child run is as without the crash.
-    let survived = crashes.assert(|run| run.executions("work") == 3 && run.executions("plan") == 2).pairs(20).await;
+    let survived =
+        crashes.assert(|run| run.executions("work") == 3 && run.executions("plan") == 2).pairs(20).await;
     assert!(survived.once() > 50, "{survived}");
 }
 
@@ -52,7 +53,9 @@ struct NoArguments {}
 async fn after_a_restart_viewers_see_the_states_and_the_plan_still_waits() {
     let (planner, _) = planner([plan([task("a", &[]), task("b", &[])])]);
     let asking = ScriptedModel::respond(|request| match request.messages.len() {
-        1 if first_line(request) == "a" => ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" })),
+        1 if first_line(request) == "a" => {
+            ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" }))
+        }
         _ => ScriptedReply::text(request.messages.last().unwrap().text()),
     });
     let worker = Agent::builder("worker").model(asking.clone()).ask_user().build().unwrap();
