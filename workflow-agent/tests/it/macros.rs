@@ -88,14 +88,14 @@ fn the_specification_has_the_name_the_doc_comment_and_the_keys() {
     async fn send() {}
     let tool = send.into_tool();
     assert_eq!(tool.spec().name(), "send-mail");
-    assert_eq!(tool.spec().longest(), Duration::from_secs(2 * 86_400));
+    assert_eq!(tool.spec().longest(), Duration::from_hours(48));
     assert!(!tool.spec().is_read_only() && tool.spec().is_repeatable());
 
     /// Does nothing in particular.
     #[tool]
     async fn plain() {}
     let tool = plain.into_tool();
-    assert_eq!(tool.spec().longest(), Duration::from_secs(120));
+    assert_eq!(tool.spec().longest(), Duration::from_mins(2));
     assert!(!tool.spec().is_repeatable());
 }
 
