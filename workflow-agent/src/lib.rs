@@ -1,10 +1,78 @@
-//! Agents.
-pub mod model;
+//! Agents on [`workflow_core`]: models with tools, as durable, typed workflows.
+//!
+//! ```
+//! use workflow_agent::prelude::*;
+//! use workflow_agent::model::{ScriptedModel, ScriptedReply};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = ScriptedModel::new([ScriptedReply::text("It is warm.")]);
+//! let agent = Agent::builder("assistant").model(model).identity("You know the weather.").build()?;
+//! assert_eq!(agent.ask("Warm in Bern?").await?.text, "It is warm.");
+//! # Ok(())
+//! # }
+//! ```
+
+mod mark;
+mod secret;
 pub mod tool;
+pub mod model;
+mod budget;
+mod failures;
+mod caller;
 pub mod approval;
+pub mod entry;
+mod phase;
+mod transcript;
+mod compact;
+pub mod judge;
+pub mod memory;
+mod session;
+mod chat;
+mod sub_agent;
+mod entities;
+mod agent;
+mod flow;
+mod run;
+
+pub use agent::{
+    Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
+};
+pub use agent::{PromptError, StopReason, Stopped};
 pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
+pub use budget::Budget;
+pub use chat::ChatError;
+pub use flow::Steer;
+pub use judge::ModelJudge;
+pub use phase::{Conversation, Phase};
+pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
+pub use secret::Secret;
+pub use session::{Session, SessionError, SessionExchange, WhenBusy};
+pub use sub_agent::Aggregation;
+pub use tool::terminal_safe;
+
+/// Everything that programs with agents usually name: `use workflow_agent::prelude::*;`.
+pub mod prelude {
+    pub use futures_util::StreamExt as _;
+    pub use workflow_core::Engine;
+
+    pub use crate::agent::{Agent, Answer, HostAgents as _, Outcome, Prompt, StopReason};
+    pub use crate::approval::Approval;
+    pub use crate::budget::Budget;
+    pub use crate::phase::Phase;
+    pub use crate::run::{AgentRun, Shown};
+    pub use crate::secret::Secret;
+    pub use crate::session::Session;
+    pub use crate::tool::{ToolContext, ToolError, ToolOutput};
+}
+#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
+pub mod builtin;
 pub use workflow_macros::{tool, tools};
 
 /// The names for generated code. Not for use by hand; all of it may change.
 #[doc(hidden)]
 pub mod __private;
+#[cfg(feature = "providers")]
+mod provider;
+#[cfg(feature = "providers")]
+pub use provider::{Provider, ProviderError, ProviderModel};

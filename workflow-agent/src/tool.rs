@@ -16,11 +16,13 @@ mod function;
 mod name;
 pub(crate) mod shim;
 
+pub(crate) use bound::{OUTPUT, cut, head};
 pub use attribute::{IntoTool, IsTool, ToolFuture};
 pub(crate) use bound::cut;
 pub(crate) use check::{Misfit, Schema};
+pub(crate) use function::schema_of;
 pub use function::{FnTool, IntoToolOutput};
-pub(crate) use name::{fitted, is_fit};
+pub(crate) use name::is_fit;
 
 use crate::approval::Approval;
 
@@ -432,7 +434,9 @@ fn skip_sequence(rest: &mut Rest<'_>) {
         Some('[') => skip_parameters(rest),
         Some(']' | 'P' | 'X' | '^' | '_') => skip_string(rest),
         // Two characters, or three with an intermediate one.
-        Some(' '..='/') => drop(rest.next()),
+        Some(' '..='/') => {
+            rest.next();
+        }
         _ => {}
     }
 }
@@ -448,7 +452,10 @@ fn skip_string(rest: &mut Rest<'_>) {
     while let Some(next) = rest.next_if(|next| *next != '\n') {
         match next {
             '\u{7}' | '\u{9c}' => return,
-            '\u{1b}' => return drop(rest.next_if_eq(&'\\')),
+            '\u{1b}' => {
+                rest.next_if_eq(&'\\');
+                return;
+            }
             _ => {}
         }
     }

@@ -16,6 +16,11 @@ pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
     format!("{}{}{}", &text[..head], note(tail - head), &text[tail..]).into()
 }
 
+/// The begin of a text, at most `most` bytes.
+pub(crate) fn head(text: &str, most: usize) -> &str {
+    &text[..floor(text, most.min(text.len()))]
+}
+
 fn floor(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at -= 1;

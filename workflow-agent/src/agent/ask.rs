@@ -1,0 +1,145 @@
+//! Runs of an agent: in memory with `ask`, and in an engine with `start`.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use workflow_core::{BuildError, Engine, RunError, RunOptions, SendError, StartError};
+
+use super::{Agent, Answer, HostAgents as _, Outcome, Prompt, PromptError, Stopped};
+use crate::run::{AgentRun, Shown};
+
+/// Why an agent did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The run stopped without an answer.
+    #[error("the agent stopped: {}", .0.reason)]
+    Stopped(Box<Stopped>),
+    /// The prompt exceeds a bound.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The data of the answer is not of the type that was asked for.
+    #[error("the data of the answer cannot be read at `{path}`")]
+    Output {
+        /// The path of the problem.
+        path: String,
+        /// The problem.
+        source: serde_json::Error,
+    },
+    /// A tool call needs a person, and nobody can answer a run of `ask`.
+    #[error(
+        "`{request}` needs a person: host the agent in an engine, and start it with `Agent::start` or a `Session`"
+    )]
+    NeedsPeople {
+        /// The tool that needs an approval, or `ask_user`.
+        request: String,
+    },
+    /// The run could not be started.
+    #[error("the run could not be started")]
+    Start(#[from] StartError),
+    /// The run ended in another way, such as cancelled.
+    #[error("the run did not end with an outcome")]
+    Run(#[from] RunError),
+    /// The run did not take a message.
+    #[error("the run did not take the message")]
+    Send(#[from] SendError),
+    /// The engine could not be built.
+    #[error("the engine could not be built")]
+    Build(#[from] BuildError),
+}
+
+impl Agent {
+    /// Asks in memory: runs the agent without a store, and returns its answer. Dropping the future cancels the run.
+    ///
+    /// # Errors
+    /// [`AgentError::Stopped`] if the run stops without an answer, [`AgentError::NeedsPeople`] as soon as a call needs an
+    /// approval or asks a person, and failures of the run.
+    pub async fn ask(&self, prompt: impl Into<Prompt>) -> Result<Answer, AgentError> {
+        let engine = Engine::builder().agent(self.clone()).build()?;
+        let mut run = self.start(&engine, prompt).await?;
+        let guard = run.handle().clone().cancel_on_drop("nobody waits for the answer");
+        while let Some(shown) = run.next().await {
+            let request = match shown {
+                Shown::Approval(approval) => approval.tool().to_owned(),
+                Shown::Question(_) => super::builder::ASK_USER.to_owned(),
+                _ => continue,
+            };
+            return Err(AgentError::NeedsPeople { request });
+        }
+        let outcome = guard.outcome().await?;
+        drop(guard.disarm());
+        match outcome {
+            Outcome::Answered(answer) => Ok(answer),
+            Outcome::Stopped(stopped) => Err(AgentError::Stopped(Box::new(stopped))),
+        }
+    }
+
+    /// Asks in memory for an answer of a type: the model must keep to its JSON schema.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use workflow_agent::prelude::*;
+    /// use workflow_agent::model::{ScriptedModel, ScriptedReply};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Weather { celsius: f64 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([ScriptedReply::call("1", "final_answer", json!({"celsius": 21.5}))]);
+    /// let agent = Agent::builder("weather").model(model).build()?;
+    /// let weather: Weather = agent.ask_for("Warm in Bern?").await?;
+    /// assert_eq!(weather.celsius, 21.5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask), and [`AgentError::Output`] if the data fits the schema and still is no `T`.
+    pub async fn ask_for<T: DeserializeOwned + JsonSchema>(
+        &self,
+        prompt: impl Into<Prompt>,
+    ) -> Result<T, AgentError> {
+        let prompt = prompt.into().output(crate::tool::schema_of::<T>());
+        let answer = self.ask(prompt).await?;
+        serde_path_to_error::deserialize(answer.data.unwrap_or_default()).map_err(|error| {
+            let path = error.path().to_string();
+            AgentError::Output { path, source: error.into_inner() }
+        })
+    }
+
+    /// Starts a run in an engine that hosts the agent. Secrets of the agent are removed from the prompt before anything
+    /// is stored.
+    ///
+    /// # Errors
+    /// If the prompt exceeds a bound, or the engine refuses the run.
+    pub async fn start(&self, engine: &Engine, prompt: impl Into<Prompt>) -> Result<AgentRun, AgentError> {
+        self.start_with(engine, prompt, RunOptions::new()).await
+    }
+
+    /// Starts a run with options, such as an id or a thread.
+    ///
+    /// # Errors
+    /// If the prompt exceeds a bound, or the engine refuses the run.
+    pub async fn start_with(
+        &self,
+        engine: &Engine,
+        prompt: impl Into<Prompt>,
+        options: RunOptions,
+    ) -> Result<AgentRun, AgentError> {
+        let mut prompt = prompt.into();
+        prompt.text = self.inner.caller.redactor.shared(&prompt.text);
+        prompt.check()?;
+        if prompt.budget.is_some_and(crate::budget::Budget::needs_price)
+            && let Some(model) = self.unpriced()
+        {
+            return Err(PromptError::NoPrice { model: model.to_owned() }.into());
+        }
+        let options = options.workflow(Arc::clone(&self.inner.name));
+        let run = engine.start_with::<Self>(prompt, options).await?;
+        Ok(AgentRun::new(engine.clone(), self.clone(), run))
+    }
+}

@@ -1,0 +1,177 @@
+//! One call of a model: its span, its panics, its bound, and its secrets. Every call of the crate goes through here.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use tracing::Instrument as _;
+
+use crate::failures;
+use crate::model::{Finish, Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
+use crate::secret::{Redactor, StreamRedactor};
+
+/// The longest reply in bytes, whatever the model claims.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// A piece of a reply for viewers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Thought(String),
+}
+
+/// Calls a model.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) redactor: Redactor,
+    /// Whether spans contain prompts and replies.
+    pub(crate) contents: bool,
+}
+
+impl Caller {
+    /// Calls the model, and hands each piece of the reply to `show`. The usage is the reported one, or an estimate.
+    pub(crate) async fn call(
+        &self,
+        request: ModelRequest,
+        show: impl FnMut(Piece),
+    ) -> Result<(ModelReply, Usage), ModelError> {
+        let span = tracing::info_span!(
+            "chat",
+            otel.name = format!("chat {}", self.model.name()),
+            otel.kind = "client",
+            otel.status_code = tracing::field::Empty,
+            error.r#type = tracing::field::Empty,
+            gen_ai.operation.name = "chat",
+            gen_ai.request.model = self.model.name(),
+            gen_ai.request.max_tokens = request.max_output,
+            gen_ai.usage.input_tokens = tracing::field::Empty,
+            gen_ai.usage.output_tokens = tracing::field::Empty,
+            gen_ai.response.finish_reasons = tracing::field::Empty,
+            gen_ai.input.messages = tracing::field::Empty,
+            gen_ai.output.messages = tracing::field::Empty,
+        );
+        if self.contents {
+            span.record("gen_ai.input.messages", self.redactor.text(&texts(&request)).as_ref());
+        }
+        let characters = request.characters();
+        let called = failures::guarded(self.streamed(request, show)).instrument(span.clone()).await;
+        let called =
+            called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
+        match called {
+            Ok(reply) => {
+                let usage = reply.usage.unwrap_or_else(|| estimate(characters, reply.characters()));
+                span.record("gen_ai.usage.input_tokens", usage.input);
+                span.record("gen_ai.usage.output_tokens", usage.output);
+                span.record("gen_ai.response.finish_reasons", tracing::field::debug(&reply.finish));
+                if self.contents {
+                    span.record("gen_ai.output.messages", crate::entry::text(&reply.parts).as_str());
+                }
+                Ok((reply, usage))
+            }
+            Err(error) => {
+                span.record("otel.status_code", "ERROR");
+                span.record("error.type", error.class.to_string().as_str());
+                Err(error)
+            }
+        }
+    }
+
+    async fn streamed(
+        &self,
+        request: ModelRequest,
+        mut show: impl FnMut(Piece),
+    ) -> Result<ModelReply, ModelError> {
+        let mut stream = self.model.call(request).await?;
+        let (mut text, mut thought) = (self.redactor.stream(), self.redactor.stream());
+        let mut bytes = 0_usize;
+        while let Some(event) = stream.next().await {
+            match event? {
+                ModelEvent::Text(piece) => {
+                    bytes += piece.len();
+                    push(&mut text, &piece, |piece| show(Piece::Text(piece)));
+                }
+                ModelEvent::Thought(piece) => {
+                    bytes += piece.len();
+                    push(&mut thought, &piece, |piece| show(Piece::Thought(piece)));
+                }
+                ModelEvent::CallBegun { .. } => {}
+                ModelEvent::Finished(reply) => {
+                    if reply.characters() > LONGEST {
+                        return Err(too_long());
+                    }
+                    rest(thought, |piece| show(Piece::Thought(piece)));
+                    rest(text, |piece| show(Piece::Text(piece)));
+                    return Ok(self.redacted(reply));
+                }
+            }
+            if bytes > LONGEST {
+                return Err(too_long());
+            }
+        }
+        Err(ModelError::transient("the reply broke off: its stream ended without the end of the reply"))
+    }
+
+    /// The reply without secrets. Signatures and opaque data stay as they are: their provider would refuse any other.
+    fn redacted(&self, mut reply: ModelReply) -> ModelReply {
+        for part in &mut reply.parts {
+            match part {
+                Part::Text(text) | Part::Thought { text, .. } => {
+                    *text = self.redactor.text(text).into_owned()
+                }
+                Part::Call(call) => {
+                    call.id = self.redactor.shared(&call.id);
+                    call.name = self.redactor.shared(&call.name);
+                    self.redactor.value(&mut call.arguments);
+                }
+                Part::Opaque(_) => {}
+            }
+        }
+        merge_texts(&mut reply.parts);
+        if reply.finish == Finish::ToolUse && reply.calls().next().is_none() {
+            // `think` refuses it.
+            return reply;
+        }
+        reply
+    }
+}
+
+fn push(stream: &mut StreamRedactor, piece: &str, show: impl FnOnce(String)) {
+    let safe = stream.push(piece);
+    if !safe.is_empty() {
+        show(safe);
+    }
+}
+
+fn rest(stream: StreamRedactor, show: impl FnOnce(String)) {
+    let rest = stream.finish();
+    if !rest.is_empty() {
+        show(rest);
+    }
+}
+
+fn too_long() -> ModelError {
+    ModelError::unusable(format!("the reply is longer than {LONGEST} bytes"))
+}
+
+/// Joins neighbouring texts, so that no secret hides between two of them, and drops empty ones.
+fn merge_texts(parts: &mut Vec<Part>) {
+    let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts.drain(..) {
+        match (merged.last_mut(), part) {
+            (_, Part::Text(text)) if text.is_empty() => {}
+            (Some(Part::Text(before)), Part::Text(text)) => before.push_str(&text),
+            (_, part) => merged.push(part),
+        }
+    }
+    *parts = merged;
+}
+
+fn estimate(input: usize, output: usize) -> Usage {
+    let tokens = |characters: usize| characters.div_ceil(4) as u64;
+    Usage { input: tokens(input), output: tokens(output), cached_input: 0, estimated: true }
+}
+
+fn texts(request: &ModelRequest) -> String {
+    let texts: Vec<_> = request.messages.iter().map(|message| message.text()).collect();
+    format!("{}\n\n{}", request.system, texts.join("\n\n"))
+}

@@ -1,0 +1,190 @@
+//! Compaction: when results are shortened, and when a summary is due. A pure function of the entries, so that a resumed
+//! run decides as before. It makes no summary itself: the step `shorten` does.
+
+use crate::entry::Entry;
+use crate::transcript::{Item, SHORT_RESULT};
+
+/// Rounds that a summary keeps at 80 %, at 100 % and at 120 % of the window.
+const KEPT: [(f64, usize); 3] = [(1.2, 1), (1.0, 2), (0.8, 4)];
+
+/// The state of a conversation before the next model call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Plan {
+    /// Results of the run before this entry are shortened; 0 if none are.
+    pub(crate) short_before: usize,
+    /// The estimated tokens of the next request.
+    pub(crate) tokens: u64,
+    /// The rounds that a due summary keeps.
+    pub(crate) due: Option<usize>,
+}
+
+/// Plans the next call. `base` has the characters of instructions and tools, and `window` is the context window in tokens.
+///
+/// Four characters count as a token, times the ratio of reported and estimated input of the last call, within 0.5 and 2.
+#[expect(clippy::cast_precision_loss, reason = "sizes of conversations are far below 2^52")]
+#[expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_truncation,
+    reason = "estimates are positive and small"
+)]
+pub(crate) fn plan(line: &[Item<'_>], base: usize, window: u64) -> Plan {
+    let window = window.max(1) as f64;
+    let mut size = Size { base, entries: Vec::with_capacity(line.len()), total: base };
+    let (mut ratio, mut level, mut short_before) = (1.0_f64, 0_u32, 0_usize);
+    let mut turns: Vec<usize> = Vec::new();
+    let shorten =
+        |size: &mut Size, turns: &[usize], level: &mut u32, short_before: &mut usize, ratio: f64| {
+            if size.tokens() * ratio < window * (0.5 + 0.1 * f64::from(*level)) {
+                return;
+            }
+            // Results of the last two turns stay whole.
+            let [.., second, _] = turns else { return };
+            let steps = ((size.tokens() * ratio / window - 0.5) / 0.1).floor();
+            *level = level.wrapping_add(1).max(steps.clamp(0.0, 100.0) as u32 + 1);
+            *short_before = (*second).max(*short_before);
+            size.shorten(line, *short_before);
+        };
+    for (place, item) in line.iter().enumerate() {
+        if let (Entry::Assistant(reply), Some(own)) = (item.entry, item.own) {
+            shorten(&mut size, &turns, &mut level, &mut short_before, ratio);
+            let estimated = size.tokens();
+            if !reply.usage.estimated && reply.usage.input > 0 && estimated >= 1.0 {
+                ratio = (reply.usage.input as f64 / estimated).clamp(0.5, 2.0);
+            }
+            turns.push(own);
+        }
+        size.push(place, item.entry.characters());
+    }
+    shorten(&mut size, &turns, &mut level, &mut short_before, ratio);
+    let tokens = size.tokens() * ratio;
+    let due = KEPT.iter().find(|(part, _)| tokens >= window * part).map(|(_, rounds)| *rounds);
+    Plan { short_before, tokens: tokens as u64, due }
+}
+
+/// The sizes of the entries of a line.
+struct Size {
+    base: usize,
+    entries: Vec<usize>,
+    total: usize,
+}
+
+impl Size {
+    #[expect(clippy::cast_precision_loss, reason = "sizes of conversations are far below 2^52")]
+    fn tokens(&self) -> f64 {
+        self.total as f64 / 4.0
+    }
+
+    fn push(&mut self, place: usize, characters: usize) {
+        debug_assert_eq!(place, self.entries.len(), "entries are pushed in order");
+        self.entries.push(characters);
+        self.total += characters;
+    }
+
+    fn shorten(&mut self, line: &[Item<'_>], short_before: usize) {
+        for (place, item) in line[..self.entries.len()].iter().enumerate() {
+            if item.own.is_none_or(|own| own < short_before) {
+                self.entries[place] = self.entries[place].min(shortened(item.entry));
+            }
+        }
+        self.total = self.base + self.entries.iter().sum::<usize>();
+    }
+}
+
+/// The characters of an entry whose results are shortened.
+fn shortened(entry: &Entry) -> usize {
+    let Entry::Results { results } = entry else { return entry.characters() };
+    let one = |result: &crate::entry::ToolDone| match result.text.char_indices().nth(SHORT_RESULT + 40) {
+        Some(_) if !result.is_error => SHORT_RESULT + 80,
+        _ => result.text.chars().count() + 40,
+    };
+    results.iter().map(one).sum()
+}
+
+/// The index of the first entry of the run that a summary keeps, if anything is left to summarise.
+///
+/// A round begins with a reply of the model, so calls and results are never parted. Replies that came before the last
+/// summary do not count.
+pub(crate) fn keep_from(own: &[&Entry], rounds: usize) -> Option<usize> {
+    let last = own.iter().rposition(|entry| matches!(entry, Entry::Summary(_)));
+    let earlier = last.map_or(0, |index| match own[index] {
+        Entry::Summary(summary) => summary.keep,
+        _ => 0,
+    });
+    let replies: Vec<usize> =
+        (earlier..own.len()).filter(|index| matches!(own[*index], Entry::Assistant(_))).collect();
+    let keep = match replies.len().checked_sub(rounds) {
+        Some(first) if first < replies.len() => replies[first],
+        // Fewer rounds than that: only the entries before the first reply can go, such as a history.
+        _ => replies.first().copied().unwrap_or(own.len()),
+    };
+    let gone = |index: &usize| match own[*index] {
+        Entry::User { .. } | Entry::Steer { .. } | Entry::Recalled { .. } => false,
+        Entry::Summary(_) => false,
+        _ => true,
+    };
+    ((earlier..keep).any(|index| gone(&index))).then_some(keep)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{keep_from, plan};
+    use crate::entry::{Entry, Reply, ToolCall, ToolDone};
+    use crate::model::{Finish, Part, ToolUse, Usage};
+    use crate::transcript::{Before, line};
+
+    fn round(id: &str, result: usize, input: u64) -> [Entry; 2] {
+        let call = ToolCall { call: id.into(), tool: "t".into(), arguments: serde_json::json!({}) };
+        let parts = vec![Part::Call(ToolUse::new(id, "t", serde_json::json!({})))];
+        let usage = Usage::new(input, 10);
+        let reply = Reply { parts: parts.into(), finish: Finish::ToolUse, usage, seen: 0, closing: false };
+        let results = vec![ToolDone::new(&call, "x".repeat(result), false)];
+        [Entry::Assistant(reply), Entry::Results { results }]
+    }
+
+    fn conversation(rounds: &[(usize, u64)]) -> Vec<Entry> {
+        let user = Entry::User { text: Arc::from("go"), images: Arc::default() };
+        let rounds = rounds
+            .iter()
+            .enumerate()
+            .flat_map(|(n, (result, input))| round(&format!("c{n}"), *result, *input));
+        std::iter::once(user).chain(rounds).collect()
+    }
+
+    /// A53
+    #[test]
+    fn from_half_the_window_older_results_are_short_and_errors_stay() {
+        let entries = conversation(&[(4_000, 0), (4_000, 0), (4_000, 0)]);
+        let own: Vec<&Entry> = entries.iter().collect();
+        let line = line(Before::default(), &own);
+        assert_eq!(plan(&line, 0, 10_000).short_before, 0);
+        let planned = plan(&line, 0, 5_000);
+        assert_eq!(planned.short_before, 3);
+        assert!(planned.tokens < 2_300, "{planned:?}");
+        assert_eq!(plan(&line, 0, 2_500).due, Some(4));
+        assert_eq!(plan(&line, 0, 1_500).due, Some(1));
+    }
+
+    /// A53
+    #[test]
+    fn reported_tokens_correct_the_estimate_within_bounds() {
+        let size = |input| {
+            let entries = conversation(&[(4_000, 0), (10, input)]);
+            let own: Vec<&Entry> = entries.iter().collect();
+            plan(&line(Before::default(), &own), 0, 1_000_000).tokens
+        };
+        assert_eq!(size(2_000_000), 2 * size(0));
+        assert_eq!(size(1), size(0) / 2);
+    }
+
+    /// A53
+    #[test]
+    fn a_summary_keeps_whole_rounds_and_is_refused_if_nothing_is_left() {
+        let entries = conversation(&[(1, 0), (1, 0), (1, 0), (1, 0), (1, 0)]);
+        let own: Vec<&Entry> = entries.iter().collect();
+        assert_eq!(keep_from(&own, 4), Some(3));
+        assert_eq!(keep_from(&own, 1), Some(9));
+        assert_eq!(keep_from(&own[..3], 4), None);
+    }
+}

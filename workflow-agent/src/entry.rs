@@ -1,0 +1,369 @@
+//! Entries: the events of which a conversation consists. Each is logged once, when it happens; `transcript` makes
+//! requests of them.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use workflow_core::Event;
+
+use crate::model::{Finish, Image, Part, ToolUse, Usage};
+
+/// An entry of a conversation.
+///
+/// The log of an agent's run has each entry once. [`Conversation`](crate::Conversation) and sessions consist of entries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(name = "agent.entry")]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Entry {
+    /// The message that the run answers.
+    User {
+        /// The text.
+        text: Arc<str>,
+        /// Its images.
+        #[serde(default, skip_serializing_if = "<[Image]>::is_empty")]
+        images: Arc<[Image]>,
+    },
+    /// A reply of the model.
+    Assistant(Reply),
+    /// The results of the calls of the reply before, in their order.
+    Results {
+        /// One for each call.
+        results: Vec<ToolDone>,
+    },
+    /// A remark of the agent to the model, such as the feedback of a judge.
+    Note(Note),
+    /// A message that arrived while the run worked.
+    Steer {
+        /// The text.
+        text: Arc<str>,
+    },
+    /// Texts of earlier runs that belong to the message.
+    Recalled {
+        /// One text for each.
+        items: Vec<String>,
+    },
+    /// The exchanges of a session before this run.
+    History(HistoryRange),
+    /// The place of the conversation with which the run was started.
+    Given,
+    /// The end of a phase and the begin of the next one.
+    Marker(Marker),
+    /// A summary of everything before its first kept entry.
+    Summary(Summary),
+    /// A message of a model that the client of a chat sent.
+    Said {
+        /// Its parts.
+        parts: Arc<[Part]>,
+    },
+}
+
+/// A reply of the model, with its usage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Reply {
+    /// Text, thoughts and calls.
+    pub parts: Arc<[Part]>,
+    /// Why the reply ended.
+    pub finish: Finish,
+    /// The tokens of the call.
+    pub usage: Usage,
+    /// Of the entries of the run, the number that the call saw.
+    pub seen: usize,
+    /// Whether the model was forbidden to call tools, as in a closing call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closing: bool,
+}
+
+impl Reply {
+    /// The calls, in order.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolUse> {
+        calls(&self.parts)
+    }
+
+    /// The text without thoughts.
+    pub(crate) fn text(&self) -> String {
+        text(&self.parts)
+    }
+}
+
+/// The calls among parts.
+pub(crate) fn calls(parts: &[Part]) -> impl Iterator<Item = &ToolUse> {
+    parts.iter().filter_map(|part| match part {
+        Part::Call(call) => Some(call),
+        _ => None,
+    })
+}
+
+/// The texts among parts.
+pub(crate) fn text(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// The result of a tool call. Viewers receive it too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(control, display, name = "agent.tool_result")]
+#[non_exhaustive]
+pub struct ToolDone {
+    /// The id of the call.
+    pub call: Arc<str>,
+    /// The name of the tool.
+    pub tool: Arc<str>,
+    /// The output, or the reason of the failure; at most 32 KiB.
+    pub text: Arc<str>,
+    /// Whether the call failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+    /// Whether the tool was called at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ran: bool,
+    /// The tokens of sub-agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The cost of sub-agents.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost: f64,
+    /// The class of a failure that ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_run: Option<FailureClass>,
+    /// The text as requests have it, once one has had it: each turn's request has all results.
+    #[serde(skip)]
+    pub(crate) marked: Marked,
+}
+
+/// A text between marks, made once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Marked(OnceLock<Arc<str>>);
+
+impl Marked {
+    pub(crate) fn text(&self, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
+        Arc::clone(self.0.get_or_init(make))
+    }
+}
+
+/// Derived from other fields, so no difference of its own.
+impl PartialEq for Marked {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(clippy::float_cmp, reason = "exactly zero is what a call without sub-agents has")]
+fn is_zero(cost: &f64) -> bool {
+    *cost == 0.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_unused(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}
+
+impl ToolDone {
+    pub(crate) fn new(call: &ToolCall, text: impl Into<Arc<str>>, is_error: bool) -> Self {
+        Self {
+            call: Arc::clone(&call.call),
+            tool: Arc::clone(&call.tool),
+            text: text.into(),
+            is_error,
+            ran: false,
+            usage: None,
+            cost: 0.0,
+            ends_run: None,
+            marked: Marked::default(),
+        }
+    }
+
+    pub(crate) fn error(call: &ToolCall, text: impl Into<Arc<str>>) -> Self {
+        Self::new(call, text, true)
+    }
+
+    pub(crate) fn ending_run(self, class: FailureClass) -> Self {
+        Self { ends_run: Some(class), ..self }
+    }
+}
+
+/// A tool call that the agent handles. Viewers receive it too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(control, display, name = "agent.tool_use")]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The id of the call, unique in its run.
+    pub call: Arc<str>,
+    /// The name of the tool, as the model wrote it.
+    pub tool: Arc<str>,
+    /// The arguments, as the model wrote them.
+    pub arguments: Value,
+}
+
+/// The class of a failure that ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureClass {
+    /// The provider stayed unavailable.
+    Transient,
+    /// A tool failed for good.
+    Tool,
+    /// The replies of the model could not be used.
+    Model,
+    /// The conversation exceeds the context window, and nothing is left to shorten.
+    ContextLimit,
+    /// A failure that stays, such as a wrong key.
+    Permanent,
+    /// A person rejected a call.
+    Rejected,
+    /// Processes ended under a step too often.
+    Interrupted,
+}
+
+impl FailureClass {
+    /// The name, as the engine's classes have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::Tool => "tool",
+            Self::Model => "model",
+            Self::ContextLimit => "context_limit",
+            Self::Permanent => "permanent",
+            Self::Rejected => "rejected",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<workflow_core::ErrorClass> for FailureClass {
+    fn from(class: workflow_core::ErrorClass) -> Self {
+        use workflow_core::ErrorClass as Class;
+        match class {
+            Class::Transient => Self::Transient,
+            Class::Tool => Self::Tool,
+            Class::Model => Self::Model,
+            Class::ContextLimit => Self::ContextLimit,
+            Class::Rejected => Self::Rejected,
+            Class::Interrupted | Class::InDoubt => Self::Interrupted,
+            _ => Self::Permanent,
+        }
+    }
+}
+
+/// A remark of the agent to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Note {
+    /// The reason.
+    pub about: NoteKind,
+    /// The text for the model.
+    pub text: Arc<str>,
+    /// The tokens of the judge.
+    #[serde(default, skip_serializing_if = "is_unused")]
+    pub usage: Usage,
+}
+
+impl Note {
+    pub(crate) fn new(about: NoteKind, text: impl Into<Arc<str>>) -> Self {
+        Self { about, text: text.into(), usage: Usage::default() }
+    }
+}
+
+/// Why the agent remarks something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NoteKind {
+    /// The judge wants another answer.
+    Judge,
+    /// The answer does not fit its schema.
+    Output,
+    /// The reply was cut off with calls in it.
+    Length,
+    /// The same calls had the same results in three turns.
+    Looping,
+    /// The last model call must be an answer.
+    Closing,
+}
+
+/// A range of exchanges of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HistoryRange {
+    /// The session.
+    pub session: Arc<str>,
+    /// The number of the first exchange.
+    pub from: u64,
+    /// The number behind the last exchange.
+    pub to: u64,
+    /// The numbers in between that have no exchange: runs without an answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<u64>,
+}
+
+/// The end of a phase and the begin of the next one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Marker {
+    /// The phase that ended; `None` at the begin of a conversation.
+    pub left: Option<Arc<str>>,
+    /// The phase that begins.
+    pub entered: Arc<str>,
+    /// The answer of the phase that ended.
+    pub accomplished: Arc<str>,
+    /// The data of that answer, if the phase has an output schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// The focus of the phase that begins.
+    pub next: Arc<str>,
+    /// Set if the phase that begins sees nothing before it: the hand-off that it sees instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_off: Option<Arc<str>>,
+    /// The tokens of the judge that accepted the phase before.
+    #[serde(default, skip_serializing_if = "is_unused")]
+    pub usage: Usage,
+}
+
+/// A summary of the conversation before its first kept entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// The text.
+    pub text: Arc<str>,
+    /// Of the entries of the run, the first that stays.
+    pub keep: usize,
+    /// The tokens of the call that made it.
+    pub usage: Usage,
+}
+
+impl Entry {
+    /// The phase that a marker enters.
+    pub(crate) fn entered(&self) -> Option<&str> {
+        match self {
+            Self::Marker(marker) => Some(&marker.entered),
+            _ => None,
+        }
+    }
+
+    /// The characters that the model reads of it, without marks.
+    pub(crate) fn characters(&self) -> usize {
+        let count = |text: &str| text.chars().count();
+        match self {
+            Self::User { text, images } => count(text) + 6_000 * images.len(),
+            Self::Assistant(Reply { parts, .. }) | Self::Said { parts } => {
+                parts.iter().map(Part::characters).sum()
+            }
+            Self::Results { results } => results.iter().map(|result| count(&result.text) + 40).sum(),
+            Self::Note(Note { text, .. }) | Self::Steer { text } => count(text) + 40,
+            Self::Recalled { items } => items.iter().map(|item| count(item)).sum(),
+            Self::History(_) | Self::Given => 0,
+            Self::Marker(marker) => {
+                let hand_off = marker.hand_off.as_deref().map_or(0, count);
+                count(&marker.accomplished) + count(&marker.next) + hand_off + 100
+            }
+            Self::Summary(summary) => count(&summary.text) + 80,
+        }
+    }
+}

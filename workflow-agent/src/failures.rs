@@ -1,0 +1,48 @@
+//! Failures of users' code inside steps: panics become errors, and texts lose their secrets.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use workflow_core::errors::ContextError;
+use workflow_core::{ErrorClass, StepError};
+
+use crate::model::ModelError;
+use crate::secret::Redactor;
+
+/// The text of a panic.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without text")
+}
+
+/// The output of a future, or the text of its panic.
+pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let caught = AssertUnwindSafe(future).catch_unwind().await;
+    caught.map_err(|panic| format!("it panicked: {}", text_of(&*panic)))
+}
+
+/// The error of a step whose model call failed.
+pub(crate) fn of_model(error: &ModelError, redactor: &Redactor) -> StepError {
+    let text = workflow_core::errors::chain(error).to_string();
+    let failed = StepError::new(error.class, redactor.text(&text).into_owned());
+    match error.retry_after {
+        Some(delay) => failed.retry_after(delay),
+        None => failed,
+    }
+}
+
+/// The error of a step whose context failed: an unavailable store may be back soon.
+pub(crate) fn of_context(error: ContextError) -> StepError {
+    match error {
+        ContextError::Unavailable { .. } => StepError::transient(error),
+        _ => StepError::permanent(error),
+    }
+}
+
+/// The error of a step in which users' code failed.
+pub(crate) fn of_user(error: &StepError, redactor: &Redactor) -> StepError {
+    let text = workflow_core::errors::chain(error.source()).to_string();
+    let class = if error.is_classified() { error.class() } else { ErrorClass::Permanent };
+    StepError::new(class, redactor.text(&text).into_owned())
+}

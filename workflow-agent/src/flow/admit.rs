@@ -1,0 +1,205 @@
+//! Admission of calls: unknown tools, unfit arguments, approvals and their answers.
+
+use serde_json::Value;
+use workflow_core::prelude::*;
+
+use crate::agent::{Agent, Handler, Offered, Terms};
+use crate::approval::{ApproveTool, AskUser, Decision, OnRejection};
+use crate::entry::{Entry, FailureClass, ToolCall, ToolDone};
+use crate::failures;
+use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
+
+/// The most calls of a reply that run.
+pub(crate) const MOST_CALLS: usize = 64;
+/// The names that an error result lists.
+const LISTED: usize = 20;
+
+/// The event, or the request, that follows the check of a call.
+pub(super) enum Admission {
+    Go(Admitted),
+    Approve(ApproveTool),
+    Ask(AskUser),
+}
+
+/// A branch for each call of a reply.
+pub(super) fn branches(entry: Option<&Entry>) -> FanOut<ToolCall> {
+    let Some(Entry::Assistant(reply)) = entry else { return FanOut::new(Vec::new()) };
+    let calls = reply.calls().take(MOST_CALLS).map(|call| ToolCall {
+        call: std::sync::Arc::clone(&call.id),
+        tool: std::sync::Arc::clone(&call.name),
+        arguments: call.arguments.clone(),
+    });
+    FanOut::new(calls.collect())
+}
+
+/// Checks a call.
+pub(super) async fn call(
+    terms: &Terms<'_>,
+    call: &ToolCall,
+    entries: impl Iterator<Item = &Entry>,
+    context: &RunContext,
+) -> Result<Admission, StepError> {
+    let offered = match offered(terms, call, entries) {
+        Ok(offered) => offered,
+        Err(done) => return Ok(Admission::Go(Admitted::Done(done))),
+    };
+    if let Err(done) = fit(offered, call, &call.arguments) {
+        return Ok(Admission::Go(Admitted::Done(done)));
+    }
+    if let Handler::AskUser = offered.handler {
+        let question = call.arguments.get("question").and_then(Value::as_str).unwrap_or_default().to_owned();
+        return Ok(Admission::Ask(AskUser { call: std::sync::Arc::clone(&call.call), question }));
+    }
+    let needed = match needs_approval(offered, &call.arguments) {
+        Ok(needed) => needed,
+        Err(panic) => {
+            let text = format!("the call was not run: its approval could not be decided: {panic}");
+            let text = terms.agent.inner.caller.redactor.text(&text).into_owned();
+            return Ok(Admission::Go(Admitted::Done(ToolDone::error(call, text))));
+        }
+    };
+    if needed && !is_granted(context, &call.tool).await? {
+        return Ok(Admission::Approve(ApproveTool {
+            call: std::sync::Arc::clone(&call.call),
+            tool: std::sync::Arc::clone(&call.tool),
+            arguments: call.arguments.clone(),
+        }));
+    }
+    Ok(Admission::Go(go(offered, None)))
+}
+
+fn needs_approval(offered: &Offered, arguments: &Value) -> Result<bool, String> {
+    let needed = std::panic::AssertUnwindSafe(|| offered.spec.needs_approval(arguments));
+    std::panic::catch_unwind(needed).map_err(|panic| failures::text_of(&*panic).to_owned())
+}
+
+/// The tool of a call, or the result of a call of an unknown or denied one.
+fn offered<'a, 'e>(
+    terms: &Terms<'a>,
+    call: &ToolCall,
+    entries: impl Iterator<Item = &'e Entry>,
+) -> Result<&'a Offered, ToolDone> {
+    let agent = terms.agent;
+    let entered = match agent.inner.phases.is_empty() {
+        true => None,
+        false => entries.filter_map(Entry::entered).last().or_else(|| entered_before(terms)),
+    };
+    let phase = agent.phase(entered).map(|(_, phase)| phase);
+    let found = agent.inner.tools.0.get(&*call.tool).filter(|_| terms.allows(&call.tool, phase));
+    found.ok_or_else(|| {
+        let known = agent.inner.tools.0.keys().filter(|name| terms.allows(name, phase));
+        let known: Vec<&str> = known.take(LISTED).map(|name| &**name).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let name = crate::tool::head(&call.tool, 100);
+        ToolDone::error(call, format!("there is no tool `{name}` here; allowed tools: {known}"))
+    })
+}
+
+fn entered_before<'a>(terms: &Terms<'a>) -> Option<&'a str> {
+    let entries = terms.prompt?.conversation.as_ref()?.entries();
+    entries.iter().rev().find_map(Entry::entered)
+}
+
+/// The result of a call whose arguments do not fit.
+fn fit(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
+    let error = |problem: &dyn std::fmt::Display| {
+        ToolDone::error(call, format!("the arguments do not fit, and the call was not run: {problem}"))
+    };
+    match arguments {
+        Value::Object(_) => offered.schema.check(arguments).map_err(|misfit| error(&misfit)),
+        Value::String(_) => Err(error(&"they are no valid JSON object")),
+        _ => Err(error(&"they are no JSON object")),
+    }
+}
+
+/// The event that lets a call run.
+fn go(offered: &Offered, edited: Option<Value>) -> Admitted {
+    match offered.handler {
+        Handler::Spawn => Admitted::Spawn(SpawnCall {}),
+        _ if offered.spec.is_read_only() => Admitted::Read(ReadCall { edited }),
+        _ => Admitted::Act(ActCall { edited }),
+    }
+}
+
+fn grant(tool: &str) -> String {
+    format!("agent/approved/{tool}")
+}
+
+async fn is_granted(context: &RunContext, tool: &str) -> Result<bool, StepError> {
+    let granted = context.get::<bool>(&grant(tool)).await.map_err(failures::of_context)?;
+    Ok(granted.unwrap_or(false))
+}
+
+/// The event that follows a person's decision.
+pub(super) async fn decided(
+    agent: &Agent,
+    call: &ToolCall,
+    decision: &Decision,
+    context: &RunContext,
+) -> Result<Admitted, StepError> {
+    let Some(offered) = agent.inner.tools.0.get(&*call.tool) else {
+        return Ok(Admitted::Done(ToolDone::error(call, "the tool is no longer there")));
+    };
+    Ok(match decision {
+        Decision::Approve => go(offered, None),
+        Decision::ApproveAll => {
+            context.set(&grant(&call.tool), true).await.map_err(failures::of_context)?;
+            go(offered, None)
+        }
+        Decision::Reject { reason } => {
+            let reason = reason.as_deref().filter(|reason| !reason.trim().is_empty());
+            let text = reason.map_or_else(
+                || "action rejected by user".to_owned(),
+                |reason| format!("action rejected by user: {reason}"),
+            );
+            Admitted::Done(rejected(agent, call, &text))
+        }
+        Decision::Edit { arguments } => {
+            let mut arguments = arguments.clone();
+            agent.inner.caller.redactor.value(&mut arguments);
+            match checked(offered, call, &arguments) {
+                Ok(()) => go(offered, Some(arguments)),
+                Err(done) => Admitted::Done(done),
+            }
+        }
+    })
+}
+
+/// Checks edited arguments, their size included.
+fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
+    if crate::model::json_length(arguments) > super::think::ARGUMENTS {
+        let limit = super::think::ARGUMENTS;
+        return Err(ToolDone::error(
+            call,
+            format!("the edited arguments exceed {limit} bytes; the call was not run"),
+        ));
+    }
+    fit(offered, call, arguments)
+}
+
+/// The problem of edited arguments, for the person who edits.
+pub(crate) fn edit_problem(agent: &Agent, call: &ApproveTool, arguments: &Value) -> Option<(String, String)> {
+    let offered = agent.inner.tools.0.get(&*call.tool)?;
+    if crate::model::json_length(arguments) > super::think::ARGUMENTS {
+        return Some((String::new(), format!("they exceed {} bytes", super::think::ARGUMENTS)));
+    }
+    if !arguments.is_object() {
+        return Some((String::new(), "they are no JSON object".to_owned()));
+    }
+    let misfit = offered.schema.check(arguments).err()?;
+    Some((misfit.pointer, misfit.problem))
+}
+
+/// The result of a call that nobody approved in time.
+pub(super) fn unanswered(agent: &Agent, call: &ToolCall) -> ToolDone {
+    rejected(agent, call, "action rejected: nobody approved it in time, and the request expired")
+}
+
+fn rejected(agent: &Agent, call: &ToolCall, text: &str) -> ToolDone {
+    let text = crate::tool::cut(&agent.inner.caller.redactor.text(text), crate::tool::OUTPUT).into_owned();
+    let done = ToolDone::error(call, text);
+    match agent.inner.rules.on_rejection {
+        OnRejection::Continue => done,
+        OnRejection::Stop => done.ending_run(FailureClass::Rejected),
+    }
+}

@@ -1,0 +1,142 @@
+//! The end of a run: its outcome, and the exchange for session and memory.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use workflow_chat::ChatTurn;
+use workflow_core::StepFailed;
+use workflow_core::prelude::*;
+
+use crate::agent::{Agent, Answer, Outcome, StopReason, Stopped, Terms};
+use crate::entities;
+use crate::entry::{Entry, FailureClass};
+use crate::failures;
+use crate::flow::request::Earlier;
+use crate::flow::state::State;
+use crate::flow::{Accepted, Ending, Stopping};
+use crate::memory::Episode;
+use crate::phase::Conversation;
+use crate::session;
+use crate::transcript;
+
+/// The surroundings of the end.
+pub(super) struct Place<'a> {
+    pub(super) thread: &'a ThreadContext,
+    pub(super) info: &'a RunInfo,
+    pub(super) children: &'a Children,
+}
+
+/// Stores the exchange, and returns the outcome.
+pub(super) async fn run(
+    terms: &Terms<'_>,
+    ending: Ending,
+    own: &[&Entry],
+    chat: Option<&ChatTurn>,
+    place: &Place<'_>,
+) -> Result<Outcome, StepError> {
+    let state = State::of(own, terms.agent);
+    let outcome = match ending {
+        Ending::Accepted(accepted) => {
+            let before = match terms.prompt.is_some_and(|prompt| prompt.return_conversation) {
+                true => Some(Earlier::of(terms, own, chat, place.thread).await?),
+                false => None,
+            };
+            Outcome::Answered(answer(terms, accepted, own, state, before.as_ref()))
+        }
+        Ending::Stopping(stopping) => Outcome::Stopped(stopped(terms.agent, stopping, state)),
+    };
+    let counts = match &outcome {
+        Outcome::Answered(_) => true,
+        Outcome::Stopped(stopped) => stopped.reason.is_partial_answer(),
+    };
+    if counts {
+        store(terms, own, chat, &outcome, place).await?;
+    }
+    Ok(outcome)
+}
+
+fn answer(
+    terms: &Terms<'_>,
+    accepted: Accepted,
+    own: &[&Entry],
+    state: State<'_>,
+    before: Option<&Earlier>,
+) -> Answer {
+    let text = match (state.last_text(), &accepted.data) {
+        (text, Some(data)) if text.trim().is_empty() => as_text(data),
+        (text, _) => text,
+    };
+    let state = state.and_spent(accepted.usage, terms.agent);
+    Answer {
+        text: text.into(),
+        data: accepted.data,
+        usage: state.spent.usage,
+        cost: state.spent.cost,
+        conversation: before.map(|before| conversation(terms, before, own, &state)),
+    }
+}
+
+fn as_text(data: &Value) -> String {
+    data.as_str().map_or_else(|| data.to_string(), str::to_owned)
+}
+
+fn conversation(terms: &Terms<'_>, before: &Earlier, own: &[&Entry], state: &State<'_>) -> Conversation {
+    let entered = state.entered.or(before.entered());
+    let phase = terms.agent.phase(entered).map(|(_, phase)| Arc::clone(&phase.name));
+    let line = transcript::line(before.before(), own);
+    let entries = line.iter().map(|item| detached(item.entry)).collect();
+    Conversation::new(entries, phase)
+}
+
+/// The entry for use outside of its run: places among its entries mean nothing there.
+fn detached(entry: &Entry) -> Entry {
+    match entry {
+        Entry::Assistant(reply) => Entry::Said { parts: Arc::clone(&reply.parts) },
+        entry => entry.clone(),
+    }
+}
+
+fn stopped(agent: &Agent, stopping: Stopping, state: State<'_>) -> Stopped {
+    let text = state.last_text().into();
+    let state = state.and_spent(stopping.usage, agent);
+    Stopped { reason: stopping.reason, text, usage: state.spent.usage, cost: state.spent.cost }
+}
+
+/// The end of a run in which a step failed for good.
+pub(super) fn gave_up(agent: &Agent, failed: &StepFailed, own: &[&Entry]) -> Stopped {
+    let error = format!("step `{}`: {}", failed.step, failed.error);
+    let error = agent.inner.caller.redactor.text(&error).as_ref().into();
+    let reason = StopReason::Failed { class: FailureClass::from(failed.class), error };
+    stopped(agent, reason.into(), State::of(own, agent))
+}
+
+/// Adds the exchange to session and memory. A repetition after a crash changes nothing.
+async fn store(
+    terms: &Terms<'_>,
+    own: &[&Entry],
+    chat: Option<&ChatTurn>,
+    outcome: &Outcome,
+    place: &Place<'_>,
+) -> Result<(), StepError> {
+    let Place { thread, info, children } = place;
+    if let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref()) {
+        session::add(thread, session, info, own).await?;
+    }
+    let Some(memory) = &terms.agent.inner.memory else { return Ok(()) };
+    let question = match chat {
+        Some(chat) => {
+            let asked = crate::chat::asked(chat, &terms.agent.inner.caller.redactor);
+            asked.map(|asked| asked.text).unwrap_or_default()
+        }
+        None => super::open::text_of(own).to_string(),
+    };
+    let episode = Episode::new(info.run().clone(), question, outcome.text());
+    let remembered = failures::guarded(memory.remember(&episode, thread)).await;
+    let remembered =
+        remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
+    remembered.map_err(failures::of_context)?;
+    if terms.agent.inner.entities && matches!(outcome, Outcome::Answered(_)) {
+        entities::begin(terms.agent, &episode, children, info).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Candidates: the schema of the answer, the judge, and the end of a phase.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use workflow_core::prelude::*;
+
+use crate::agent::{StopReason, Terms};
+use crate::entry::{Entry, Marker, Note, NoteKind, Reply};
+use crate::failures;
+use crate::flow::request::is_object;
+use crate::flow::state::State;
+use crate::flow::{Accepted, Judged, Stopping, Think};
+use crate::judge::{Candidate, Judgement, RETRIES, Verdict};
+use crate::model::Usage;
+use crate::phase::{self, Phase};
+use crate::tool::{Misfit, Schema};
+use crate::transcript::FINAL_ANSWER;
+
+/// Retries of an answer that does not fit its schema.
+const OUTPUT_RETRIES: u32 = 3;
+
+/// Judges the answer in an entry.
+pub(super) async fn candidate(
+    terms: &Terms<'_>,
+    entry: usize,
+    own: &[&Entry],
+) -> Result<(Option<Entry>, Judged), StepError> {
+    let Some(Entry::Assistant(reply)) = own.get(entry) else {
+        return Err(StepError::permanent("the candidate is no reply"));
+    };
+    let state = State::of(own, terms.agent);
+    let entered = state.entered.map(str::to_owned).or_else(|| entered_before(terms));
+    let place = terms.agent.phase(entered.as_deref());
+    let schema = terms.output(place.map(|(_, phase)| phase));
+    let data = match schema.as_deref().map(|schema| data(reply, schema)).transpose() {
+        Ok(data) => data,
+        Err(misfit) => return Ok(unfit(&state, &misfit)),
+    };
+    let judgement = match &terms.agent.inner.judge {
+        Some(judge) => {
+            let candidate = Candidate {
+                prompt: super::open::text_of(own),
+                phase: place.map(|(_, phase)| Arc::clone(&phase.name)),
+                text: reply.text().into(),
+                data: data.clone(),
+            };
+            judged(terms, judge.judge(&candidate)).await?
+        }
+        None => Verdict::Accept.into(),
+    };
+    let Judgement { verdict, usage } = judgement;
+    let redactor = &terms.agent.inner.caller.redactor;
+    Ok(match verdict {
+        Verdict::Accept => accepted(terms, own, reply, place, data, usage),
+        Verdict::Retry(feedback) => {
+            let feedback: Arc<str> =
+                crate::tool::cut(&redactor.text(&feedback), crate::tool::OUTPUT).as_ref().into();
+            if state.judge_retries >= RETRIES {
+                let reason = StopReason::JudgeRetries { retries: RETRIES, feedback };
+                return Ok((None, Judged::Stopping(Stopping { reason, usage })));
+            }
+            let note = Note { about: NoteKind::Judge, text: feedback, usage };
+            (Some(Entry::Note(note)), Judged::Think(Think {}))
+        }
+        Verdict::Escalate(why) => {
+            let reason = StopReason::Escalated { why: redactor.text(&why).as_ref().into() };
+            (None, Judged::Stopping(Stopping { reason, usage }))
+        }
+    })
+}
+
+fn entered_before(terms: &Terms<'_>) -> Option<String> {
+    let entries = terms.prompt?.conversation.as_ref()?.entries();
+    entries.iter().rev().find_map(|entry| match entry {
+        Entry::Marker(marker) => Some(marker.entered.to_string()),
+        _ => None,
+    })
+}
+
+async fn judged(
+    terms: &Terms<'_>,
+    judging: impl Future<Output = Result<Judgement, StepError>>,
+) -> Result<Judgement, StepError> {
+    let redactor = &terms.agent.inner.caller.redactor;
+    match failures::guarded(judging).await {
+        Ok(judgement) => judgement.map_err(|error| failures::of_user(&error, redactor)),
+        Err(panic) => {
+            let text = format!("the judge failed: {panic}");
+            Err(StepError::permanent(redactor.text(&text).into_owned()))
+        }
+    }
+}
+
+/// The data of an answer, or its misfit.
+fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
+    let called = reply.calls().find(|call| &*call.name == FINAL_ANSWER).map(|call| call.arguments.clone());
+    let data = match called {
+        Some(mut arguments) if !is_object(schema) => {
+            arguments.get_mut("answer").map(Value::take).unwrap_or(arguments)
+        }
+        Some(arguments) => arguments,
+        None => written(&reply.text())?,
+    };
+    let compiled = Schema::new(schema).map_err(|problem| Misfit { pointer: String::new(), problem })?;
+    compiled.check(&data)?;
+    Ok(data)
+}
+
+/// JSON that a model wrote as text, with or without a fence around it.
+fn written(text: &str) -> Result<Value, Misfit> {
+    let trimmed = text.trim();
+    let unfenced = trimmed.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")).map(|inner| {
+        let language = inner.find('\n').filter(|end| inner[..*end].trim().chars().all(char::is_alphanumeric));
+        language.map_or(inner, |end| &inner[end..])
+    });
+    serde_json::from_str(unfenced.unwrap_or(trimmed).trim()).map_err(|error| Misfit {
+        pointer: String::new(),
+        problem: format!("the answer is no JSON: {error}"),
+    })
+}
+
+/// An answer that does not fit its schema goes back to the model, three times.
+fn unfit(state: &State<'_>, misfit: &Misfit) -> (Option<Entry>, Judged) {
+    if state.output_retries >= OUTPUT_RETRIES {
+        let (path, problem) = (misfit.pointer.as_str().into(), misfit.to_string().into());
+        return (None, Judged::Stopping(StopReason::InvalidOutput { path, problem }.into()));
+    }
+    let text = format!("The answer does not fit its schema: {misfit}. Give the whole answer again.");
+    (Some(Entry::Note(Note::new(NoteKind::Output, text))), Judged::Think(Think {}))
+}
+
+/// The next phase, or the end.
+fn accepted(
+    terms: &Terms<'_>,
+    own: &[&Entry],
+    reply: &Reply,
+    place: Option<(usize, &Phase)>,
+    data: Option<Value>,
+    usage: Usage,
+) -> (Option<Entry>, Judged) {
+    let next = place.and_then(|(index, phase)| Some((phase, terms.agent.inner.phases.get(index + 1)?)));
+    let Some((left, next)) = next else {
+        return (None, Judged::Accepted(Accepted { data, usage }));
+    };
+    let hand_off = next.isolated.then(|| {
+        let before = terms.prompt.and_then(|prompt| prompt.conversation.as_ref());
+        let before = before.map_or(&[][..], |conversation| conversation.entries());
+        let mut answers = phase::answers(before.iter().chain(own.iter().copied()));
+        if let Some((_, of_last)) = answers.last_mut() {
+            *of_last = data.clone();
+        }
+        phase::hand_off(&answers).into()
+    });
+    let accomplished = match (&data, reply.text()) {
+        (Some(data), text) if text.trim().is_empty() => data.to_string(),
+        (_, text) => text,
+    };
+    let marker = Marker {
+        left: Some(Arc::clone(&left.name)),
+        entered: Arc::clone(&next.name),
+        accomplished: crate::tool::cut(&accomplished, 4 * 1024).as_ref().into(),
+        data,
+        next: Arc::clone(&next.focus),
+        hand_off,
+        usage,
+    };
+    (Some(Entry::Marker(marker)), Judged::Think(Think {}))
+}

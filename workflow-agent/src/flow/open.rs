@@ -1,0 +1,110 @@
+//! The begin of a run: the entries that session and memory add, and the message.
+
+use std::sync::Arc;
+
+use workflow_chat::ChatTurn;
+use workflow_core::prelude::*;
+
+use crate::agent::{Agent, Prompt, PromptError};
+use crate::entry::Entry;
+use crate::failures;
+use crate::memory::{Question, Recalled};
+use crate::session;
+
+/// The entries of a prompt.
+pub(super) async fn entries(
+    agent: &Agent,
+    prompt: &Prompt,
+    thread: &ThreadContext,
+    info: &RunInfo,
+) -> Result<Vec<Entry>, StepError> {
+    prompt.check().map_err(StepError::permanent)?;
+    if let Some(model) = unpriced(agent, prompt) {
+        return Err(StepError::permanent(PromptError::NoPrice { model }));
+    }
+    let mut entries = Vec::new();
+    let mut known = Vec::new();
+    if let Some(place) = &prompt.session {
+        let window = agent.inner.caller.model.limits().context;
+        let history = session::history(thread, place, window, info).await?;
+        if let Some(range) = history.range {
+            entries.push(Entry::History(range));
+        }
+        known = history.runs;
+    }
+    if prompt.conversation.is_some() {
+        entries.push(Entry::Given);
+    }
+    let text = agent.inner.caller.redactor.shared(&prompt.text);
+    let question = Question { text: text.to_string(), known_runs: known };
+    entries.extend(recalled(agent, &question, thread).await?);
+    entries.push(Entry::User { text, images: prompt.images.clone().into() });
+    Ok(entries)
+}
+
+/// The entries of a chat's turn.
+pub(super) async fn chat_entries(
+    agent: &Agent,
+    turn: &ChatTurn,
+    thread: &ThreadContext,
+) -> Result<Vec<Entry>, StepError> {
+    let asked = crate::chat::asked(turn, &agent.inner.caller.redactor).map_err(StepError::permanent)?;
+    let mut entries = vec![Entry::Given];
+    let question = Question { text: asked.text, known_runs: Vec::new() };
+    entries.extend(recalled(agent, &question, thread).await?);
+    Ok(entries)
+}
+
+async fn recalled(
+    agent: &Agent,
+    question: &Question,
+    thread: &ThreadContext,
+) -> Result<Option<Entry>, StepError> {
+    let Some(memory) = &agent.inner.memory else { return Ok(None) };
+    let recalled = failures::guarded(memory.recall(question, thread)).await;
+    let recalled = recalled.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
+    let mut items = bounded(recalled.map_err(failures::of_context)?, agent);
+    if agent.inner.entities {
+        items.extend(bounded(crate::memory::recall_entities(&question.text, thread).await?, agent));
+    }
+    Ok((!items.is_empty()).then_some(Entry::Recalled { items }))
+}
+
+/// Recalled texts within an eighth of the window, without secrets.
+fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
+    let window = agent.inner.caller.model.limits().context;
+    let mut left = usize::try_from(window / 8 * 4).unwrap_or(usize::MAX);
+    let mut items = Vec::new();
+    for one in recalled {
+        let text = agent.inner.caller.redactor.text(&one.text).into_owned();
+        let Some(rest) = left.checked_sub(text.chars().count()) else { continue };
+        left = rest;
+        items.push(text);
+    }
+    items
+}
+
+/// The model without a price, if the prompt limits the cost.
+fn unpriced(agent: &Agent, prompt: &Prompt) -> Option<String> {
+    prompt.budget.filter(|budget| budget.needs_price())?;
+    agent.unpriced().map(str::to_owned)
+}
+
+impl Agent {
+    /// The name of the first agent, among this one and its sub-agents, whose model has no price.
+    pub(crate) fn unpriced(&self) -> Option<&str> {
+        if self.inner.caller.model.limits().price.is_none() {
+            return Some(self.inner.caller.model.name());
+        }
+        self.inner.sub_agents.iter().find_map(|sub_agent| sub_agent.agent.unpriced())
+    }
+}
+
+/// The text of a whole prompt, for memory and session.
+pub(super) fn text_of(own: &[&Entry]) -> Arc<str> {
+    let text = own.iter().find_map(|entry| match entry {
+        Entry::User { text, .. } => Some(Arc::clone(text)),
+        _ => None,
+    });
+    text.unwrap_or_default()
+}

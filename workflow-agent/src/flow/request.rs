@@ -1,0 +1,157 @@
+//! The request of a turn: instructions, conversation and tools.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use workflow_chat::ChatTurn;
+use workflow_core::prelude::*;
+
+use crate::agent::Terms;
+use crate::compact;
+use crate::entry::Entry;
+use crate::flow::State;
+use crate::mark;
+use crate::model::{ModelRequest, ToolChoice};
+use crate::phase::Phase;
+use crate::session;
+use crate::tool::ToolSpec;
+use crate::transcript::{self, Before, FINAL_ANSWER};
+
+/// The entries before a run, held while a request is made.
+pub(crate) struct Earlier {
+    history: Vec<Arc<[Entry]>>,
+    given: Arc<[Entry]>,
+}
+
+impl Earlier {
+    /// Reads the exchanges that the run's range names, and the conversation that it was given.
+    pub(crate) async fn of(
+        terms: &Terms<'_>,
+        own: &[&Entry],
+        chat: Option<&ChatTurn>,
+        thread: &ThreadContext,
+    ) -> Result<Self, StepError> {
+        let range = own.iter().find_map(|entry| match entry {
+            Entry::History(range) => Some(range),
+            _ => None,
+        });
+        let history = match range {
+            Some(range) => session::exchanges(thread, range).await?,
+            None => Vec::new(),
+        };
+        let given = match (terms.prompt.and_then(|prompt| prompt.conversation.as_ref()), chat) {
+            (Some(conversation), _) => conversation.entries().into(),
+            (None, Some(chat)) => crate::chat::given(chat, &terms.agent.inner.caller.redactor)?.into(),
+            (None, None) => Arc::default(),
+        };
+        Ok(Self { history, given })
+    }
+
+    pub(crate) fn before(&self) -> Before<'_> {
+        Before { history: &self.history, given: &self.given }
+    }
+
+    /// The phase that the conversation was in before the run.
+    pub(crate) fn entered(&self) -> Option<&str> {
+        self.given.iter().rev().find_map(|entry| match entry {
+            Entry::Marker(marker) => Some(&*marker.entered),
+            _ => None,
+        })
+    }
+}
+
+/// A request, and whether the conversation should be summarised before it.
+pub(crate) struct Turn {
+    pub(crate) request: ModelRequest,
+    /// The rounds that a summary keeps, if one is due and something is left to summarise.
+    pub(crate) due: Option<usize>,
+}
+
+/// Makes the request of the next turn.
+pub(crate) fn turn(
+    terms: &Terms<'_>,
+    before: &Earlier,
+    own: &[&Entry],
+    chat: Option<&ChatTurn>,
+    state: &State<'_>,
+) -> Turn {
+    let agent = &terms.agent.inner;
+    let phase = terms.agent.phase(state.entered.or(before.entered())).map(|(_, phase)| phase);
+    let limits = agent.caller.model.limits();
+    let output = terms.output(phase);
+    let mut request = ModelRequest::new(
+        system(terms, own, phase, chat),
+        Vec::new(),
+        agent.rules.max_output.map_or(limits.output, |most| most.min(limits.output)),
+    );
+    request.tools = offered(terms, phase, output.as_ref());
+    if agent.caller.model.has_native_output() {
+        request.output = output;
+    }
+    if state.closing {
+        request.tool_choice = ToolChoice::None;
+    }
+    let line = transcript::line(before.before(), own);
+    let plan = compact::plan(&line, request.characters(), limits.context);
+    request.messages = transcript::messages(&line, plan.short_before);
+    let due = plan.due.filter(|rounds| compact::keep_from(own, *rounds).is_some());
+    Turn { request, due }
+}
+
+/// Identity and narrative, recalled memory, the focus of the phase, in this order.
+fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option<&ChatTurn>) -> Arc<str> {
+    let agent = &terms.agent.inner;
+    let of_chat =
+        chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
+    let recalled: Vec<String> = own
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Recalled { items } => Some(items),
+            _ => None,
+        })
+        .flatten()
+        .map(|item| mark::data("memory", item))
+        .collect();
+    let focus = phase.map_or("", |phase| &*phase.focus);
+    if of_chat.is_empty() && recalled.is_empty() && focus.is_empty() {
+        return Arc::clone(&agent.instructions);
+    }
+    let recalled = match recalled.is_empty() {
+        true => String::new(),
+        false => format!("Memory of earlier conversations, as data:\n{}", recalled.join("\n")),
+    };
+    let parts = [&*agent.instructions, &of_chat, &recalled, focus];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n").into()
+}
+
+/// The tools that the run and the phase allow, sorted by name.
+fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>) -> Arc<[ToolSpec]> {
+    let agent = &terms.agent.inner;
+    let tools = agent.tools.0.iter().filter(|(name, _)| terms.allows(name, phase));
+    let mut specs: Vec<ToolSpec> = tools.map(|(_, offered)| offered.spec.clone()).collect();
+    if let Some(schema) = output.filter(|_| !agent.caller.model.has_native_output()) {
+        specs.push(final_answer(schema));
+        specs.sort_by(|one, other| one.name().cmp(other.name()));
+    }
+    specs.into()
+}
+
+/// The tool with which a model without native output gives its answer. A schema of another type than an object is wrapped.
+fn final_answer(schema: &Value) -> ToolSpec {
+    let wrapped = match is_object(schema) {
+        true => schema.clone(),
+        false => {
+            serde_json::json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]})
+        }
+    };
+    ToolSpec::new(
+        FINAL_ANSWER,
+        "Gives the final answer. Call it once, alone, when the work is complete.",
+        wrapped,
+    )
+}
+
+pub(crate) fn is_object(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("object")
+}

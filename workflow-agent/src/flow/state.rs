@@ -1,0 +1,87 @@
+//! The state of a run as a function of its entries: turns, usage, repetitions, the phase.
+
+use crate::agent::Agent;
+use crate::budget::Spent;
+use crate::entry::{Entry, NoteKind, Reply};
+use crate::model::{Finish, Usage};
+
+/// The state of a run.
+#[derive(Debug, Default)]
+pub(crate) struct State<'a> {
+    /// Replies of the model, closing calls not counted.
+    pub(crate) turns: u32,
+    pub(crate) spent: Spent,
+    /// The last reply.
+    pub(crate) last: Option<&'a Reply>,
+    /// The phase that the last marker entered.
+    pub(crate) entered: Option<&'a str>,
+    /// Summaries since the last reply.
+    pub(crate) summaries: u32,
+    /// Remarks of the judge in this phase.
+    pub(crate) judge_retries: u32,
+    /// Remarks about unfit data in this phase.
+    pub(crate) output_retries: u32,
+    /// Replies in a row that were cut off with calls in them.
+    pub(crate) cut_off: u32,
+    /// Whether the next call must be the last one.
+    pub(crate) closing: bool,
+}
+
+impl<'a> State<'a> {
+    pub(crate) fn of(own: &[&'a Entry], agent: &Agent) -> Self {
+        let price = agent.inner.caller.model.limits().price;
+        let mut state = Self::default();
+        for entry in own {
+            match entry {
+                Entry::Assistant(reply) => {
+                    state.turns += u32::from(!reply.closing);
+                    state.spent.add(reply.usage, price);
+                    state.last = Some(reply);
+                    state.summaries = 0;
+                    if reply.finish != Finish::Length {
+                        state.cut_off = 0;
+                    }
+                }
+                Entry::Results { results } => {
+                    for result in results {
+                        state.spent.tool_calls += u64::from(result.ran);
+                        state.spent.add(result.usage.unwrap_or_default(), None);
+                        state.spent.cost += result.cost;
+                    }
+                }
+                Entry::Note(note) => {
+                    state.spent.add(note.usage, price);
+                    match note.about {
+                        NoteKind::Judge => state.judge_retries += 1,
+                        NoteKind::Output => state.output_retries += 1,
+                        NoteKind::Length => state.cut_off += 1,
+                        NoteKind::Closing => state.closing = true,
+                        NoteKind::Looping => {}
+                    }
+                }
+                Entry::Marker(marker) => {
+                    state.spent.add(marker.usage, price);
+                    state.entered = Some(&marker.entered);
+                    (state.judge_retries, state.output_retries) = (0, 0);
+                }
+                Entry::Summary(summary) => {
+                    state.spent.add(summary.usage, price);
+                    state.summaries += 1;
+                }
+                _ => {}
+            }
+        }
+        state
+    }
+
+    /// The same with the usage of a judge whose remark is in no entry.
+    pub(crate) fn and_spent(mut self, usage: Usage, agent: &Agent) -> Self {
+        self.spent.add(usage, agent.inner.caller.model.limits().price);
+        self
+    }
+
+    /// The text of the last reply.
+    pub(crate) fn last_text(&self) -> String {
+        self.last.map(Reply::text).unwrap_or_default()
+    }
+}

@@ -1,0 +1,209 @@
+//! A turn: the limits before it, the call of the model, and the event that follows from its reply.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use workflow_chat::{ChatTurn, Chunk, Thought};
+use workflow_core::ErrorClass;
+use workflow_core::prelude::*;
+
+use crate::agent::{StopReason, Terms};
+use crate::caller::Piece;
+use crate::entry::{Entry, FailureClass, Note, NoteKind, Reply};
+use crate::failures;
+use crate::flow::request::{self, Earlier};
+use crate::flow::state::State;
+use crate::flow::{CallTools, CandidateAnswer, Next, Shorten, Stopping, Think};
+use crate::model::{Finish, ModelReply, Part, Usage};
+use crate::transcript::FINAL_ANSWER;
+
+/// Summaries that may follow each other without a reply between.
+const SUMMARIES: u32 = 2;
+/// The longest arguments of a call in bytes, as JSON.
+pub(crate) const ARGUMENTS: usize = 256 * 1024;
+
+/// One turn.
+pub(super) async fn turn(
+    terms: &Terms<'_>,
+    own: &[&Entry],
+    chat: Option<&ChatTurn>,
+    thread: &ThreadContext,
+    display: &Display,
+) -> Result<(Vec<Entry>, Next), StepError> {
+    let state = State::of(own, terms.agent);
+    if terms.budget().is_used_up(&state.spent) {
+        return Ok(stop(budget_of(&state)));
+    }
+    if state.turns >= terms.max_turns() && !state.closing {
+        return Ok(last_turn(terms, &state));
+    }
+    let before = Earlier::of(terms, own, chat, thread).await?;
+    let turn = request::turn(terms, &before, own, chat, &state);
+    if let Some(rounds) = turn.due.filter(|_| state.summaries < SUMMARIES) {
+        return Ok((Vec::new(), Next::Shorten(Shorten { rounds })));
+    }
+    let show = |piece| match piece {
+        Piece::Text(text) => display.show(Chunk { text }),
+        Piece::Thought(text) => display.show(Thought { text }),
+    };
+    match terms.agent.inner.caller.call(turn.request, show).await {
+        Ok((reply, usage)) => replied(terms, own, &state, &before, reply, usage),
+        Err(error) if error.class == ErrorClass::ContextLimit => {
+            Ok(overflow(own, &state, &error.to_string()))
+        }
+        Err(error) => Err(failures::of_model(&error, &terms.agent.inner.caller.redactor)),
+    }
+}
+
+fn stop(reason: StopReason) -> (Vec<Entry>, Next) {
+    (Vec::new(), Next::Stopping(Stopping::from(reason)))
+}
+
+fn budget_of(state: &State<'_>) -> StopReason {
+    StopReason::Budget { tokens: state.spent.usage.tokens(), tool_calls: state.spent.tool_calls }
+}
+
+/// The turns are used up: a closing call, if the agent makes one, or the end.
+fn last_turn(terms: &Terms<'_>, state: &State<'_>) -> (Vec<Entry>, Next) {
+    if terms.agent.inner.rules.closing_call && !state.closing {
+        let text = "The turns are used up. Give your final answer now, without tools.";
+        return (vec![Entry::Note(Note::new(NoteKind::Closing, text))], Next::Think(Think {}));
+    }
+    stop(StopReason::TurnLimit { turns: terms.max_turns() })
+}
+
+/// The request exceeds the window: a summary that keeps two rounds, then one, and then the end.
+fn overflow(own: &[&Entry], state: &State<'_>, error: &str) -> (Vec<Entry>, Next) {
+    let rounds = if state.summaries == 0 { 2 } else { 1 };
+    let is_left = (1..=rounds).rev().find(|rounds| crate::compact::keep_from(own, *rounds).is_some());
+    match is_left.filter(|_| state.summaries < SUMMARIES) {
+        Some(rounds) => (Vec::new(), Next::Shorten(Shorten { rounds })),
+        None => stop(StopReason::Failed { class: FailureClass::ContextLimit, error: error.into() }),
+    }
+}
+
+/// The entry of a reply, and the event that follows.
+fn replied(
+    terms: &Terms<'_>,
+    own: &[&Entry],
+    state: &State<'_>,
+    before: &Earlier,
+    mut reply: ModelReply,
+    usage: Usage,
+) -> Result<(Vec<Entry>, Next), StepError> {
+    usable(&reply)?;
+    bound_arguments(&mut reply.parts);
+    name_calls(&mut reply.parts, own, before);
+    let reply = Reply {
+        parts: reply.parts.into(),
+        finish: reply.finish,
+        usage,
+        seen: own.len(),
+        closing: state.closing,
+    };
+    let next = next(terms, own, state, &reply);
+    let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
+    let mut entries = vec![Entry::Assistant(reply)];
+    if is_cut_off {
+        let text =
+            "Your reply was cut off at its longest length. None of its tool calls ran. Write less at a time.";
+        entries.push(Entry::Note(Note::new(NoteKind::Length, text)));
+    }
+    Ok((entries, next))
+}
+
+/// Refuses replies of which nothing can follow.
+fn usable(reply: &ModelReply) -> Result<(), StepError> {
+    let has_calls = reply.calls().next().is_some();
+    let has_text = reply.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.trim().is_empty()));
+    match reply.finish {
+        Finish::ToolUse if !has_calls => {
+            Err(StepError::model("the model announced tool calls and made none"))
+        }
+        Finish::Stop if !has_calls && !has_text => Err(StepError::model("the model's reply is empty")),
+        _ => Ok(()),
+    }
+}
+
+/// The event that follows a reply.
+fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> Next {
+    let agent = &terms.agent.inner;
+    let mut spent = state.spent;
+    spent.add(reply.usage, agent.caller.model.limits().price);
+    let calls = reply.calls().count();
+    let is_final = reply.calls().any(|call| &*call.name == FINAL_ANSWER);
+    let entry = own.len();
+    if reply.finish == Finish::Refusal {
+        return Next::Stopping(StopReason::Refused.into());
+    }
+    if reply.finish == Finish::Length {
+        return cut_off(state, calls);
+    }
+    let ran = if is_final || state.closing { 0 } else { calls.min(super::admit::MOST_CALLS) as u64 };
+    let planned = crate::budget::Spent { tool_calls: spent.tool_calls + ran, ..spent };
+    if terms.budget().is_exceeded(&planned) {
+        let reason = StopReason::Budget { tokens: spent.usage.tokens(), tool_calls: spent.tool_calls };
+        return Next::Stopping(reason.into());
+    }
+    if calls == 0 || is_final {
+        return Next::Candidate(CandidateAnswer { entry });
+    }
+    if state.closing {
+        return Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into());
+    }
+    match state.turns + 1 >= terms.max_turns() {
+        // Calls of the last turn are not run. With a closing call, `think` begins it.
+        true if agent.rules.closing_call => Next::Think(Think {}),
+        true => Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into()),
+        false => Next::CallTools(CallTools { entry }),
+    }
+}
+
+/// A reply that was cut off: with calls in it, the model learns so once.
+fn cut_off(state: &State<'_>, calls: usize) -> Next {
+    match calls {
+        0 => Next::Stopping(StopReason::OutputLimit.into()),
+        _ if state.cut_off > 0 => Next::Stopping(StopReason::OutputLimit.into()),
+        _ => Next::Think(Think {}),
+    }
+}
+
+/// Replaces arguments beyond the bound by a text that fits no schema.
+fn bound_arguments(parts: &mut [Part]) {
+    for part in parts {
+        if let Part::Call(call) = part {
+            let bytes = crate::model::json_length(&call.arguments);
+            if bytes > ARGUMENTS {
+                call.arguments = Value::String(format!("[{bytes} bytes of arguments, left out here]"));
+            }
+        }
+    }
+}
+
+/// Gives calls whose ids are unfit or taken others, so that each result has one call.
+fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
+    let mut named: Vec<Arc<str>> = Vec::new();
+    let mut number = 0_usize;
+    for part in parts {
+        let Part::Call(call) = part else { continue };
+        while !crate::tool::is_fit(&call.id) || named.contains(&call.id) || is_taken(&call.id, own, before) {
+            number += 1;
+            call.id = format!("call_{}_{number}", own.len()).into();
+        }
+        named.push(Arc::clone(&call.id));
+    }
+}
+
+/// Whether an earlier call of the conversation has this id. A reply has few calls, so no set of all ids is made.
+fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
+    let has = |entry: &Entry| match entry {
+        Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
+            crate::entry::calls(parts).any(|call| &*call.id == id)
+        }
+        _ => false,
+    };
+    let before = before.before();
+    own.iter().any(|entry| has(entry))
+        || before.given.iter().any(has)
+        || before.history.iter().any(|exchange| exchange.iter().any(has))
+}

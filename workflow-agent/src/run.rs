@@ -1,0 +1,273 @@
+//! The handle of an agent's run: a stream of everything that it shows, and the answers of people.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{Stream, StreamExt as _};
+use serde_json::{Value, json};
+use workflow_chat::{Chunk, Thought};
+use workflow_core::{
+    DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, RunError, RunHandle, RunId, SendError, Seq,
+};
+
+mod pending;
+
+pub use pending::{AnswerError, PendingApproval, PendingQuestion};
+
+use crate::agent::{Agent, Outcome};
+use crate::approval::{ApproveTool, AskUser};
+use crate::entry::{ToolCall, ToolDone};
+use crate::flow::Steer;
+
+/// A run of an agent: a stream of [`Shown`] items, and the handle of the run.
+///
+/// Dropping it does not affect the run. Items that the run showed before the stream began come first, as far as the
+/// engine's display still has them.
+pub struct AgentRun {
+    engine: Engine,
+    agent: Agent,
+    run: RunHandle<Agent>,
+    display: Option<DisplayStream>,
+    ready: VecDeque<Shown>,
+}
+
+/// An item that an agent's run shows.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Shown {
+    /// A piece of the model's text.
+    Delta(String),
+    /// A piece of the model's thoughts.
+    Thought(String),
+    /// The agent handles a tool call.
+    ToolUse(ToolCall),
+    /// The result of a tool call.
+    ToolResult(ToolDone),
+    /// A tool call waits for a person.
+    Approval(PendingApproval),
+    /// The model asks a person.
+    Question(PendingQuestion),
+    /// A request of the run `run` is no longer open.
+    Closed {
+        /// The run that asked.
+        run: RunId,
+        /// The number of the request in that run.
+        seq: Seq,
+        /// How it was closed.
+        how: RequestEnd,
+    },
+    /// An item of a sub-agent, at any depth.
+    SubAgent {
+        /// The run of the sub-agent.
+        run: RunId,
+        /// The item.
+        item: Box<Self>,
+    },
+    /// Everything that this attempt of a step has shown counts no more.
+    Retracted {
+        /// The execution.
+        execution: ExecutionId,
+        /// Its attempt.
+        attempt: u32,
+    },
+    /// The viewer was too slow for this many items; `None` after a restart.
+    Missed(Option<u64>),
+    /// The run answered or stopped. The stream ends.
+    Done(Outcome),
+    /// The run ended in another way, such as cancelled. The stream ends.
+    Ended(workflow_core::RunStatus),
+}
+
+impl AgentRun {
+    pub(crate) fn new(engine: Engine, agent: Agent, run: RunHandle<Agent>) -> Self {
+        let display = Some(run.display());
+        Self { engine, agent, run, display, ready: VecDeque::new() }
+    }
+
+    /// Attaches to a run of the agent: to watch it, to answer its requests, or for its outcome. A run that an ended
+    /// process left resumes.
+    ///
+    /// # Errors
+    /// If there is no such run, or the engine cannot drive it.
+    pub async fn attach(
+        engine: &Engine,
+        agent: &Agent,
+        run: impl Into<RunId>,
+    ) -> Result<Self, workflow_core::ResumeError> {
+        let handle = engine.attach::<Agent>(run).await?;
+        Ok(Self::new(engine.clone(), agent.clone(), handle))
+    }
+
+    /// The id.
+    pub fn id(&self) -> &RunId {
+        self.run.id()
+    }
+
+    /// The core's handle, for reports, explanations and everything else.
+    pub fn handle(&self) -> &RunHandle<Agent> {
+        &self.run
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// If the run was cancelled, timed out, or lost its store.
+    pub async fn outcome(&self) -> Result<Outcome, RunError> {
+        self.run.outcome().await
+    }
+
+    /// Sends a message, which the next model call sees, marked as data.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub async fn steer(&self, text: impl Into<Arc<str>>) -> Result<(), SendError> {
+        self.run.send(Steer::new(text)).await
+    }
+
+    /// Ends the run.
+    ///
+    /// # Errors
+    /// If the run has ended, or its store failed.
+    pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
+        self.run.cancel(reason).await
+    }
+
+    /// The messages that no model call of the run has seen, in order. Ask for them once the run has ended.
+    ///
+    /// # Errors
+    /// If the run is unknown meanwhile, or its store failed.
+    pub async fn unheard(&self) -> Result<Vec<Arc<str>>, RunError> {
+        let report = self.run.report_so_far().await?;
+        let entries: Vec<Arc<crate::entry::Entry>> =
+            report.log.iter().filter_map(|logged| logged.value.downcast()).collect();
+        let own: Vec<&crate::entry::Entry> = entries.iter().map(|entry| &**entry).collect();
+        let unheard = crate::transcript::unheard(&own).filter_map(|index| match own[index] {
+            crate::entry::Entry::Steer { text } => Some(Arc::clone(text)),
+            _ => None,
+        });
+        let mut texts: Vec<Arc<str>> = unheard.collect();
+        // The end of the run dropped steps that had not logged their message.
+        let heard = own.iter().filter(|entry| matches!(entry, crate::entry::Entry::Steer { .. })).count();
+        let sent = report.log.iter().filter_map(|logged| logged.value.downcast::<Steer>());
+        texts.extend(sent.skip(heard).map(|steer| Arc::clone(&steer.text)));
+        Ok(texts)
+    }
+
+    /// The open approvals of the run itself; those of sub-agents come through the stream.
+    ///
+    /// # Errors
+    /// If the run has ended, or its store failed.
+    pub async fn approvals(&self) -> Result<Vec<PendingApproval>, SendError> {
+        let requests = self.run.requests().await?;
+        let pending = requests.iter().filter_map(|request| {
+            let asked = request.downcast_ref::<ApproveTool>()?.clone();
+            Some(self.approval(self.id().clone(), self.agent.clone(), request.seq(), asked))
+        });
+        Ok(pending.collect())
+    }
+
+    fn approval(&self, run: RunId, agent: Agent, seq: Seq, asked: ApproveTool) -> PendingApproval {
+        PendingApproval { engine: self.engine.clone(), agent, run, seq, request: asked }
+    }
+
+    /// The item of the stream for an item of the display, if people need it.
+    fn shown(&self, item: &DisplayItem) -> Option<Shown> {
+        match item {
+            DisplayItem::Child { path, item } => {
+                let child = path.last()?;
+                let agent = self.sub_agent(&child.workflow)?;
+                match self.own(&child.run, agent, item)? {
+                    shown @ (Shown::Approval(_) | Shown::Question(_) | Shown::Closed { .. }) => Some(shown),
+                    Shown::Ended(_) => None,
+                    shown => Some(Shown::SubAgent { run: child.run.clone(), item: Box::new(shown) }),
+                }
+            }
+            item => self.own(self.id(), &self.agent, item),
+        }
+    }
+
+    fn own(&self, run: &RunId, agent: &Agent, item: &DisplayItem) -> Option<Shown> {
+        Some(match item {
+            DisplayItem::Asked { request } => {
+                if let Some(asked) = request.downcast_ref::<ApproveTool>() {
+                    Shown::Approval(self.approval(run.clone(), agent.clone(), request.seq(), asked.clone()))
+                } else {
+                    let asked = request.downcast_ref::<AskUser>()?.clone();
+                    let (engine, run, seq) = (self.engine.clone(), run.clone(), request.seq());
+                    Shown::Question(PendingQuestion { engine, run, seq, request: asked })
+                }
+            }
+            DisplayItem::Closed { seq, how } => Shown::Closed { run: run.clone(), seq: *seq, how: *how },
+            DisplayItem::Retracted { execution, attempt, .. } => {
+                Shown::Retracted { execution: *execution, attempt: *attempt }
+            }
+            DisplayItem::Missed { count } => Shown::Missed(*count),
+            DisplayItem::Ended { status } => Shown::Ended(*status),
+            item => shown_event(item)?,
+        })
+    }
+
+    fn sub_agent(&self, workflow: &str) -> Option<&Agent> {
+        crate::sub_agent::find(&self.agent, workflow)
+    }
+}
+
+/// The item for an event that a step showed, or that entered the log.
+fn shown_event(item: &DisplayItem) -> Option<Shown> {
+    if let Some(chunk) = item.event::<Chunk>() {
+        return Some(Shown::Delta(chunk.text.clone()));
+    }
+    if let Some(thought) = item.event::<Thought>() {
+        return Some(Shown::Thought(thought.text.clone()));
+    }
+    if let Some(call) = item.event::<ToolCall>() {
+        return Some(Shown::ToolUse(call.clone()));
+    }
+    if let Some(done) = item.event::<ToolDone>() {
+        return Some(Shown::ToolResult(done.clone()));
+    }
+    if let Some(answer) = item.event::<crate::agent::Answer>() {
+        return Some(Shown::Done(Outcome::Answered(answer.clone())));
+    }
+    item.event::<crate::agent::Stopped>().map(|stopped| Shown::Done(Outcome::Stopped(stopped.clone())))
+}
+
+impl Stream for AgentRun {
+    type Item = Shown;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Shown>> {
+        loop {
+            if let Some(shown) = self.ready.pop_front() {
+                return Poll::Ready(Some(shown));
+            }
+            let Some(display) = &mut self.display else { return Poll::Ready(None) };
+            match display.poll_next_unpin(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => self.display = None,
+                Poll::Ready(Some(item)) => {
+                    let shown = self.shown(&item);
+                    match shown {
+                        // The outcome has come already.
+                        Some(Shown::Ended(workflow_core::RunStatus::Completed)) => {}
+                        Some(shown) => self.ready.push_back(shown),
+                        None => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for AgentRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentRun").field("id", self.id()).finish_non_exhaustive()
+    }
+}
+
+/// The JSON of a decision.
+fn decision(decision: &crate::approval::Decision) -> Value {
+    serde_json::to_value(decision).unwrap_or_else(|_| json!({ "decision": "reject" }))
+}

@@ -1,0 +1,176 @@
+//! Requests of a run that a person answers.
+
+use std::fmt;
+
+use serde_json::Value;
+use workflow_core::{Engine, ResumeError, RunId, SendError, Seq};
+
+use crate::agent::Agent;
+use crate::approval::{ApproveTool, AskUser, Decision};
+
+/// A tool call that waits for a person's decision.
+#[derive(Clone)]
+pub struct PendingApproval {
+    pub(super) engine: Engine,
+    pub(super) agent: Agent,
+    pub(super) run: RunId,
+    pub(super) seq: Seq,
+    pub(super) request: ApproveTool,
+}
+
+/// A question that waits for a person's answer.
+#[derive(Clone)]
+pub struct PendingQuestion {
+    pub(super) engine: Engine,
+    pub(super) run: RunId,
+    pub(super) seq: Seq,
+    pub(super) request: AskUser,
+}
+
+/// Why an answer was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// The edited arguments do not fit the tool. The request stays open.
+    #[error("the edited arguments do not fit{}: {problem}", at(pointer))]
+    Edit {
+        /// The JSON pointer; empty for the arguments as a whole.
+        pointer: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The run did not take it: it has ended, or the request was answered or expired before.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The run could not be reached.
+    #[error("the run could not be attached to")]
+    Resume(#[from] ResumeError),
+}
+
+fn at(pointer: &str) -> String {
+    if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") }
+}
+
+impl PendingApproval {
+    /// The run that asks: a sub-agent's if a sub-agent asks.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The number of the request in its run.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The id of the call.
+    pub fn call(&self) -> &str {
+        &self.request.call
+    }
+
+    /// The name of the tool.
+    pub fn tool(&self) -> &str {
+        &self.request.tool
+    }
+
+    /// The exact arguments with which the tool would run.
+    pub fn arguments(&self) -> &Value {
+        &self.request.arguments
+    }
+
+    /// Lets the call run.
+    ///
+    /// # Errors
+    /// If the request is no longer open, or the run cannot be reached.
+    pub async fn approve(&self) -> Result<(), AnswerError> {
+        self.decide(Decision::Approve).await
+    }
+
+    /// Lets the call run, and later calls of the tool in this run without asking.
+    ///
+    /// # Errors
+    /// If the request is no longer open, or the run cannot be reached.
+    pub async fn approve_all(&self) -> Result<(), AnswerError> {
+        self.decide(Decision::ApproveAll).await
+    }
+
+    /// Keeps the call from running. The model learns the reason, unless it is empty.
+    ///
+    /// # Errors
+    /// If the request is no longer open, or the run cannot be reached.
+    pub async fn reject(&self, reason: impl Into<String>) -> Result<(), AnswerError> {
+        self.decide(Decision::Reject { reason: Some(reason.into()).filter(|reason| !reason.is_empty()) })
+            .await
+    }
+
+    /// Lets the call run with other arguments.
+    ///
+    /// # Errors
+    /// [`AnswerError::Edit`] if they do not fit the tool, and the request stays open; or as [`approve`](Self::approve).
+    pub async fn edit(&self, arguments: Value) -> Result<(), AnswerError> {
+        if let Some((pointer, problem)) = crate::flow::edit_problem(&self.agent, &self.request, &arguments) {
+            return Err(AnswerError::Edit { pointer, problem });
+        }
+        self.decide(Decision::Edit { arguments }).await
+    }
+
+    /// Replies with a decision.
+    ///
+    /// # Errors
+    /// If the request is no longer open, or the run cannot be reached.
+    pub async fn decide(&self, decision: Decision) -> Result<(), AnswerError> {
+        reply(&self.engine, &self.run, self.seq, super::decision(&decision)).await
+    }
+}
+
+impl PendingQuestion {
+    /// The run that asks: a sub-agent's if a sub-agent asks.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The number of the request in its run.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// The question.
+    pub fn question(&self) -> &str {
+        &self.request.question
+    }
+
+    /// Answers.
+    ///
+    /// # Errors
+    /// If the question is no longer open, or the run cannot be reached.
+    pub async fn answer(&self, text: impl Into<String>) -> Result<(), AnswerError> {
+        reply(&self.engine, &self.run, self.seq, Value::String(text.into())).await
+    }
+}
+
+async fn reply(engine: &Engine, run: &RunId, seq: Seq, value: Value) -> Result<(), AnswerError> {
+    let run = match engine.find(run) {
+        Some(run) => run,
+        None => engine.attach_any(run.clone()).await?,
+    };
+    Ok(run.reply_json(seq, value).await?)
+}
+
+impl fmt::Debug for PendingApproval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingApproval")
+            .field("run", &self.run)
+            .field("seq", &self.seq)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PendingQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingQuestion")
+            .field("run", &self.run)
+            .field("seq", &self.seq)
+            .field("request", &self.request)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,173 @@
+//! Sessions: conversations of runs, kept in the context of their thread. `exchanges` is the stored form, `turns` keeps one
+//! run at a time.
+
+use std::sync::Arc;
+
+use workflow_core::{Engine, RunId, RunOptions, ThreadId};
+
+mod error;
+mod exchanges;
+mod turns;
+
+pub use error::SessionError;
+pub use exchanges::SessionExchange;
+pub(crate) use exchanges::{add, exchanges, history};
+
+use crate::agent::{Agent, Prompt, SessionPlace};
+use crate::run::AgentRun;
+
+/// A conversation of runs with one agent: each run sees the exchanges before it.
+///
+/// A session lives in the context of its thread, so it is as durable as the engine's contexts, and any process of the
+/// engine's store can continue it. One run of a session works at a time. The exchange of a run enters the session when the
+/// run ends with an answer, or stops at a limit of turns, output or budget; cancelled and failed runs leave nothing.
+///
+/// ```
+/// use workflow_agent::prelude::*;
+/// use workflow_agent::model::{ScriptedModel, ScriptedReply};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([ScriptedReply::text("Hello, Ada."), ScriptedReply::text("You are Ada.")]);
+/// let agent = Agent::builder("assistant").model(model.clone()).build()?;
+/// let engine = Engine::builder().agent(agent.clone()).build()?;
+/// let session = Session::of(&engine, &agent).thread("ada").id("s-1");
+/// session.say("I am Ada.").await?.outcome().await?;
+/// let outcome = session.say("Who am I?").await?.outcome().await?;
+/// assert_eq!(outcome.text(), "You are Ada.");
+/// assert_eq!(model.requests()[1].messages.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Session {
+    engine: Engine,
+    agent: Agent,
+    thread: ThreadId,
+    id: Arc<str>,
+    when_busy: WhenBusy,
+}
+
+/// The fate of a message that arrives while a run of its session works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenBusy {
+    /// It waits for its turn, in order; 64 messages of a session at most wait in a process.
+    #[default]
+    Wait,
+    /// It is refused with [`SessionError::Busy`].
+    Refuse,
+    /// The run receives it as a [`Steer`](crate::Steer), and its next model call sees it.
+    Steer,
+}
+
+impl Session {
+    /// The session `main` of the thread `main`. The engine must host the agent.
+    pub fn of(engine: &Engine, agent: &Agent) -> Self {
+        Self {
+            engine: engine.clone(),
+            agent: agent.clone(),
+            thread: ThreadId::new("main"),
+            id: "main".into(),
+            when_busy: WhenBusy::Wait,
+        }
+    }
+
+    /// Sets the thread, usually a user: the owner of sessions and memory.
+    #[must_use]
+    pub fn thread(self, thread: impl Into<ThreadId>) -> Self {
+        Self { thread: thread.into(), ..self }
+    }
+
+    /// Sets the id, unique in its thread.
+    #[must_use]
+    pub fn id(self, id: impl Into<Arc<str>>) -> Self {
+        Self { id: id.into(), ..self }
+    }
+
+    /// Sets the fate of messages that arrive while a run works. Default: [`WhenBusy::Wait`].
+    #[must_use]
+    pub fn when_busy(self, when_busy: WhenBusy) -> Self {
+        Self { when_busy, ..self }
+    }
+
+    /// Says something: starts a run that answers with the session's history. Secrets of the agent are removed from the
+    /// text before anything is stored.
+    ///
+    /// The future returns when the run has started, which may be after other messages of the session.
+    ///
+    /// # Errors
+    /// A message that is refused, a prompt beyond its bounds, and failures of the store.
+    pub async fn say(&self, prompt: impl Into<Prompt>) -> Result<AgentRun, SessionError> {
+        let mut prompt = prompt.into();
+        prompt.text = self.agent.inner.caller.redactor.shared(&prompt.text);
+        prompt.check()?;
+        turns::say(self, prompt).await
+    }
+
+    /// The run of the session that works or waits now, if there is one. After a restart it resumes the run.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn open_run(&self) -> Result<Option<AgentRun>, SessionError> {
+        turns::open_run(self).await
+    }
+
+    /// Copies the session, as it is now, to a new one of the same thread.
+    ///
+    /// # Errors
+    /// [`SessionError::Exists`] if there is one with this id, and failures of the store.
+    pub async fn fork(&self, id: impl Into<Arc<str>>) -> Result<Self, SessionError> {
+        let forked = self.clone().id(id);
+        exchanges::fork(&self.context(), &self.key(), &forked.key()).await?;
+        Ok(forked)
+    }
+
+    /// Up to `at_most` exchanges behind the one numbered `after`, oldest first; from the first one with `after` 0.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn messages(&self, after: u64, at_most: usize) -> Result<Vec<SessionExchange>, SessionError> {
+        exchanges::list(&self.context(), &self.key(), after, at_most).await
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    fn context(&self) -> workflow_core::ThreadContext {
+        self.engine.thread_context(self.thread.clone())
+    }
+
+    /// The name of the session in the context of its thread: sessions of two agents do not meet.
+    fn key(&self) -> Arc<str> {
+        format!("{}.{}", part(self.agent.name()), part(&self.id)).into()
+    }
+
+    fn run_id(&self, number: u64) -> RunId {
+        RunId::new(format!("{}.{}.{number}", part(self.thread.as_str()), self.key()))
+    }
+
+    fn options(&self, number: u64) -> RunOptions {
+        RunOptions::new().workflow(self.agent.name()).thread(self.thread.clone()).id(self.run_id(number))
+    }
+
+    fn place(&self, number: u64) -> SessionPlace {
+        SessionPlace { id: self.key(), number }
+    }
+}
+
+/// A part of an id in which dots and slashes cannot be mistaken for separators.
+fn part(text: &str) -> String {
+    let mut part = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '%' => part.push_str("%25"),
+            '.' => part.push_str("%2E"),
+            '/' => part.push_str("%2F"),
+            other => part.push(other),
+        }
+    }
+    part
+}

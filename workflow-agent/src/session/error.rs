@@ -1,0 +1,47 @@
+//! Failures of sessions.
+
+use std::sync::Arc;
+
+use workflow_core::errors::ContextError;
+use workflow_core::store::StoreError;
+use workflow_core::{ResumeError, SendError, StartError};
+
+use crate::agent::PromptError;
+
+/// Why a session refused or failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// A run of the session works, and the session refuses messages meanwhile; or 64 messages wait already.
+    #[error(
+        "session `{session}` is busy: wait for its run, or say it with `WhenBusy::Wait` or `WhenBusy::Steer`"
+    )]
+    Busy {
+        /// The session.
+        session: Arc<str>,
+    },
+    /// The prompt exceeds a bound.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// The run could not be started.
+    #[error("the run could not be started")]
+    Start(#[source] StartError),
+    /// The run that works could not be attached to.
+    #[error("the run of the session could not be attached to")]
+    Resume(#[source] ResumeError),
+    /// The run that works did not take the message.
+    #[error("the run of the session did not take the message")]
+    Send(#[source] SendError),
+    /// The context of the thread failed.
+    #[error("the context of the thread failed")]
+    Context(#[from] ContextError),
+    /// The store of runs failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// There is a session with the id of a fork.
+    #[error("there is a session `{session}` already")]
+    Exists {
+        /// The session.
+        session: Arc<str>,
+    },
+}

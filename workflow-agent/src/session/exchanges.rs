@@ -1,0 +1,380 @@
+//! The stored form of a session: one value for its head, and one for each exchange. An exchange never changes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use workflow_core::prelude::*;
+use workflow_core::{RunId, ThreadContext};
+
+use super::SessionError;
+use crate::agent::SessionPlace;
+use crate::entry::{Entry, HistoryRange, ToolDone};
+use crate::failures;
+use crate::transcript::{self, Before};
+
+/// The most exchanges of a session.
+const MOST: u64 = 10_000;
+/// The exchanges that are read at once.
+const PAGE: u64 = 16;
+/// The characters of an exchange from which on its results are shortened.
+const LARGE: usize = 256 * 1024;
+/// The histories that a process remembers.
+const CACHED: usize = 64;
+
+/// The head of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Head {
+    /// Distinguishes sessions of one name in different stores.
+    nonce: String,
+    /// The number of the run that started last.
+    started: u64,
+    /// The number of the last exchange; 0 without one.
+    last: u64,
+    /// The exchanges that there are.
+    count: u64,
+    /// The number of the last exchange that begins with a summary.
+    #[serde(default)]
+    summary: u64,
+}
+
+/// The stored form of an exchange.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Exchange {
+    run: RunId,
+    entries: Arc<[Entry]>,
+}
+
+/// An exchange of a session, for people.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SessionExchange {
+    /// Its number: numbers grow, and runs without an answer leave gaps.
+    pub number: u64,
+    /// The run.
+    pub run: RunId,
+    /// The entries, beginning with the message.
+    pub entries: Arc<[Entry]>,
+}
+
+impl SessionExchange {
+    /// The message.
+    pub fn question(&self) -> Arc<str> {
+        let text = self.entries.iter().find_map(|entry| match entry {
+            Entry::User { text, .. } => Some(Arc::clone(text)),
+            _ => None,
+        });
+        text.unwrap_or_default()
+    }
+
+    /// The answer, or the last text before the run stopped.
+    pub fn answer(&self) -> String {
+        let texts = self.entries.iter().rev().filter_map(|entry| match entry {
+            Entry::Said { parts } => Some(crate::entry::text(parts)),
+            _ => None,
+        });
+        texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+    }
+}
+
+fn head_key(session: &str) -> String {
+    format!("agent/session/{session}/head")
+}
+
+fn exchange_key(session: &str, number: u64) -> String {
+    format!("agent/session/{session}/x/{number:012}")
+}
+
+/// The number of an exchange, out of its key.
+fn number_of(session: &str, key: &str) -> Option<u64> {
+    key.strip_prefix("agent/session/")?.strip_prefix(session)?.strip_prefix("/x/")?.parse().ok()
+}
+
+async fn head(thread: &ThreadContext, session: &str) -> Result<Head, workflow_core::errors::ContextError> {
+    Ok(thread.get::<Head>(&head_key(session)).await?.unwrap_or_default())
+}
+
+fn with_nonce(head: Option<Head>) -> Head {
+    let mut head = head.unwrap_or_default();
+    if head.nonce.is_empty() {
+        head.nonce = RunId::generate().to_string();
+    }
+    head
+}
+
+/// The number of the run that started last.
+pub(super) async fn started(
+    thread: &ThreadContext,
+    session: &str,
+) -> Result<u64, workflow_core::errors::ContextError> {
+    Ok(head(thread, session).await?.started)
+}
+
+/// Notes that a run has started.
+pub(super) async fn start(
+    thread: &ThreadContext,
+    session: &str,
+    number: u64,
+) -> Result<Head0, workflow_core::errors::ContextError> {
+    let note = |head: Option<Head>| {
+        let head = with_nonce(head);
+        Head { started: head.started.max(number), ..head }
+    };
+    thread.update::<Head>(&head_key(session), note).await.map(Head0)
+}
+
+/// A head that callers only keep.
+#[derive(Debug)]
+pub(super) struct Head0(Head);
+
+/// The exchanges with numbers in `from..to`, oldest first.
+async fn between(
+    thread: &ThreadContext,
+    session: &str,
+    from: u64,
+    to: u64,
+) -> Result<Vec<(u64, Exchange)>, workflow_core::errors::ContextError> {
+    let mut found = Vec::new();
+    let mut next = from;
+    while next < to {
+        let after = exchange_key(session, next.saturating_sub(1));
+        let at_most = usize::try_from((to - next).min(PAGE)).unwrap_or(1);
+        let page = thread.list(Some(&after), at_most).await?;
+        let full = page.len() == at_most;
+        for (key, value) in page {
+            let Some(number) = number_of(session, &key).filter(|number| *number < to) else {
+                return Ok(found);
+            };
+            let exchange = match value.get::<Exchange>() {
+                Ok(exchange) => exchange,
+                // Reading it by its key gives the error that names it.
+                Err(_) => thread.get::<Exchange>(&key).await?.ok_or_else(|| gone(&key))?,
+            };
+            found.push((number, exchange));
+            next = number + 1;
+        }
+        if !full {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn gone(key: &str) -> workflow_core::errors::ContextError {
+    workflow_core::errors::ContextError::unavailable(std::io::Error::other(format!("`{key}` cannot be read")))
+}
+
+/// The history that a run sees.
+pub(crate) struct History {
+    pub(crate) range: Option<HistoryRange>,
+    /// The runs of its exchanges.
+    pub(crate) runs: Vec<RunId>,
+}
+
+/// Notes the start of a run, and finds its history: the newest whole exchanges within half the window, from the last one
+/// that begins with a summary on.
+pub(crate) async fn history(
+    thread: &ThreadContext,
+    place: &SessionPlace,
+    window: u64,
+    info: &RunInfo,
+) -> Result<History, StepError> {
+    let Head0(head) = start(thread, &place.id, place.number).await.map_err(failures::of_context)?;
+    let last = head.last.min(place.number - 1);
+    let mut left = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
+    let (mut newest, mut to) = (VecDeque::<(u64, Exchange)>::new(), last + 1);
+    let first = head.summary.max(1);
+    'pages: while to > first {
+        let from = to.saturating_sub(PAGE).max(first);
+        let page = between(thread, &place.id, from, to).await.map_err(failures::of_context)?;
+        for (number, exchange) in page.into_iter().rev() {
+            let characters: usize = exchange.entries.iter().map(Entry::characters).sum();
+            let Some(rest) = left.checked_sub(characters) else { break 'pages };
+            left = rest;
+            if exchange.run != *info.run() {
+                newest.push_front((number, exchange));
+            }
+        }
+        to = from;
+    }
+    let runs = newest.iter().map(|(_, exchange)| exchange.run.clone()).collect();
+    let range = newest.front().map(|(from, _)| {
+        let numbers: Vec<u64> = newest.iter().map(|(number, _)| *number).collect();
+        let missing = (*from..=last).filter(|number| numbers.binary_search(number).is_err()).collect();
+        HistoryRange { session: Arc::clone(&place.id), from: *from, to: last + 1, missing }
+    });
+    Ok(History { range, runs })
+}
+
+/// A history that this process has read.
+type Cached = (String, HistoryRange, Vec<Arc<[Entry]>>);
+
+fn cache() -> &'static Mutex<VecDeque<Cached>> {
+    static CACHE: OnceLock<Mutex<VecDeque<Cached>>> = OnceLock::new();
+    CACHE.get_or_init(Mutex::default)
+}
+
+/// The exchanges of a range.
+pub(crate) async fn exchanges(
+    thread: &ThreadContext,
+    range: &HistoryRange,
+) -> Result<Vec<Arc<[Entry]>>, StepError> {
+    let nonce = head(thread, &range.session).await.map_err(failures::of_context)?.nonce;
+    let cached = || {
+        let cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
+        cache
+            .iter()
+            .find(|(of, cached, _)| *of == nonce && cached == range)
+            .map(|(.., entries)| entries.clone())
+    };
+    if let Some(entries) = cached() {
+        return Ok(entries);
+    }
+    let found = between(thread, &range.session, range.from, range.to).await.map_err(failures::of_context)?;
+    let mut found = found.into_iter().filter(|(number, _)| !range.missing.contains(number)).peekable();
+    let mut entries = Vec::new();
+    for number in (range.from..range.to).filter(|number| !range.missing.contains(number)) {
+        let Some((_, exchange)) = found.next_if(|(found, _)| *found == number) else {
+            let session = &range.session;
+            return Err(StepError::permanent(format!(
+                "the context store lacks exchange {number} of session `{session}`, which the run began with"
+            )));
+        };
+        entries.push(exchange.entries);
+    }
+    let mut cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
+    if cache.len() >= CACHED {
+        cache.pop_front();
+    }
+    cache.push_back((nonce, range.clone(), entries.clone()));
+    Ok(entries)
+}
+
+/// Adds the exchange of a run, once. A run that was redriven after a later one started adds nothing.
+pub(crate) async fn add(
+    thread: &ThreadContext,
+    place: &SessionPlace,
+    info: &RunInfo,
+    own: &[&Entry],
+) -> Result<(), StepError> {
+    let before = head(thread, &place.id).await.map_err(failures::of_context)?;
+    if before.started > place.number || before.last >= place.number {
+        return Ok(());
+    }
+    // Runs that failed after they wrote their exchange left it without a place.
+    for (number, _) in
+        between(thread, &place.id, before.last + 1, place.number).await.map_err(failures::of_context)?
+    {
+        thread.remove(&exchange_key(&place.id, number)).await.map_err(failures::of_context)?;
+    }
+    let entries = stored(own);
+    let is_summary = matches!(entries.first(), Some(Entry::Summary(_)));
+    let exchange = Exchange { run: info.run().clone(), entries: entries.into() };
+    thread.set(&exchange_key(&place.id, place.number), exchange).await.map_err(failures::of_context)?;
+    let enter = |head: Option<Head>| {
+        let head = with_nonce(head);
+        if head.started > place.number || head.last >= place.number {
+            return head;
+        }
+        let summary = if is_summary { place.number } else { head.summary };
+        Head { last: place.number, count: head.count + 1, summary, ..head }
+    };
+    let head = thread.update::<Head>(&head_key(&place.id), enter).await.map_err(failures::of_context)?;
+    if head.last != place.number {
+        thread.remove(&exchange_key(&place.id, place.number)).await.map_err(failures::of_context)?;
+    }
+    remove_oldest(thread, &place.id, head).await.map_err(failures::of_context)
+}
+
+/// The entries of a run as later runs see them: from its last summary on, without places among its entries.
+fn stored(own: &[&Entry]) -> Vec<Entry> {
+    let line = transcript::line(Before::default(), own);
+    let characters: usize = line.iter().map(|item| item.entry.characters()).sum();
+    let kept = line.iter().filter(|item| !matches!(item.entry, Entry::Recalled { .. }));
+    kept.map(|item| match item.entry {
+        Entry::Assistant(reply) => Entry::Said { parts: Arc::clone(&reply.parts) },
+        Entry::Results { results } if characters > LARGE => {
+            Entry::Results { results: results.iter().map(shortened).collect() }
+        }
+        entry => entry.clone(),
+    })
+    .collect()
+}
+
+fn shortened(result: &ToolDone) -> ToolDone {
+    let text = crate::tool::cut(&result.text, 1_024).into_owned();
+    ToolDone { text: text.into(), ..result.clone() }
+}
+
+/// Removes the oldest exchanges beyond the bound.
+async fn remove_oldest(
+    thread: &ThreadContext,
+    session: &str,
+    mut head: Head,
+) -> Result<(), workflow_core::errors::ContextError> {
+    while head.count > MOST {
+        let oldest = thread.list(Some(&exchange_key(session, 0)), 1).await?;
+        let Some((key, _)) = oldest.first().filter(|(key, _)| number_of(session, key).is_some()) else {
+            break;
+        };
+        thread.remove(key).await?;
+        let removed = |head: Option<Head>| {
+            let head = with_nonce(head);
+            Head { count: head.count.saturating_sub(1), ..head }
+        };
+        head = thread.update::<Head>(&head_key(session), removed).await?;
+    }
+    Ok(())
+}
+
+/// Copies a session.
+pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result<(), SessionError> {
+    let source = head(thread, from).await?;
+    let target = head(thread, to).await?;
+    if target != Head::default() {
+        return Err(SessionError::Exists { session: to.into() });
+    }
+    let mut number = 1;
+    while number <= source.last {
+        let end = (number + PAGE).min(source.last + 1);
+        for (number, exchange) in between(thread, from, number, end).await? {
+            thread.set(&exchange_key(to, number), exchange).await?;
+        }
+        number = end;
+    }
+    let mut is_new = false;
+    let create = |head: Option<Head>| {
+        is_new = head.is_none();
+        head.unwrap_or_else(|| Head {
+            nonce: RunId::generate().to_string(),
+            started: source.last,
+            ..source.clone()
+        })
+    };
+    thread.update::<Head>(&head_key(to), create).await?;
+    if !is_new {
+        return Err(SessionError::Exists { session: to.into() });
+    }
+    Ok(())
+}
+
+/// A page of exchanges.
+pub(super) async fn list(
+    thread: &ThreadContext,
+    session: &str,
+    after: u64,
+    at_most: usize,
+) -> Result<Vec<SessionExchange>, SessionError> {
+    let head = head(thread, session).await?;
+    let mut listed = Vec::new();
+    let mut next = after + 1;
+    while next <= head.last && listed.len() < at_most {
+        let end = (next + PAGE).min(head.last + 1);
+        for (number, exchange) in between(thread, session, next, end).await? {
+            listed.push(SessionExchange { number, run: exchange.run, entries: exchange.entries });
+        }
+        next = end;
+    }
+    listed.truncate(at_most);
+    Ok(listed)
+}

@@ -1,0 +1,163 @@
+//! One run of a session at a time: numbers of runs, and the order of messages in a process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use workflow_core::store::{RunQuery, StoreError};
+use workflow_core::{ResumeError, RunId, StartError};
+
+use super::{Session, SessionError, WhenBusy, exchanges};
+use crate::agent::{Agent, Prompt};
+use crate::run::AgentRun;
+
+/// Messages of a session that may wait in a process.
+const WAITING: usize = 64;
+/// The time between looks at a run that another engine drives.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The queue of a session in this process.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The holder says something; tokio's mutex is fair, so messages are said in order.
+    turn: tokio::sync::Mutex<()>,
+    waiting: std::sync::atomic::AtomicUsize,
+}
+
+/// A place in the queue, until it is dropped.
+struct Waiting(Arc<Queue>);
+
+impl Waiting {
+    fn enter(queue: &Arc<Queue>) -> Option<Self> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let enter = |waiting: usize| (waiting < WAITING).then_some(waiting + 1);
+        queue.waiting.fetch_update(SeqCst, SeqCst, enter).ok()?;
+        Some(Self(Arc::clone(queue)))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// The queue of a session. Queues that nobody uses are dropped.
+fn queue(run: &RunId) -> Arc<Queue> {
+    static QUEUES: OnceLock<Mutex<HashMap<RunId, Weak<Queue>>>> = OnceLock::new();
+    let mut queues = QUEUES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(queue) = queues.get(run).and_then(Weak::upgrade) {
+        return queue;
+    }
+    if queues.len() >= 1_024 {
+        queues.retain(|_, queue| queue.strong_count() > 0);
+    }
+    let queue = Arc::<Queue>::default();
+    queues.insert(run.clone(), Arc::downgrade(&queue));
+    queue
+}
+
+/// Starts the next run of the session, or does with the message as the session says.
+pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, SessionError> {
+    let busy = || SessionError::Busy { session: Arc::clone(&session.id) };
+    let queue = queue(&session.run_id(0));
+    let _waiting = Waiting::enter(&queue).ok_or_else(busy)?;
+    let _turn = match session.when_busy {
+        WhenBusy::Wait => queue.turn.lock().await,
+        // Whoever holds the turn is about to start a run.
+        WhenBusy::Refuse => queue.turn.try_lock().map_err(|_| busy())?,
+        WhenBusy::Steer => queue.turn.lock().await,
+    };
+    let context = session.context();
+    loop {
+        let last = exchanges::started(&context, &session.key()).await?;
+        if let Some(open) = open(session, last).await? {
+            match session.when_busy {
+                WhenBusy::Wait => ended(session, &open).await?,
+                WhenBusy::Refuse => return Err(busy()),
+                WhenBusy::Steer => {
+                    let run = attach(session, &open).await?;
+                    match run.steer(Arc::clone(&prompt.text)).await {
+                        Ok(()) => return Ok(run),
+                        // The run ended meanwhile: the message starts the next one.
+                        Err(workflow_core::SendError::Ended { .. }) => {}
+                        Err(error) => return Err(SessionError::Send(error)),
+                    }
+                }
+            }
+            continue;
+        }
+        let number = last + 1;
+        let mut prompt = prompt.clone();
+        prompt.session = Some(session.place(number));
+        let starting = session.engine.start_with::<Agent>(prompt, session.options(number));
+        match starting.await {
+            Ok(run) => {
+                exchanges::start(&context, &session.key(), number).await?;
+                return Ok(AgentRun::new(session.engine.clone(), session.agent.clone(), run));
+            }
+            // Another process said something at the same time.
+            Err(StartError::DuplicateRun { .. } | StartError::Elsewhere { .. }) => {
+                exchanges::start(&context, &session.key(), number).await?;
+            }
+            Err(error) => return Err(SessionError::Start(error)),
+        }
+    }
+}
+
+/// The run of this number, if it has not ended.
+async fn open(session: &Session, number: u64) -> Result<Option<RunId>, SessionError> {
+    if number == 0 {
+        return Ok(None);
+    }
+    let id = session.run_id(number);
+    Ok(is_open(session, &id).await?.then_some(id))
+}
+
+async fn is_open(session: &Session, id: &RunId) -> Result<bool, SessionError> {
+    if let Some(run) = session.engine.find(id) {
+        return Ok(!run.status().is_ended());
+    }
+    match session.engine.runs(&RunQuery::new().run(id.clone())).await {
+        Ok(found) => Ok(found.first().is_some_and(|found| !found.run.status.is_ended())),
+        // Without a store, a run that the engine does not have has ended.
+        Err(StoreError::NoStore) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits for the end of a run, wherever it is driven.
+async fn ended(session: &Session, id: &RunId) -> Result<(), SessionError> {
+    match session.engine.attach::<Agent>(id.clone()).await {
+        Ok(run) => {
+            // However it ends, the next message has its turn.
+            drop(run.outcome().await);
+            Ok(())
+        }
+        Err(ResumeError::UnknownRun { .. }) => Ok(()),
+        Err(ResumeError::Elsewhere { .. } | ResumeError::Contended { .. }) => {
+            while is_open(session, id).await? {
+                tokio::time::sleep(LOOK).await;
+            }
+            Ok(())
+        }
+        Err(error) => Err(SessionError::Resume(error)),
+    }
+}
+
+async fn attach(session: &Session, id: &RunId) -> Result<AgentRun, SessionError> {
+    let run = session.engine.attach::<Agent>(id.clone()).await.map_err(SessionError::Resume)?;
+    Ok(AgentRun::new(session.engine.clone(), session.agent.clone(), run))
+}
+
+/// The run that works or waits now.
+pub(super) async fn open_run(session: &Session) -> Result<Option<AgentRun>, SessionError> {
+    let last = exchanges::started(&session.context(), &session.key()).await?;
+    // A process that died between a start and its note left one more.
+    for number in [last + 1, last] {
+        if let Some(id) = open(session, number).await? {
+            return attach(session, &id).await.map(Some);
+        }
+    }
+    Ok(None)
+}

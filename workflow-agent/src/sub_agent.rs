@@ -1,0 +1,264 @@
+//! Sub-agents: the tool `spawn_sub_agent`, the child runs behind it, and how their results become one.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use serde::Deserialize;
+use serde_json::json;
+use workflow_core::prelude::*;
+use workflow_core::{ErrorClass, RunOptions, StartError};
+
+mod aggregate;
+
+pub use aggregate::Aggregation;
+
+use crate::agent::{Agent, Outcome, Prompt, Terms};
+use crate::budget::Budget;
+use crate::entry::{ToolCall, ToolDone};
+use crate::flow::State;
+use crate::model::Usage;
+use crate::tool::ToolSpec;
+
+/// The name of the tool.
+pub(crate) const SPAWN: &str = "spawn_sub_agent";
+/// The most sub-agents of an agent.
+pub(crate) const MOST_AGENTS: usize = 32;
+/// The levels below the top agent.
+pub(crate) const MOST_LEVELS: usize = 3;
+/// The most tasks of a call.
+const MOST_TASKS: usize = 8;
+
+/// An agent that another one may start.
+#[derive(Debug, Clone)]
+pub(crate) struct SubAgent {
+    pub(crate) agent: Agent,
+    /// Of its tools, those that it may use; `None` for all.
+    grant: Option<Vec<String>>,
+}
+
+impl SubAgent {
+    pub(crate) fn new(agent: Agent) -> Self {
+        Self { agent, grant: None }
+    }
+
+    pub(crate) fn granting<S: Into<String>>(self, grant: impl IntoIterator<Item = S>) -> Self {
+        Self { grant: Some(grant.into_iter().map(Into::into).collect()), ..self }
+    }
+}
+
+/// The levels of agents below one with these sub-agents.
+pub(crate) fn depth(agents: &[SubAgent]) -> usize {
+    let below = agents.iter().map(|sub_agent| depth(&sub_agent.agent.inner.sub_agents) + 1);
+    below.max().unwrap_or(0)
+}
+
+/// The agent below `agent` whose workflow has this name.
+pub(crate) fn find<'a>(agent: &'a Agent, workflow: &str) -> Option<&'a Agent> {
+    let path = workflow.strip_prefix(agent.name())?;
+    path.is_empty().then_some(agent).or_else(|| below(agent, path.strip_prefix('.')?))
+}
+
+/// Names may contain dots, so each sub-agent is tried.
+fn below<'a>(agent: &'a Agent, path: &str) -> Option<&'a Agent> {
+    agent.inner.sub_agents.iter().find_map(|sub_agent| {
+        let rest = path.strip_prefix(sub_agent.agent.name())?;
+        if rest.is_empty() {
+            return Some(&sub_agent.agent);
+        }
+        below(&sub_agent.agent, rest.strip_prefix('.')?)
+    })
+}
+
+/// The specification of the tool.
+pub(crate) fn spec(agents: &[SubAgent]) -> ToolSpec {
+    let names: Vec<&str> = agents.iter().map(|sub_agent| sub_agent.agent.name()).collect();
+    let described: Vec<String> = agents.iter().map(described).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": { "tasks": {
+            "type": "array", "minItems": 1, "maxItems": MOST_TASKS,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "agent": { "type": "string", "description": format!("One of: {}", names.join(", ")) },
+                    "task": { "type": "string", "minLength": 1, "description": "The task, with everything it needs" },
+                    "tools": {
+                        "type": "array", "items": { "type": "string" },
+                        "description": "Of the agent's tools, those that it may use; all without this",
+                    },
+                },
+                "required": ["agent", "task"],
+                "additionalProperties": false,
+            },
+        } },
+        "required": ["tasks"],
+        "additionalProperties": false,
+    });
+    let description = format!(
+        "Lets other agents work on tasks side by side, and returns their results. They see nothing of this conversation. \
+         Agents:\n{}",
+        described.join("\n")
+    );
+    ToolSpec::new(SPAWN, description, schema).idempotent().timeout(Duration::MAX)
+}
+
+fn described(sub_agent: &SubAgent) -> String {
+    let agent = &sub_agent.agent.inner;
+    let tools: Vec<&str> =
+        agent.tools.0.keys().filter(|name| sub_agent.grants(name)).map(|name| &**name).collect();
+    let about = agent.instructions.lines().next().unwrap_or_default();
+    let about = crate::tool::head(about, 300);
+    let tools = if tools.is_empty() { "no tools".to_owned() } else { format!("tools: {}", tools.join(", ")) };
+    format!("- {}: {about} ({tools})", agent.name)
+}
+
+impl SubAgent {
+    fn grants(&self, tool: &str) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.iter().any(|granted| granted == tool))
+    }
+
+    /// The tools of a task: the agent's own, granted ones, among those that the task names.
+    fn tools(&self, wanted: Option<&[String]>) -> Vec<String> {
+        let own = self.agent.inner.tools.0.keys().filter(|name| self.grants(name));
+        let wanted =
+            own.filter(|name| wanted.is_none_or(|wanted| wanted.iter().any(|tool| **tool == ***name)));
+        wanted.map(ToString::to_string).collect()
+    }
+}
+
+/// The arguments of the tool.
+#[derive(Debug, Deserialize)]
+struct Tasks {
+    tasks: Vec<Task>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Task {
+    agent: String,
+    task: String,
+    #[serde(default)]
+    tools: Option<Vec<String>>,
+}
+
+/// The end of a task.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The name of the agent.
+    agent: String,
+    /// Its answer, or its failure with the last text.
+    result: Result<String, String>,
+    usage: Usage,
+    cost: f64,
+}
+
+/// Runs the tasks of a call.
+pub(crate) async fn spawn(
+    terms: &Terms<'_>,
+    call: &ToolCall,
+    state: &State<'_>,
+    children: &Children,
+    info: &RunInfo,
+) -> Result<ToolDone, StepError> {
+    let agent = &terms.agent.inner;
+    let Tasks { tasks } = match serde_json::from_value(call.arguments.clone()) {
+        Ok(tasks) => tasks,
+        Err(error) => return Ok(ToolDone::error(call, format!("the arguments cannot be read: {error}"))),
+    };
+    let mut chosen = Vec::new();
+    for task in tasks {
+        let Some(sub_agent) = agent.sub_agents.iter().find(|one| one.agent.name() == task.agent) else {
+            let names: Vec<&str> = agent.sub_agents.iter().map(|one| one.agent.name()).collect();
+            let name = crate::tool::head(&task.agent, 100);
+            let text =
+                format!("there is no agent `{name}`, and no task was begun; agents: {}", names.join(", "));
+            return Ok(ToolDone::error(call, text));
+        };
+        if task.task.len() > crate::agent::TEXT {
+            return Ok(ToolDone::error(call, "a task is too long, and no task was begun"));
+        }
+        chosen.push((sub_agent, task));
+    }
+    let rest = terms.budget().rest(&state.spent);
+    let running = chosen.iter().map(|(sub_agent, task)| {
+        let workflow = crate::agent::below(info.workflow(), sub_agent.agent.name());
+        run(terms.agent, sub_agent, task, rest, children, workflow)
+    });
+    let (ended, dropped) = match agent.aggregation {
+        Aggregation::First => first(running).await?,
+        _ => (join_all(running).await.into_iter().collect::<Result<Vec<_>, _>>()?, 0),
+    };
+    let spent = ended.iter().fold((Usage::default(), 0.0), |(mut usage, cost), ended| {
+        usage += ended.usage;
+        (usage, cost + ended.cost)
+    });
+    let (text, is_error, more) = aggregate::text(terms.agent, &ended, dropped).await;
+    let mut usage = spent.0;
+    usage += more;
+    let text = agent.caller.redactor.text(&text);
+    let text = crate::tool::cut(&text, crate::tool::OUTPUT).into_owned();
+    let price = agent.caller.model.limits().price;
+    Ok(ToolDone {
+        ran: true,
+        usage: Some(usage),
+        cost: spent.1 + price.map_or(0.0, |price| price.of(&more)),
+        ..ToolDone::new(call, text, is_error)
+    })
+}
+
+/// The first success cancels the others: they are dropped with their futures.
+async fn first(
+    running: impl Iterator<Item = impl Future<Output = Result<Ended, StepError>>>,
+) -> Result<(Vec<Ended>, usize), StepError> {
+    let mut running: FuturesUnordered<_> = running.collect();
+    let mut ended = Vec::new();
+    while let Some(one) = running.next().await {
+        let one = one?;
+        let is_success = one.result.is_ok();
+        ended.push(one);
+        if is_success {
+            break;
+        }
+    }
+    Ok((ended, running.len()))
+}
+
+/// Runs a task as a child run.
+async fn run(
+    parent: &Agent,
+    sub_agent: &SubAgent,
+    task: &Task,
+    rest: Budget,
+    children: &Children,
+    workflow: String,
+) -> Result<Ended, StepError> {
+    let mut prompt = Prompt::new(&*parent.inner.caller.redactor.text(&task.task));
+    prompt = prompt.tools(sub_agent.tools(task.tools.as_deref()));
+    if rest != Budget::unlimited() {
+        prompt = prompt.budget(rest);
+    }
+    let ran = children.run_with::<Agent>(prompt, RunOptions::new().workflow(workflow)).await;
+    let agent = task.agent.clone();
+    let failed =
+        |why: String| Ended { agent: agent.clone(), result: Err(why), usage: Usage::default(), cost: 0.0 };
+    Ok(match ran {
+        Ok(outcome) => {
+            let result = match &outcome {
+                Outcome::Answered(answer) => Ok(answer.text.to_string()),
+                Outcome::Stopped(stopped) if stopped.text.trim().is_empty() => {
+                    Err(stopped.reason.to_string())
+                }
+                Outcome::Stopped(stopped) => Err(format!("{}; last text: {}", stopped.reason, stopped.text)),
+            };
+            Ended { agent, result, usage: outcome.usage(), cost: outcome.cost() }
+        }
+        Err(RunError::Start(StartError::TooDeep { limit, .. })) => {
+            failed(format!("agents nest at most {limit} levels deep"))
+        }
+        // The engine or its store stopped the child without an end, so this step has none either.
+        Err(error @ (RunError::Detached | RunError::Store { .. } | RunError::Conflict { .. })) => {
+            return Err(StepError::new(ErrorClass::Transient, error));
+        }
+        Err(error) => failed(error.to_string()),
+    })
+}

@@ -1,0 +1,248 @@
+//! Entries to messages. A pure function: the same entries make the same messages, byte for byte, so a request begins with
+//! the request before. Each call has exactly one result directly behind it, whatever the entries lack.
+
+use std::sync::Arc;
+
+use crate::entry::{self, Entry, Marker, NoteKind, Reply, ToolDone};
+use crate::mark;
+use crate::model::{Message, Part, ToolResult};
+
+/// The name of the tool that takes a typed answer.
+pub(crate) const FINAL_ANSWER: &str = "final_answer";
+
+/// The characters of a result that was shortened.
+pub(crate) const SHORT_RESULT: usize = 200;
+
+/// One entry in a line, with its index among the entries of the run, if the run has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) own: Option<usize>,
+}
+
+/// The entries before a run: the exchanges of its session, or the conversation that it was given.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Before<'a> {
+    pub(crate) history: &'a [Arc<[Entry]>],
+    pub(crate) given: &'a [Entry],
+}
+
+/// The entries that the model sees, in order: of the run those behind its last summary or isolated phase, and else those
+/// before the run as well.
+pub(crate) fn line<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
+    in_order(&as_logged(before, own))
+}
+
+fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
+    let item = |index: usize| Item { entry: own[index], own: Some(index) };
+    let cut = own.iter().rposition(|entry| match entry {
+        Entry::Summary(_) => true,
+        Entry::Marker(marker) => marker.hand_off.is_some(),
+        _ => false,
+    });
+    let Some(cut) = cut else {
+        let mut line = Vec::with_capacity(own.len());
+        for (index, entry) in own.iter().enumerate() {
+            match entry {
+                Entry::History(_) => {
+                    let exchanges = before.history.iter().flat_map(|exchange| exchange.iter());
+                    line.extend(exchanges.map(|entry| Item { entry, own: None }));
+                }
+                Entry::Given => line.extend(before.given.iter().map(|entry| Item { entry, own: None })),
+                _ => line.push(item(index)),
+            }
+        }
+        return line;
+    };
+    let mut line = vec![item(cut)];
+    match own[cut] {
+        Entry::Summary(summary) => {
+            let asked = own[..cut].iter().position(|entry| matches!(entry, Entry::User { .. }));
+            line.extend(asked.filter(|asked| *asked < summary.keep).map(item));
+            line.extend((summary.keep.min(cut)..cut).filter(|index| !is_cut(own[*index])).map(item));
+        }
+        // Messages that no call has seen belong to the next phase as well.
+        _ => line.extend(unheard(&own[..cut]).map(item)),
+    }
+    line.extend((cut + 1..own.len()).map(item));
+    line
+}
+
+fn is_cut(entry: &Entry) -> bool {
+    matches!(entry, Entry::Summary(_) | Entry::History(_) | Entry::Given)
+}
+
+/// The indices of the messages that no model call of the run has seen.
+pub(crate) fn unheard(own: &[&Entry]) -> impl Iterator<Item = usize> {
+    let seen = own.iter().rev().find_map(|entry| match entry {
+        Entry::Assistant(reply) => Some(reply.seen),
+        _ => None,
+    });
+    let from = seen.unwrap_or(0);
+    let steers: Vec<usize> =
+        (from..own.len()).filter(|index| matches!(own[*index], Entry::Steer { .. })).collect();
+    steers.into_iter()
+}
+
+/// The messages of a line. Results of the run before `short_before`, and all before the run if it is not zero, are
+/// shortened unless they are errors.
+pub(crate) fn messages(line: &[Item<'_>], short_before: usize) -> Vec<Message> {
+    let mut open = Messages { done: Vec::with_capacity(line.len()), pending: None, late: Vec::new() };
+    for item in line {
+        let short = short_before > 0 && item.own.is_none_or(|index| index < short_before);
+        open.take(item.entry, short);
+    }
+    open.settle();
+    open.done
+}
+
+/// The line with each reply before the messages that it did not see.
+fn in_order<'a>(line: &[Item<'a>]) -> Vec<Item<'a>> {
+    let mut ordered: Vec<Item<'a>> = Vec::with_capacity(line.len());
+    for item in line {
+        let mut place = ordered.len();
+        if let (Entry::Assistant(reply), Some(_)) = (item.entry, item.own) {
+            let unseen = |before: &Item<'_>| {
+                matches!(before.entry, Entry::Steer { .. }) && before.own.is_some_and(|own| own >= reply.seen)
+            };
+            while place > 0 && unseen(&ordered[place - 1]) {
+                place -= 1;
+            }
+        }
+        ordered.insert(place, *item);
+    }
+    ordered
+}
+
+/// Messages under construction.
+struct Messages<'a> {
+    done: Vec<Message>,
+    /// The calls that have no results yet.
+    pending: Option<&'a [Part]>,
+    /// Entries that came between calls and their results: they follow the results.
+    late: Vec<&'a Entry>,
+}
+
+impl<'a> Messages<'a> {
+    fn take(&mut self, entry: &'a Entry, short: bool) {
+        match entry {
+            Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
+                self.settle();
+                self.reply(parts);
+            }
+            Entry::Results { results } => self.results(results, short),
+            _ if self.pending.is_some() => self.late.push(entry),
+            _ => self.done.extend(other(entry)),
+        }
+    }
+
+    fn reply(&mut self, parts: &'a Arc<[Part]>) {
+        // Providers refuse empty messages.
+        if parts.iter().any(|part| !matches!(part, Part::Text(text) if text.is_empty())) {
+            self.done.push(Message::Assistant { parts: Arc::clone(parts) });
+        }
+        self.pending = entry::calls(parts).next().is_some().then_some(parts);
+    }
+
+    fn results(&mut self, results: &[ToolDone], short: bool) {
+        let Some(parts) = self.pending.take() else { return };
+        let result = |call: &crate::model::ToolUse| {
+            let found = results.iter().find(|result| result.call == call.id);
+            found.map_or_else(|| missing(call), |found| result_of(call, found, short))
+        };
+        self.done.push(Message::Results(entry::calls(parts).map(result).collect()));
+        self.late();
+    }
+
+    /// Gives calls without results the result that they did not run.
+    fn settle(&mut self) {
+        if let Some(parts) = self.pending.take() {
+            self.done.push(Message::Results(entry::calls(parts).map(missing).collect()));
+        }
+        self.late();
+    }
+
+    fn late(&mut self) {
+        for entry in std::mem::take(&mut self.late) {
+            self.done.extend(other(entry));
+        }
+    }
+}
+
+fn missing(call: &crate::model::ToolUse) -> ToolResult {
+    let text = if &*call.name == FINAL_ANSWER { "received" } else { "this call was not run" };
+    ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, &*call.name != FINAL_ANSWER)
+}
+
+fn result_of(call: &crate::model::ToolUse, done: &ToolDone, short: bool) -> ToolResult {
+    let marked = |text: &str| Arc::from(mark::data(&format!("tool {}", call.name), text));
+    let short = if short && !done.is_error { done.text.char_indices().nth(SHORT_RESULT) } else { None };
+    let text = match short {
+        Some((end, _)) => {
+            let left_out = done.text.len() - end;
+            marked(&format!("{}… [{left_out} more bytes, left out here]", &done.text[..end]))
+        }
+        None => done.marked.text(|| marked(&done.text)),
+    };
+    ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, done.is_error)
+}
+
+/// The message of an entry that is neither a reply nor results.
+fn other(entry: &Entry) -> Option<Message> {
+    let text: Arc<str> = match entry {
+        Entry::User { text, images } => {
+            return Some(Message::User { text: Arc::clone(text), images: Arc::clone(images) });
+        }
+        Entry::Note(note) => match note.about {
+            NoteKind::Judge => format!("[Judge feedback]: {}", note.text).into(),
+            _ => Arc::clone(&note.text),
+        },
+        Entry::Steer { text } => mark::data("message of the user", text).into(),
+        Entry::Marker(marker) => marker_text(marker).into(),
+        Entry::Summary(summary) => format!("[Summary of the conversation so far]\n{}", summary.text).into(),
+        _ => return None,
+    };
+    Some(Message::user(text))
+}
+
+fn marker_text(marker: &Marker) -> String {
+    let left = match &marker.left {
+        Some(left) => format!("Phase `{left}` is complete, and phase `{}` begins.", marker.entered),
+        None => format!("Phase `{}` begins.", marker.entered),
+    };
+    let mut text = format!("[Phase: {}]\n{left}", marker.entered);
+    if let Some(hand_off) = &marker.hand_off {
+        text.push('\n');
+        text.push_str(hand_off);
+    } else if !marker.accomplished.is_empty() {
+        text.push_str("\nAccomplished:\n");
+        text.push_str(&mark::data("phase", &marker.accomplished));
+    }
+    if !marker.next.is_empty() {
+        text.push_str("\nNext: ");
+        text.push_str(&marker.next);
+    }
+    text
+}
+
+/// Everything of a line as plain text, for summaries: one paragraph for each message.
+pub(crate) fn plain(line: &[Item<'_>]) -> String {
+    let mut text = String::new();
+    for message in messages(line, 0) {
+        let role = match message {
+            Message::User { .. } => "User",
+            Message::Assistant { .. } => "Assistant",
+            Message::Results(_) => "Results",
+        };
+        text.push_str(role);
+        text.push_str(": ");
+        text.push_str(&message.text());
+        if let Message::Assistant { parts } = &message {
+            for call in entry::calls(parts) {
+                text.push_str(&format!("\n[calls {} with {}]", call.name, call.arguments));
+            }
+        }
+        text.push_str("\n\n");
+    }
+    text
+}
