@@ -34,6 +34,12 @@ mod entities;
 mod agent;
 mod flow;
 mod run;
+#[cfg(feature = "providers")]
+mod provider;
+#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
+pub mod builtin;
+#[doc(hidden)]
+pub mod __private;
 
 pub use agent::{
     Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
@@ -45,16 +51,20 @@ pub use chat::ChatError;
 pub use flow::Steer;
 pub use judge::ModelJudge;
 pub use phase::{Conversation, Phase};
+#[cfg(feature = "providers")]
+pub use provider::{Provider, ProviderError, ProviderModel};
 pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
 pub use secret::Secret;
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};
 pub use sub_agent::Aggregation;
 pub use tool::terminal_safe;
+pub use workflow_macros::{tool, tools};
 
 /// Everything that programs with agents usually name: `use workflow_agent::prelude::*;`.
 pub mod prelude {
     pub use futures_util::StreamExt as _;
     pub use workflow_core::Engine;
+    pub use workflow_macros::{tool, tools};
 
     pub use crate::agent::{Agent, Answer, HostAgents as _, Outcome, Prompt, StopReason};
     pub use crate::approval::Approval;
@@ -65,14 +75,3 @@ pub mod prelude {
     pub use crate::session::Session;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
-#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
-pub mod builtin;
-pub use workflow_macros::{tool, tools};
-
-/// The names for generated code. Not for use by hand; all of it may change.
-#[doc(hidden)]
-pub mod __private;
-#[cfg(feature = "providers")]
-mod provider;
-#[cfg(feature = "providers")]
-pub use provider::{Provider, ProviderError, ProviderModel};

@@ -16,12 +16,13 @@ mod function;
 mod name;
 pub(crate) mod shim;
 
-pub(crate) use bound::{OUTPUT, cut, head};
 pub use attribute::{IntoTool, IsTool, ToolFuture};
-pub(crate) use bound::cut;
+pub(crate) use bound::{OUTPUT, cut, head};
 pub(crate) use check::{Misfit, Schema};
 pub(crate) use function::schema_of;
 pub use function::{FnTool, IntoToolOutput};
+#[cfg(any(feature = "mcp", feature = "providers"))]
+pub(crate) use name::fitted;
 pub(crate) use name::is_fit;
 
 use crate::approval::Approval;
