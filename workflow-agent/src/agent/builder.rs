@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::phase::Phase;
 use crate::secret::{self, Redactor, Secret};
 use crate::sub_agent::{self, Aggregation, SubAgent};
-use crate::tool::{self, Schema, Tool, ToolSet, ToolSpec};
+use crate::tool::{self, IntoTool, Schema, Tool, ToolSet, ToolSpec};
 use crate::transcript::FINAL_ANSWER;
 
 /// The most tools of an agent; `final_answer` is one more.
@@ -96,9 +96,9 @@ impl AgentBuilder {
         Self { narrative: narrative.into(), ..self }
     }
 
-    /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.parts.tools.push(Arc::new(tool));
+    /// Adds a tool: a function with [`#[tool]`](macro@crate::tool), or a value that implements [`Tool`].
+    pub fn tool<Marker>(mut self, tool: impl IntoTool<Marker>) -> Self {
+        self.parts.tools.push(Arc::new(tool.into_tool()));
         self
     }
 
