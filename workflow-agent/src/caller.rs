@@ -1,12 +1,13 @@
 //! One call of a model: its span, its panics, its bound, and its secrets. Every call of the crate goes through here.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use tracing::Instrument as _;
 
 use crate::failures;
-use crate::model::{Finish, Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
+use crate::model::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
 use crate::secret::{Redactor, StreamRedactor};
 
 /// The longest reply in bytes, whatever the model claims.
@@ -115,8 +116,15 @@ impl Caller {
     fn redacted(&self, mut reply: ModelReply) -> ModelReply {
         for part in &mut reply.parts {
             match part {
-                Part::Text(text) | Part::Thought { text, .. } => {
-                    *text = self.redactor.text(text).into_owned()
+                Part::Text(text) => *text = self.redactor.text(text).into_owned(),
+                Part::Thought { text, signature } => {
+                    let redacted = match self.redactor.text(text) {
+                        Cow::Owned(redacted) => redacted,
+                        Cow::Borrowed(_) => continue,
+                    };
+                    *text = redacted;
+                    // Its provider would refuse a signed thought with another text.
+                    *signature = None;
                 }
                 Part::Call(call) => {
                     call.id = self.redactor.shared(&call.id);
@@ -127,10 +135,6 @@ impl Caller {
             }
         }
         merge_texts(&mut reply.parts);
-        if reply.finish == Finish::ToolUse && reply.calls().next().is_none() {
-            // `think` refuses it.
-            return reply;
-        }
         reply
     }
 }

@@ -38,6 +38,8 @@ mod run;
 mod provider;
 #[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
 pub mod builtin;
+#[cfg(feature = "mcp")]
+mod mcp;
 #[doc(hidden)]
 pub mod __private;
 
@@ -50,6 +52,8 @@ pub use budget::Budget;
 pub use chat::ChatError;
 pub use flow::Steer;
 pub use judge::ModelJudge;
+#[cfg(feature = "mcp")]
+pub use mcp::{Mcp, McpError, McpServer};
 pub use phase::{Conversation, Phase};
 #[cfg(feature = "providers")]
 pub use provider::{Provider, ProviderError, ProviderModel};

@@ -102,7 +102,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds tools: those of a type with [`#[tools]`](crate::tools), or a built-in set.
+    /// Adds tools: those of a type with [`#[tools]`](macro@crate::tools), or a built-in set.
     pub fn tools(mut self, tools: impl ToolSet) -> Self {
         self.parts.tools.extend(tools.into_tools());
         self

@@ -130,7 +130,12 @@ async fn store(
         }
         None => super::open::text_of(own).to_string(),
     };
-    let episode = Episode::new(info.run().clone(), question, outcome.text());
+    let episode = Episode {
+        run: info.run().clone(),
+        at: std::time::SystemTime::now(),
+        question,
+        answer: outcome.text().to_owned(),
+    };
     let remembered = failures::guarded(memory.remember(&episode, thread)).await;
     let remembered =
         remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;

@@ -4,6 +4,9 @@
 
 mod builtin;
 mod macros;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod memory;
 #[cfg(feature = "providers")]
 mod providers;
 mod smoke;
