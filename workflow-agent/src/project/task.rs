@@ -162,7 +162,7 @@ pub(super) async fn work(
         }
         Err(error) => {
             let failed = failures::of_child(error)?;
-            (Arc::default(), Some((failed.class.into(), failed.text)), Usage::default(), 0.0)
+            (String::new(), Some((failed.class.into(), failed.text)), Usage::default(), 0.0)
         }
     };
     let mut spent = run.usage;
