@@ -2,7 +2,7 @@ use super::*;
 use workflow_agent::{ApprovePlan, PlanDecision};
 use workflow_core::RunOptions;
 use workflow_core::store::MemoryStore;
-use workflow_testkit::crash_everywhere;
+use workflow_testkit::{Confirms, crash_everywhere};
 
 /// A73, A70
 #[tokio::test]
@@ -23,7 +23,11 @@ async fn a_crash_at_any_write_repeats_nothing_that_had_finished() {
             .start(goal())
     });
     // Every event of the log, every execution and every child run is as without the crash.
-    let survived = crashes.assert(|run| run.executions("work") == 3 && run.executions("plan") == 2).pairs(20).await;
+    let survived = crashes
+        .assert(|run| run.executions("work") == 3 && run.executions("plan") == 2)
+        .confirming([Confirms::AtOnce, Confirms::Late])
+        .pairs(5)
+        .await;
     assert!(survived.once() > 50, "{survived}");
 }
 
@@ -40,7 +44,11 @@ async fn a_crash_at_any_write_begins_no_further_run_of_a_task() {
         let project = builder(&planner, &worker).build().unwrap();
         scenario(&project, &planner, &worker).engine(|engine| engine.store(store)).start(goal())
     });
-    let survived = crashes.assert(|run| run.executions("work") == 3).pairs(10).await;
+    let survived = crashes
+        .assert(|run| run.executions("work") == 3)
+        .confirming([Confirms::AtOnce, Confirms::Late])
+        .pairs(5)
+        .await;
     assert!(survived.once() > 30, "{survived}");
 }
 
