@@ -331,7 +331,11 @@ impl Project {
 
     /// Ends a project about whose plan nobody decided in time.
     #[step]
-    async fn unapproved(&self, asked: &Expired<ApprovePlan>, ran: Passive<List<PlannerRan>>) -> ProjectFailed {
+    async fn unapproved(
+        &self,
+        asked: &Expired<ApprovePlan>,
+        ran: Passive<List<PlannerRan>>,
+    ) -> ProjectFailed {
         let _ = asked;
         planning::failed(ProjectFailure::Unapproved, ran.iter())
     }

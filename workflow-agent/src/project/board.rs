@@ -79,7 +79,8 @@ impl Board {
     /// A pending task with a dependency that will never complete.
     fn lost(&self) -> Option<usize> {
         let is_lost = |before: &usize| matches!(self.states[*before], TaskState::Failed | TaskState::Skipped);
-        (0..self.states.len())
-            .find(|place| self.states[*place] == TaskState::Pending && self.before[*place].iter().any(is_lost))
+        (0..self.states.len()).find(|place| {
+            self.states[*place] == TaskState::Pending && self.before[*place].iter().any(is_lost)
+        })
     }
 }

@@ -73,7 +73,9 @@ pub enum ProjectProblem {
         limit: usize,
     },
     /// The sub-agents of planner or worker nest too deep below the project.
-    #[error("the sub-agents of its {role} nest {depth} levels deep, and {limit} at most are allowed below a project")]
+    #[error(
+        "the sub-agents of its {role} nest {depth} levels deep, and {limit} at most are allowed below a project"
+    )]
     TooDeep {
         /// `planner` or `worker`.
         role: &'static str,

@@ -73,7 +73,9 @@ impl Plan {
         let mut problems = Vec::new();
         match self.tasks.len() {
             0 => problems.push(PlanProblem::NoTasks),
-            tasks if tasks > MOST_TASKS => problems.push(PlanProblem::TooManyTasks { tasks, limit: MOST_TASKS }),
+            tasks if tasks > MOST_TASKS => {
+                problems.push(PlanProblem::TooManyTasks { tasks, limit: MOST_TASKS })
+            }
             _ => self.check_tasks(strategy, &mut problems),
         }
         problems.truncate(MOST_PROBLEMS);
@@ -168,13 +170,21 @@ impl PlanTask {
 
     fn check_texts(&self, id: &str, problems: &mut Vec<PlanProblem>) {
         if self.title.len() > TITLE {
-            problems.push(PlanProblem::LongTitle { id: id.to_owned(), bytes: self.title.len(), limit: TITLE });
+            problems.push(PlanProblem::LongTitle {
+                id: id.to_owned(),
+                bytes: self.title.len(),
+                limit: TITLE,
+            });
         }
         if self.prompt.trim().is_empty() {
             problems.push(PlanProblem::EmptyPrompt { id: id.to_owned() });
         }
         if self.prompt.len() > PROMPT {
-            problems.push(PlanProblem::LongPrompt { id: id.to_owned(), bytes: self.prompt.len(), limit: PROMPT });
+            problems.push(PlanProblem::LongPrompt {
+                id: id.to_owned(),
+                bytes: self.prompt.len(),
+                limit: PROMPT,
+            });
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use workflow_core::prelude::*;
 use workflow_core::RunOptions;
+use workflow_core::prelude::*;
 
 use super::board::Strategy;
 use super::outcome::{GoalError, ProjectFailed, ProjectFailure};
 use super::plan::{Plan, PlanError, PlanProblem, PlanTask};
-use super::{ApprovePlan, Inner, PlanAccepted, PlanDecision, PlanReturned, Planned, PlannerRan, ProjectGoal, Returned};
+use super::{
+    ApprovePlan, Inner, PlanAccepted, PlanDecision, PlanReturned, Planned, PlannerRan, ProjectGoal, Returned,
+};
 use crate::agent::{Agent, Outcome, Prompt};
 use crate::{failures, mark, tool};
 
@@ -72,7 +74,8 @@ pub(super) async fn run(
     };
     let mut data = answer.data.unwrap_or_default();
     project.redactor.value(&mut data);
-    let said = if data.is_null() { project.redactor.text(&answer.text).into_owned() } else { data.to_string() };
+    let said =
+        if data.is_null() { project.redactor.text(&answer.text).into_owned() } else { data.to_string() };
     let plan = match read(data).and_then(|plan| plan.check(project.strategy).map(|()| plan)) {
         Ok(plan) => Made::Plan(plan),
         Err(error) => Made::Other(returns(error, &said, returned, ran.iter().copied().chain([&spent]))),
@@ -83,7 +86,8 @@ pub(super) async fn run(
 fn read(data: serde_json::Value) -> Result<Plan, PlanError> {
     serde_path_to_error::deserialize(data).map_err(|error| {
         let path = tool::head(&error.path().to_string(), 200).to_owned();
-        PlanProblem::Unreadable { path, problem: tool::head(&error.inner().to_string(), 500).to_owned() }.into()
+        PlanProblem::Unreadable { path, problem: tool::head(&error.inner().to_string(), 500).to_owned() }
+            .into()
     })
 }
 
@@ -94,16 +98,21 @@ fn returns<'a>(
     returned: &[&PlanReturned],
     ran: impl Iterator<Item = &'a PlannerRan>,
 ) -> Planned {
-    let in_a_row = returned.iter().rev().take_while(|one| matches!(one.why, Returned::Problems { .. })).count();
+    let in_a_row =
+        returned.iter().rev().take_while(|one| matches!(one.why, Returned::Problems { .. })).count();
     if in_a_row >= RETURNS {
         return Planned::Failed(failed(ProjectFailure::Plan { plans: in_a_row + 1, error }, ran));
     }
-    Planned::Returned(PlanReturned { answer: tool::cut(said, AGAIN).into(), why: Returned::Problems { error } })
+    Planned::Returned(PlanReturned {
+        answer: tool::cut(said, AGAIN).into(),
+        why: Returned::Problems { error },
+    })
 }
 
 /// The end of a project without results.
 pub(super) fn failed<'a>(reason: ProjectFailure, ran: impl Iterator<Item = &'a PlannerRan>) -> ProjectFailed {
-    let mut failed = ProjectFailed { reason, results: Vec::new(), usage: crate::model::Usage::default(), cost: 0.0 };
+    let mut failed =
+        ProjectFailed { reason, results: Vec::new(), usage: crate::model::Usage::default(), cost: 0.0 };
     for ran in ran {
         failed.usage += ran.usage;
         failed.cost += ran.cost;
@@ -125,7 +134,9 @@ pub(super) fn decided(
             Ok(plan) => return Planned::Accepted(accepted(project, plan)),
             Err(error) => Some(format!("a person edited the tasks, and {error}")),
         },
-        PlanDecision::Reject { reason } => reason.as_deref().map(|reason| project.redactor.text(reason).into_owned()),
+        PlanDecision::Reject { reason } => {
+            reason.as_deref().map(|reason| project.redactor.text(reason).into_owned())
+        }
     };
     let reason: Option<Arc<str>> = reason.map(|reason| tool::head(&reason, REASON).into());
     let rejected = returned.iter().filter(|one| matches!(one.why, Returned::Rejected { .. })).count() + 1;
@@ -134,7 +145,10 @@ pub(super) fn decided(
         return Planned::Failed(failed(reason, ran.iter().copied()));
     }
     let answer = serde_json::to_string(&asked.plan).unwrap_or_default();
-    Planned::Returned(PlanReturned { answer: tool::cut(&answer, AGAIN).into(), why: Returned::Rejected { reason } })
+    Planned::Returned(PlanReturned {
+        answer: tool::cut(&answer, AGAIN).into(),
+        why: Returned::Rejected { reason },
+    })
 }
 
 /// The plan of edited tasks, without secrets.
@@ -150,7 +164,9 @@ pub(super) fn accepted(project: &Inner, plan: Plan) -> PlanAccepted {
 
 fn prompt(project: &Inner, goal: &str, returned: Option<&PlanReturned>) -> String {
     let order = match project.strategy {
-        Strategy::Sequential => "Tasks run one at a time, in the order of your list; a task runs after those in its `depends_on`.",
+        Strategy::Sequential => {
+            "Tasks run one at a time, in the order of your list; a task runs after those in its `depends_on`."
+        }
         Strategy::Parallel => "All tasks run side by side, so `depends_on` stays empty.",
         Strategy::Dag => "A task runs as soon as all tasks in its `depends_on` are completed, beside others.",
     };

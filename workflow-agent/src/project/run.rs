@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::stream::{Stream, StreamExt as _};
-use workflow_core::{DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, ResumeError};
 use workflow_core::report::{ChildRun, OpenRequest};
+use workflow_core::{DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, ResumeError};
 use workflow_core::{RunError, RunHandle, RunId, RunOptions, RunStatus, SendError, Seq};
 
 use super::outcome::{ProjectDone, ProjectError, ProjectFailed, ProjectOutcome, TaskState, TaskStatus};
@@ -91,7 +91,11 @@ impl ProjectRun {
     ///
     /// # Errors
     /// If the goal exceeds a bound, or the engine refuses the run.
-    pub async fn start(engine: &Engine, project: &Project, goal: impl Into<Arc<str>>) -> Result<Self, ProjectError> {
+    pub async fn start(
+        engine: &Engine,
+        project: &Project,
+        goal: impl Into<Arc<str>>,
+    ) -> Result<Self, ProjectError> {
         Self::start_with(engine, project, goal, RunOptions::new()).await
     }
 
@@ -116,7 +120,11 @@ impl ProjectRun {
     ///
     /// # Errors
     /// If there is no such run, or the engine cannot drive it.
-    pub async fn attach(engine: &Engine, project: &Project, run: impl Into<RunId>) -> Result<Self, ResumeError> {
+    pub async fn attach(
+        engine: &Engine,
+        project: &Project,
+        run: impl Into<RunId>,
+    ) -> Result<Self, ResumeError> {
         let handle = engine.attach::<Project>(run).await?;
         let mut run = Self::new(engine, project, handle);
         // A display does not survive its process, and the log does.
@@ -228,10 +236,11 @@ impl ProjectRun {
     fn of_agent(&self, path: &[ChildRun], item: &DisplayItem) -> Option<ProjectShown> {
         let (first, last) = (path.first()?, path.last()?);
         let inner = &self.project.inner;
-        let found = [(PLANNER, &inner.planner), (WORKER, &inner.worker)].into_iter().find_map(|(role, agent)| {
-            let hosted = crate::agent::below(&inner.name, role);
-            Some((role, crate::sub_agent::find(agent, &hosted, &last.workflow)?))
-        });
+        let found =
+            [(PLANNER, &inner.planner), (WORKER, &inner.worker)].into_iter().find_map(|(role, agent)| {
+                let hosted = crate::agent::below(&inner.name, role);
+                Some((role, crate::sub_agent::find(agent, &hosted, &last.workflow)?))
+            });
         let (role, agent) = found?;
         Some(match crate::run::shown(&self.engine, &last.run, agent, item)? {
             Shown::Approval(approval) => ProjectShown::Approval(approval),

@@ -6,11 +6,14 @@ use workflow_core::prelude::*;
 use workflow_core::{RunOptions, StepFailed};
 
 use super::board::Board;
-use super::outcome::{ProjectDone, ProjectFailed, ProjectFailure, ProjectOutcome, TaskFailure, TaskResult, TaskState};
+use super::outcome::{
+    ProjectDone, ProjectFailed, ProjectFailure, ProjectOutcome, TaskFailure, TaskResult, TaskState,
+};
 use super::plan::{Plan, PlanTask};
 use super::planning::GOAL;
 use super::{
-    Inner, PlanAccepted, PlannerRan, ProjectGoal, TaskDone, TaskEnd, TaskRan, TaskReady, TaskRun, TaskStatus, Worked,
+    Inner, PlanAccepted, PlannerRan, ProjectGoal, TaskDone, TaskEnd, TaskRan, TaskReady, TaskRun, TaskStatus,
+    Worked,
 };
 use crate::agent::{Agent, Outcome, Prompt, StopReason, TEXT};
 use crate::entry::FailureClass;
@@ -67,7 +70,12 @@ fn outcome(plan: &Plan, states: &[TaskState], done: &[&TaskDone], ran: &[&Planne
     let tasks: Vec<String> = failed.map(|result| result.id.to_string()).collect();
     match tasks.is_empty() {
         true => ProjectOutcome::Done(ProjectDone { results, usage, cost }),
-        false => ProjectOutcome::Failed(ProjectFailed { reason: ProjectFailure::Tasks { tasks }, results, usage, cost }),
+        false => ProjectOutcome::Failed(ProjectFailed {
+            reason: ProjectFailure::Tasks { tasks },
+            results,
+            usage,
+            cost,
+        }),
     }
 }
 
@@ -143,7 +151,8 @@ pub(super) async fn work(
         return Err(StepError::permanent(format!("the plan has no task `{}`", run.id)));
     };
     let text = prompt(project, &goal.text, task, surroundings.done);
-    let options = RunOptions::new().workflow(crate::agent::below(info.workflow(), super::WORKER)).id(&*task.id);
+    let options =
+        RunOptions::new().workflow(crate::agent::below(info.workflow(), super::WORKER)).id(&*task.id);
     let ended = children.run_with::<Agent>(Prompt::new(text), options).await;
     let (text, failure, usage, cost) = match ended {
         Ok(Outcome::Answered(answer)) => (answer.text, None, answer.usage, answer.cost),

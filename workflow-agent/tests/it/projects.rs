@@ -32,10 +32,10 @@ fn planner(plans: impl IntoIterator<Item = Value>) -> (Agent, ScriptedModel) {
 
 /// A text that only this plan has, as it stands between marks.
 fn marker(plan: &Value) -> String {
-    plan["tasks"].as_array().and_then(|tasks| tasks.first()).map_or_else(
-        || "has no tasks".to_owned(),
-        |task| format!("\"title\":{}", task["title"]),
-    )
+    plan["tasks"]
+        .as_array()
+        .and_then(|tasks| tasks.first())
+        .map_or_else(|| "has no tasks".to_owned(), |task| format!("\"title\":{}", task["title"]))
 }
 
 /// A worker whose model replies by the first line of the task's prompt.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use workflow_agent::model::{ModelError, ModelRequest, ScriptedModel, ScriptedReply, Usage};
 use workflow_agent::prelude::*;
 use workflow_agent::tool::FnTool;
-use workflow_agent::{Aggregation, AgentBuilder};
+use workflow_agent::{AgentBuilder, Aggregation};
 use workflow_testkit::{Scenario, ScenarioOf};
 
 mod aggregations;
@@ -18,7 +18,9 @@ mod people;
 struct NoArguments {}
 
 fn tool(name: &str) -> FnTool {
-    FnTool::new(name.to_owned(), "Does it.", |_: NoArguments, _| async { Ok::<_, ToolError>("ok".to_owned()) })
+    FnTool::new(name.to_owned(), "Does it.", |_: NoArguments, _| async {
+        Ok::<_, ToolError>("ok".to_owned())
+    })
 }
 
 /// An agent whose model replies by the text of its task.
@@ -66,7 +68,11 @@ fn result(run: &workflow_testkit::TestRun<Agent>) -> (String, bool) {
 async fn an_unknown_agent_among_the_tasks_is_an_error_result_and_begins_no_run() {
     let (top, _) = spawning("top", [to("helper", "a"), to("nobody", "b")]);
     let helper = by_task("helper", |_| ScriptedReply::text("done"));
-    let top = top.sub_agent(helper.clone()).sub_agent(by_task("other", |_| ScriptedReply::text(""))).build().unwrap();
+    let top = top
+        .sub_agent(helper.clone())
+        .sub_agent(by_task("other", |_| ScriptedReply::text("")))
+        .build()
+        .unwrap();
     let run = scenario(&top, [("helper", helper)]).start(Prompt::new("Go.")).await;
     let (text, is_error) = result(&run);
     assert_eq!(text, "there is no agent `nobody`, and no task was begun; agents: helper, other");
@@ -96,14 +102,18 @@ async fn a_sub_agent_sees_its_task_alone_and_its_own_tools_that_grant_and_task_a
     let none = json!({ "agent": "helper", "task": "with none", "tools": [] });
     let (top, _) = spawning("top", [to("helper", "with all"), wanted, none]);
     let model = ScriptedModel::respond(|_| ScriptedReply::text("done"));
-    let helper = Agent::builder("helper").model(model.clone()).tool(tool("a")).tool(tool("b")).tool(tool("c"));
+    let helper =
+        Agent::builder("helper").model(model.clone()).tool(tool("a")).tool(tool("b")).tool(tool("c"));
     let helper = helper.identity("You help.").build().unwrap();
     let top = top.tool(tool("of_top")).sub_agent_with(helper, ["a", "b"]).build().unwrap();
     top.ask("A secret plan.").await.unwrap();
     for (task, tools) in [("with all", &["a", "b"][..]), ("with two", &["b"]), ("with none", &[])] {
         let requests = model.requests();
         let request = requests.iter().find(|request| request.messages[0].text() == task).unwrap();
-        assert_eq!((names(request), request.messages.len()), (tools.iter().map(ToString::to_string).collect(), 1));
+        assert_eq!(
+            (names(request), request.messages.len()),
+            (tools.iter().map(ToString::to_string).collect(), 1)
+        );
         assert_eq!(&*request.system, "You help.");
     }
 }
@@ -139,8 +149,12 @@ async fn the_usage_of_sub_agents_is_the_parents_that_of_stopped_ones_and_of_deep
     let (middle, _) = spawning("middle", [to("leaf", "a")]);
     let middle = middle.sub_agent(leaf).build().unwrap();
     let model = ScriptedModel::respond(|request| match request.messages.len() {
-        1 => ScriptedReply::call("1", "spawn_sub_agent", json!({ "tasks": [to("middle", "a"), to("stopping", "b")] }))
-            .usage(Usage::new(100_000, 0)),
+        1 => ScriptedReply::call(
+            "1",
+            "spawn_sub_agent",
+            json!({ "tasks": [to("middle", "a"), to("stopping", "b")] }),
+        )
+        .usage(Usage::new(100_000, 0)),
         _ => ScriptedReply::text("done").usage(Usage::new(100_000, 0)),
     });
     let top = Agent::builder("top").model(model).sub_agent(middle).sub_agent(stopping).build().unwrap();

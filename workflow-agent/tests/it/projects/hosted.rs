@@ -14,7 +14,8 @@ fn asking(name: &str) -> Agent {
         3 => ScriptedReply::call("2", "ask_user", json!({ "question": "Where to?" })),
         _ => ScriptedReply::text(request.messages.last().unwrap().text()),
     });
-    let tool = FnTool::new("deploy", "Deploys.", |_: NoArguments, _| async { Ok::<_, ToolError>("ok".to_owned()) });
+    let tool =
+        FnTool::new("deploy", "Deploys.", |_: NoArguments, _| async { Ok::<_, ToolError>("ok".to_owned()) });
     Agent::builder(name).model(model).tool(tool.approval(Approval::Always)).ask_user().build().unwrap()
 }
 
@@ -63,12 +64,15 @@ async fn approvals_and_questions_of_tasks_and_their_sub_agents_come_through_the_
     let leaf = leaf.as_str();
     assert_eq!(asked, [(leaf.into(), "deploy".to_owned()), (leaf.into(), "Where to?".to_owned())]);
     let of_task = |run: &str| (Some("a".to_owned()), run.to_owned());
-    assert_eq!(agents, [
-        (None, "r/plan-x1.plan".to_owned()),
-        of_task(leaf),
-        of_task(middle),
-        of_task(middle.rsplit_once('/').unwrap().0),
-    ]);
+    assert_eq!(
+        agents,
+        [
+            (None, "r/plan-x1.plan".to_owned()),
+            of_task(leaf),
+            of_task(middle),
+            of_task(middle.rsplit_once('/').unwrap().0),
+        ]
+    );
     assert!(run.outcome().await.unwrap().results()[0].text.contains("to Bern"));
 }
 
@@ -105,7 +109,10 @@ async fn secrets_of_both_agents_do_not_enter_the_project_by_goals_plans_reasons_
             shown += &format!("{item:?}\n");
         }
     }
-    assert_eq!(run.outcome().await.unwrap().results()[0].text.as_ref(), "[secret of_planner] [secret of_worker]");
+    assert_eq!(
+        run.outcome().await.unwrap().results()[0].text.as_ref(),
+        "[secret of_planner] [secret of_worker]"
+    );
     for logged in &run.handle().report().await.unwrap().log {
         shown += &format!("{:?}\n", logged.value.as_json().map_or_else(String::new, ToString::to_string));
         shown += &format!("{logged:?}\n");
@@ -152,9 +159,11 @@ async fn the_goal_of_another_front_end_reaches_agents_without_secrets() {
 async fn several_projects_and_agents_share_an_engine_and_an_agent_works_for_both() {
     let (planner, _) = planner([plan([task("a", &[])])]);
     let (worker, _) = worker(answers);
-    let named = |name: &str| Project::builder(name).planner(planner.clone()).worker(worker.clone()).build().unwrap();
+    let named =
+        |name: &str| Project::builder(name).planner(planner.clone()).worker(worker.clone()).build().unwrap();
     let (one, two) = (named("one"), named("two"));
-    let engine = Engine::builder().project(one.clone()).project(two.clone()).agent(worker.clone()).build().unwrap();
+    let engine =
+        Engine::builder().project(one.clone()).project(two.clone()).agent(worker.clone()).build().unwrap();
     for project in [one, two] {
         let run = ProjectRun::start(&engine, &project, "Release 2.0").await.unwrap();
         assert!(matches!(run.outcome().await.unwrap(), ProjectOutcome::Done(_)));
@@ -162,7 +171,10 @@ async fn several_projects_and_agents_share_an_engine_and_an_agent_works_for_both
         let names: Vec<_> = children.children.iter().map(|child| child.child.workflow.to_string()).collect();
         assert_eq!(names, [format!("{}.planner", project.name()), format!("{}.worker", project.name())]);
     }
-    assert!(matches!(worker.start(&engine, "a").await.unwrap().outcome().await.unwrap(), Outcome::Answered(_)));
+    assert!(matches!(
+        worker.start(&engine, "a").await.unwrap().outcome().await.unwrap(),
+        Outcome::Answered(_)
+    ));
 }
 
 /// A73

@@ -38,14 +38,10 @@ async fn nothing_runs_before_the_plan_is_approved() {
             item => panic!("{item:?}"),
         }
     }
-    assert_eq!(shown, [
-        "proposed",
-        "closed",
-        "a pending",
-        "a in_progress",
-        "a completed",
-        "done result of a"
-    ]);
+    assert_eq!(
+        shown,
+        ["proposed", "closed", "a pending", "a in_progress", "a completed", "done result of a"]
+    );
 }
 
 /// A70, A21
@@ -87,7 +83,14 @@ async fn the_tenth_rejection_fails_the_project_with_its_reason() {
 #[tokio::test]
 async fn problems_after_a_rejection_are_counted_anew() {
     let circle = |name: &str| plan([task(name, &[name])]);
-    let plans = [circle("1"), circle("2"), plan([task("ok", &[])]), circle("3"), circle("4"), plan([task("fine", &[])])];
+    let plans = [
+        circle("1"),
+        circle("2"),
+        plan([task("ok", &[])]),
+        circle("3"),
+        circle("4"),
+        plan([task("fine", &[])]),
+    ];
     let (planner, model) = planner(plans);
     let (worker, _) = worker(answers);
     let project = approved(&planner, &worker);
@@ -109,7 +112,8 @@ async fn a_plan_about_which_nobody_decides_in_time_fails_the_project() {
     let (worker, model) = worker(answers);
     let hour = scenario(&approved(&planner, &worker), &planner, &worker).start(goal()).await;
     assert_eq!((failed(&hour), hour.elapsed()), (&ProjectFailure::Unapproved, Duration::from_secs(3_600)));
-    let project = builder(&planner, &worker).approve_plan().approval_expires(Duration::from_secs(5)).build().unwrap();
+    let project =
+        builder(&planner, &worker).approve_plan().approval_expires(Duration::from_secs(5)).build().unwrap();
     let soon = scenario(&project, &planner, &worker).start(goal()).await;
     assert_eq!((failed(&soon), soon.elapsed()), (&ProjectFailure::Unapproved, Duration::from_secs(5)));
     assert!(model.requests().is_empty());
@@ -164,7 +168,8 @@ async fn a_project_in_memory_says_that_it_needs_people() {
     let error = approved(&planner, &worker).run("Release 2.0").await.unwrap_err();
     assert!(matches!(&error, ProjectError::NeedsPeople { request } if request == "the plan"), "{error:?}");
 
-    let model = ScriptedModel::respond(|_| ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" })));
+    let model =
+        ScriptedModel::respond(|_| ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" })));
     let asking = Agent::builder("worker").model(model).ask_user().build().unwrap();
     let error = builder(&planner, &asking).build().unwrap().run("Release 2.0").await.unwrap_err();
     assert!(matches!(&error, ProjectError::NeedsPeople { request } if request == "`ask_user`"), "{error:?}");

@@ -32,7 +32,8 @@ async fn a_plan_with_problems_goes_back_to_the_planner_which_sees_them_all() {
 #[tokio::test]
 async fn a_plan_that_stays_unusable_fails_the_project_after_two_returns() {
     let circle = |name: &str| plan([task(name, &["x"]), task("x", &[name])]);
-    let (planner, model) = planner([circle("one"), circle("two"), circle("three"), plan([task("late", &[])])]);
+    let (planner, model) =
+        planner([circle("one"), circle("two"), circle("three"), plan([task("late", &[])])]);
     let (worker, tasks) = worker(answers);
     let error = builder(&planner, &worker).build().unwrap().run("Release 2.0").await.unwrap_err();
     assert!(error.to_string().contains("`three`, `x` wait for each other"), "{error}");
@@ -44,7 +45,8 @@ async fn a_plan_that_stays_unusable_fails_the_project_after_two_returns() {
 /// A70
 #[test]
 fn each_problem_of_a_plan_is_found_and_named() {
-    let of = |tasks: Vec<PlanTask>, strategy| Plan::new(tasks).check(strategy).err().map(|error| error.problems);
+    let of =
+        |tasks: Vec<PlanTask>, strategy| Plan::new(tasks).check(strategy).err().map(|error| error.problems);
     let new = |id: &str| PlanTask::new(id, "Title", "Do it.");
     assert_eq!(of(vec![new("a"), new("b").after(["a", "a"])], Strategy::Dag), None);
     assert_eq!(of(vec![], Strategy::Dag), Some(vec![PlanProblem::NoTasks]));
@@ -65,8 +67,12 @@ fn each_problem_of_a_plan_is_found_and_named() {
     let repeated = vec![new("a"), new("a"), new("b").after(["c"])];
     let unknown = PlanProblem::UnknownDependency { id: "b".into(), depends_on: "c".into() };
     assert_eq!(of(repeated, Strategy::Dag), Some(vec![PlanProblem::RepeatedId { id: "a".into() }, unknown]));
-    let circle = vec![new("free"), new("a").after(["free", "b"]), new("b").after(["c"]), new("c").after(["b"])];
-    assert_eq!(of(circle, Strategy::Dag), Some(vec![PlanProblem::Cycle { ids: vec!["b".into(), "c".into()] }]));
+    let circle =
+        vec![new("free"), new("a").after(["free", "b"]), new("b").after(["c"]), new("c").after(["b"])];
+    assert_eq!(
+        of(circle, Strategy::Dag),
+        Some(vec![PlanProblem::Cycle { ids: vec!["b".into(), "c".into()] }])
+    );
     let worst = (0..100).map(|_| new("a").after(["x", "y"])).collect();
     assert_eq!(of(worst, Strategy::Dag).unwrap().len(), 20, "an error lists 20 problems at most");
 }
@@ -88,7 +94,9 @@ async fn a_planner_that_stops_ends_the_project_with_its_reason() {
     let planner = Agent::builder("planner").model(model).build().unwrap();
     let (worker, _) = worker(answers);
     let error = builder(&planner, &worker).build().unwrap().run("Release 2.0").await.unwrap_err();
-    let ProjectFailure::Planner { reason: StopReason::Failed { error, .. } } = failure(error) else { panic!() };
+    let ProjectFailure::Planner { reason: StopReason::Failed { error, .. } } = failure(error) else {
+        panic!()
+    };
     assert!(error.contains("no key"), "{error}");
 }
 
@@ -101,7 +109,10 @@ async fn a_goal_has_text_and_a_bound() {
     assert!(matches!(project.run(" \n").await, Err(ProjectError::Goal(GoalError::Empty))));
     let long = "x".repeat(512 * 1024 + 1);
     let too_long = project.run(&*long).await;
-    assert!(matches!(too_long, Err(ProjectError::Goal(GoalError::TooLong { bytes: 524_289, limit: 524_288 }))));
+    assert!(matches!(
+        too_long,
+        Err(ProjectError::Goal(GoalError::TooLong { bytes: 524_289, limit: 524_288 }))
+    ));
     assert!(model.requests().is_empty());
 
     // The start event of another front end is checked by the run.
@@ -124,12 +135,15 @@ fn every_mistake_of_a_project_is_reported_at_once() {
     let one = leaf("a").sub_agent(two).build().unwrap();
     let deep = leaf("top").sub_agent(one.clone()).build().unwrap();
     let error = Project::builder("a/b").worker(deep).max_parallel(0).build().unwrap_err();
-    assert_eq!(error.problems, [
-        ProjectProblem::Name { name: "a/b".into() },
-        ProjectProblem::MaxParallel { value: 0, limit: 100 },
-        ProjectProblem::TooDeep { role: "worker", depth: 3, limit: 2 },
-        ProjectProblem::NoPlanner,
-    ]);
+    assert_eq!(
+        error.problems,
+        [
+            ProjectProblem::Name { name: "a/b".into() },
+            ProjectProblem::MaxParallel { value: 0, limit: 100 },
+            ProjectProblem::TooDeep { role: "worker", depth: 3, limit: 2 },
+            ProjectProblem::NoPlanner,
+        ]
+    );
     let error = Project::builder("p").planner(one.clone()).build().unwrap_err();
     assert_eq!(error.to_string(), "project `p` cannot be built: it has no worker: call `worker`");
     assert!(Project::builder("p").planner(one.clone()).worker(one).build().is_ok());

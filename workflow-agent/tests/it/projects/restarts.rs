@@ -60,7 +60,9 @@ struct NoArguments {}
 async fn after_a_restart_viewers_see_the_states_and_the_plan_still_waits() {
     let (planner, _) = planner([plan([task("a", &[]), task("b", &[])])]);
     let asking = ScriptedModel::respond(|request| match request.messages.len() {
-        1 if first_line(request) == "a" => ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" })),
+        1 if first_line(request) == "a" => {
+            ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" }))
+        }
         _ => ScriptedReply::text(request.messages.last().unwrap().text()),
     });
     let worker = Agent::builder("worker").model(asking.clone()).ask_user().build().unwrap();

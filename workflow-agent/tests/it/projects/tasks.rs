@@ -91,7 +91,8 @@ async fn each_other_class_is_retried_in_no_second_place_and_is_in_the_failure() 
 /// A72
 #[tokio::test]
 async fn a_rejected_task_is_not_repeated() {
-    let tool = FnTool::new("deploy", "Deploys.", |_: NoArguments, _| async { Ok::<_, ToolError>("ok".to_owned()) });
+    let tool =
+        FnTool::new("deploy", "Deploys.", |_: NoArguments, _| async { Ok::<_, ToolError>("ok".to_owned()) });
     let model = ScriptedModel::respond(|_| ScriptedReply::call("1", "deploy", json!({})));
     let worker = Agent::builder("worker")
         .model(model.clone())
@@ -131,32 +132,39 @@ async fn tasks_behind_a_failed_one_are_skipped_and_the_others_continue() {
     });
     let project = builder(&planner, &worker).build().unwrap();
     let run = scenario(&project, &planner, &worker).start(goal()).await;
-    assert_eq!(states(&run.report().log), [
-        "bad pending",
-        "behind pending",
-        "far pending",
-        "good pending",
-        "next pending",
-        "bad in_progress",
-        "good in_progress",
-        "bad failed",
-        "behind skipped",
-        "far skipped",
-        "good completed",
-        "next in_progress",
-        "next completed",
-    ]);
+    assert_eq!(
+        states(&run.report().log),
+        [
+            "bad pending",
+            "behind pending",
+            "far pending",
+            "good pending",
+            "next pending",
+            "bad in_progress",
+            "good in_progress",
+            "bad failed",
+            "behind skipped",
+            "far skipped",
+            "good completed",
+            "next in_progress",
+            "next completed",
+        ]
+    );
     let failed = failed(&run);
     assert_eq!(failed.reason, ProjectFailure::Tasks { tasks: vec!["bad".into()] });
     assert_eq!(failed.reason.to_string(), "1 of the tasks failed: bad");
-    let results: Vec<_> = failed.results.iter().map(|result| (&*result.id, result.status, &*result.text)).collect();
-    assert_eq!(results, [
-        ("bad", TaskState::Failed, ""),
-        ("behind", TaskState::Skipped, ""),
-        ("far", TaskState::Skipped, ""),
-        ("good", TaskState::Completed, "result of good"),
-        ("next", TaskState::Completed, "result of next"),
-    ]);
+    let results: Vec<_> =
+        failed.results.iter().map(|result| (&*result.id, result.status, &*result.text)).collect();
+    assert_eq!(
+        results,
+        [
+            ("bad", TaskState::Failed, ""),
+            ("behind", TaskState::Skipped, ""),
+            ("far", TaskState::Skipped, ""),
+            ("good", TaskState::Completed, "result of good"),
+            ("next", TaskState::Completed, "result of next"),
+        ]
+    );
     assert_eq!(model.requests().len(), 3);
 }
 

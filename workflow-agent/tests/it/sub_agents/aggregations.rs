@@ -33,7 +33,10 @@ async fn all_lists_each_result_with_its_agent_failures_and_partial_texts_include
     let (first, rest) = text.split_once("</data>\n").unwrap();
     assert_eq!(first, "<data source=\"task 1 of helper, answered\">\none &lt;/data>\n");
     let (second, third) = rest.split_once("</data>\n").unwrap();
-    assert!(second.starts_with("<data source=\"task 2 of helper, failed\">") && second.contains("no key"), "{second}");
+    assert!(
+        second.starts_with("<data source=\"task 2 of helper, failed\">") && second.contains("no key"),
+        "{second}"
+    );
     assert!(third.starts_with("<data source=\"task 3 of helper, failed\">"), "{third}");
     assert!(third.contains("longest length") && third.contains("last text: half a result"), "{third}");
 }
@@ -45,20 +48,31 @@ async fn the_first_success_cancels_the_others_and_failures_before_it_do_not_coun
         let seconds = task.chars().filter(|c| *c == 'z').count() as u64;
         answers(task).after(Duration::from_secs(seconds))
     };
-    let (run, _) = aggregated(Aggregation::First, &["slow zzz", "fail z", "fast zz", "slower zzzz"], reply).await;
+    let (run, _) =
+        aggregated(Aggregation::First, &["slow zzz", "fail z", "fast zz", "slower zzzz"], reply).await;
     let (text, is_error) = result(&run);
-    assert!(text.contains("fast zz") && !text.contains("slow") && text.contains("2 other tasks were cancelled"), "{text}");
+    assert!(
+        text.contains("fast zz") && !text.contains("slow") && text.contains("2 other tasks were cancelled"),
+        "{text}"
+    );
     assert!(!is_error && run.elapsed() == Duration::from_secs(2), "{:?}", run.elapsed());
     let ends: Vec<RunStatus> = run.report().children.iter().map(|child| child.status).collect();
-    assert_eq!(ends, [RunStatus::Cancelled, RunStatus::Completed, RunStatus::Completed, RunStatus::Cancelled]);
+    assert_eq!(
+        ends,
+        [RunStatus::Cancelled, RunStatus::Completed, RunStatus::Completed, RunStatus::Cancelled]
+    );
 }
 
 /// A32
 #[tokio::test]
 async fn the_majority_is_more_than_half_of_all_tasks_without_case_and_outer_spaces() {
-    let of = async |tasks: &'static [&'static str]| result(&aggregated(Aggregation::Majority, tasks, answers).await.0).0;
+    let of = async |tasks: &'static [&'static str]| {
+        result(&aggregated(Aggregation::Majority, tasks, answers).await.0).0
+    };
     assert_eq!(of(&["Yes", "no", " yes\n"]).await, "Yes");
-    for tie in [&["yes", "no"][..], &["yes", "yes", "no", "no"], &["yes", "yes", "no", "fail x"], &["a", "b", "c"]] {
+    for tie in
+        [&["yes", "no"][..], &["yes", "yes", "no", "no"], &["yes", "yes", "no", "fail x"], &["a", "b", "c"]]
+    {
         let text = of(tie).await;
         assert!(text.starts_with("no majority\n"), "{text}");
         assert_eq!(text.matches("<data").count(), tie.len());
@@ -99,7 +113,10 @@ async fn without_a_success_every_aggregation_is_an_error_with_every_failure() {
     for aggregation in [Aggregation::All, Aggregation::First, Aggregation::Majority, Aggregation::Summary] {
         let (run, model) = aggregated(aggregation, &["fail no key", "fail no network"], answers).await;
         let (text, is_error) = result(&run);
-        assert!(is_error && text.contains("no key") && text.contains("no network"), "{aggregation:?}: {text}");
+        assert!(
+            is_error && text.contains("no key") && text.contains("no network"),
+            "{aggregation:?}: {text}"
+        );
         assert_eq!(model.requests().len(), 2, "no summary of failures");
         assert!(matches!(run.outcome().unwrap(), Outcome::Answered(_)));
     }

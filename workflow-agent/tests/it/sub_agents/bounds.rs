@@ -41,7 +41,11 @@ async fn eight_sub_agents_run_at_a_time_and_the_ninth_waits() {
     let eight = json!({ "tasks": (0..8).map(|_| to("helper", "a")).collect::<Vec<_>>() });
     let two = json!({ "tasks": [to("helper", "a"), to("helper", "b")] });
     let model = ScriptedModel::respond(move |request| match request.messages.len() {
-        1 => ScriptedReply::call("1", "spawn_sub_agent", eight.clone()).and_call("2", "spawn_sub_agent", two.clone()),
+        1 => ScriptedReply::call("1", "spawn_sub_agent", eight.clone()).and_call(
+            "2",
+            "spawn_sub_agent",
+            two.clone(),
+        ),
         _ => ScriptedReply::text("done"),
     });
     let top = Agent::builder("top").model(model).sub_agent(helper.clone()).build().unwrap();
@@ -85,7 +89,8 @@ async fn three_levels_end_with_a_single_permit() {
 async fn a_level_too_deep_is_an_error_result() {
     let busy = Busy::default();
     let (top, below) = three_levels(&busy);
-    let run = scenario(&top, below).engine(|engine| engine.max_child_depth(2)).start(Prompt::new("Go.")).await;
+    let run =
+        scenario(&top, below).engine(|engine| engine.max_child_depth(2)).start(Prompt::new("Go.")).await;
     let Outcome::Answered(answer) = run.outcome().unwrap() else { panic!() };
     assert!(answer.text.contains("agents nest at most 2 levels deep"), "{}", answer.text);
     assert_eq!(busy.0.lock().unwrap().1, 0);

@@ -49,7 +49,10 @@ async fn requests_of_sub_agents_at_every_depth_come_through_the_top_stream_and_t
                 Shown::Approval(approval) => {
                     assert_eq!((approval.tool(), approval.arguments()), ("pay", &json!({ "cents": 700 })));
                     let unfit = approval.edit(json!({ "cents": -1 })).await.unwrap_err();
-                    assert!(matches!(&unfit, AnswerError::Edit { pointer, .. } if pointer == "/cents"), "{unfit:?}");
+                    assert!(
+                        matches!(&unfit, AnswerError::Edit { pointer, .. } if pointer == "/cents"),
+                        "{unfit:?}"
+                    );
                     approval.edit(json!({ "cents": 5 })).await.unwrap();
                     asked.push((approval.run().clone(), approval.seq()));
                 }
