@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::*;
 use workflow_agent::tool::FnTool;
 use workflow_agent::{ApprovePlan, PlanDecision, Secret};
@@ -106,7 +108,7 @@ async fn secrets_of_both_agents_do_not_enter_the_project_by_goals_plans_reasons_
         }
         // The runs of planner and worker know their own secret each.
         if !matches!(item, ProjectShown::Agent { .. }) {
-            shown += &format!("{item:?}\n");
+            writeln!(shown, "{item:?}").unwrap();
         }
     }
     assert_eq!(
@@ -114,8 +116,8 @@ async fn secrets_of_both_agents_do_not_enter_the_project_by_goals_plans_reasons_
         "[secret of_planner] [secret of_worker]"
     );
     for logged in &run.handle().report().await.unwrap().log {
-        shown += &format!("{:?}\n", logged.value.as_json().map_or_else(String::new, ToString::to_string));
-        shown += &format!("{logged:?}\n");
+        let json = logged.value.as_json().map_or_else(String::new, ToString::to_string);
+        writeln!(shown, "{logged:?} {json}").unwrap();
     }
     for request in model.requests().iter().chain(&tasks.requests()) {
         shown += &request.messages[0].text();
@@ -140,9 +142,11 @@ async fn the_goal_of_another_front_end_reaches_agents_without_secrets() {
     let project = approved(&planner, &worker);
     let mut is_first = true;
     let run = scenario(&project, &planner, &worker)
-        .reply(move |_: &ApprovePlan| match std::mem::take(&mut is_first) {
-            true => PlanDecision::Reject { reason: Some("not worker-4711".into()) },
-            false => PlanDecision::Approve,
+        .reply(move |_: &ApprovePlan| {
+            if std::mem::take(&mut is_first) {
+                return PlanDecision::Reject { reason: Some("not worker-4711".into()) };
+            }
+            PlanDecision::Approve
         })
         .start(ProjectGoal::new("use worker-4711"))
         .await;
@@ -167,9 +171,10 @@ async fn several_projects_and_agents_share_an_engine_and_an_agent_works_for_both
     for project in [one, two] {
         let run = ProjectRun::start(&engine, &project, "Release 2.0").await.unwrap();
         assert!(matches!(run.outcome().await.unwrap(), ProjectOutcome::Done(_)));
-        let children = run.handle().report().await.unwrap();
-        let names: Vec<_> = children.children.iter().map(|child| child.child.workflow.to_string()).collect();
-        assert_eq!(names, [format!("{}.planner", project.name()), format!("{}.worker", project.name())]);
+        let report = run.handle().report().await.unwrap();
+        let workflows: Vec<_> =
+            report.children.iter().map(|child| child.child.workflow.to_string()).collect();
+        assert_eq!(workflows, [format!("{}.planner", project.name()), format!("{}.worker", project.name())]);
     }
     assert!(matches!(
         worker.start(&engine, "a").await.unwrap().outcome().await.unwrap(),

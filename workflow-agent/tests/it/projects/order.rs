@@ -94,9 +94,10 @@ async fn tasks_run_as_the_strategy_and_an_independent_model_allow() {
         let (planner, _) = planner([serde_json::to_value(Plan::new(tasks.clone())).unwrap()]);
         let fails = failing.clone();
         let (worker, model) = worker(move |task| {
-            let reply = match fails.iter().any(|failing| failing == task) {
-                true => ScriptedReply::fail(workflow_agent::model::ModelError::permanent("broken")),
-                false => answers(task),
+            let reply = if fails.iter().any(|failing| failing == task) {
+                ScriptedReply::fail(workflow_agent::model::ModelError::permanent("broken"))
+            } else {
+                answers(task)
             };
             reply.after(Duration::from_secs(seconds[task]))
         });
