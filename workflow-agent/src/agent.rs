@@ -15,6 +15,7 @@ mod problem;
 mod prompt;
 
 pub use ask::AgentError;
+pub(crate) use builder::ASK_USER;
 pub use builder::AgentBuilder;
 pub use host::HostAgents;
 pub(crate) use host::below;

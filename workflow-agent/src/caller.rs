@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use tracing::Instrument as _;
 
 use crate::failures;
-use crate::model::{Finish, Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
+use crate::model::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
 use crate::secret::{Redactor, StreamRedactor};
 
 /// The longest reply in bytes, whatever the model claims.
@@ -113,11 +113,12 @@ impl Caller {
 
     /// The reply without secrets. Signatures and opaque data stay as they are: their provider would refuse any other.
     fn redacted(&self, mut reply: ModelReply) -> ModelReply {
+        merge(&mut reply.parts);
+        self.redact_texts(&mut reply.parts);
         for part in &mut reply.parts {
             match part {
-                Part::Text(text) | Part::Thought { text, .. } => {
-                    *text = self.redactor.text(text).into_owned()
-                }
+                Part::Text(_) => {}
+                Part::Thought { text, .. } => *text = self.redactor.text(text).into_owned(),
                 Part::Call(call) => {
                     call.id = self.redactor.shared(&call.id);
                     call.name = self.redactor.shared(&call.name);
@@ -128,12 +129,26 @@ impl Caller {
                 Part::Opaque(_) => {}
             }
         }
-        merge_texts(&mut reply.parts);
-        if reply.finish == Finish::ToolUse && reply.calls().next().is_none() {
-            // `think` refuses it.
-            return reply;
-        }
         reply
+    }
+
+    /// The texts of a reply are one text with other parts in between, and a secret may lie across them.
+    fn redact_texts(&self, parts: &mut Vec<Part>) {
+        let mut stream = self.redactor.stream();
+        for part in parts.iter_mut() {
+            if let Part::Text(text) = part {
+                *text = stream.push(text);
+            }
+        }
+        let last = parts.iter_mut().rev().find_map(|part| match part {
+            Part::Text(text) => Some(text),
+            _ => None,
+        });
+        if let Some(last) = last {
+            last.push_str(&stream.finish());
+        }
+        // Providers refuse blank ones.
+        parts.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
     }
 }
 
@@ -155,13 +170,18 @@ fn too_long() -> ModelError {
     ModelError::unusable(format!("the reply is longer than {LONGEST} bytes"))
 }
 
-/// Joins neighbouring texts, so that no secret hides between two of them, and drops blank ones, which providers refuse.
-fn merge_texts(parts: &mut Vec<Part>) {
+/// Joins neighbouring texts, and neighbouring thoughts that nobody signed, so that no secret hides between two of them, and
+/// drops empty texts.
+fn merge(parts: &mut Vec<Part>) {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
         match (merged.last_mut(), part) {
             (_, Part::Text(text)) if text.is_empty() => {}
             (Some(Part::Text(before)), Part::Text(text)) => before.push_str(&text),
+            (
+                Some(Part::Thought { text: before, signature: None }),
+                Part::Thought { text, signature: None },
+            ) => before.push_str(&text),
             (_, part) => merged.push(part),
         }
     }

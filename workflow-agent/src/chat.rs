@@ -1,5 +1,6 @@
 //! Chats whose client keeps the conversation: a [`ChatTurn`](workflow_chat::ChatTurn) as a conversation of the agent.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,6 +18,9 @@ pub enum ChatError {
     /// The last message is not the user's.
     #[error("the last message of the chat is not the user's: send one of role `user`")]
     NoQuestion,
+    /// The last message has neither text nor an image.
+    #[error("the last message of the chat is empty: give it a text or an image")]
+    Empty,
     /// A text exceeds its bound.
     #[error("message {index} of the chat has {bytes} bytes, and {limit} at most are allowed")]
     TextTooLong {
@@ -58,10 +62,17 @@ pub(crate) fn asked(turn: &ChatTurn, redactor: &Redactor) -> Result<Asked, ChatE
     check(turn)?;
     match turn.messages.last() {
         Some(message) if message.role == ChatRole::User => {
+            if is_empty(message) {
+                return Err(ChatError::Empty);
+            }
             Ok(Asked { text: redactor.text(&message.text()).into_owned() })
         }
         _ => Err(ChatError::NoQuestion),
     }
+}
+
+fn is_empty(message: &ChatMessage) -> bool {
+    message.text().trim().is_empty() && images(message).is_empty()
 }
 
 fn check(turn: &ChatTurn) -> Result<(), ChatError> {
@@ -76,7 +87,11 @@ fn check(turn: &ChatTurn) -> Result<(), ChatError> {
         for image in images(message) {
             let (size, limit) = (image.bytes(), crate::agent::IMAGE * 4 / 3 + 4);
             if size > limit {
-                return Err(ChatError::ImageTooLarge { index, bytes: size / 4 * 3, limit: crate::agent::IMAGE });
+                return Err(ChatError::ImageTooLarge {
+                    index,
+                    bytes: size / 4 * 3,
+                    limit: crate::agent::IMAGE,
+                });
             }
             of_images += size;
         }
@@ -104,7 +119,7 @@ pub(crate) fn given(turn: &ChatTurn, redactor: &Redactor) -> Result<Vec<Entry>, 
     asked(turn, redactor).map_err(StepError::permanent)?;
     let mut entries = Vec::with_capacity(turn.messages.len());
     let mut results: Vec<ToolDone> = Vec::new();
-    let mut calls: Vec<(Arc<str>, Arc<str>)> = Vec::new();
+    let mut calls = Calls::default();
     for message in turn.messages.iter().filter(|message| !is_instruction(message)) {
         if message.role == ChatRole::Tool {
             results.extend(result(message, &calls, redactor));
@@ -113,10 +128,11 @@ pub(crate) fn given(turn: &ChatTurn, redactor: &Redactor) -> Result<Vec<Entry>, 
         flush(&mut entries, &mut results);
         match message.role {
             ChatRole::Assistant => {
-                let parts = said(message, redactor, entries.len());
-                calls.extend(crate::entry::calls(&parts).map(|call| (Arc::clone(&call.id), Arc::clone(&call.name))));
+                let parts = said(message, redactor, &mut calls);
                 entries.push(Entry::Said { parts: parts.into() });
             }
+            // Providers refuse empty messages.
+            _ if is_empty(message) => {}
             _ => {
                 let text = redactor.text(&message.text()).into_owned().into();
                 entries.push(Entry::User { text, images: images(message).into() });
@@ -133,27 +149,49 @@ fn flush(entries: &mut Vec<Entry>, results: &mut Vec<ToolDone>) {
     }
 }
 
-fn said(message: &ChatMessage, redactor: &Redactor, place: usize) -> Vec<Part> {
+/// The calls of a chat so far. Clients use ids that providers refuse, or one id again and again.
+#[derive(Debug, Default)]
+struct Calls {
+    taken: HashSet<Arc<str>>,
+    /// The client's id, and the call that has the agent's.
+    known: Vec<(String, ToolCall)>,
+}
+
+impl Calls {
+    /// An id that is fit and new: the client's own if possible. The same chat has the same ids in each turn.
+    fn id(&mut self, wanted: &str) -> Arc<str> {
+        let mut id: Arc<str> = wanted.into();
+        let mut number = self.known.len();
+        while !crate::tool::is_fit(&id) || !self.taken.insert(Arc::clone(&id)) {
+            id = format!("chat_{number}").into();
+            number += 1;
+        }
+        id
+    }
+}
+
+fn said(message: &ChatMessage, redactor: &Redactor, calls: &mut Calls) -> Vec<Part> {
     let mut parts = Vec::new();
     let text = message.text();
     if !text.is_empty() {
         parts.push(Part::Text(redactor.text(&text).into_owned()));
     }
-    for (index, call) in message.tool_calls.iter().enumerate() {
+    for call in &message.tool_calls {
         let mut arguments = ToolUse::parse_arguments(&call.function.arguments);
         redactor.value(&mut arguments);
-        let id = if crate::tool::is_fit(&call.id) { call.id.clone() } else { format!("chat_{place}_{index}") };
-        parts.push(Part::Call(ToolUse::new(id, &*call.function.name, arguments)));
+        let (id, tool) = (calls.id(&call.id), crate::tool::fitted(&redactor.text(&call.function.name)));
+        let known = ToolCall { call: Arc::clone(&id), tool: tool.as_str().into(), arguments: Value::Null };
+        calls.known.push((call.id.clone(), known));
+        parts.push(Part::Call(ToolUse::new(id, tool, arguments)));
     }
     parts
 }
 
-fn result(message: &ChatMessage, calls: &[(Arc<str>, Arc<str>)], redactor: &Redactor) -> Option<ToolDone> {
+fn result(message: &ChatMessage, calls: &Calls, redactor: &Redactor) -> Option<ToolDone> {
     let id = message.tool_call_id.as_deref()?;
-    let (id, name) = calls.iter().rev().find(|(known, _)| **known == *id)?;
-    let call = ToolCall { call: Arc::clone(id), tool: Arc::clone(name), arguments: Value::Null };
+    let (_, call) = calls.known.iter().rev().find(|(theirs, _)| theirs == id)?;
     let text = redactor.text(&message.text()).into_owned();
-    Some(ToolDone::new(&call, crate::tool::cut(&text, crate::tool::OUTPUT).into_owned(), false))
+    Some(ToolDone::new(call, crate::tool::cut(&text, crate::tool::OUTPUT).into_owned(), false))
 }
 
 fn images(message: &ChatMessage) -> Vec<Image> {

@@ -48,14 +48,19 @@ impl Extraction {
             mark::data("answer", &exchange.answer)
         );
         let output = caller.model.limits().output.min(4_000);
-        let mut request = ModelRequest::new(format!("{SYSTEM}\n{schema}"), vec![Message::user(asked)], output);
+        let mut request =
+            ModelRequest::new(format!("{SYSTEM}\n{schema}"), vec![Message::user(asked)], output);
         request.output = Some(schema.into());
         let called = caller.call(request, |_| {}).await;
         let (reply, _) = called.map_err(|error| crate::failures::of_model(&error, &caller.redactor))?;
         let text = crate::entry::text(&reply.parts);
-        let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to)).unwrap_or_default();
-        let entities: Entities =
-            serde_json::from_str(json).map_err(|error| StepError::model(format!("no entities in the reply: {error}")))?;
+        let json = text
+            .find('{')
+            .zip(text.rfind('}'))
+            .and_then(|(from, to)| text.get(from..=to))
+            .unwrap_or_default();
+        let entities: Entities = serde_json::from_str(json)
+            .map_err(|error| StepError::model(format!("no entities in the reply: {error}")))?;
         let merged = Merged { entities: entities.entities.len(), relations: entities.relations.len() };
         let merging = crate::memory::merge_entities(entities, &exchange.run, thread).await;
         merging.map_err(crate::failures::of_context)?;
@@ -74,8 +79,11 @@ fn workflow(agent: &str) -> String {
 
 /// Starts the extraction for an exchange. Its failure changes nothing else.
 pub(crate) async fn begin(agent: &Agent, episode: &Episode, children: &Children, info: &RunInfo) {
-    let exchange =
-        Exchange { run: episode.run.clone(), question: episode.question.clone(), answer: episode.answer.clone() };
+    let exchange = Exchange {
+        run: episode.run.clone(),
+        question: episode.question.clone(),
+        answer: episode.answer.clone(),
+    };
     let options = RunOptions::new().workflow(workflow(info.workflow())).id("entities");
     if let Err(error) = children.start_with::<Extraction>(exchange, options).await {
         tracing::warn!(agent = agent.name(), %error, "no entities are extracted out of this exchange");

@@ -1,7 +1,7 @@
 //! Entries: the events of which a conversation consists. Each is logged once, when it happens; `transcript` makes
 //! requests of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,6 +134,26 @@ pub struct ToolDone {
     /// The class of a failure that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_run: Option<FailureClass>,
+    /// The text as requests have it, once one has had it: each turn's request has all results.
+    #[serde(skip)]
+    pub(crate) marked: Marked,
+}
+
+/// A text between marks, made once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Marked(OnceLock<Arc<str>>);
+
+impl Marked {
+    pub(crate) fn text(&self, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
+        Arc::clone(self.0.get_or_init(make))
+    }
+}
+
+/// Derived from other fields, so no difference of its own.
+impl PartialEq for Marked {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -158,6 +178,7 @@ impl ToolDone {
             usage: None,
             cost: 0.0,
             ends_run: None,
+            marked: Marked::default(),
         }
     }
 
@@ -327,6 +348,14 @@ pub struct Summary {
 }
 
 impl Entry {
+    /// The phase that a marker enters.
+    pub(crate) fn entered(&self) -> Option<&str> {
+        match self {
+            Self::Marker(marker) => Some(&marker.entered),
+            _ => None,
+        }
+    }
+
     /// The characters that the model reads of it, without marks.
     pub(crate) fn characters(&self) -> usize {
         let count = |text: &str| text.chars().count();

@@ -36,16 +36,17 @@ pub(crate) struct Think {}
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.call_tools")]
 pub(crate) struct CallTools {
-    /// The entries that the call of the model saw; the reply is the first one behind them.
-    pub(crate) seen: usize,
+    /// The entries of the run that the model saw. The first reply behind them is the one with the calls: messages may have
+    /// arrived before it.
+    pub(crate) entry: usize,
 }
 
 /// A reply that may be the answer.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.candidate")]
 pub(crate) struct CandidateAnswer {
-    /// The entries that the call of the model saw; the reply is the first one behind them.
-    pub(crate) seen: usize,
+    /// The entries of the run that the model saw: see [`CallTools::entry`].
+    pub(crate) entry: usize,
 }
 
 /// The conversation is to be summarised.
@@ -210,8 +211,7 @@ impl Agent {
     /// Opens a branch for each call of a reply.
     #[step]
     async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        let own: Vec<&Entry> = entries.iter().collect();
-        admit::branches(state::reply_behind(&own, calls.seen))
+        admit::branches(state::reply_behind(entries.iter(), calls.entry))
     }
 
     /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
@@ -224,8 +224,7 @@ impl Agent {
         context: &RunContext,
     ) -> Result<(Option<Admitted>, Option<Expiring<ApproveTool>>, Option<Expiring<AskUser>>), StepError> {
         let terms = Terms { prompt: *prompt, agent: self };
-        let own: Vec<&Entry> = entries.iter().collect();
-        let admitted = admit::call(&terms, call, &State::of(&own, self), context).await?;
+        let admitted = admit::call(&terms, call, entries.iter(), context).await?;
         let expires = self.inner.rules.approval_expires;
         Ok(match admitted {
             admit::Admission::Go(admitted) => (Some(admitted), None, None),
@@ -263,7 +262,7 @@ impl Agent {
     #[step]
     async fn untold(&self, asked: &Expired<AskUser>, call: Passive<&ToolCall>) -> Option<ToolDone> {
         let _ = asked;
-        call.map(|call| ToolDone::error(call, "nobody answered in time"))
+        call.map(|call| ToolDone::error(call, "nobody answered in time, and the question expired"))
     }
 
     /// Runs a call of a read-only tool, beside others.
@@ -350,17 +349,17 @@ impl Agent {
         candidate: &CandidateAnswer,
         entries: Passive<List<Entry>>,
         prompt: Passive<&Prompt>,
+        chat: Passive<&ChatTurn>,
     ) -> Result<(Option<Entry>, Judged), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        judge::candidate(&terms, candidate.seen, &own).await
+        judge::candidate(&terms, candidate.entry, &own, *chat).await
     }
 
     /// Logs a message that arrived meanwhile.
     #[step]
     async fn hear(&self, steer: &Steer) -> Entry {
-        let text = self.inner.caller.redactor.shared(&steer.text);
-        Entry::Steer { text: crate::tool::head(&text, crate::agent::TEXT).into() }
+        Entry::Steer { text: self.heard(steer) }
     }
 
     /// Ends the run: the exchange enters its session and the memory, once.
@@ -386,5 +385,13 @@ impl Agent {
     async fn give_up(&self, failed: &StepFailed, entries: Passive<List<Entry>>) -> crate::agent::Stopped {
         let own: Vec<&Entry> = entries.iter().collect();
         finish::gave_up(self, failed, &own)
+    }
+}
+
+impl Agent {
+    /// The text of a message as the conversation has it: without secrets, and within its bound.
+    pub(crate) fn heard(&self, steer: &Steer) -> Arc<str> {
+        let text = self.inner.caller.redactor.shared(&steer.text);
+        if text.len() <= crate::agent::TEXT { text } else { crate::tool::head(&text, crate::agent::TEXT).into() }
     }
 }

@@ -156,7 +156,9 @@ fn read(text: &str) -> Verdict {
     match json.and_then(|json| serde_json::from_str::<Written>(json).ok()) {
         Some(Written { verdict: WrittenVerdict::Accept, .. }) => Verdict::Accept,
         Some(Written { verdict: WrittenVerdict::Escalate, reason }) => Verdict::Escalate(reason),
-        Some(Written { verdict: WrittenVerdict::Retry, reason }) if !reason.trim().is_empty() => Verdict::Retry(reason),
+        Some(Written { verdict: WrittenVerdict::Retry, reason }) if !reason.trim().is_empty() => {
+            Verdict::Retry(reason)
+        }
         _ => Verdict::Retry("The verdict could not be read. Answer again, and more clearly.".to_owned()),
     }
 }

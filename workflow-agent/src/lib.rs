@@ -35,7 +35,9 @@ mod agent;
 mod flow;
 mod run;
 
-pub use agent::{Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt};
+pub use agent::{
+    Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
+};
 pub use agent::{PromptError, StopReason, Stopped};
 pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
 pub use budget::Budget;
@@ -63,3 +65,14 @@ pub mod prelude {
     pub use crate::session::Session;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
+#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
+pub mod builtin;
+pub use workflow_macros::{tool, tools};
+
+/// The names for generated code. Not for use by hand; all of it may change.
+#[doc(hidden)]
+pub mod __private;
+#[cfg(feature = "providers")]
+mod provider;
+#[cfg(feature = "providers")]
+pub use provider::{Provider, ProviderError, ProviderModel};

@@ -15,7 +15,7 @@ mod reply;
 mod scripted;
 
 pub use fallback::Fallback;
-pub(crate) use reply::json_length;
+pub(crate) use reply::json_bytes;
 pub use reply::{Finish, Image, ModelReply, Opaque, Part, ToolUse, Usage};
 pub use scripted::{ScriptedModel, ScriptedReply};
 

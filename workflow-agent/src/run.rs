@@ -151,10 +151,21 @@ impl AgentRun {
             _ => None,
         });
         let mut texts: Vec<Arc<str>> = unheard.collect();
-        // The end of the run dropped steps that had not logged their message.
-        let heard = own.iter().filter(|entry| matches!(entry, crate::entry::Entry::Steer { .. })).count();
+        // The end of the run dropped steps that had not logged their message. Steps log in any order.
+        let mut logged: Vec<&str> = own
+            .iter()
+            .filter_map(|entry| match entry {
+                crate::entry::Entry::Steer { text } => Some(&**text),
+                _ => None,
+            })
+            .collect();
         let sent = report.log.iter().filter_map(|logged| logged.value.downcast::<Steer>());
-        texts.extend(sent.skip(heard).map(|steer| Arc::clone(&steer.text)));
+        for text in sent.map(|steer| self.agent.heard(&steer)) {
+            match logged.iter().position(|logged| **logged == *text) {
+                Some(place) => drop(logged.swap_remove(place)),
+                None => texts.push(text),
+            }
+        }
         Ok(texts)
     }
 
@@ -169,6 +180,18 @@ impl AgentRun {
             Some(self.approval(self.id().clone(), self.agent.clone(), request.seq(), asked))
         });
         Ok(pending.collect())
+    }
+
+    /// The tool of the first open request of the run itself.
+    pub(crate) async fn needed(&self) -> Result<Option<String>, SendError> {
+        let requests = match self.run.requests().await {
+            Err(SendError::Ended { .. }) => return Ok(None),
+            requests => requests?,
+        };
+        Ok(requests.iter().find_map(|request| match request.downcast_ref::<ApproveTool>() {
+            Some(asked) => Some(asked.tool.to_string()),
+            None => request.downcast_ref::<AskUser>().map(|_| crate::agent::ASK_USER.to_owned()),
+        }))
     }
 
     fn approval(&self, run: RunId, agent: Agent, seq: Seq, asked: ApproveTool) -> PendingApproval {

@@ -68,6 +68,9 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     pub(crate) fn new(mut secrets: Vec<Secret>) -> Self {
+        // JSON within a text has quotes, backslashes and line breaks of a value in another form.
+        let in_json: Vec<Secret> = secrets.iter().filter_map(in_json).collect();
+        secrets.extend(in_json);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.value.len()));
         Self { secrets: secrets.into() }
     }
@@ -121,7 +124,12 @@ impl Redactor {
                     (self.text(&key).into_owned(), item)
                 }));
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Number(number) => {
+                if let Cow::Owned(redacted) = self.text(&number.to_string()) {
+                    *value = Value::String(redacted);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
     }
 
@@ -129,6 +137,13 @@ impl Redactor {
     pub(crate) fn stream(&self) -> StreamRedactor {
         StreamRedactor { redactor: self.clone(), held: String::new() }
     }
+}
+
+/// The value as JSON has it between quotes, if that is another text.
+fn in_json(secret: &Secret) -> Option<Secret> {
+    let quoted = Value::String(secret.value.to_string()).to_string();
+    let value = &quoted[1..quoted.len() - 1];
+    (value != &*secret.value).then(|| Secret::new(Arc::clone(&secret.name), value))
 }
 
 /// Replaces secrets in a text that comes in pieces, and holds back an end that may be the beginning of one.
@@ -175,7 +190,11 @@ mod tests {
     use super::{Redactor, Secret};
 
     fn redactor() -> Redactor {
-        Redactor::new(vec![Secret::new("a", "abab"), Secret::new("long", "xababab"), Secret::new("u", "größer")])
+        Redactor::new(vec![
+            Secret::new("a", "abab"),
+            Secret::new("long", "xababab"),
+            Secret::new("u", "größer"),
+        ])
     }
 
     proptest! {
@@ -204,5 +223,16 @@ mod tests {
         let mut value = json!({"abab": ["größer", 1]});
         redactor().value(&mut value);
         assert_eq!(value, json!({"[secret a]": ["[secret u]", 1]}));
+    }
+
+    /// A18
+    #[test]
+    fn a_value_is_found_as_a_number_and_in_json_within_a_text() {
+        let redactor = Redactor::new(vec![Secret::new("pin", "4711"), Secret::new("pem", "BEGIN \"k\"\nEND")]);
+        let mut value = json!({"pin": 47_110, "free": 12});
+        redactor.value(&mut value);
+        assert_eq!(value, json!({"pin": "[secret pin]0", "free": 12}));
+        let text = json!({"key": "BEGIN \"k\"\nEND"}).to_string();
+        assert_eq!(redactor.text(&text), r#"{"key":"[secret pem]"}"#);
     }
 }

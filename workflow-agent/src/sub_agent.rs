@@ -121,7 +121,8 @@ impl SubAgent {
     /// The tools of a task: the agent's own, granted ones, among those that the task names.
     fn tools(&self, wanted: Option<&[String]>) -> Vec<String> {
         let own = self.agent.inner.tools.0.keys().filter(|name| self.grants(name));
-        let wanted = own.filter(|name| wanted.is_none_or(|wanted| wanted.iter().any(|tool| **tool == ***name)));
+        let wanted =
+            own.filter(|name| wanted.is_none_or(|wanted| wanted.iter().any(|tool| **tool == ***name)));
         wanted.map(ToString::to_string).collect()
     }
 }
@@ -169,7 +170,8 @@ pub(crate) async fn spawn(
         let Some(sub_agent) = agent.sub_agents.iter().find(|one| one.agent.name() == task.agent) else {
             let names: Vec<&str> = agent.sub_agents.iter().map(|one| one.agent.name()).collect();
             let name = crate::tool::head(&task.agent, 100);
-            let text = format!("there is no agent `{name}`, and no task was begun; agents: {}", names.join(", "));
+            let text =
+                format!("there is no agent `{name}`, and no task was begun; agents: {}", names.join(", "));
             return Ok(ToolDone::error(call, text));
         };
         if task.task.len() > crate::agent::TEXT {
@@ -237,12 +239,15 @@ async fn run(
     }
     let ran = children.run_with::<Agent>(prompt, RunOptions::new().workflow(workflow)).await;
     let agent = task.agent.clone();
-    let failed = |why: String| Ended { agent: agent.clone(), result: Err(why), usage: Usage::default(), cost: 0.0 };
+    let failed =
+        |why: String| Ended { agent: agent.clone(), result: Err(why), usage: Usage::default(), cost: 0.0 };
     Ok(match ran {
         Ok(outcome) => {
             let result = match &outcome {
                 Outcome::Answered(answer) => Ok(answer.text.to_string()),
-                Outcome::Stopped(stopped) if stopped.text.trim().is_empty() => Err(stopped.reason.to_string()),
+                Outcome::Stopped(stopped) if stopped.text.trim().is_empty() => {
+                    Err(stopped.reason.to_string())
+                }
                 Outcome::Stopped(stopped) => Err(format!("{}; last text: {}", stopped.reason, stopped.text)),
             };
             Ended { agent, result, usage: outcome.usage(), cost: outcome.cost() }

@@ -9,16 +9,19 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use workflow_core::{Cancellation, Display, RunId, ThreadId};
 
+pub(crate) mod attribute;
 mod bound;
 mod check;
 mod function;
 mod name;
+pub(crate) mod shim;
 
+pub use attribute::{IntoTool, IsTool, ToolFuture};
 pub(crate) use bound::{OUTPUT, cut, head};
 pub(crate) use check::{Misfit, Schema};
-pub use function::{FnTool, IntoToolOutput};
 pub(crate) use function::schema_of;
-pub(crate) use name::is_fit;
+pub use function::{FnTool, IntoToolOutput};
+pub(crate) use name::{fitted, is_fit};
 
 use crate::approval::Approval;
 

@@ -49,6 +49,10 @@ fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
                 _ => unheard.contains(index),
             };
             let mut line = vec![item(cut)];
+            // The message of a chat is the last of the conversation that the run was given.
+            let of_chat = before.given.last().filter(|last| is_user(last) && begin.is_none());
+            let of_chat = of_chat.filter(|_| !own[..cut].iter().any(|entry| is_user(entry)));
+            line.extend(of_chat.map(|entry| Item { entry, own: None }));
             line.extend((0..keep).filter(stays).map(item));
             line.extend((keep..cut).filter(|index| !is_cut(own[*index])).map(item));
             line.extend((cut + 1..own.len()).map(item));
@@ -88,6 +92,10 @@ fn whole<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
 /// The index of the marker of the last isolated phase, which sees nothing before it.
 pub(crate) fn begin(entries: &[&Entry]) -> Option<usize> {
     entries.iter().rposition(|entry| matches!(entry, Entry::Marker(marker) if marker.hand_off.is_some()))
+}
+
+fn is_user(entry: &Entry) -> bool {
+    matches!(entry, Entry::User { .. })
 }
 
 fn is_cut(entry: &Entry) -> bool {
@@ -203,13 +211,14 @@ fn missing(call: &crate::model::ToolUse) -> ToolResult {
 }
 
 fn result_of(call: &crate::model::ToolUse, done: &ToolDone, short: bool) -> ToolResult {
-    let source = format!("tool {}", call.name);
-    let text = match done.text.char_indices().nth(SHORT_RESULT) {
-        Some((end, _)) if short && !done.is_error => {
+    let marked = |text: &str| Arc::from(mark::data(&format!("tool {}", call.name), text));
+    let short = if short && !done.is_error { done.text.char_indices().nth(SHORT_RESULT) } else { None };
+    let text = match short {
+        Some((end, _)) => {
             let left_out = done.text.len() - end;
-            mark::data(&source, &format!("{}… [{left_out} more bytes, left out here]", &done.text[..end]))
+            marked(&format!("{}… [{left_out} more bytes, left out here]", &done.text[..end]))
         }
-        _ => mark::data(&source, &done.text),
+        None => done.marked.text(|| marked(&done.text)),
     };
     ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, done.is_error)
 }

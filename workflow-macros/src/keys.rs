@@ -10,6 +10,7 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, LitInt, LitStr, Meta, Path, Result, Token, Type};
 
 use crate::mistakes::Mistakes;
+use crate::near::near;
 
 /// The keys that an attribute knows, and those it has so far.
 pub(crate) struct Keys {
@@ -65,7 +66,8 @@ impl Keys {
     ) -> Result<()> {
         let key = input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), self.expected()))?;
         if !self.valid.iter().any(|valid| key == valid) {
-            return Err(Error::new(key.span(), format!("unknown key `{key}`: {}", self.expected())));
+            let meant = self.meant(&key);
+            return Err(Error::new(key.span(), format!("unknown key `{key}`: {meant}{}", self.expected())));
         }
         if self.seen.contains(&key) {
             return Err(Error::new(key.span(), format!("`{key}` is given twice: write it once")));
@@ -73,6 +75,14 @@ impl Keys {
         self.seen.push(key.clone());
         entry(&key, input)?;
         if input.is_empty() || input.peek(Token![,]) { Ok(()) } else { Err(no_value_expected(&key, input)) }
+    }
+
+    /// The question whether a mistyped key means another one; empty where only one is valid.
+    fn meant(&self, mistyped: &Ident) -> String {
+        let mistyped = mistyped.to_string();
+        let meant = self.valid.iter().find(|valid| near(valid, &mistyped));
+        let meant = meant.filter(|_| self.valid.len() > 1);
+        meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "))
     }
 
     fn expected(&self) -> String {

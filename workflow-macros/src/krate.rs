@@ -1,4 +1,5 @@
-//! The path of the library in generated code: `::workflow_core`, or the value of `crate = …`.
+//! The path of the library in generated code: `::workflow_core`, for tools `::workflow_agent`, or the value of
+//! `crate = …`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
@@ -17,6 +18,17 @@ impl Default for Krate {
 }
 
 impl Krate {
+    /// The library of agents, for tools.
+    pub(crate) fn agent() -> Self {
+        Self(parse_quote!(::workflow_agent))
+    }
+
+    /// The path of a crate that the library re-exports for generated code, as the derives of that crate take it.
+    pub(crate) fn text(&self, reexported: &str) -> String {
+        let path = &self.0;
+        format!("{}::__private::{reexported}", quote!(#path)).replace(' ', "")
+    }
+
     /// Reads the value of the key `crate`: a path, or a string with one.
     pub(crate) fn parse_value(key: &Ident, input: ParseStream) -> Result<Self> {
         keys::assign(key, "some::path", input)?;

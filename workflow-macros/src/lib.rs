@@ -1,4 +1,4 @@
-//! The attribute and derive macros of `workflow-core`, which re-exports them: depend on that crate.
+//! The attribute and derive macros of `workflow-core` and `workflow-agent`, which re-export them: depend on those crates.
 //!
 //! The macros decide nothing. A macro reads syntax and emits data and thin shims. The compiler finds out what
 //! a parameter or a return type means, through the traits that the type implements. Each macro has three
@@ -13,12 +13,15 @@ mod event_set;
 mod function;
 mod keys;
 mod krate;
+mod levels;
 mod lifetimes;
 mod mistakes;
 mod near;
 mod span_range;
 mod precondition;
 mod renamed;
+mod tool;
+mod tools;
 mod usable;
 mod workflow;
 
@@ -226,4 +229,93 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
     precondition::expand(arguments.into(), &item.into()).into()
+}
+
+/// Makes an async function a tool: a function that a model can call. `workflow-agent` re-exports the macro.
+///
+/// The doc comment is the description that the model reads. Owned parameters are the arguments: their types implement
+/// `Deserialize` and `JsonSchema`, their doc comments become descriptions, an `Option` need not be given, and attributes of
+/// serde and schemars apply. `&ToolContext` is injected. The function returns a `ToolOutput`, any value that implements
+/// `Serialize`, or a `Result` of one of these, whose error converts into `ToolError`.
+///
+/// | key | meaning |
+/// |---|---|
+/// | `read_only` | a call changes nothing: such calls run side by side, and again after a crash |
+/// | `idempotent` | a second call with the same idempotency key has no further effect |
+/// | `approval` | a person approves each call; also `"always"`, `"acts"` (unless the tool is read-only), `"never"` (the default), or the path of a function `fn(&Value) -> bool` of the arguments |
+/// | `timeout = "30s"` | the longest duration of a call; default: 120 s; units: `ms`, `s`, `m`, `h`, `d` |
+/// | `name = "…"` | the name for the model, one to 64 letters, digits, `_` or `-`; default: the name of the function |
+/// | `crate = path` | the path of the library; default: `::workflow_agent`; for methods at `#[tools]` |
+///
+/// The function stays callable: it returns a `ToolFuture`, which gives what the function returns. The function itself is
+/// the value for `.tool(…)` of an agent, by the trait `IntoTool`.
+///
+/// ```
+/// use workflow_agent::tool;
+/// use workflow_agent::tool::{IntoTool as _, Tool as _, ToolContext};
+///
+/// /// Forecasts the weather.
+/// #[tool(read_only, timeout = "10s")]
+/// async fn weather(
+///     /** City, in English */ city: String,
+///     /** How many days, from today */ days: Option<u8>,
+///     _context: &ToolContext,
+/// ) -> Result<String, std::io::Error> {
+///     Ok(format!("{city}: sun for {} days", days.unwrap_or(1)))
+/// }
+///
+/// # futures::executor::block_on(async {
+/// let context = ToolContext::detached("call-1");
+/// let forecast = weather("Bern".into(), None, &context).await?;
+/// assert_eq!(forecast, "Bern: sun for 1 days");
+///
+/// let tool = weather.into_tool();
+/// assert_eq!(tool.spec().description(), "Forecasts the weather.");
+/// assert_eq!(tool.spec().schema()["required"], serde_json::json!(["city"]));
+/// let output = tool.call(serde_json::json!({"city": "Bern", "days": 3}), context).await?;
+/// assert_eq!(output.text, "Bern: sun for 3 days");
+/// # Ok::<_, workflow_agent::tool::ToolError>(())
+/// # }).unwrap();
+/// ```
+#[proc_macro_attribute]
+pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    tool::expand(arguments.into(), &item.into()).into()
+}
+
+/// Makes the `#[tool]` methods of an impl block tools that share the value, with its fields for what they depend on.
+/// `workflow-agent` re-exports the macro.
+///
+/// The type implements `ToolSet`, for `.tools(…)` of an agent. The type must be `Send`, `Sync` and `'static`, and its tools
+/// share it in an `Arc`. Methods take `&self`. Methods without `#[tool]` stay as they are.
+/// `#[tools(crate = path)]` sets the path of the library. Default: `::workflow_agent`.
+///
+/// ```
+/// use workflow_agent::tool::{Tool as _, ToolContext, ToolError, ToolSet as _};
+/// use workflow_agent::{tool, tools};
+///
+/// # struct Bank;
+/// # impl Bank {
+/// #     async fn refund(&self, order: u64, key: &str) -> Result<String, std::io::Error> {
+/// #         Ok(format!("order {order} refunded under {key}"))
+/// #     }
+/// # }
+/// struct Orders {
+///     bank: Bank,
+/// }
+///
+/// #[tools]
+/// impl Orders {
+///     /// Refunds an order.
+///     #[tool(approval, timeout = "30s")]
+///     async fn refund(&self, order: u64, context: &ToolContext) -> Result<String, ToolError> {
+///         Ok(self.bank.refund(order, context.idempotency_key()).await?)
+///     }
+/// }
+///
+/// let tools = Orders { bank: Bank }.into_tools();
+/// assert_eq!(tools[0].spec().name(), "refund");
+/// ```
+#[proc_macro_attribute]
+pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    tools::expand(arguments.into(), &item.into()).into()
 }

@@ -27,7 +27,7 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
         return quote!(#item #mistakes);
     };
     if function.sig.receiver().is_some() {
-        let message = renamed::instead_of("precondition").unwrap_or_else(|| STRAY.to_owned());
+        let message = renamed::instead_of("precondition", "workflow").unwrap_or_else(|| STRAY.to_owned());
         mistakes.push(Error::new(Span::call_site(), message));
     } else {
         validate_precondition(&function.sig, &mut mistakes);

@@ -48,7 +48,7 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
 
 /// Reports a `#[step]` that no `#[workflow]` has read.
 pub(crate) fn stray_step(item: &TokenStream) -> TokenStream {
-    let message = renamed::instead_of("step").unwrap_or_else(|| STRAY_STEP.to_owned());
+    let message = renamed::instead_of("step", "workflow").unwrap_or_else(|| STRAY_STEP.to_owned());
     unchanged(item, &Error::new(Span::call_site(), message))
 }
 

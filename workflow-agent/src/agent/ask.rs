@@ -64,7 +64,12 @@ impl Agent {
         while let Some(shown) = run.next().await {
             let request = match shown {
                 Shown::Approval(approval) => approval.tool().to_owned(),
-                Shown::Question(_) => super::builder::ASK_USER.to_owned(),
+                Shown::Question(_) => super::ASK_USER.to_owned(),
+                // The requests of the missed items, too.
+                Shown::Missed(_) => match run.needed().await? {
+                    Some(request) => request,
+                    None => continue,
+                },
                 _ => continue,
             };
             return Err(AgentError::NeedsPeople { request });

@@ -209,7 +209,11 @@ impl AgentBuilder {
     }
 
     /// Adds a sub-agent that may use only the named ones of its tools.
-    pub fn sub_agent_with<S: Into<String>>(mut self, agent: Agent, grant: impl IntoIterator<Item = S>) -> Self {
+    pub fn sub_agent_with<S: Into<String>>(
+        mut self,
+        agent: Agent,
+        grant: impl IntoIterator<Item = S>,
+    ) -> Self {
         self.parts.sub_agents.push(SubAgent::new(agent).granting(grant));
         self
     }
@@ -366,7 +370,8 @@ impl AgentBuilder {
             unknown(&format!("phase {}", phase.name), phase.tools.as_deref().unwrap_or_default());
         }
         let is_kept = |name: &str| {
-            let allowed = self.choice.allow.as_ref().is_none_or(|allow| allow.iter().any(|allowed| allowed == name));
+            let allowed =
+                self.choice.allow.as_ref().is_none_or(|allow| allow.iter().any(|allowed| allowed == name));
             allowed && !self.choice.deny.iter().any(|denied| denied == name)
         };
         tools.retain(|name, _| is_kept(name));

@@ -131,7 +131,9 @@ pub enum AgentProblem {
         agent: String,
     },
     /// A secret is too short to be replaced without replacing ordinary text.
-    #[error("the value of secret `{name}` is shorter than {shortest} bytes, so it would replace ordinary text")]
+    #[error(
+        "the value of secret `{name}` is shorter than {shortest} bytes, so it would replace ordinary text"
+    )]
     ShortSecret {
         /// The name of the secret.
         name: String,

@@ -168,7 +168,9 @@ pub enum PromptError {
         limit: usize,
     },
     /// The conversation exceeds its bound.
-    #[error("the conversation has {bytes} bytes, and {limit} at most are allowed: use a session, or `hand_off`")]
+    #[error(
+        "the conversation has {bytes} bytes, and {limit} at most are allowed: use a session, or `hand_off`"
+    )]
     ConversationTooLong {
         /// Its length.
         bytes: usize,

@@ -5,15 +5,16 @@ use workflow_core::prelude::*;
 
 use crate::agent::{Agent, Handler, Offered, Terms};
 use crate::approval::{ApproveTool, AskUser, Decision, OnRejection};
-use crate::entry::{FailureClass, Reply, ToolCall, ToolDone};
+use crate::entry::{Entry, FailureClass, Reply, ToolCall, ToolDone};
 use crate::failures;
-use crate::flow::state::State;
 use crate::flow::{ActCall, Admitted, ReadCall, SpawnCall};
 
 /// The most calls of a reply that run.
 pub(crate) const MOST_CALLS: usize = 64;
 /// The names that an error result lists.
 const LISTED: usize = 20;
+/// The bytes of unreadable arguments that an error result quotes.
+const FOUND: usize = 200;
 
 /// The event, or the request, that follows the check of a call.
 pub(super) enum Admission {
@@ -37,10 +38,10 @@ pub(super) fn branches(reply: Option<&Reply>) -> FanOut<ToolCall> {
 pub(super) async fn call(
     terms: &Terms<'_>,
     call: &ToolCall,
-    state: &State<'_>,
+    entries: impl Iterator<Item = &Entry>,
     context: &RunContext,
 ) -> Result<Admission, StepError> {
-    let offered = match offered(terms, call, state) {
+    let offered = match offered(terms, call, entries) {
         Ok(offered) => offered,
         Err(done) => return Ok(Admission::Go(Admitted::Done(done))),
     };
@@ -75,9 +76,17 @@ fn needs_approval(offered: &Offered, arguments: &Value) -> Result<bool, String> 
 }
 
 /// The tool of a call, or the result of a call of an unknown or denied one.
-fn offered<'a>(terms: &Terms<'a>, call: &ToolCall, state: &State<'_>) -> Result<&'a Offered, ToolDone> {
+fn offered<'a, 'e>(
+    terms: &Terms<'a>,
+    call: &ToolCall,
+    entries: impl Iterator<Item = &'e Entry>,
+) -> Result<&'a Offered, ToolDone> {
     let agent = terms.agent;
-    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
+    let entered = match agent.inner.phases.is_empty() {
+        true => None,
+        false => entries.filter_map(Entry::entered).last(),
+    };
+    let phase = terms.phase(entered).map(|(_, phase)| phase);
     let found = agent.inner.tools.0.get(&*call.tool).filter(|_| terms.allows(&call.tool, phase));
     found.ok_or_else(|| {
         let known = agent.inner.tools.0.keys().filter(|name| terms.allows(name, phase));
@@ -95,8 +104,18 @@ fn fit(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), Tool
     };
     match arguments {
         Value::Object(_) => offered.schema.check(arguments).map_err(|misfit| error(&misfit)),
-        Value::String(_) => Err(error(&"they are no valid JSON object")),
-        _ => Err(error(&"they are no JSON object")),
+        // A model's text that is no JSON, or the note on arguments that were too long.
+        Value::String(text) => Err(match serde_json::from_str::<Value>(text) {
+            Err(problem) => {
+                let found = crate::tool::head(text, FOUND);
+                error(&format!("a JSON object is expected, and {found:?} is none: {problem}"))
+            }
+            Ok(_) => error(&"a JSON object is expected, and a string was found"),
+        }),
+        other => {
+            let found = other.to_string();
+            Err(error(&format!("a JSON object is expected, and {} was found", crate::tool::head(&found, FOUND))))
+        }
     }
 }
 
@@ -155,7 +174,7 @@ pub(super) async fn decided(
 
 /// Checks edited arguments, their size included.
 fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
-    if crate::model::json_length(arguments) > super::think::ARGUMENTS {
+    if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
         return Err(ToolDone::error(
             call,
@@ -168,7 +187,7 @@ fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), 
 /// The problem of edited arguments, for the person who edits.
 pub(crate) fn edit_problem(agent: &Agent, call: &ApproveTool, arguments: &Value) -> Option<(String, String)> {
     let offered = agent.inner.tools.0.get(&*call.tool)?;
-    if crate::model::json_length(arguments) > super::think::ARGUMENTS {
+    if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         return Some((String::new(), format!("they exceed {} bytes", super::think::ARGUMENTS)));
     }
     if !arguments.is_object() {

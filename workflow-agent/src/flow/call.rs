@@ -41,11 +41,14 @@ pub(super) async fn run(
     let arguments = edited.unwrap_or(&call.arguments).clone();
     let span = span(agent, call, &arguments);
     let calling = async { tool.call(arguments, context).await };
-    let called = tokio::time::timeout(spec.longest(), failures::guarded(calling)).instrument(span.clone()).await;
+    let called =
+        tokio::time::timeout(spec.longest(), failures::guarded(calling)).instrument(span.clone()).await;
     let result = match called {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(ToolError::new(format!("the tool failed: {panic}"))),
-        Err(_) => Err(ToolError::new(format!("the call took longer than {:?} and was stopped", spec.longest()))),
+        Err(_) => {
+            Err(ToolError::new(format!("the call took longer than {:?} and was stopped", spec.longest())))
+        }
     };
     settled(agent, call, spec.is_repeatable(), result, &span)
 }
@@ -89,7 +92,9 @@ fn settled(
             span.record("error.type", "tool");
             let failed = output(agent, call, &error.text(), true);
             match error.kind() {
-                ToolFailure::Transient if is_repeatable => return Err(StepError::transient(failed.text.to_string())),
+                ToolFailure::Transient if is_repeatable => {
+                    return Err(StepError::transient(failed.text.to_string()));
+                }
                 ToolFailure::Told | ToolFailure::Transient => failed,
                 ToolFailure::Fatal => failed.ending_run(FailureClass::Tool),
             }

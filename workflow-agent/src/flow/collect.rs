@@ -68,5 +68,7 @@ fn is_same(one: &crate::entry::Reply, other: &crate::entry::Reply) -> bool {
 }
 
 fn is_equal(one: &[ToolDone], other: &[ToolDone]) -> bool {
-    one.iter().map(|done| (&done.text, done.is_error)).eq(other.iter().map(|done| (&done.text, done.is_error)))
+    one.iter()
+        .map(|done| (&done.text, done.is_error))
+        .eq(other.iter().map(|done| (&done.text, done.is_error)))
 }

@@ -142,13 +142,7 @@ async fn remember(
     outcome: &Outcome,
     place: &Place<'_>,
 ) -> Result<Episode, StepError> {
-    let question = match chat {
-        Some(chat) => {
-            let asked = crate::chat::asked(chat, &terms.agent.inner.caller.redactor);
-            asked.map(|asked| asked.text).unwrap_or_default()
-        }
-        None => super::open::text_of(own).to_string(),
-    };
+    let question = super::open::question(terms.agent, own, chat).to_string();
     let episode = Episode::new(place.info.run().clone(), question, outcome.text());
     let remembered = failures::guarded(memory.remember(&episode, place.thread)).await;
     let remembered =

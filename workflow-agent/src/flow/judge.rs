@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use workflow_chat::ChatTurn;
 use workflow_core::prelude::*;
 
 use crate::agent::{StopReason, Terms};
@@ -23,10 +24,11 @@ const OUTPUT_RETRIES: u32 = 3;
 /// Judges the answer in an entry.
 pub(super) async fn candidate(
     terms: &Terms<'_>,
-    seen: usize,
+    entry: usize,
     own: &[&Entry],
+    chat: Option<&ChatTurn>,
 ) -> Result<(Option<Entry>, Judged), StepError> {
-    let Some(reply) = reply_behind(own, seen) else {
+    let Some(reply) = reply_behind(own.iter().copied(), entry) else {
         return Err(StepError::permanent("the candidate is no reply"));
     };
     let state = State::of(own, terms.agent);
@@ -39,7 +41,7 @@ pub(super) async fn candidate(
     let judgement = match &terms.agent.inner.judge {
         Some(judge) => {
             let candidate = Candidate {
-                prompt: super::open::text_of(own),
+                prompt: super::open::question(terms.agent, own, chat),
                 phase: place.map(|(_, phase)| Arc::clone(&phase.name)),
                 text: reply.text().into(),
                 data: data.clone(),
@@ -86,14 +88,17 @@ async fn judged(
 /// The data of an answer, or its misfit.
 fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
     let called = reply.calls().find(|call| &*call.name == FINAL_ANSWER).map(|call| call.arguments.clone());
-    let data = match called {
-        Some(mut arguments) if !is_object(schema) => {
-            arguments.get_mut("answer").map(Value::take).unwrap_or(arguments)
-        }
+    let mut data = match called {
         Some(arguments) => arguments,
         None => written(&reply.text())?,
     };
     let compiled = Schema::new(schema).map_err(|problem| Misfit { pointer: String::new(), problem })?;
+    // The model was given any other schema than that of an object as the field `answer`.
+    if !is_object(schema) && data.as_object().is_some_and(|fields| fields.len() == 1) {
+        if let Some(answer) = data.get_mut("answer").map(Value::take) {
+            data = answer;
+        }
+    }
     compiled.check(&data)?;
     Ok(data)
 }

@@ -101,8 +101,12 @@ impl Agent {
     }
 }
 
-/// The text of a whole prompt, for memory and session.
-pub(super) fn text_of(own: &[&Entry]) -> Arc<str> {
+/// The text of the message that the run answers.
+pub(super) fn question(agent: &Agent, own: &[&Entry], chat: Option<&ChatTurn>) -> Arc<str> {
+    if let Some(chat) = chat {
+        let asked = crate::chat::asked(chat, &agent.inner.caller.redactor);
+        return asked.map(|asked| asked.text.into()).unwrap_or_default();
+    }
     let text = own.iter().find_map(|entry| match entry {
         Entry::User { text, .. } => Some(Arc::clone(text)),
         _ => None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use workflow_chat::ChatTurn;
 use workflow_core::prelude::*;
 
@@ -85,7 +85,7 @@ pub(crate) fn turn(
     );
     request.tools = offered(terms, phase, output.as_ref());
     if agent.caller.model.has_native_output() {
-        request.output = output;
+        request.output = output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
     }
     if state.closing {
         request.tool_choice = ToolChoice::None;
@@ -136,19 +136,48 @@ fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>
     specs.into()
 }
 
-/// The tool with which a model without native output gives its answer. A schema of another type than an object is wrapped.
+/// Whether the model gives its answer by calling `final_answer` in the phase that the run is in.
+pub(crate) fn offers_final_answer(terms: &Terms<'_>, state: &State<'_>) -> bool {
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
+    terms.output(phase).is_some() && !terms.agent.inner.caller.model.has_native_output()
+}
+
+/// The tool with which a model without native output gives its answer.
 fn final_answer(schema: &Value) -> ToolSpec {
-    let wrapped = match is_object(schema) {
-        true => schema.clone(),
-        false => {
-            serde_json::json!({"type": "object", "properties": {"answer": schema}, "required": ["answer"]})
+    let about = "Gives the final answer. Call it once, alone, when the work is complete.";
+    ToolSpec::new(FINAL_ANSWER, about, wrapped(schema))
+}
+
+/// The schema that a model is given: an object. A schema of another type becomes its field `answer`.
+fn wrapped(schema: &Value) -> Value {
+    if is_object(schema) {
+        return schema.clone();
+    }
+    let mut answer = schema.clone();
+    let mut wrapped = json!({"type": "object", "required": ["answer"], "additionalProperties": false});
+    // References to definitions are from the root.
+    for key in ["$defs", "definitions"] {
+        if let Some(definitions) = answer.as_object_mut().and_then(|fields| fields.remove(key)) {
+            wrapped[key] = definitions;
         }
-    };
-    ToolSpec::new(
-        FINAL_ANSWER,
-        "Gives the final answer. Call it once, alone, when the work is complete.",
-        wrapped,
-    )
+    }
+    wrapped["properties"] = json!({ "answer": answer });
+    lead_to_answer(&mut wrapped);
+    wrapped
+}
+
+/// Lets references to the root lead to the field `answer`.
+fn lead_to_answer(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(lead_to_answer),
+        Value::Object(fields) => {
+            if let Some(root) = fields.get_mut("$ref").filter(|reference| *reference == "#") {
+                *root = "#/properties/answer".into();
+            }
+            fields.values_mut().for_each(lead_to_answer);
+        }
+        _ => {}
+    }
 }
 
 pub(crate) fn is_object(schema: &Value) -> bool {

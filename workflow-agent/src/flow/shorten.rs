@@ -46,8 +46,8 @@ pub(super) async fn summary(
     let (reply, usage) = match caller.call(request, |_| {}).await {
         Ok(replied) => replied,
         Err(error) if error.class == ErrorClass::ContextLimit => {
-            let reason =
-                StopReason::Failed { class: FailureClass::ContextLimit, error: error.to_string().into() };
+            let error = caller.redactor.text(error.message()).as_ref().into();
+            let reason = StopReason::Failed { class: FailureClass::ContextLimit, error };
             return Ok((None, Continued::Stopping(reason.into())));
         }
         Err(error) => return Err(failures::of_model(&error, &caller.redactor)),

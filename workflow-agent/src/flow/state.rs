@@ -5,14 +5,6 @@ use crate::budget::Spent;
 use crate::entry::{Entry, NoteKind, Reply};
 use crate::model::{Finish, Usage};
 
-/// The reply of a call that saw this many entries. Messages that arrived during the call stand before its reply.
-pub(crate) fn reply_behind<'a>(own: &[&'a Entry], seen: usize) -> Option<&'a Reply> {
-    own.iter().skip(seen).find_map(|entry| match entry {
-        Entry::Assistant(reply) => Some(reply),
-        _ => None,
-    })
-}
-
 /// The state of a run.
 #[derive(Debug, Default)]
 pub(crate) struct State<'a> {
@@ -35,6 +27,8 @@ pub(crate) struct State<'a> {
     pub(crate) cut_off: u32,
     /// Whether the next call must be the last one.
     pub(crate) closing: bool,
+    /// Whether the closing call has been made.
+    pub(crate) closed: bool,
 }
 
 impl<'a> State<'a> {
@@ -45,6 +39,7 @@ impl<'a> State<'a> {
             match entry {
                 Entry::Assistant(reply) => {
                     state.turns += u32::from(!reply.closing);
+                    state.closed |= reply.closing;
                     state.spent.add(reply.usage, price);
                     state.last = Some(reply);
                     (state.summaries, state.overflows) = (0, 0);
@@ -104,4 +99,12 @@ impl<'a> State<'a> {
         });
         texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default()
     }
+}
+
+/// The first reply behind the `seen` entries that its call saw. Messages that arrived during the call stand before it.
+pub(super) fn reply_behind<'a>(own: impl Iterator<Item = &'a Entry>, seen: usize) -> Option<&'a Reply> {
+    own.skip(seen).find_map(|entry| match entry {
+        Entry::Assistant(reply) => Some(reply),
+        _ => None,
+    })
 }

@@ -1,6 +1,5 @@
 //! A turn: the limits before it, the call of the model, and the event that follows from its reply.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -35,7 +34,7 @@ pub(super) async fn turn(
     if terms.budget().is_used_up(&state.spent) {
         return Ok(stop(budget_of(&state)));
     }
-    if state.turns >= terms.max_turns() && !state.closing {
+    if state.turns >= terms.max_turns() && (!state.closing || state.closed) {
         return Ok(last_turn(terms, &state));
     }
     let before = Earlier::of(terms, own, chat, thread).await?;
@@ -52,7 +51,8 @@ pub(super) async fn turn(
             replied(terms, own, &state, &before, reply, Size { usage, estimate: turn.estimate })
         }
         Err(error) if error.class == ErrorClass::ContextLimit => {
-            Ok(overflow(own, &state, &error.to_string()))
+            let error = terms.agent.inner.caller.redactor.text(error.message()).into_owned();
+            Ok(overflow(own, &state, &error))
         }
         Err(error) => Err(failures::of_model(&error, &terms.agent.inner.caller.redactor)),
     }
@@ -136,8 +136,9 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
     let mut spent = state.spent;
     spent.add(reply.usage, agent.caller.model.limits().price);
     let calls = reply.calls().count();
-    let is_final = reply.calls().any(|call| &*call.name == FINAL_ANSWER);
-    let seen = own.len();
+    let is_final =
+        request::offers_final_answer(terms, state) && reply.calls().any(|call| &*call.name == FINAL_ANSWER);
+    let entry = own.len();
     if reply.finish == Finish::Refusal {
         return Next::Stopping(StopReason::Refused.into());
     }
@@ -151,7 +152,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
         return Next::Stopping(reason.into());
     }
     if calls == 0 || is_final {
-        return Next::Candidate(CandidateAnswer { seen });
+        return Next::Candidate(CandidateAnswer { entry });
     }
     if state.closing {
         return Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into());
@@ -160,7 +161,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
         // Calls of the last turn are not run. With a closing call, `think` begins it.
         true if agent.rules.closing_call => Next::Think(Think {}),
         true => Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into()),
-        false => Next::CallTools(CallTools { seen }),
+        false => Next::CallTools(CallTools { entry }),
     }
 }
 
@@ -173,32 +174,44 @@ fn cut_off(state: &State<'_>, calls: usize) -> Next {
     }
 }
 
-/// Replaces arguments beyond the bound by a text that fits no schema.
+/// Replaces arguments beyond the bound by a text that fits no schema. The call's result has the bound.
 fn bound_arguments(parts: &mut [Part]) {
     for part in parts {
         if let Part::Call(call) = part {
-            let bytes = crate::model::json_length(&call.arguments);
+            let bytes = crate::model::json_bytes(&call.arguments);
             if bytes > ARGUMENTS {
-                call.arguments = Value::String(format!("[{bytes} bytes of arguments, left out here]"));
+                let text = format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
+                call.arguments = Value::String(text);
             }
         }
     }
 }
 
-/// Gives calls whose ids are unfit or taken others, so that each result has one call.
+/// Gives calls whose ids are unfit or taken others, so that each result has one call. A name that providers would refuse in
+/// the next request becomes a fit one, which no tool has.
 fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
-    let mut taken: HashSet<Arc<str>> = HashSet::new();
-    for entry in before.entries().chain(own.iter().copied()) {
-        if let Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } = entry {
-            taken.extend(crate::entry::calls(parts).map(|call| Arc::clone(&call.id)));
-        }
-    }
+    let mut named: Vec<Arc<str>> = Vec::new();
     let mut number = 0_usize;
     for part in parts {
         let Part::Call(call) = part else { continue };
-        while !crate::tool::is_fit(&call.id) || !taken.insert(Arc::clone(&call.id)) {
+        if !crate::tool::is_fit(&call.name) {
+            call.name = crate::tool::fitted(&call.name).into();
+        }
+        while !crate::tool::is_fit(&call.id) || named.contains(&call.id) || is_taken(&call.id, own, before) {
             number += 1;
             call.id = format!("call_{}_{number}", own.len()).into();
         }
+        named.push(Arc::clone(&call.id));
     }
+}
+
+/// Whether an earlier call of the conversation has this id. A reply has few calls, so no set of all ids is made.
+fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
+    let has = |entry: &Entry| match entry {
+        Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
+            crate::entry::calls(parts).any(|call| &*call.id == id)
+        }
+        _ => false,
+    };
+    own.iter().any(|entry| has(entry)) || before.entries().any(has)
 }

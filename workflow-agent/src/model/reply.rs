@@ -211,7 +211,26 @@ impl Image {
     }
 }
 
-/// The length of a value as JSON, without making the text.
+/// The bytes of a value as JSON, without keeping the text.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Neither a value nor the count can fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+/// About the characters of a value as JSON, without making the text.
 pub(crate) fn json_length(value: &Value) -> usize {
     match value {
         Value::Null => 4,

@@ -98,7 +98,8 @@ impl PendingApproval {
     /// # Errors
     /// If the request is no longer open, or the run cannot be reached.
     pub async fn reject(&self, reason: impl Into<String>) -> Result<(), AnswerError> {
-        self.decide(Decision::Reject { reason: Some(reason.into()).filter(|reason| !reason.is_empty()) }).await
+        self.decide(Decision::Reject { reason: Some(reason.into()).filter(|reason| !reason.is_empty()) })
+            .await
     }
 
     /// Lets the call run with other arguments.

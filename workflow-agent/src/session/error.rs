@@ -13,7 +13,9 @@ use crate::agent::PromptError;
 #[non_exhaustive]
 pub enum SessionError {
     /// A run of the session works, and the session refuses messages meanwhile; or 64 messages wait already.
-    #[error("session `{session}` is busy: wait for its run, or say it with `WhenBusy::Wait` or `WhenBusy::Steer`")]
+    #[error(
+        "session `{session}` is busy: wait for its run, or say it with `WhenBusy::Wait` or `WhenBusy::Steer`"
+    )]
     Busy {
         /// The session.
         session: Arc<str>,

@@ -33,7 +33,11 @@ pub(super) async fn text(agent: &Agent, ended: &[Ended], dropped: usize) -> (Str
         Aggregation::First => {
             let first = ended.iter().find(|ended| ended.result.is_ok());
             let first = first.map(std::slice::from_ref).map(labelled).unwrap_or_default();
-            let note = if dropped == 0 { String::new() } else { format!("\n({dropped} other tasks were cancelled)") };
+            let note = if dropped == 0 {
+                String::new()
+            } else {
+                format!("\n({dropped} other tasks were cancelled)")
+            };
             (format!("{first}{note}"), false, none)
         }
         Aggregation::Majority => match majority(ended) {
@@ -83,6 +87,7 @@ async fn summary(agent: &Agent, ended: &[Ended]) -> (String, bool, Usage) {
         }
         // The results are there, with or without a summary.
         Err(error) => {
+            let error = caller.redactor.text(error.message());
             tracing::warn!(%error, "sub-agents: no summary, the results follow one by one");
             (all, false, Usage::default())
         }

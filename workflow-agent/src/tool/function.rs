@@ -52,7 +52,7 @@ impl FnTool {
             Ok(arguments) => call(arguments, context).map(fallible).boxed(),
             Err(error) => futures_util::future::ready(Err(unreadable(&error))).boxed(),
         };
-        Self::of(ToolSpec::new(name, description, schema_of::<A>()), call)
+        Self::of(ToolSpec::new(name, description, arguments_of::<A>()), call)
     }
 
     /// A tool whose specification and arguments are known only at run time.
@@ -132,6 +132,7 @@ impl IntoToolOutput for ToolOutput {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize> IntoToolOutput for T {
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
         ToolOutput::json(&self)
@@ -144,6 +145,17 @@ pub(crate) fn fallible<O: IntoToolOutput, E: Into<ToolError>>(
     result.map_err(Into::into)?.into_tool_output()
 }
 
+/// The JSON schema of a tool's arguments, which are an object: see [`schema_of`].
+pub(crate) fn arguments_of<T: JsonSchema>() -> Value {
+    let mut schema = schema_of::<T>();
+    if let Some(object) = schema.as_object_mut() {
+        object.entry("type").or_insert_with(|| "object".into());
+        // Some providers refuse an object without it, also for a tool without arguments.
+        object.entry("properties").or_insert_with(|| serde_json::json!({}));
+    }
+    schema
+}
+
 /// The JSON schema of a type as models accept it: draft 2020-12, with all parts inline.
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -152,7 +164,6 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(object) = schema.as_object_mut() {
         object.remove("title");
-        object.entry("type").or_insert_with(|| "object".into());
     }
     schema
 }

@@ -11,7 +11,6 @@ pub(crate) fn is_fit(name: &str) -> bool {
 
 /// A fit name for any name: other characters become `_`, and a name that changed or is too long ends with a hash, so
 /// that different names stay different.
-#[cfg(any(feature = "mcp", test))]
 pub(crate) fn fitted(name: &str) -> String {
     if is_fit(name) {
         return name.to_owned();
@@ -22,7 +21,6 @@ pub(crate) fn fitted(name: &str) -> String {
 }
 
 /// FNV-1a: the same in each process.
-#[cfg(any(feature = "mcp", test))]
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -76,7 +76,8 @@ fn validate_receiver(receiver: &Receiver, what: &str, mistakes: &mut Mistakes) {
     }
 }
 
-fn validate_qualifiers(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
+/// Checks the words before `fn`.
+pub(crate) fn validate_qualifiers(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     if let Safety::Unsafe(token) = &signature.safety {
         mistakes.at(token, format!("a {what} is called by the library: leave out `unsafe`"));
     }

@@ -2,10 +2,10 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
-use syn::Attribute;
 
 use super::definition::Definition;
 use super::{call, graph, output, table};
+use crate::levels::level;
 
 /// Generates table, shims and checks; nothing for a block that can never be a workflow.
 pub(crate) fn workflow(definition: &Definition) -> TokenStream {
@@ -44,14 +44,6 @@ fn implement(definition: &Definition, body: &TokenStream) -> TokenStream {
             #body
         }
     }
-}
-
-/// `#[allow(…)]`, also for `#[expect(…)]`: an expected lint may occur in only one of the two impls.
-fn level(attribute: &Attribute) -> Option<TokenStream> {
-    let list = attribute.meta.require_list().ok()?;
-    let silences = list.path.is_ident("allow") || list.path.is_ident("expect");
-    let tokens = &list.tokens;
-    silences.then(|| quote!(#[allow(#tokens)]))
 }
 
 /// The parameters of a shim, which user code cannot see.

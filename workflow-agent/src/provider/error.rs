@@ -1,0 +1,80 @@
+//! Mistakes in the description of a provider. Errors of calls are `ModelError`.
+
+use crate::model::ModelError;
+
+/// Why a model of a provider cannot be built.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// The name has no provider, or an unknown one.
+    #[error("`{name}` names no known provider: write `provider::model` with one of {known}")]
+    UnknownProvider {
+        /// The name.
+        name: String,
+        /// The known providers.
+        known: String,
+    },
+    /// The name has a provider and nothing after it.
+    #[error("`{name}` names no model: write its name after `::`")]
+    NoModel {
+        /// The name.
+        name: String,
+    },
+    /// No key was given, and the variable has none.
+    #[error("`{name}` needs a key: set the variable {variable}, or call `key` or `without_key`")]
+    MissingKey {
+        /// Provider and model.
+        name: String,
+        /// The variable that should have the key.
+        variable: String,
+    },
+    /// A key or a header has characters that no header can carry.
+    #[error("the value of the header `{header}` for `{name}` has characters that no header can carry")]
+    UnusableHeader {
+        /// Provider and model.
+        name: String,
+        /// The header.
+        header: String,
+    },
+    /// The endpoint is no address of a server.
+    #[error("the endpoint of `{name}` is unusable: {reason}")]
+    UnusableEndpoint {
+        /// Provider and model.
+        name: String,
+        /// What is wrong, and what to write.
+        reason: String,
+    },
+    /// The proxy is no address of a server.
+    #[error("the proxy of `{name}` is unusable: write a URL such as `http://proxy:3128`")]
+    UnusableProxy {
+        /// Provider and model.
+        name: String,
+    },
+    /// An option that the client sets itself.
+    #[error("the option `{option}` of `{name}` belongs to the agent's requests: remove it")]
+    ReservedOption {
+        /// Provider and model.
+        name: String,
+        /// The option.
+        option: String,
+    },
+    /// A setting that has no effect for this provider.
+    #[error("`{setting}` has no effect for `{name}`: remove it")]
+    UnsupportedSetting {
+        /// Provider and model.
+        name: String,
+        /// The method that was called.
+        setting: String,
+    },
+    /// The HTTP client could not be built.
+    #[error("no HTTP client for `{name}`: {reason}")]
+    Client {
+        /// Provider and model.
+        name: String,
+        /// What its builder said.
+        reason: String,
+    },
+    /// The format of the provider cannot express the request.
+    #[error(transparent)]
+    Request(#[from] ModelError),
+}

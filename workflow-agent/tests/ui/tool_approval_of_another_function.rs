@@ -1,0 +1,18 @@
+use workflow_agent::tool;
+use workflow_agent::tool::IntoTool;
+
+fn is_far(city: &str) -> bool {
+    city == "Sydney"
+}
+
+/// Current weather.
+#[tool(approval = is_far)]
+async fn weather(city: String) -> String {
+    city
+}
+
+fn takes<Marker>(_: impl IntoTool<Marker>) {}
+
+fn main() {
+    takes(weather);
+}

@@ -1,0 +1,7 @@
+use workflow_agent::tool;
+
+/// Current weather.
+#[tool]
+struct Weather;
+
+fn main() {}

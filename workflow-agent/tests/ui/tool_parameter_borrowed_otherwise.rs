@@ -1,0 +1,16 @@
+use workflow_agent::tool;
+use workflow_agent::tool::IntoTool;
+
+struct City(String);
+
+/// Current weather.
+#[tool]
+async fn weather(city: &City) -> String {
+    city.0.clone()
+}
+
+fn takes<Marker>(_: impl IntoTool<Marker>) {}
+
+fn main() {
+    takes(weather);
+}

@@ -1,0 +1,14 @@
+use workflow_agent::tool;
+use workflow_agent::tool::IntoTool;
+
+/// Current weather.
+#[tool]
+async fn weather((city, _days): (String, u8)) -> String {
+    city
+}
+
+fn takes<Marker>(_: impl IntoTool<Marker>) {}
+
+fn main() {
+    takes(weather);
+}

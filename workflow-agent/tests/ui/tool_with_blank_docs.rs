@@ -1,0 +1,14 @@
+use workflow_agent::tool;
+use workflow_agent::tool::IntoTool;
+
+///
+#[tool]
+async fn weather(city: String) -> String {
+    city
+}
+
+fn takes<Marker>(_: impl IntoTool<Marker>) {}
+
+fn main() {
+    takes(weather);
+}

@@ -1,0 +1,19 @@
+use workflow_agent::tool::ToolSet;
+use workflow_agent::{tool, tools};
+
+struct Orders;
+
+#[tools]
+impl Orders {
+    /// Refunds an order.
+    #[tool]
+    async fn refund(&self, order: Option<Self>) -> u64 {
+        u64::from(order.is_some())
+    }
+}
+
+fn takes(_: impl ToolSet) {}
+
+fn main() {
+    takes(Orders);
+}

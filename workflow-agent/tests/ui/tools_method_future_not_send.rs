@@ -1,0 +1,21 @@
+use workflow_agent::tool::ToolSet;
+use workflow_agent::{tool, tools};
+
+struct Orders;
+
+#[tools]
+impl Orders {
+    /// Refunds an order.
+    #[tool]
+    async fn refund(&self, order: u64) -> u64 {
+        let order = std::rc::Rc::new(order);
+        std::future::ready(()).await;
+        *order
+    }
+}
+
+fn takes(_: impl ToolSet) {}
+
+fn main() {
+    takes(Orders);
+}
