@@ -15,8 +15,8 @@ mod problem;
 mod prompt;
 
 pub use ask::AgentError;
-pub(crate) use builder::ASK_USER;
 pub use builder::AgentBuilder;
+pub(crate) use builder::{ASK_USER, is_name};
 pub use host::HostAgents;
 pub(crate) use host::below;
 pub use outcome::{Answer, Outcome, StopReason, Stopped};

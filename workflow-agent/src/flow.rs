@@ -38,15 +38,15 @@ pub(crate) struct Think {}
 pub(crate) struct CallTools {
     /// The entries of the run that the model saw. The first reply behind them is the one with the calls: messages may have
     /// arrived before it.
-    pub(crate) entry: usize,
+    pub(crate) seen: usize,
 }
 
 /// A reply that may be the answer.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.candidate")]
 pub(crate) struct CandidateAnswer {
-    /// The entries of the run that the model saw: see [`CallTools::entry`].
-    pub(crate) entry: usize,
+    /// The entries of the run that the model saw: see [`CallTools::seen`].
+    pub(crate) seen: usize,
 }
 
 /// The conversation is to be summarised.
@@ -211,7 +211,7 @@ impl Agent {
     /// Opens a branch for each call of a reply.
     #[step]
     async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        admit::branches(state::reply_behind(entries.iter(), calls.entry))
+        admit::branches(state::reply_behind(entries.iter(), calls.seen))
     }
 
     /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
@@ -353,7 +353,7 @@ impl Agent {
     ) -> Result<(Option<Entry>, Judged), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        judge::candidate(&terms, candidate.entry, &own, *chat).await
+        judge::candidate(&terms, candidate.seen, &own, *chat).await
     }
 
     /// Logs a message that arrived meanwhile.
@@ -392,6 +392,10 @@ impl Agent {
     /// The text of a message as the conversation has it: without secrets, and within its bound.
     pub(crate) fn heard(&self, steer: &Steer) -> Arc<str> {
         let text = self.inner.caller.redactor.shared(&steer.text);
-        if text.len() <= crate::agent::TEXT { text } else { crate::tool::head(&text, crate::agent::TEXT).into() }
+        if text.len() <= crate::agent::TEXT {
+            text
+        } else {
+            crate::tool::head(&text, crate::agent::TEXT).into()
+        }
     }
 }

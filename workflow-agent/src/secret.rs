@@ -75,6 +75,11 @@ impl Redactor {
         Self { secrets: secrets.into() }
     }
 
+    /// A redactor for the secrets of all of these.
+    pub(crate) fn of_all<'a>(redactors: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::new(redactors.into_iter().flat_map(|redactor| redactor.secrets.iter().cloned()).collect())
+    }
+
     /// The text without secrets.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut parts = String::new();
@@ -228,7 +233,8 @@ mod tests {
     /// A18
     #[test]
     fn a_value_is_found_as_a_number_and_in_json_within_a_text() {
-        let redactor = Redactor::new(vec![Secret::new("pin", "4711"), Secret::new("pem", "BEGIN \"k\"\nEND")]);
+        let redactor =
+            Redactor::new(vec![Secret::new("pin", "4711"), Secret::new("pem", "BEGIN \"k\"\nEND")]);
         let mut value = json!({"pin": 47_110, "free": 12});
         redactor.value(&mut value);
         assert_eq!(value, json!({"pin": "[secret pin]0", "free": 12}));

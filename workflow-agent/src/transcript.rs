@@ -49,10 +49,11 @@ fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
                 _ => unheard.contains(index),
             };
             let mut line = vec![item(cut)];
-            // The message of a chat is the last of the conversation that the run was given.
-            let of_chat = before.given.last().filter(|last| is_user(last) && begin.is_none());
-            let of_chat = of_chat.filter(|_| !own[..cut].iter().any(|entry| is_user(entry)));
-            line.extend(of_chat.map(|entry| Item { entry, own: None }));
+            if begin.is_none() && !own.iter().any(|entry| matches!(entry, Entry::User { .. })) {
+                // The message of a chat is the last of the conversation that the run was given.
+                let asked = before.given.last().filter(|entry| matches!(entry, Entry::User { .. }));
+                line.extend(asked.map(|entry| Item { entry, own: None }));
+            }
             line.extend((0..keep).filter(stays).map(item));
             line.extend((keep..cut).filter(|index| !is_cut(own[*index])).map(item));
             line.extend((cut + 1..own.len()).map(item));
@@ -92,10 +93,6 @@ fn whole<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
 /// The index of the marker of the last isolated phase, which sees nothing before it.
 pub(crate) fn begin(entries: &[&Entry]) -> Option<usize> {
     entries.iter().rposition(|entry| matches!(entry, Entry::Marker(marker) if marker.hand_off.is_some()))
-}
-
-fn is_user(entry: &Entry) -> bool {
-    matches!(entry, Entry::User { .. })
 }
 
 fn is_cut(entry: &Entry) -> bool {

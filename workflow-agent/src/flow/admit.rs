@@ -114,7 +114,10 @@ fn fit(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), Tool
         }),
         other => {
             let found = other.to_string();
-            Err(error(&format!("a JSON object is expected, and {} was found", crate::tool::head(&found, FOUND))))
+            Err(error(&format!(
+                "a JSON object is expected, and {} was found",
+                crate::tool::head(&found, FOUND)
+            )))
         }
     }
 }

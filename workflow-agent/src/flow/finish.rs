@@ -142,8 +142,12 @@ async fn remember(
     outcome: &Outcome,
     place: &Place<'_>,
 ) -> Result<Episode, StepError> {
-    let question = super::open::question(terms.agent, own, chat).to_string();
-    let episode = Episode::new(place.info.run().clone(), question, outcome.text());
+    let episode = Episode {
+        run: place.info.run().clone(),
+        at: std::time::SystemTime::now(),
+        question: super::open::question(terms.agent, own, chat).to_string(),
+        answer: outcome.text().to_owned(),
+    };
     let remembered = failures::guarded(memory.remember(&episode, place.thread)).await;
     let remembered =
         remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;

@@ -24,11 +24,11 @@ const OUTPUT_RETRIES: u32 = 3;
 /// Judges the answer in an entry.
 pub(super) async fn candidate(
     terms: &Terms<'_>,
-    entry: usize,
+    seen: usize,
     own: &[&Entry],
     chat: Option<&ChatTurn>,
 ) -> Result<(Option<Entry>, Judged), StepError> {
-    let Some(reply) = reply_behind(own.iter().copied(), entry) else {
+    let Some(reply) = reply_behind(own.iter().copied(), seen) else {
         return Err(StepError::permanent("the candidate is no reply"));
     };
     let state = State::of(own, terms.agent);

@@ -8,7 +8,7 @@ use workflow_core::prelude::*;
 use crate::agent::{Agent, Prompt, PromptError};
 use crate::entry::Entry;
 use crate::failures;
-use crate::memory::{Question, Recalled};
+use crate::memory::{EntityStore, Question, Recalled};
 use crate::session;
 
 /// The entries of a prompt.
@@ -34,7 +34,7 @@ pub(super) async fn entries(
         entries.push(Entry::Given);
     }
     let text = agent.inner.caller.redactor.shared(&prompt.text);
-    let question = Question { text: text.to_string(), known_runs: known };
+    let question = Question::new(&*text).known_runs(known);
     entries.extend(recalled(agent, &question, thread).await?);
     entries.push(Entry::User { text, images: prompt.images.clone().into() });
     Ok(entries)
@@ -48,7 +48,7 @@ pub(super) async fn chat_entries(
 ) -> Result<Vec<Entry>, StepError> {
     let asked = crate::chat::asked(turn, &agent.inner.caller.redactor).map_err(StepError::permanent)?;
     let mut entries = vec![Entry::Given];
-    let question = Question { text: asked.text, known_runs: Vec::new() };
+    let question = Question::new(asked.text);
     entries.extend(recalled(agent, &question, thread).await?);
     Ok(entries)
 }
@@ -63,7 +63,10 @@ async fn recalled(
     let recalled = recalled.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
     let mut items = bounded(recalled.map_err(failures::of_context)?, agent);
     if agent.inner.entities {
-        items.extend(bounded(crate::memory::recall_entities(&question.text, thread).await?, agent));
+        let named = EntityStore::new(thread).named_in(&question.text).await;
+        let mut named = bounded(named.map_err(failures::of_context)?, agent);
+        named.retain(|one| !items.contains(one));
+        items.append(&mut named);
     }
     Ok((!items.is_empty()).then_some(Entry::Recalled { items }))
 }
@@ -74,7 +77,7 @@ fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
     let mut left = usize::try_from(window / 8 * 4).unwrap_or(usize::MAX);
     let mut items = Vec::new();
     for one in recalled {
-        let text = agent.inner.caller.redactor.text(&one.text).into_owned();
+        let text = agent.inner.caller.redactor.text(&one.to_data()).into_owned();
         let Some(rest) = left.checked_sub(text.chars().count()) else { continue };
         left = rest;
         items.push(text);

@@ -10,7 +10,6 @@ use crate::agent::Terms;
 use crate::compact;
 use crate::entry::Entry;
 use crate::flow::State;
-use crate::mark;
 use crate::model::{ModelRequest, ToolChoice};
 use crate::phase::Phase;
 use crate::session;
@@ -85,7 +84,8 @@ pub(crate) fn turn(
     );
     request.tools = offered(terms, phase, output.as_ref());
     if agent.caller.model.has_native_output() {
-        request.output = output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
+        request.output =
+            output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
     }
     if state.closing {
         request.tool_choice = ToolChoice::None;
@@ -102,14 +102,14 @@ fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option
     let agent = &terms.agent.inner;
     let of_chat =
         chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
-    let recalled: Vec<String> = own
+    let recalled: Vec<&str> = own
         .iter()
         .filter_map(|entry| match entry {
             Entry::Recalled { items } => Some(items),
             _ => None,
         })
         .flatten()
-        .map(|item| mark::data("memory", item))
+        .map(String::as_str)
         .collect();
     let focus = phase.map_or("", |phase| &*phase.focus);
     if of_chat.is_empty() && recalled.is_empty() && focus.is_empty() {

@@ -138,7 +138,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
     let calls = reply.calls().count();
     let is_final =
         request::offers_final_answer(terms, state) && reply.calls().any(|call| &*call.name == FINAL_ANSWER);
-    let entry = own.len();
+    let seen = own.len();
     if reply.finish == Finish::Refusal {
         return Next::Stopping(StopReason::Refused.into());
     }
@@ -152,7 +152,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
         return Next::Stopping(reason.into());
     }
     if calls == 0 || is_final {
-        return Next::Candidate(CandidateAnswer { entry });
+        return Next::Candidate(CandidateAnswer { seen });
     }
     if state.closing {
         return Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into());
@@ -161,7 +161,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> 
         // Calls of the last turn are not run. With a closing call, `think` begins it.
         true if agent.rules.closing_call => Next::Think(Think {}),
         true => Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into()),
-        false => Next::CallTools(CallTools { entry }),
+        false => Next::CallTools(CallTools { seen }),
     }
 }
 
@@ -180,7 +180,8 @@ fn bound_arguments(parts: &mut [Part]) {
         if let Part::Call(call) = part {
             let bytes = crate::model::json_bytes(&call.arguments);
             if bytes > ARGUMENTS {
-                let text = format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
+                let text =
+                    format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
                 call.arguments = Value::String(text);
             }
         }
@@ -213,5 +214,8 @@ fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
         }
         _ => false,
     };
-    own.iter().any(|entry| has(entry)) || before.entries().any(has)
+    let before = before.before();
+    own.iter().any(|entry| has(entry))
+        || before.given.iter().any(has)
+        || before.history.iter().any(|exchange| exchange.iter().any(has))
 }

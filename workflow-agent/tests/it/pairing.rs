@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use workflow_agent::model::{Message, ModelRequest, Part, ToolUse};
 
 /// The first violation of A6 in a request.
-pub fn check(request: &ModelRequest) -> Result<(), String> {
+pub(crate) fn check(request: &ModelRequest) -> Result<(), String> {
     let fails = |at: usize, what: String| Err(format!("message {at}: {what}\n{:#?}", request.messages));
     let mut ids = HashSet::new();
     for (at, message) in request.messages.iter().enumerate() {
@@ -64,7 +64,7 @@ pub fn check(request: &ModelRequest) -> Result<(), String> {
 }
 
 /// The difference that keeps `after` from beginning with `before`, byte for byte.
-pub fn continues(before: &ModelRequest, after: &ModelRequest) -> Result<(), String> {
+pub(crate) fn continues(before: &ModelRequest, after: &ModelRequest) -> Result<(), String> {
     if before.system != after.system {
         return Err(format!("the instructions changed:\n{}\nbecame\n{}", before.system, after.system));
     }
