@@ -229,7 +229,7 @@ fn conversation(seed: u64) -> Seen {
             if let Some(run) = session.open_run().await.unwrap() {
                 let _ = end(&mut rng, run, &mut seen).await;
             }
-            let run = session.say("the end").await.unwrap();
+            let run = session.say(format!("the end of {id}")).await.unwrap();
             let _ = end(&mut rng, run, &mut seen).await;
             check_exchanges(&session).await;
         }
@@ -265,7 +265,8 @@ async fn converse(
             Err(_) => return,
         }
         let session = session.when_busy(if rng.bool() { WhenBusy::Wait } else { WhenBusy::Steer });
-        let mut prompt = Prompt::new(format!("question {n} {} {}", rng.u32(..), "x".repeat(rng.usize(0..300))));
+        let mut prompt =
+            Prompt::new(format!("question {n} {} {}", rng.u32(..), "x".repeat(rng.usize(0..300))));
         if rng.u8(0..5) == 0 {
             prompt = prompt.turns(rng.u32(1..4));
         }

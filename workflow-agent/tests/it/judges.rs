@@ -4,10 +4,10 @@ use std::sync::Mutex;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use workflow_agent::ModelJudge;
 use workflow_agent::judge::{Candidate, Judge, Judgement, Verdict};
 use workflow_agent::model::{ScriptedModel, ScriptedReply, Usage};
 use workflow_agent::prelude::*;
-use workflow_agent::ModelJudge;
 use workflow_core::StepError;
 
 use crate::lives::{Disk, Fails, Lost, life};
@@ -86,7 +86,8 @@ async fn an_escalation_ends_the_run_and_so_does_the_fourth_refusal() {
 /// A54, A51
 #[tokio::test]
 async fn each_phase_has_three_retries_of_its_own() {
-    let verdicts = [3, 3].map(|retries| std::iter::repeat_n(retry("again"), retries).chain([Verdict::Accept]));
+    let verdicts =
+        [3, 3].map(|retries| std::iter::repeat_n(retry("again"), retries).chain([Verdict::Accept]));
     let judge = Verdicts::new(verdicts.into_iter().flatten());
     let model = counting();
     let agent = Agent::builder("a").model(model.clone()).judge(judge);
@@ -155,7 +156,8 @@ async fn an_unreadable_verdict_counts_as_a_retry() {
 async fn the_usage_of_an_escalation_counts() {
     let json = r#"{"verdict": "escalate", "reason": "look"}"#;
     let judging = ScriptedModel::new([ScriptedReply::text(json).usage(Usage::new(1_000, 100))]);
-    let agent = Agent::builder("a").model(counting()).judge(ModelJudge::new(judging, "Good.")).build().unwrap();
+    let agent =
+        Agent::builder("a").model(counting()).judge(ModelJudge::new(judging, "Good.")).build().unwrap();
     let outcome = outcome(&agent).await;
     assert_eq!(outcome.usage().tokens(), 1_210);
     assert_eq!(stopped(outcome), StopReason::Escalated { why: "look".into() });

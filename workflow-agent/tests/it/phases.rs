@@ -42,7 +42,11 @@ impl Memory for Remembers {
         async { Ok(vec![Recalled::new(RecalledKind::Episode, "She likes blue.")]) }.boxed()
     }
 
-    fn remember<'a>(&'a self, _: &'a Episode, _: &'a ThreadContext) -> BoxFuture<'a, Result<(), ContextError>> {
+    fn remember<'a>(
+        &'a self,
+        _: &'a Episode,
+        _: &'a ThreadContext,
+    ) -> BoxFuture<'a, Result<(), ContextError>> {
         async { Ok(()) }.boxed()
     }
 }
@@ -61,7 +65,7 @@ async fn instructions_are_identity_narrative_memory_and_focus_in_this_order() {
     });
     agent.ask("go").await.unwrap();
     let requests = model.requests();
-    let same = "You write.\n\nGoal: a poem.\n\nMemory of earlier conversations, as data:\n<data source=\"memory\">\nShe likes \
+    let same = "You write.\n\nGoal: a poem.\n\nMemory of earlier conversations, as data:\n<data source=\"memory: episode\">\nShe likes \
                 blue.\n</data>\n\n";
     assert_eq!(&*requests[0].system, format!("{same}Write a draft."));
     assert_eq!(&*requests[1].system, format!("{same}Review it."));
@@ -120,7 +124,8 @@ async fn an_answer_that_was_sent_back_is_not_handed_on() {
             candidate: &'a Candidate,
         ) -> BoxFuture<'a, Result<Judgement, workflow_core::StepError>> {
             let is_draft = candidate.text.contains("draft");
-            async move { Ok(if is_draft { Verdict::Retry("no".into()) } else { Verdict::Accept }.into()) }.boxed()
+            async move { Ok(if is_draft { Verdict::Retry("no".into()) } else { Verdict::Accept }.into()) }
+                .boxed()
         }
     }
     let model = replies(&["a draft", "the work", "end"]);
@@ -152,8 +157,8 @@ async fn each_phase_has_its_own_tools_and_output() {
     assert_eq!(names(&requests[0]), ["final_answer", "look"]);
     assert!(names(&requests[1]).is_empty());
     let texts = texts(&requests[2]);
-    assert!(texts[2].contains(r#"{"n":1}"#), "{texts:?}");
-    assert!(texts[4].contains("there is no tool `look` here; allowed tools: none"), "{texts:?}");
+    assert!(texts[3].contains(r#"{"n":1}"#), "{texts:?}");
+    assert!(texts[5].contains("there is no tool `look` here; allowed tools: none"), "{texts:?}");
 }
 
 /// A51, A41
@@ -220,7 +225,8 @@ async fn a_conversation_whose_calls_have_no_results_is_completed() {
 #[tokio::test]
 async fn a_conversation_enters_a_phase_and_sees_its_marker() {
     let model = replies(&["a draft", "a review", "final"]);
-    let phases = [Phase::new("draft"), Phase::new("review").focus("Review it."), Phase::new("print").isolated()];
+    let phases =
+        [Phase::new("draft"), Phase::new("review").focus("Review it."), Phase::new("print").isolated()];
     let agent = agent(&model, |agent| phases.iter().cloned().fold(agent, AgentBuilder::phase));
     let [_, review, print] = &phases;
     let first: Conversation = serde_json::from_value(json!({
@@ -239,7 +245,9 @@ async fn a_conversation_enters_a_phase_and_sees_its_marker() {
     assert_eq!(&*requests[0].system, "Review it.");
     let seen = texts(&requests[0]);
     assert_eq!(seen[..2], ["write", "my draft"]);
-    assert!(seen[2].starts_with("[Phase: review]\nPhase `draft` is complete, and phase `review` begins.\nAccomplished:"));
+    assert!(seen[2].starts_with(
+        "[Phase: review]\nPhase `draft` is complete, and phase `review` begins.\nAccomplished:"
+    ));
     assert!(texts(&requests[1])[0].starts_with("[Phase: print]\nPhase `review` is complete"));
     // Isolated phases see nothing before them.
     agent.ask(Prompt::new("go on").conversation(first.enter(print))).await.unwrap();
@@ -252,8 +260,9 @@ async fn a_conversation_enters_a_phase_and_sees_its_marker() {
 #[tokio::test]
 async fn a_returned_conversation_stays_in_its_phase() {
     let model = replies(&["a draft", "a review", "more"]);
-    let agent =
-        agent(&model, |agent| agent.phase(Phase::new("draft")).phase(Phase::new("review").focus("Review it.")));
+    let agent = agent(&model, |agent| {
+        agent.phase(Phase::new("draft")).phase(Phase::new("review").focus("Review it."))
+    });
     let first = agent.ask(Prompt::new("go").return_conversation()).await.unwrap();
     agent.ask(Prompt::new("again").conversation(first.conversation.unwrap())).await.unwrap();
     let requests = model.requests();
