@@ -389,6 +389,10 @@ impl Agent {
     /// The text of a message as the conversation has it: without secrets, and within its bound.
     pub(crate) fn heard(&self, steer: &Steer) -> Arc<str> {
         let text = self.inner.caller.redactor.shared(&steer.text);
-        if text.len() <= crate::agent::TEXT { text } else { crate::tool::head(&text, crate::agent::TEXT).into() }
+        if text.len() <= crate::agent::TEXT {
+            text
+        } else {
+            crate::tool::head(&text, crate::agent::TEXT).into()
+        }
     }
 }

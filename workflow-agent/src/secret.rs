@@ -228,7 +228,8 @@ mod tests {
     /// A18
     #[test]
     fn a_value_is_found_as_a_number_and_in_json_within_a_text() {
-        let redactor = Redactor::new(vec![Secret::new("pin", "4711"), Secret::new("pem", "BEGIN \"k\"\nEND")]);
+        let redactor =
+            Redactor::new(vec![Secret::new("pin", "4711"), Secret::new("pem", "BEGIN \"k\"\nEND")]);
         let mut value = json!({"pin": 47_110, "free": 12});
         redactor.value(&mut value);
         assert_eq!(value, json!({"pin": "[secret pin]0", "free": 12}));

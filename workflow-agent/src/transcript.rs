@@ -61,7 +61,9 @@ fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
             match asked {
                 Some(asked) => line.extend((asked < summary.keep).then(|| item(asked))),
                 // The message of a chat is the last of the conversation that the run was given.
-                None => line.extend(before.given.last().filter(is_user).map(|entry| Item { entry, own: None })),
+                None => {
+                    line.extend(before.given.last().filter(is_user).map(|entry| Item { entry, own: None }))
+                }
             }
             line.extend((summary.keep.min(cut)..cut).filter(|index| !is_cut(own[*index])).map(item));
         }

@@ -86,7 +86,8 @@ pub(crate) fn turn(
     );
     request.tools = offered(terms, phase, output.as_ref());
     if agent.caller.model.has_native_output() {
-        request.output = output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
+        request.output =
+            output.map(|schema| if is_object(&schema) { schema } else { Arc::new(wrapped(&schema)) });
     }
     if state.closing {
         request.tool_choice = ToolChoice::None;

@@ -176,7 +176,8 @@ fn bound_arguments(parts: &mut [Part]) {
         if let Part::Call(call) = part {
             let bytes = crate::model::json_bytes(&call.arguments);
             if bytes > ARGUMENTS {
-                let text = format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
+                let text =
+                    format!("[{bytes} bytes of arguments, left out here: {ARGUMENTS} at most are allowed]");
                 call.arguments = Value::String(text);
             }
         }

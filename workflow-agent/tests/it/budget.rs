@@ -43,12 +43,16 @@ async fn a_budget_that_is_used_up_exactly_allows_no_further_call_and_an_answer_w
 #[tokio::test]
 async fn the_cost_counts_by_the_price_and_a_prompt_can_lower_the_budget() {
     // A million tokens cost 1.
-    let replies = || [call("1", "weather", "A").usage(Usage::new(400_000, 200_000)), ScriptedReply::text("done")];
-    let run = run(agent(&scripted(replies())).tool(weather()).budget(Budget::unlimited().cost(0.5)), "go").await;
+    let replies =
+        || [call("1", "weather", "A").usage(Usage::new(400_000, 200_000)), ScriptedReply::text("done")];
+    let run =
+        run(agent(&scripted(replies())).tool(weather()).budget(Budget::unlimited().cost(0.5)), "go").await;
     assert_eq!(budget(&run), (600_000, 0));
     assert!((stopped(&run).cost - 0.6).abs() < 1e-9);
     let prompt = Prompt::new("go").budget(Budget::tokens(10));
-    let run = self::run(agent(&scripted(replies())).tool(weather()).budget(Budget::unlimited().cost(9.0)), prompt).await;
+    let run =
+        self::run(agent(&scripted(replies())).tool(weather()).budget(Budget::unlimited().cost(9.0)), prompt)
+            .await;
     assert_eq!(budget(&run), (600_000, 0));
 }
 
@@ -56,11 +60,15 @@ async fn the_cost_counts_by_the_price_and_a_prompt_can_lower_the_budget() {
 #[tokio::test]
 async fn tool_calls_above_the_budget_do_not_run() {
     let calls = Calls::default();
-    let model = scripted([call("1", "visit", "A"), call("2", "visit", "B").and_call("3", "visit", json!({"city": "C"}))]);
+    let model = scripted([
+        call("1", "visit", "A"),
+        call("2", "visit", "B").and_call("3", "visit", json!({"city": "C"})),
+    ]);
     let run = run(agent(&model).tool(visit(&calls)).budget(Budget::unlimited().tool_calls(2)), "go").await;
     assert_eq!((budget(&run).1, calls.all()), (1, vec!["A".to_owned()]));
     let model = scripted([call("1", "visit", "A"), ScriptedReply::text("done")]);
-    let run = self::run(agent(&model).tool(visit(&calls)).budget(Budget::unlimited().tool_calls(1)), "go").await;
+    let run =
+        self::run(agent(&model).tool(visit(&calls)).budget(Budget::unlimited().tool_calls(1)), "go").await;
     assert_eq!(answered(&run), "done");
 }
 

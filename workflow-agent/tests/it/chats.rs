@@ -93,15 +93,24 @@ async fn chats_that_cannot_be_answered_stop_before_any_call_and_say_why() {
         (ChatTurn::new([]), "the last message of the chat is not the user's"),
         (ChatTurn::new([ChatMessage::user("a"), ChatMessage::assistant("b")]), "is not the user's"),
         (ChatTurn::new([ChatMessage::user(" ")]), "the last message of the chat is empty"),
-        (ChatTurn::new([ChatMessage::user("x".repeat(1024 * 1024 + 1)), ChatMessage::user("y")]), "message 0 of the chat has 1048577 bytes"),
+        (
+            ChatTurn::new([ChatMessage::user("x".repeat(1024 * 1024 + 1)), ChatMessage::user("y")]),
+            "message 0 of the chat has 1048577 bytes",
+        ),
         (turn(json!([{"role": "user", "content": [image]}])), "an image of message 0 has"),
-        (ChatTurn::new((0..17).map(|_| ChatMessage::user("x".repeat(1024 * 1024)))), "the chat has 17825792 bytes"),
+        (
+            ChatTurn::new((0..17).map(|_| ChatMessage::user("x".repeat(1024 * 1024)))),
+            "the chat has 17825792 bytes",
+        ),
     ];
     for (chat, expected) in chats {
         let model = scripted([]);
         let agent = agent(&model).build().unwrap();
-        let run = Scenario::new(agent).engine(|engine| engine.max_event_bytes(64 * 1024 * 1024)).start(chat).await;
-        let StopReason::Failed { class: FailureClass::Permanent, error } = &stopped(&run).reason else { panic!("{run:?}") };
+        let run =
+            Scenario::new(agent).engine(|engine| engine.max_event_bytes(64 * 1024 * 1024)).start(chat).await;
+        let StopReason::Failed { class: FailureClass::Permanent, error } = &stopped(&run).reason else {
+            panic!("{run:?}")
+        };
         assert!(error.contains(expected), "{error}");
         assert!(model.requests().is_empty());
     }

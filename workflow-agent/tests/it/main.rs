@@ -6,6 +6,7 @@ mod budget;
 mod builtin;
 mod chats;
 mod macros;
+mod orders;
 mod parts;
 #[cfg(feature = "providers")]
 mod providers;

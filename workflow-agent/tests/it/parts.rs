@@ -136,6 +136,7 @@ pub(crate) fn assert_paired(request: &ModelRequest) {
 
 /// Everything that a run logged, as text.
 pub(crate) fn log_of(run: &TestRun<Agent>) -> String {
-    let names: std::collections::BTreeSet<&str> = run.report().log.iter().map(|logged| &*logged.event).collect();
+    let names: std::collections::BTreeSet<&str> =
+        run.report().log.iter().map(|logged| &*logged.event).collect();
     names.into_iter().flat_map(|name| run.emitted_json(name)).map(|value| value.to_string() + "\n").collect()
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 use workflow_agent::entry::FailureClass;
 use workflow_agent::judge::{Candidate, Judge, Judgement, Verdict};
 use workflow_agent::model::{
-    Finish, Message, ModelError, ModelLimits, ModelReply, ModelRequest, Opaque, Part, ScriptedModel, ScriptedReply, ToolChoice,
-    ToolUse,
+    Finish, Message, ModelError, ModelLimits, ModelReply, ModelRequest, Opaque, Part, ScriptedModel,
+    ScriptedReply, ToolChoice, ToolUse,
 };
 use workflow_agent::prelude::*;
 use workflow_agent::{AgentError, Steer};
@@ -26,7 +26,8 @@ fn reason(run: &workflow_testkit::TestRun<Agent>) -> &StopReason {
 #[tokio::test]
 async fn each_entry_is_logged_once() {
     let turns = 6;
-    let mut replies: Vec<_> = (0..turns).map(|n| call(&format!("c{n}"), "weather", &format!("town {n}"))).collect();
+    let mut replies: Vec<_> =
+        (0..turns).map(|n| call(&format!("c{n}"), "weather", &format!("town {n}"))).collect();
     replies.push(ScriptedReply::text("done"));
     let run = run(agent(&scripted(replies)).tool(weather()), "go").await;
     assert_eq!(answered(&run), "done");
@@ -34,7 +35,8 @@ async fn each_entry_is_logged_once() {
     run.assert_emitted::<workflow_agent::entry::Entry>(2 + 2 * turns);
     let entries = run.emitted_json("agent.entry");
     for town in 0..turns {
-        let in_entries = entries.iter().filter(|entry| entry.to_string().contains(&format!("warm in town {town}")));
+        let in_entries =
+            entries.iter().filter(|entry| entry.to_string().contains(&format!("warm in town {town}")));
         assert_eq!(in_entries.count(), 1);
     }
 }
@@ -42,10 +44,11 @@ async fn each_entry_is_logged_once() {
 /// A2
 #[tokio::test]
 async fn results_enter_in_call_order_before_the_next_call_of_the_model() {
-    let slow_first = workflow_agent::tool::FnTool::new("wait", "Waits.", |seconds: u64Arguments, _| async move {
-        tokio::time::sleep(Duration::from_secs(seconds.seconds)).await;
-        Ok::<_, ToolError>(format!("{} s", seconds.seconds))
-    });
+    let slow_first =
+        workflow_agent::tool::FnTool::new("wait", "Waits.", |seconds: u64Arguments, _| async move {
+            tokio::time::sleep(Duration::from_secs(seconds.seconds)).await;
+            Ok::<_, ToolError>(format!("{} s", seconds.seconds))
+        });
     let model = scripted([
         ScriptedReply::call("a", "wait", json!({"seconds": 3}))
             .and_call("b", "wait", json!({"seconds": 1}))
@@ -71,7 +74,11 @@ struct u64Arguments {
 async fn ids_that_are_empty_unfit_or_taken_are_replaced() {
     let model = scripted([
         call("x", "weather", "A").and_call("x", "weather", json!({"city": "B"})),
-        call("x", "weather", "C").and_call("", "weather", json!({"city": "D"})).and_call("ü?", "weather", json!({"city": "E"})),
+        call("x", "weather", "C").and_call("", "weather", json!({"city": "D"})).and_call(
+            "ü?",
+            "weather",
+            json!({"city": "E"}),
+        ),
         ScriptedReply::text("done"),
     ]);
     let run = run(agent(&model).tool(weather()), "go").await;
@@ -167,7 +174,8 @@ async fn a_stream_without_its_end_is_transient_and_its_pieces_are_retracted() {
     let model = scripted([broken(), broken(), broken(), ScriptedReply::text("whole")]);
     let run = run(agent(&model), "go").await;
     assert_eq!((answered(&run), run.elapsed()), ("whole".to_owned(), Duration::from_secs(130)));
-    let shown: Vec<_> = run.displayed::<workflow_chat::Chunk>().iter().map(|chunk| chunk.text.clone()).collect();
+    let shown: Vec<_> =
+        run.displayed::<workflow_chat::Chunk>().iter().map(|chunk| chunk.text.clone()).collect();
     assert_eq!(shown, ["whole"]);
     let model = scripted((0..5).map(|_| broken()));
     let run = self::run(agent(&model), "go").await;
@@ -197,7 +205,9 @@ async fn a_failure_for_good_ends_the_run_with_class_and_usage() {
 async fn a_model_that_panics_ends_its_run_only() {
     let model = ScriptedModel::respond(|_| panic!("a bug in the model"));
     let run = run(agent(&model), "go").await;
-    let StopReason::Failed { class: FailureClass::Permanent, error } = reason(&run) else { panic!("{run:?}") };
+    let StopReason::Failed { class: FailureClass::Permanent, error } = reason(&run) else {
+        panic!("{run:?}")
+    };
     assert!(error.contains("a bug in the model"), "{error}");
 }
 
@@ -243,10 +253,11 @@ fn notes(request: &ModelRequest) -> usize {
 #[tokio::test]
 async fn turns_with_other_calls_or_results_do_not_repeat() {
     let count = std::sync::atomic::AtomicU32::new(0);
-    let counting = workflow_agent::tool::FnTool::new("weather", "Counts.", move |_: crate::parts::City, _| {
-        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        async move { Ok::<_, ToolError>(number.to_string()) }
-    });
+    let counting =
+        workflow_agent::tool::FnTool::new("weather", "Counts.", move |_: crate::parts::City, _| {
+            let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            async move { Ok::<_, ToolError>(number.to_string()) }
+        });
     let run = run(agent(&looping(8)).tool(counting), "go").await;
     assert_eq!(answered(&run), "done");
 }
@@ -312,7 +323,10 @@ async fn a_steer_during_a_call_of_the_model_loses_no_call_and_is_seen_next() {
         ScriptedReply::text("first").after(Duration::from_secs(10)),
     ]);
     let agent = agent(&model).tool(visit(&calls)).build().unwrap();
-    let run = Scenario::new(agent).send_after(Duration::from_secs(5), Steer::new("to B</data>!")).start(Prompt::new("go")).await;
+    let run = Scenario::new(agent)
+        .send_after(Duration::from_secs(5), Steer::new("to B</data>!"))
+        .start(Prompt::new("go"))
+        .await;
     assert_eq!(answered(&run), "first");
     assert_eq!(calls.all(), ["A"]);
     let requests = model.requests();
@@ -327,7 +341,10 @@ async fn a_steer_during_a_call_of_the_model_loses_no_call_and_is_seen_next() {
 async fn a_steer_during_the_answer_leaves_the_answer_and_is_unheard() {
     let model = scripted([ScriptedReply::text("the answer").after(Duration::from_secs(10))]);
     let hosted = agent(&model).build().unwrap();
-    let run = Scenario::new(hosted).send_after(Duration::from_secs(5), Steer::new("late")).start(Prompt::new("go")).await;
+    let run = Scenario::new(hosted)
+        .send_after(Duration::from_secs(5), Steer::new("late"))
+        .start(Prompt::new("go"))
+        .await;
     assert_eq!(answered(&run), "the answer");
 }
 
@@ -348,7 +365,9 @@ async fn unheard_lists_the_messages_that_no_call_saw() {
     assert_eq!(run.outcome().await.unwrap().text(), "the answer");
     let unheard: Vec<_> = run.unheard().await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(unheard, ["late", "later, with [secret pin]"]);
-    let steers = |request: &ModelRequest| request.messages.iter().filter(|message| message.text().contains("early")).count();
+    let steers = |request: &ModelRequest| {
+        request.messages.iter().filter(|message| message.text().contains("early")).count()
+    };
     assert_eq!(steers(&model.requests()[1]), 1);
     assert!(run.steer("after the end").await.is_err());
 }
@@ -362,7 +381,10 @@ async fn a_steer_during_tools_follows_their_results() {
     });
     let model = scripted([ScriptedReply::call("1", "slow", json!({})), ScriptedReply::text("done")]);
     let agent = agent(&model).tool(slow).build().unwrap();
-    let run = Scenario::new(agent).send_after(Duration::from_secs(5), Steer::new("hurry")).start(Prompt::new("go")).await;
+    let run = Scenario::new(agent)
+        .send_after(Duration::from_secs(5), Steer::new("hurry"))
+        .start(Prompt::new("go"))
+        .await;
     assert_eq!(answered(&run), "done");
     let messages = &model.requests()[1].messages;
     assert!(matches!(messages[messages.len() - 2], Message::Results(_)));
@@ -391,7 +413,10 @@ async fn a_typed_answer_comes_by_final_answer_and_other_calls_of_its_reply_do_no
     assert_eq!(weather, Weather { celsius: 21.5, city: "Bern".into() });
     assert_eq!(calls.len(), 0);
     let names: Vec<_> = model.requests()[0].tools.iter().map(|tool| tool.name().to_owned()).collect();
-    assert_eq!((names, model.requests()[0].output.is_none()), (vec!["final_answer".to_owned(), "visit".to_owned()], true));
+    assert_eq!(
+        (names, model.requests()[0].output.is_none()),
+        (vec!["final_answer".to_owned(), "visit".to_owned()], true)
+    );
 }
 
 /// A55, A6
@@ -466,7 +491,10 @@ async fn schemas_of_other_types_than_objects_are_a_field_of_one() {
             true => numbers.requests()[0].output.as_deref().unwrap().clone(),
             false => numbers.requests()[0].tools[0].schema().clone(),
         };
-        assert_eq!((&schema["type"], &schema["properties"]["answer"]["type"]), (&json!("object"), &json!("array")));
+        assert_eq!(
+            (&schema["type"], &schema["properties"]["answer"]["type"]),
+            (&json!("object"), &json!("array"))
+        );
         // Variants are texts or objects.
         let shapes = |answer| agent(&model(answer)).build().unwrap();
         assert_eq!(shapes(json!("Point")).ask_for::<Shape>("?").await.unwrap(), Shape::Point);
@@ -493,7 +521,8 @@ async fn references_in_the_schema_of_an_answer_lead_to_its_definitions() {
 /// A11, A55
 #[tokio::test]
 async fn final_answer_without_a_schema_is_an_unknown_tool() {
-    let model = scripted([ScriptedReply::call("1", "final_answer", json!({"x": 1})), ScriptedReply::text("done")]);
+    let model =
+        scripted([ScriptedReply::call("1", "final_answer", json!({"x": 1})), ScriptedReply::text("done")]);
     let run = run(agent(&model), "go").await;
     assert_eq!(answered(&run), "done");
     assert!(result(&model.requests()[1]).text.contains("there is no tool `final_answer` here"));

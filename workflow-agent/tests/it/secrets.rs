@@ -18,7 +18,8 @@ fn key() -> Secret {
 
 /// Nothing that the run logged or showed has the secret, in any form of JSON.
 fn assert_clean(run: &TestRun<Agent>) {
-    for text in [log_of(run), run.transcript(), format!("{:?}", run.report()), format!("{:?}", run.outcome())] {
+    for text in [log_of(run), run.transcript(), format!("{:?}", run.report()), format!("{:?}", run.outcome())]
+    {
         assert!(!text.contains("4711"), "{text}");
     }
 }
@@ -37,13 +38,16 @@ async fn the_prompt_of_ask_has_no_secret() {
 async fn a_reply_has_no_secret_wherever_its_pieces_are_split() {
     let text = format!("the key {KEY} it is");
     for cut in (1..text.len()).step_by(3) {
-        let model = scripted([ScriptedReply::chunks([&text[..cut], &text[cut..cut + 1], &text[cut + 1..]]).thinking(KEY)]);
+        let model = scripted([
+            ScriptedReply::chunks([&text[..cut], &text[cut..cut + 1], &text[cut + 1..]]).thinking(KEY)
+        ]);
         let agent = agent(&model).secret(key()).build().unwrap();
         let run = Scenario::new(agent).start(Prompt::new("go")).await;
         assert_eq!(answered(&run), "the key [secret bank] it is");
         let chunks: String = run.displayed::<Chunk>().iter().map(|chunk| chunk.text.clone()).collect();
         assert_eq!(chunks, "the key [secret bank] it is");
-        let thoughts: String = run.displayed::<Thought>().iter().map(|thought| thought.text.clone()).collect();
+        let thoughts: String =
+            run.displayed::<Thought>().iter().map(|thought| thought.text.clone()).collect();
         assert_eq!(thoughts, "[secret bank]");
         assert_clean(&run);
     }
@@ -69,16 +73,27 @@ async fn a_secret_across_the_parts_of_a_reply_is_found() {
 #[tokio::test]
 async fn arguments_results_and_errors_have_no_secret() {
     let calls = Calls::default();
-    let tells = FnTool::new("tells", "Tells.", |_: Value, _| async move { Ok::<_, ToolError>(json!({"key": KEY})) });
+    let tells =
+        FnTool::new("tells", "Tells.", |_: Value, _| async move { Ok::<_, ToolError>(json!({"key": KEY})) });
     let fails = failing("fails", &calls, || ToolError::new(format!("bad key {KEY}")));
     let panics = failing("panics", &calls, || panic!("bad key {KEY}"));
     let busy = failing("busy", &calls, || ToolError::transient(format!("bad key {KEY}"))).read_only();
     for tool in ["tells", "fails", "panics", "busy"] {
-        let model = scripted([ScriptedReply::call("1", tool, json!({"city": KEY})), ScriptedReply::text("done")]);
-        let agent = agent(&model).secret(key()).tool(tells.clone()).tool(fails.clone()).tool(panics.clone()).tool(busy.clone());
+        let model =
+            scripted([ScriptedReply::call("1", tool, json!({"city": KEY})), ScriptedReply::text("done")]);
+        let agent = agent(&model)
+            .secret(key())
+            .tool(tells.clone())
+            .tool(fails.clone())
+            .tool(panics.clone())
+            .tool(busy.clone());
         let run = Scenario::new(agent.build().unwrap()).start(Prompt::new("go")).await;
         assert_eq!(answered(&run), "done");
-        assert!(result(&model.requests()[1]).text.contains("[secret bank]"), "{}", result(&model.requests()[1]).text);
+        assert!(
+            result(&model.requests()[1]).text.contains("[secret bank]"),
+            "{}",
+            result(&model.requests()[1]).text
+        );
         assert_clean(&run);
     }
 }
@@ -87,10 +102,17 @@ async fn arguments_results_and_errors_have_no_secret() {
 #[tokio::test]
 async fn misfits_and_edits_have_no_secret() {
     let calls = Calls::default();
-    let model = scripted([ScriptedReply::call("1", "visit", json!({"city": [KEY]})), call("2", "visit", "A"), ScriptedReply::text("done")]);
+    let model = scripted([
+        ScriptedReply::call("1", "visit", json!({"city": [KEY]})),
+        call("2", "visit", "A"),
+        ScriptedReply::text("done"),
+    ]);
     let agent = agent(&model).secret(key()).tool(visit(&calls).approval(Approval::Always)).build().unwrap();
     let edited = || Decision::Edit { arguments: json!({"city": KEY}) };
-    let run = Scenario::new(agent).reply(move |_: &workflow_agent::ApproveTool| edited()).start(Prompt::new("go")).await;
+    let run = Scenario::new(agent)
+        .reply(move |_: &workflow_agent::ApproveTool| edited())
+        .start(Prompt::new("go"))
+        .await;
     assert_eq!(answered(&run), "done");
     assert_eq!(calls.all(), ["[secret bank]"]);
     assert!(result(&model.requests()[1]).text.contains("[secret bank]"));
@@ -99,8 +121,11 @@ async fn misfits_and_edits_have_no_secret() {
 /// A18, A9
 #[tokio::test]
 async fn errors_of_models_have_no_secret() {
-    let errors: [fn(String) -> ModelError; 3] =
-        [|text| ModelError::permanent(text), |text| ModelError::context_limit(text), |text| ModelError::unusable(text)];
+    let errors: [fn(String) -> ModelError; 3] = [
+        |text| ModelError::permanent(text),
+        |text| ModelError::context_limit(text),
+        |text| ModelError::unusable(text),
+    ];
     for error in errors {
         let failed = || ScriptedReply::fail(error(format!("no such key: {KEY}")));
         let model = scripted([failed(), failed()]);
@@ -115,5 +140,8 @@ async fn errors_of_models_have_no_secret() {
 #[test]
 fn a_value_that_would_replace_ordinary_text_is_a_build_error() {
     let problems = agent(&scripted([])).secret(Secret::new("pin", "123")).build().unwrap_err().problems;
-    assert!(matches!(&problems[..], [AgentProblem::ShortSecret { name, .. }] if name == "pin"), "{problems:?}");
+    assert!(
+        matches!(&problems[..], [AgentProblem::ShortSecret { name, .. }] if name == "pin"),
+        "{problems:?}"
+    );
 }

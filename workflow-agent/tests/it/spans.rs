@@ -11,6 +11,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use workflow_agent::model::{ModelError, ScriptedReply, Usage};
 use workflow_agent::prelude::*;
+use workflow_core::observe::TracingObserver;
 
 use crate::parts::{Calls, agent, call, failing, scripted, weather};
 
@@ -46,7 +47,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
         let parent = context.span(id).and_then(|span| span.parent()).map(|parent| parent.id());
         let mut recorded = self.0.lock().unwrap();
         let parent = parent.map(|parent| recorded.by_id[&parent]);
-        let mut span = Recording { name: attributes.metadata().name().to_owned(), parent, ..Recording::default() };
+        let mut span =
+            Recording { name: attributes.metadata().name().to_owned(), parent, ..Recording::default() };
         attributes.record(&mut span);
         let place = recorded.spans.len();
         recorded.by_id.insert(id.clone(), place);
@@ -85,7 +87,9 @@ async fn recorded(agent: workflow_agent::AgentBuilder, prompt: &str) -> Recorder
     let recorder = Recorder::default();
     let subscriber = tracing_subscriber::registry().with(recorder.clone());
     let guard = tracing::subscriber::set_default(subscriber);
-    let _ = agent.build().unwrap().ask(prompt).await;
+    let agent = agent.build().unwrap();
+    let engine = Engine::builder().agent(agent.clone()).observer(TracingObserver::new()).build().unwrap();
+    agent.start(&engine, prompt).await.unwrap().outcome().await.unwrap();
     drop(guard);
     recorder
 }
@@ -93,7 +97,8 @@ async fn recorded(agent: workflow_agent::AgentBuilder, prompt: &str) -> Recorder
 /// A61
 #[tokio::test]
 async fn each_model_call_and_each_tool_call_is_a_span_inside_its_execution() {
-    let model = scripted([call("c1", "weather", "Bern").usage(Usage::new(30, 4)), ScriptedReply::text("warm")]);
+    let model =
+        scripted([call("c1", "weather", "Bern").usage(Usage::new(30, 4)), ScriptedReply::text("warm")]);
     let recorder = recorded(agent(&model.named("m-1")).tool(weather()), "private words").await;
     let chats = recorder.of("chat");
     assert_eq!(chats.len(), 2);
@@ -133,7 +138,8 @@ async fn each_model_call_and_each_tool_call_is_a_span_inside_its_execution() {
 #[tokio::test]
 async fn contents_are_recorded_only_if_asked_for_and_without_secrets() {
     let model = scripted([call("c1", "weather", "Bern and sk-4711"), ScriptedReply::text("warm as sk-4711")]);
-    let agent = agent(&model).identity("You know sk-4711.").tool(weather()).secret(Secret::new("key", "sk-4711"));
+    let agent =
+        agent(&model).identity("You know sk-4711.").tool(weather()).secret(Secret::new("key", "sk-4711"));
     let recorder = recorded(agent.span_contents(), "words and sk-4711").await;
     let chats = recorder.of("chat");
     assert!(chats[0].fields["gen_ai.input.messages"].contains("words and [secret key]"));
@@ -148,10 +154,16 @@ async fn contents_are_recorded_only_if_asked_for_and_without_secrets() {
 #[tokio::test]
 async fn failures_are_marked_in_their_spans() {
     let fails = failing("fails", &Calls::default(), || ToolError::new("no"));
-    let model = scripted([ScriptedReply::call("1", "fails", json!({})), ScriptedReply::fail(ModelError::permanent("no key"))]);
+    let model = scripted([
+        ScriptedReply::call("1", "fails", json!({})),
+        ScriptedReply::fail(ModelError::permanent("no key")),
+    ]);
     let recorder = recorded(agent(&model).tool(fails), "go").await;
     let chats = recorder.of("chat");
-    assert_eq!((&*chats[1].fields["otel.status_code"], &*chats[1].fields["error.type"]), ("ERROR", "permanent"));
+    assert_eq!(
+        (&*chats[1].fields["otel.status_code"], &*chats[1].fields["error.type"]),
+        ("ERROR", "permanent")
+    );
     let tools = recorder.of("execute_tool");
     assert_eq!((&*tools[0].fields["otel.status_code"], &*tools[0].fields["error.type"]), ("ERROR", "tool"));
 }
