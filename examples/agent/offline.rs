@@ -24,7 +24,8 @@ fn reply(request: &ModelRequest) -> ScriptedReply {
 /// The reply to a message.
 fn first(request: &ModelRequest, asked: &str) -> ScriptedReply {
     if let Some(number) = number(asked).filter(|_| request.tools.iter().any(|tool| tool.name() == "order")) {
-        return ScriptedReply::call("order", "order", json!({ "number": number })).saying("I look the order up. ");
+        return ScriptedReply::call("order", "order", json!({ "number": number }))
+            .saying("I look the order up. ");
     }
     if asked.contains("who am I") || asked.contains("Who am I") {
         let known = request.system.lines().find_map(|line| line.split_once("I am ")).map(|(_, name)| name);
@@ -60,9 +61,7 @@ fn after(request: &ModelRequest, asked: &str, result: &str) -> ScriptedReply {
 
 /// The plan of a project: three tasks, the last of which needs the others.
 fn plan(_request: &ModelRequest) -> ScriptedReply {
-    let task = |id: &str, title: &str, needs: &[&str]| {
-        json!({ "id": id, "title": title, "prompt": format!("Your task: {title}"), "depends_on": needs })
-    };
+    let task = |id: &str, title: &str, needs: &[&str]| json!({ "id": id, "title": title, "prompt": format!("Your task: {title}"), "depends_on": needs });
     let tasks = [
         task("changes", "List the changes", &[]),
         task("tests", "Run the tests", &[]),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use workflow_agent::model::Model;
 use workflow_agent::prelude::*;
-use workflow_agent::{PendingPlan, Project, ProjectOutcome, ProjectRun, ProjectShown, Strategy, terminal_safe};
+use workflow_agent::{
+    PendingPlan, Project, ProjectOutcome, ProjectRun, ProjectShown, Strategy, terminal_safe,
+};
 use workflow_core::store::RunQuery;
 
 use crate::screen::{Lines, Screen};
@@ -17,7 +19,8 @@ pub fn project(model: &Arc<dyn Model>) -> Result<Project, Box<dyn Error>> {
     let planner = Agent::builder("planner").model(Arc::clone(model));
     let planner = planner.identity("You divide a goal into tasks that others can do alone.").build()?;
     let worker = Agent::builder("worker").model(Arc::clone(model)).identity("You do one task.").build()?;
-    let project = Project::builder(NAME).planner(planner).worker(worker).strategy(Strategy::Dag).approve_plan();
+    let project =
+        Project::builder(NAME).planner(planner).worker(worker).strategy(Strategy::Dag).approve_plan();
     Ok(project.build()?)
 }
 

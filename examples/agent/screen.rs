@@ -69,7 +69,11 @@ impl Screen {
             Shown::Delta(text) => self.piece(&text),
             Shown::Thought(text) => self.say(format_args!("({})", terminal_safe(&text))),
             Shown::ToolUse(call) => {
-                self.say(format_args!("> {} {}", terminal_safe(&call.tool), terminal_safe(&call.arguments.to_string())));
+                self.say(format_args!(
+                    "> {} {}",
+                    terminal_safe(&call.tool),
+                    terminal_safe(&call.arguments.to_string())
+                ));
             }
             Shown::ToolResult(done) => self.say(format_args!("< {}", terminal_safe(&done.text))),
             Shown::Retracted { .. } => self.say("(the connection broke: once more)"),
@@ -83,7 +87,11 @@ impl Screen {
         Ok(true)
     }
 
-    async fn approve(&mut self, approval: &PendingApproval, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
+    async fn approve(
+        &mut self,
+        approval: &PendingApproval,
+        lines: &mut Lines,
+    ) -> Result<bool, Box<dyn Error>> {
         self.say(format_args!(
             "? {} wants to run with {}",
             terminal_safe(approval.tool()),
@@ -107,7 +115,11 @@ impl Screen {
         }
     }
 
-    async fn answer(&mut self, question: &PendingQuestion, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
+    async fn answer(
+        &mut self,
+        question: &PendingQuestion,
+        lines: &mut Lines,
+    ) -> Result<bool, Box<dyn Error>> {
         self.say(format_args!("? {}", terminal_safe(question.question())));
         let Some(line) = lines.ask("answer> ").await? else { return Ok(false) };
         question.answer(line).await?;

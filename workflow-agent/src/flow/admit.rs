@@ -108,16 +108,13 @@ fn fit(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), Tool
         Value::String(text) => Err(match serde_json::from_str::<Value>(text) {
             Err(problem) => {
                 let found = crate::tool::head(text, FOUND);
-                error(&format!("a JSON object is expected, and {found:?} is none: {problem}"))
+                error(&format!("a JSON object is expected ({problem}); found: {found}"))
             }
-            Ok(_) => error(&"a JSON object is expected, and a string was found"),
+            Ok(_) => error(&format!("a JSON object is expected; found: {}", crate::tool::head(text, FOUND))),
         }),
         other => {
             let found = other.to_string();
-            Err(error(&format!(
-                "a JSON object is expected, and {} was found",
-                crate::tool::head(&found, FOUND)
-            )))
+            Err(error(&format!("a JSON object is expected; found: {}", crate::tool::head(&found, FOUND))))
         }
     }
 }

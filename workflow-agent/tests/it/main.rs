@@ -14,6 +14,7 @@ mod macros;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod memory;
+mod orders;
 mod pairing;
 mod parts;
 mod phases;

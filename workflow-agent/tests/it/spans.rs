@@ -11,6 +11,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use workflow_agent::model::{ModelError, ScriptedReply, Usage};
 use workflow_agent::prelude::*;
+use workflow_core::observe::TracingObserver;
 
 use crate::parts::{Calls, agent, call, failing, scripted, weather};
 
@@ -86,7 +87,9 @@ async fn recorded(agent: workflow_agent::AgentBuilder, prompt: &str) -> Recorder
     let recorder = Recorder::default();
     let subscriber = tracing_subscriber::registry().with(recorder.clone());
     let guard = tracing::subscriber::set_default(subscriber);
-    let _ = agent.build().unwrap().ask(prompt).await;
+    let agent = agent.build().unwrap();
+    let engine = Engine::builder().agent(agent.clone()).observer(TracingObserver::new()).build().unwrap();
+    agent.start(&engine, prompt).await.unwrap().outcome().await.unwrap();
     drop(guard);
     recorder
 }

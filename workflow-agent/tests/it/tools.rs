@@ -57,7 +57,7 @@ async fn arguments_beyond_their_bound_are_left_out_of_the_log() {
     let run = run(agent(&model).tool(visit(&calls)), "go").await;
     assert_eq!((answered(&run), calls.len()), ("done".to_owned(), 0));
     assert!(
-        result(&model.requests()[1]).text.contains("300013 bytes of arguments"),
+        result(&model.requests()[1]).text.contains("300011 bytes of arguments"),
         "{:?}",
         result(&model.requests()[1])
     );
