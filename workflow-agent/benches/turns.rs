@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, stream};
 use serde_json::json;
 
+use workflow_agent::memory::EpisodicMemory;
 use workflow_agent::model::{
     Finish, Message, Model, ModelError, ModelEvent, ModelLimits, ModelReply, ModelRequest, ModelStream, Part,
     ToolResult, ToolUse, Usage,
@@ -333,7 +334,7 @@ async fn waiting(agents: usize) -> Result<(), Failure> {
 /// A session with a memory: the cost of a message early and late.
 async fn session(exchanges: usize) -> Result<(), Failure> {
     let model = Counting { turns: 1 };
-    let agent = Agent::builder("chatty").model(model).build()?;
+    let agent = Agent::builder("chatty").model(model).memory(EpisodicMemory::new()).build()?;
     let engine = Engine::builder().agent(agent.clone()).build()?;
     let session = Session::of(&engine, &agent).thread("ada").id("s");
     let part = exchanges / 10;

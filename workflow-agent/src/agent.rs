@@ -15,8 +15,8 @@ mod problem;
 mod prompt;
 
 pub use ask::AgentError;
-pub(crate) use builder::ASK_USER;
 pub use builder::AgentBuilder;
+pub(crate) use builder::{ASK_USER, is_name};
 pub use host::HostAgents;
 pub(crate) use host::below;
 pub use outcome::{Answer, Outcome, StopReason, Stopped};
@@ -29,7 +29,7 @@ use crate::budget::Budget;
 use crate::caller::Caller;
 use crate::judge::Judge;
 use crate::memory::Memory;
-use crate::phase::Phase;
+use crate::phase::{Conversation, Phase};
 use crate::sub_agent::{Aggregation, SubAgent};
 use crate::tool::{Schema, Tool, ToolSpec};
 
@@ -158,6 +158,12 @@ impl Terms<'_> {
     pub(crate) fn output(&self, phase: Option<&Phase>) -> Option<Arc<Value>> {
         let of_phase = phase.and_then(|phase| phase.output.clone());
         of_phase.or_else(|| self.prompt.and_then(|prompt| prompt.output.clone()).map(Arc::new))
+    }
+
+    /// The phase of a run: that of its last marker, else that of the conversation that it continues, else the first.
+    pub(crate) fn phase(&self, entered: Option<&str>) -> Option<(usize, &Phase)> {
+        let conversation = self.prompt.and_then(|prompt| prompt.conversation.as_ref());
+        self.agent.phase(entered.or(conversation.and_then(Conversation::phase)))
     }
 
     /// Whether the run and the phase allow a tool.

@@ -1,5 +1,6 @@
 //! One call of a model: its span, its panics, its bound, and its secrets. Every call of the crate goes through here.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -118,11 +119,21 @@ impl Caller {
         for part in &mut reply.parts {
             match part {
                 Part::Text(_) => {}
-                Part::Thought { text, .. } => *text = self.redactor.text(text).into_owned(),
+                Part::Thought { text, signature } => {
+                    let redacted = match self.redactor.text(text) {
+                        Cow::Owned(redacted) => redacted,
+                        Cow::Borrowed(_) => continue,
+                    };
+                    *text = redacted;
+                    // Its provider would refuse a signed thought with another text.
+                    *signature = None;
+                }
                 Part::Call(call) => {
                     call.id = self.redactor.shared(&call.id);
                     call.name = self.redactor.shared(&call.name);
                     self.redactor.value(&mut call.arguments);
+                    // As the journal has them, so that a request has the same bytes before and after a restart.
+                    call.arguments.sort_all_objects();
                 }
                 Part::Opaque(_) => {}
             }
@@ -168,7 +179,7 @@ fn too_long() -> ModelError {
 }
 
 /// Joins neighbouring texts, and neighbouring thoughts that nobody signed, so that no secret hides between two of them, and
-/// drops empty texts.
+/// drops blank texts, which providers refuse.
 fn merge(parts: &mut Vec<Part>) {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
@@ -182,6 +193,7 @@ fn merge(parts: &mut Vec<Part>) {
             (_, part) => merged.push(part),
         }
     }
+    merged.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
     *parts = merged;
 }
 

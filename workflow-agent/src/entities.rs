@@ -5,7 +5,7 @@ use workflow_core::{EngineBuilder, RunOptions};
 
 use crate::agent::Agent;
 use crate::mark;
-use crate::memory::{Entities, Episode};
+use crate::memory::{Entities, EntityStore, Episode};
 use crate::model::{Message, ModelRequest};
 
 const SYSTEM: &str = "You extract entities, facts about them, and relations between them out of a conversation, for a \
@@ -62,7 +62,7 @@ impl Extraction {
         let entities: Entities = serde_json::from_str(json)
             .map_err(|error| StepError::model(format!("no entities in the reply: {error}")))?;
         let merged = Merged { entities: entities.entities.len(), relations: entities.relations.len() };
-        let merging = crate::memory::merge_entities(entities, &exchange.run, thread).await;
+        let merging = EntityStore::new(thread).merge(&exchange.run, &entities).await;
         merging.map_err(crate::failures::of_context)?;
         Ok(merged)
     }

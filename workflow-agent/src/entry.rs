@@ -69,6 +69,9 @@ pub struct Reply {
     pub finish: Finish,
     /// The tokens of the call.
     pub usage: Usage,
+    /// The tokens of the request, as the agent estimated them; 0 if it did not.
+    #[serde(default)]
+    pub estimate: u64,
     /// Of the entries of the run, the number that the call saw.
     pub seen: usize,
     /// Whether the model was forbidden to call tools, as in a closing call.
@@ -332,8 +335,14 @@ pub struct Marker {
 pub struct Summary {
     /// The text.
     pub text: Arc<str>,
+    /// Errors of tools and markers of earlier runs before it, which no summary loses; the latest 30.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stays: Vec<Arc<str>>,
     /// Of the entries of the run, the first that stays.
     pub keep: usize,
+    /// Whether the provider had refused the conversation as too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overflow: bool,
     /// The tokens of the call that made it.
     pub usage: Usage,
 }
@@ -363,7 +372,9 @@ impl Entry {
                 let hand_off = marker.hand_off.as_deref().map_or(0, count);
                 count(&marker.accomplished) + count(&marker.next) + hand_off + 100
             }
-            Self::Summary(summary) => count(&summary.text) + 80,
+            Self::Summary(summary) => {
+                count(&summary.text) + summary.stays.iter().map(|stays| count(stays) + 1).sum::<usize>() + 80
+            }
         }
     }
 }

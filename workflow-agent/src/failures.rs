@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use workflow_core::errors::ContextError;
-use workflow_core::{ErrorClass, StepError};
+use workflow_core::{ErrorClass, RunError, StartError, StepError};
 
 use crate::model::ModelError;
 use crate::secret::Redactor;
@@ -45,4 +45,29 @@ pub(crate) fn of_user(error: &StepError, redactor: &Redactor) -> StepError {
     let text = workflow_core::errors::chain(error.source()).to_string();
     let class = if error.is_classified() { error.class() } else { ErrorClass::Permanent };
     StepError::new(class, redactor.text(&text).into_owned())
+}
+
+/// The end of a child run without an outcome.
+#[derive(Debug)]
+pub(crate) struct ChildFailure {
+    pub(crate) class: ErrorClass,
+    pub(crate) text: String,
+}
+
+/// The failure of a child run.
+///
+/// # Errors
+/// If the engine or its store stopped the child without an end: then the step that waits for it has none either.
+pub(crate) fn of_child(error: RunError) -> Result<ChildFailure, StepError> {
+    match error {
+        RunError::Start(StartError::TooDeep { limit, .. }) => {
+            let text = format!("agents nest at most {limit} levels deep");
+            Ok(ChildFailure { class: ErrorClass::Permanent, text })
+        }
+        RunError::Detached | RunError::Store { .. } | RunError::Conflict { .. } => {
+            Err(StepError::new(ErrorClass::Transient, error))
+        }
+        RunError::StepFailed { class, .. } => Ok(ChildFailure { class, text: error.to_string() }),
+        error => Ok(ChildFailure { class: ErrorClass::Permanent, text: error.to_string() }),
+    }
 }

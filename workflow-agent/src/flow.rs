@@ -38,15 +38,15 @@ pub(crate) struct Think {}
 pub(crate) struct CallTools {
     /// The entries of the run that the model saw. The first reply behind them is the one with the calls: messages may have
     /// arrived before it.
-    pub(crate) entry: usize,
+    pub(crate) seen: usize,
 }
 
 /// A reply that may be the answer.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(name = "agent.candidate")]
 pub(crate) struct CandidateAnswer {
-    /// The entries of the run that the model saw: see [`CallTools::entry`].
-    pub(crate) entry: usize,
+    /// The entries of the run that the model saw: see [`CallTools::seen`].
+    pub(crate) seen: usize,
 }
 
 /// The conversation is to be summarised.
@@ -55,6 +55,9 @@ pub(crate) struct CandidateAnswer {
 pub(crate) struct Shorten {
     /// The rounds that stay.
     pub(crate) rounds: usize,
+    /// Whether an error of the provider led to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) overflow: bool,
 }
 
 /// The answer counts.
@@ -208,7 +211,7 @@ impl Agent {
     /// Opens a branch for each call of a reply.
     #[step]
     async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        admit::branches(state::reply_behind(entries.iter(), calls.entry))
+        admit::branches(state::reply_behind(entries.iter(), calls.seen))
     }
 
     /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
@@ -336,7 +339,7 @@ impl Agent {
     ) -> Result<(Option<Entry>, Continued), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        shorten::summary(&terms, shorten.rounds, &own, *chat, thread).await
+        shorten::summary(&terms, shorten, &own, *chat, thread).await
     }
 
     /// Checks an answer, asks the judge, and ends the phase or the run.
@@ -350,7 +353,7 @@ impl Agent {
     ) -> Result<(Option<Entry>, Judged), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        judge::candidate(&terms, candidate.entry, &own, *chat).await
+        judge::candidate(&terms, candidate.seen, &own, *chat).await
     }
 
     /// Logs a message that arrived meanwhile.

@@ -34,6 +34,15 @@ mod entities;
 mod agent;
 mod flow;
 mod run;
+mod project;
+#[cfg(feature = "providers")]
+mod provider;
+#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
+pub mod builtin;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[doc(hidden)]
+pub mod __private;
 
 pub use agent::{
     Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
@@ -44,35 +53,36 @@ pub use budget::Budget;
 pub use chat::ChatError;
 pub use flow::Steer;
 pub use judge::ModelJudge;
+#[cfg(feature = "mcp")]
+pub use mcp::{Mcp, McpError, McpServer};
 pub use phase::{Conversation, Phase};
+pub use project::{ApprovePlan, GoalError, Plan, PlanDecision, PlanError, PlanProblem, PlanTask, Strategy};
+pub use project::{PendingPlan, ProjectRun, ProjectShown};
+pub use project::{Project, ProjectBuildError, ProjectBuilder, ProjectGoal, ProjectProblem};
+pub use project::{ProjectDone, ProjectError, ProjectFailed, ProjectFailure, ProjectOutcome};
+pub use project::{TaskFailure, TaskResult, TaskState, TaskStatus};
+#[cfg(feature = "providers")]
+pub use provider::{Provider, ProviderError, ProviderModel};
 pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
 pub use secret::Secret;
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};
 pub use sub_agent::Aggregation;
 pub use tool::terminal_safe;
+pub use workflow_macros::{tool, tools};
 
 /// Everything that programs with agents usually name: `use workflow_agent::prelude::*;`.
 pub mod prelude {
     pub use futures_util::StreamExt as _;
     pub use workflow_core::Engine;
+    pub use workflow_macros::{tool, tools};
 
     pub use crate::agent::{Agent, Answer, HostAgents as _, Outcome, Prompt, StopReason};
     pub use crate::approval::Approval;
     pub use crate::budget::Budget;
     pub use crate::phase::Phase;
+    pub use crate::project::{Project, ProjectOutcome, ProjectRun, ProjectShown, Strategy};
     pub use crate::run::{AgentRun, Shown};
     pub use crate::secret::Secret;
     pub use crate::session::Session;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
-#[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
-pub mod builtin;
-pub use workflow_macros::{tool, tools};
-
-/// The names for generated code. Not for use by hand; all of it may change.
-#[doc(hidden)]
-pub mod __private;
-#[cfg(feature = "providers")]
-mod provider;
-#[cfg(feature = "providers")]
-pub use provider::{Provider, ProviderError, ProviderModel};

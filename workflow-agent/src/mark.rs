@@ -33,8 +33,11 @@ fn unmarked(text: &str) -> Cow<'_, str> {
 
 /// Whether the text behind a `<` continues as a mark, closing or not, in any case and with any spaces.
 fn begins_mark(text: &str) -> bool {
-    let invisible =
-        |c: char| c.is_whitespace() || c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}');
+    let invisible = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    };
     let mut rest = text.chars().filter(|c| !invisible(*c)).skip_while(|c| *c == '/');
     "data".chars().all(|expected| rest.next().is_some_and(|found| found.eq_ignore_ascii_case(&expected)))
 }

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Entry, Marker};
-use crate::model::Part;
+use crate::entry::{Entry, Marker, NoteKind, Reply};
 
 /// The characters of each answer in a hand-off.
 const HANDED_OFF: usize = 500;
@@ -116,11 +115,14 @@ impl Conversation {
     #[must_use]
     pub fn enter(self, phase: &Phase) -> Self {
         let hand_off = phase.isolated.then(|| self.hand_off().into());
+        let answer = self.answers().pop();
         let marker = Marker {
             left: self.phase.clone(),
             entered: Arc::clone(&phase.name),
-            accomplished: self.answers().last().map_or_else(Arc::default, |(text, _)| text.as_str().into()),
-            data: None,
+            accomplished: answer
+                .as_ref()
+                .map_or_else(Arc::default, |(text, data)| accomplished(text, data.as_ref())),
+            data: answer.and_then(|(_, data)| data),
             next: Arc::clone(&phase.focus),
             hand_off,
             usage: crate::model::Usage::default(),
@@ -134,6 +136,11 @@ impl Conversation {
         hand_off(&self.answers())
     }
 
+    /// The name of the phase that it is in.
+    pub(crate) fn phase(&self) -> Option<&str> {
+        self.phase.as_deref()
+    }
+
     fn answers(&self) -> Vec<(String, Option<Value>)> {
         answers(self.entries.iter())
     }
@@ -143,20 +150,21 @@ impl Conversation {
     }
 }
 
-/// The answers in a conversation, with their data.
+/// The answers in a conversation, with their data. Answers that were refused do not count.
 pub(crate) fn answers<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(String, Option<Value>)> {
     let mut answers = Vec::new();
     for entry in entries {
         match entry {
-            Entry::Assistant(reply) => {
-                let typed = reply.calls().find(|call| &*call.name == crate::transcript::FINAL_ANSWER);
+            Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
+                let typed =
+                    crate::entry::calls(parts).find(|call| &*call.name == crate::transcript::FINAL_ANSWER);
                 let data = typed.map(|call| call.arguments.clone());
-                if data.is_some() || reply.calls().next().is_none() {
-                    answers.push((reply.text(), data));
+                if data.is_some() || crate::entry::calls(parts).next().is_none() {
+                    answers.push((crate::entry::text(parts), data));
                 }
             }
-            Entry::Said { parts } if !parts.iter().any(|part| matches!(part, Part::Call(_))) => {
-                answers.push((crate::entry::text(parts), None));
+            Entry::Note(note) if matches!(note.about, NoteKind::Judge | NoteKind::Output) => {
+                drop(answers.pop())
             }
             Entry::Marker(Marker { data: Some(data), .. }) => {
                 if let Some(last) = answers.last_mut() {
@@ -167,6 +175,15 @@ pub(crate) fn answers<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(
         }
     }
     answers
+}
+
+/// An answer as a marker has it: its text, or else its data.
+pub(crate) fn accomplished(text: &str, data: Option<&Value>) -> Arc<str> {
+    let text = match data {
+        Some(data) if text.trim().is_empty() => data.to_string().into(),
+        _ => std::borrow::Cow::Borrowed(text),
+    };
+    crate::tool::cut(&text, 4 * 1024).as_ref().into()
 }
 
 /// The text with which an isolated phase begins.

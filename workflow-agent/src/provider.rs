@@ -37,7 +37,7 @@ use failure::Subject;
 use kind::Kind;
 
 /// The default time without anything from the provider.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// The description of a provider's model: [`model`](Self::model) for the common case, [`new`](Self::new) for more.
 ///

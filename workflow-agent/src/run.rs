@@ -15,6 +15,7 @@ use workflow_core::{
 
 mod pending;
 
+pub(crate) use pending::reply;
 pub use pending::{AnswerError, PendingApproval, PendingQuestion};
 
 use crate::agent::{Agent, Outcome};
@@ -119,11 +120,13 @@ impl AgentRun {
         self.run.outcome().await
     }
 
-    /// Sends a message, which the next model call sees, marked as data.
+    /// Sends a message, which the next model call sees, marked as data. Secrets of the agent are removed from it before
+    /// anything is stored.
     ///
     /// # Errors
     /// If the run has ended.
     pub async fn steer(&self, text: impl Into<Arc<str>>) -> Result<(), SendError> {
+        let text = self.agent.inner.caller.redactor.shared(&text.into());
         self.run.send(Steer::new(text)).await
     }
 
@@ -175,7 +178,8 @@ impl AgentRun {
         let requests = self.run.requests().await?;
         let pending = requests.iter().filter_map(|request| {
             let asked = request.downcast_ref::<ApproveTool>()?.clone();
-            Some(self.approval(self.id().clone(), self.agent.clone(), request.seq(), asked))
+            let (engine, agent, run) = (self.engine.clone(), self.agent.clone(), self.id().clone());
+            Some(PendingApproval { engine, agent, run, seq: request.seq(), request: asked })
         });
         Ok(pending.collect())
     }
@@ -192,50 +196,44 @@ impl AgentRun {
         }))
     }
 
-    fn approval(&self, run: RunId, agent: Agent, seq: Seq, asked: ApproveTool) -> PendingApproval {
-        PendingApproval { engine: self.engine.clone(), agent, run, seq, request: asked }
-    }
-
     /// The item of the stream for an item of the display, if people need it.
     fn shown(&self, item: &DisplayItem) -> Option<Shown> {
         match item {
             DisplayItem::Child { path, item } => {
                 let child = path.last()?;
-                let agent = self.sub_agent(&child.workflow)?;
-                match self.own(&child.run, agent, item)? {
+                let agent = crate::sub_agent::find(&self.agent, self.agent.name(), &child.workflow)?;
+                match shown(&self.engine, &child.run, agent, item)? {
                     shown @ (Shown::Approval(_) | Shown::Question(_) | Shown::Closed { .. }) => Some(shown),
                     Shown::Ended(_) => None,
                     shown => Some(Shown::SubAgent { run: child.run.clone(), item: Box::new(shown) }),
                 }
             }
-            item => self.own(self.id(), &self.agent, item),
+            item => shown(&self.engine, self.id(), &self.agent, item),
         }
     }
+}
 
-    fn own(&self, run: &RunId, agent: &Agent, item: &DisplayItem) -> Option<Shown> {
-        Some(match item {
-            DisplayItem::Asked { request } => {
-                if let Some(asked) = request.downcast_ref::<ApproveTool>() {
-                    Shown::Approval(self.approval(run.clone(), agent.clone(), request.seq(), asked.clone()))
-                } else {
-                    let asked = request.downcast_ref::<AskUser>()?.clone();
-                    let (engine, run, seq) = (self.engine.clone(), run.clone(), request.seq());
-                    Shown::Question(PendingQuestion { engine, run, seq, request: asked })
-                }
+/// The item for an item that a run of `agent` itself displays, if people need it.
+pub(crate) fn shown(engine: &Engine, run: &RunId, agent: &Agent, item: &DisplayItem) -> Option<Shown> {
+    Some(match item {
+        DisplayItem::Asked { request } => {
+            let (engine, run, seq) = (engine.clone(), run.clone(), request.seq());
+            if let Some(asked) = request.downcast_ref::<ApproveTool>() {
+                let (agent, request) = (agent.clone(), asked.clone());
+                Shown::Approval(PendingApproval { engine, agent, run, seq, request })
+            } else {
+                let request = request.downcast_ref::<AskUser>()?.clone();
+                Shown::Question(PendingQuestion { engine, run, seq, request })
             }
-            DisplayItem::Closed { seq, how } => Shown::Closed { run: run.clone(), seq: *seq, how: *how },
-            DisplayItem::Retracted { execution, attempt, .. } => {
-                Shown::Retracted { execution: *execution, attempt: *attempt }
-            }
-            DisplayItem::Missed { count } => Shown::Missed(*count),
-            DisplayItem::Ended { status } => Shown::Ended(*status),
-            item => shown_event(item)?,
-        })
-    }
-
-    fn sub_agent(&self, workflow: &str) -> Option<&Agent> {
-        crate::sub_agent::find(&self.agent, workflow)
-    }
+        }
+        DisplayItem::Closed { seq, how } => Shown::Closed { run: run.clone(), seq: *seq, how: *how },
+        DisplayItem::Retracted { execution, attempt, .. } => {
+            Shown::Retracted { execution: *execution, attempt: *attempt }
+        }
+        DisplayItem::Missed { count } => Shown::Missed(*count),
+        DisplayItem::Ended { status } => Shown::Ended(*status),
+        item => shown_event(item)?,
+    })
 }
 
 /// The item for an event that a step showed, or that entered the log.

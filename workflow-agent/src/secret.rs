@@ -75,6 +75,11 @@ impl Redactor {
         Self { secrets: secrets.into() }
     }
 
+    /// A redactor for the secrets of all of these.
+    pub(crate) fn of_all<'a>(redactors: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::new(redactors.into_iter().flat_map(|redactor| redactor.secrets.iter().cloned()).collect())
+    }
+
     /// The text without secrets.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut parts = String::new();

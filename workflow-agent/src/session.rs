@@ -22,6 +22,9 @@ use crate::run::AgentRun;
 /// engine's store can continue it. One run of a session works at a time. The exchange of a run enters the session when the
 /// run ends with an answer, or stops at a limit of turns, output or budget; cancelled and failed runs leave nothing.
 ///
+/// Engines that share a store must have [leases](workflow_core::EngineBuilder::lease). Without one, an engine takes an open
+/// run of the session for one that an ended process left, and resumes it.
+///
 /// ```
 /// use workflow_agent::prelude::*;
 /// use workflow_agent::model::{ScriptedModel, ScriptedReply};
@@ -57,7 +60,8 @@ pub enum WhenBusy {
     Wait,
     /// It is refused with [`SessionError::Busy`].
     Refuse,
-    /// The run receives it as a [`Steer`](crate::Steer), and its next model call sees it.
+    /// The run receives its text as a [`Steer`](crate::Steer), and its next model call sees it. A message with images
+    /// waits for its turn.
     Steer,
 }
 
@@ -102,6 +106,7 @@ impl Session {
         let mut prompt = prompt.into();
         prompt.text = self.agent.inner.caller.redactor.shared(&prompt.text);
         prompt.check()?;
+        self.agent.check_price(&prompt)?;
         turns::say(self, prompt).await
     }
 

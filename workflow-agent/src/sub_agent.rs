@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
+use workflow_core::RunOptions;
 use workflow_core::prelude::*;
-use workflow_core::{ErrorClass, RunOptions, StartError};
 
 mod aggregate;
 
@@ -53,9 +53,9 @@ pub(crate) fn depth(agents: &[SubAgent]) -> usize {
     below.max().unwrap_or(0)
 }
 
-/// The agent below `agent` whose workflow has this name.
-pub(crate) fn find<'a>(agent: &'a Agent, workflow: &str) -> Option<&'a Agent> {
-    let path = workflow.strip_prefix(agent.name())?;
+/// The agent whose workflow has this name: `agent`, whose workflow is called `hosted`, or one below it.
+pub(crate) fn find<'a>(agent: &'a Agent, hosted: &str, workflow: &str) -> Option<&'a Agent> {
+    let path = workflow.strip_prefix(hosted)?;
     path.is_empty().then_some(agent).or_else(|| below(agent, path.strip_prefix('.')?))
 }
 
@@ -252,13 +252,6 @@ async fn run(
             };
             Ended { agent, result, usage: outcome.usage(), cost: outcome.cost() }
         }
-        Err(RunError::Start(StartError::TooDeep { limit, .. })) => {
-            failed(format!("agents nest at most {limit} levels deep"))
-        }
-        // The engine or its store stopped the child without an end, so this step has none either.
-        Err(error @ (RunError::Detached | RunError::Store { .. } | RunError::Conflict { .. })) => {
-            return Err(StepError::new(ErrorClass::Transient, error));
-        }
-        Err(error) => failed(error.to_string()),
+        Err(error) => failed(crate::failures::of_child(error)?.text),
     })
 }

@@ -64,7 +64,7 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
 }
 
-/// Several tools together, as [`#[tools]`](crate::tools), an MCP server or a built-in set has them.
+/// Several tools together, as [`#[tools]`](macro@crate::tools), an MCP server or a built-in set has them.
 pub trait ToolSet {
     /// The tools.
     fn into_tools(self) -> Vec<Arc<dyn Tool>>;

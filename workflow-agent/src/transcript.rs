@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::entry::{self, Entry, Marker, NoteKind, Reply, ToolDone};
+use crate::entry::{self, Entry, Marker, NoteKind, Reply, Summary, ToolDone};
 use crate::mark;
 use crate::model::{Message, Part, ToolResult};
 
@@ -35,47 +35,64 @@ pub(crate) fn line<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
 
 fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
     let item = |index: usize| Item { entry: own[index], own: Some(index) };
-    let cut = own.iter().rposition(|entry| match entry {
-        Entry::Summary(_) => true,
-        Entry::Marker(marker) => marker.hand_off.is_some(),
-        _ => false,
+    let begin = begin(own);
+    let summary = own.iter().enumerate().rev().find_map(|(index, entry)| match entry {
+        Entry::Summary(summary) => Some((index, summary.keep.min(index))),
+        _ => None,
     });
-    let Some(cut) = cut else {
-        let mut line = Vec::with_capacity(own.len());
-        for (index, entry) in own.iter().enumerate() {
-            match entry {
-                Entry::History(_) => {
-                    let exchanges = before.history.iter().flat_map(|exchange| exchange.iter());
-                    line.extend(exchanges.map(|entry| Item { entry, own: None }));
-                }
-                Entry::Given => line.extend(before.given.iter().map(|entry| Item { entry, own: None })),
-                _ => line.push(item(index)),
-            }
-        }
-        return line;
-    };
-    let mut line = vec![item(cut)];
-    match own[cut] {
-        Entry::Summary(summary) => {
-            let asked = own[..cut].iter().position(|entry| matches!(entry, Entry::User { .. }));
-            match asked {
-                Some(asked) => line.extend((asked < summary.keep).then(|| item(asked))),
+    match (summary.filter(|(cut, _)| *cut >= begin.unwrap_or(0)), begin) {
+        (Some((cut, keep)), _) => {
+            let unheard: Vec<usize> = unheard(&own[..cut]).collect();
+            // The message and the markers stay beside a summary, and so does all that no call has seen.
+            let stays = |index: &usize| match own[*index] {
+                Entry::User { .. } | Entry::Marker(_) => *index >= begin.unwrap_or(0),
+                _ => unheard.contains(index),
+            };
+            let mut line = vec![item(cut)];
+            if begin.is_none() && !own.iter().any(|entry| matches!(entry, Entry::User { .. })) {
                 // The message of a chat is the last of the conversation that the run was given.
-                None => {
-                    line.extend(before.given.last().filter(is_user).map(|entry| Item { entry, own: None }))
-                }
+                let asked = before.given.last().filter(|entry| matches!(entry, Entry::User { .. }));
+                line.extend(asked.map(|entry| Item { entry, own: None }));
             }
-            line.extend((summary.keep.min(cut)..cut).filter(|index| !is_cut(own[*index])).map(item));
+            line.extend((0..keep).filter(stays).map(item));
+            line.extend((keep..cut).filter(|index| !is_cut(own[*index])).map(item));
+            line.extend((cut + 1..own.len()).map(item));
+            line
         }
-        // Messages that no call has seen belong to the next phase as well.
-        _ => line.extend(unheard(&own[..cut]).map(item)),
+        (None, Some(begin)) => {
+            let mut line = vec![item(begin)];
+            // Messages that no call has seen belong to the next phase as well.
+            line.extend(unheard(&own[..begin]).map(item));
+            line.extend((begin + 1..own.len()).map(item));
+            line
+        }
+        (None, None) => whole(before, own),
     }
-    line.extend((cut + 1..own.len()).map(item));
+}
+
+/// The line with everything before the run.
+fn whole<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
+    let mut line = Vec::with_capacity(own.len());
+    for (index, entry) in own.iter().enumerate() {
+        match entry {
+            Entry::History(_) => {
+                let exchanges = before.history.iter().flat_map(|exchange| exchange.iter());
+                line.extend(exchanges.map(|entry| Item { entry, own: None }));
+            }
+            Entry::Given => {
+                let given: Vec<&Entry> = before.given.iter().collect();
+                let given = &given[begin(&given).unwrap_or(0)..];
+                line.extend(given.iter().map(|entry| Item { entry, own: None }));
+            }
+            _ => line.push(Item { entry, own: Some(index) }),
+        }
+    }
     line
 }
 
-fn is_user(entry: &&Entry) -> bool {
-    matches!(entry, Entry::User { .. })
+/// The index of the marker of the last isolated phase, which sees nothing before it.
+pub(crate) fn begin(entries: &[&Entry]) -> Option<usize> {
+    entries.iter().rposition(|entry| matches!(entry, Entry::Marker(marker) if marker.hand_off.is_some()))
 }
 
 fn is_cut(entry: &Entry) -> bool {
@@ -94,13 +111,11 @@ pub(crate) fn unheard(own: &[&Entry]) -> impl Iterator<Item = usize> {
     steers.into_iter()
 }
 
-/// The messages of a line. Results of the run before `short_before`, and all before the run if it is not zero, are
-/// shortened unless they are errors.
+/// The messages of a line. Results among its first `short_before` items are shortened unless they are errors.
 pub(crate) fn messages(line: &[Item<'_>], short_before: usize) -> Vec<Message> {
     let mut open = Messages { done: Vec::with_capacity(line.len()), pending: None, late: Vec::new() };
-    for item in line {
-        let short = short_before > 0 && item.own.is_none_or(|index| index < short_before);
-        open.take(item.entry, short);
+    for (place, item) in line.iter().enumerate() {
+        open.take(item.entry, place < short_before);
     }
     open.settle();
     open.done
@@ -147,8 +162,8 @@ impl<'a> Messages<'a> {
     }
 
     fn reply(&mut self, parts: &'a Arc<[Part]>) {
-        // Providers refuse empty messages.
-        if parts.iter().any(|part| !matches!(part, Part::Text(text) if text.is_empty())) {
+        // Providers refuse messages without a text or a call; thoughts alone are none.
+        if parts.iter().any(has_content) {
             self.done.push(Message::Assistant { parts: Arc::clone(parts) });
         }
         self.pending = entry::calls(parts).next().is_some().then_some(parts);
@@ -179,6 +194,14 @@ impl<'a> Messages<'a> {
     }
 }
 
+fn has_content(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => !text.trim().is_empty(),
+        Part::Thought { .. } => false,
+        _ => true,
+    }
+}
+
 fn missing(call: &crate::model::ToolUse) -> ToolResult {
     let text = if &*call.name == FINAL_ANSWER { "received" } else { "this call was not run" };
     ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, &*call.name != FINAL_ANSWER)
@@ -200,6 +223,7 @@ fn result_of(call: &crate::model::ToolUse, done: &ToolDone, short: bool) -> Tool
 /// The message of an entry that is neither a reply nor results.
 fn other(entry: &Entry) -> Option<Message> {
     let text: Arc<str> = match entry {
+        Entry::User { text, images } if text.trim().is_empty() && images.is_empty() => return None,
         Entry::User { text, images } => {
             return Some(Message::User { text: Arc::clone(text), images: Arc::clone(images) });
         }
@@ -209,13 +233,22 @@ fn other(entry: &Entry) -> Option<Message> {
         },
         Entry::Steer { text } => mark::data("message of the user", text).into(),
         Entry::Marker(marker) => marker_text(marker).into(),
-        Entry::Summary(summary) => format!("[Summary of the conversation so far]\n{}", summary.text).into(),
+        Entry::Summary(summary) => summary_text(summary).into(),
         _ => return None,
     };
     Some(Message::user(text))
 }
 
-fn marker_text(marker: &Marker) -> String {
+fn summary_text(summary: &Summary) -> String {
+    let mut text = format!("[Summary of the conversation so far]\n{}", summary.text);
+    if !summary.stays.is_empty() {
+        text.push_str("\nErrors and phases so far:\n");
+        text.push_str(&summary.stays.join("\n"));
+    }
+    text
+}
+
+pub(crate) fn marker_text(marker: &Marker) -> String {
     let left = match &marker.left {
         Some(left) => format!("Phase `{left}` is complete, and phase `{}` begins.", marker.entered),
         None => format!("Phase `{}` begins.", marker.entered),

@@ -138,11 +138,7 @@ impl Agent {
         let mut prompt = prompt.into();
         prompt.text = self.inner.caller.redactor.shared(&prompt.text);
         prompt.check()?;
-        if prompt.budget.is_some_and(crate::budget::Budget::needs_price)
-            && let Some(model) = self.unpriced()
-        {
-            return Err(PromptError::NoPrice { model: model.to_owned() }.into());
-        }
+        self.check_price(&prompt)?;
         let options = options.workflow(Arc::clone(&self.inner.name));
         let run = engine.start_with::<Self>(prompt, options).await?;
         Ok(AgentRun::new(engine.clone(), self.clone(), run))

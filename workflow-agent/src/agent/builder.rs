@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::phase::Phase;
 use crate::secret::{self, Redactor, Secret};
 use crate::sub_agent::{self, Aggregation, SubAgent};
-use crate::tool::{self, Schema, Tool, ToolSet, ToolSpec};
+use crate::tool::{self, IntoTool, Schema, Tool, ToolSet, ToolSpec};
 use crate::transcript::FINAL_ANSWER;
 
 /// The most tools of an agent; `final_answer` is one more.
@@ -96,13 +96,13 @@ impl AgentBuilder {
         Self { narrative: narrative.into(), ..self }
     }
 
-    /// Adds a tool.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.parts.tools.push(Arc::new(tool));
+    /// Adds a tool: a function with [`#[tool]`](macro@crate::tool), or a value that implements [`Tool`].
+    pub fn tool<Marker>(mut self, tool: impl IntoTool<Marker>) -> Self {
+        self.parts.tools.push(Arc::new(tool.into_tool()));
         self
     }
 
-    /// Adds tools: those of a type with [`#[tools]`](crate::tools), or a built-in set.
+    /// Adds tools: those of a type with [`#[tools]`](macro@crate::tools), or a built-in set.
     pub fn tools(mut self, tools: impl ToolSet) -> Self {
         self.parts.tools.extend(tools.into_tools());
         self
@@ -267,8 +267,7 @@ impl AgentBuilder {
     }
 
     fn check(&self, problems: &mut Vec<AgentProblem>) {
-        let fit = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if self.name.is_empty() || !self.name.chars().all(fit) {
+        if !is_name(&self.name) {
             problems.push(AgentProblem::Name { name: self.name.to_string() });
         }
         if self.model.is_none() {
@@ -392,6 +391,11 @@ impl AgentBuilder {
         }
         tools
     }
+}
+
+/// Whether a workflow can have the name of an agent or a project: paths of runs contain it.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 /// The name of the tool that asks a person.

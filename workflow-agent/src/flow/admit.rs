@@ -84,9 +84,9 @@ fn offered<'a, 'e>(
     let agent = terms.agent;
     let entered = match agent.inner.phases.is_empty() {
         true => None,
-        false => entries.filter_map(Entry::entered).last().or_else(|| entered_before(terms)),
+        false => entries.filter_map(Entry::entered).last(),
     };
-    let phase = agent.phase(entered).map(|(_, phase)| phase);
+    let phase = terms.phase(entered).map(|(_, phase)| phase);
     let found = agent.inner.tools.0.get(&*call.tool).filter(|_| terms.allows(&call.tool, phase));
     found.ok_or_else(|| {
         let known = agent.inner.tools.0.keys().filter(|name| terms.allows(name, phase));
@@ -95,11 +95,6 @@ fn offered<'a, 'e>(
         let name = crate::tool::head(&call.tool, 100);
         ToolDone::error(call, format!("there is no tool `{name}` here; allowed tools: {known}"))
     })
-}
-
-fn entered_before<'a>(terms: &Terms<'a>) -> Option<&'a str> {
-    let entries = terms.prompt?.conversation.as_ref()?.entries();
-    entries.iter().rev().find_map(Entry::entered)
 }
 
 /// The result of a call whose arguments do not fit.

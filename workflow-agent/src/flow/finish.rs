@@ -14,7 +14,7 @@ use crate::failures;
 use crate::flow::request::Earlier;
 use crate::flow::state::State;
 use crate::flow::{Accepted, Ending, Stopping};
-use crate::memory::Episode;
+use crate::memory::{Episode, Memory};
 use crate::phase::Conversation;
 use crate::session;
 use crate::transcript;
@@ -43,7 +43,7 @@ pub(super) async fn run(
             };
             Outcome::Answered(answer(terms, accepted, own, state, before.as_ref()))
         }
-        Ending::Stopping(stopping) => Outcome::Stopped(stopped(terms.agent, stopping, state)),
+        Ending::Stopping(stopping) => Outcome::Stopped(stopped(terms.agent, stopping, own)),
     };
     let counts = match &outcome {
         Outcome::Answered(_) => true,
@@ -81,8 +81,7 @@ fn as_text(data: &Value) -> String {
 }
 
 fn conversation(terms: &Terms<'_>, before: &Earlier, own: &[&Entry], state: &State<'_>) -> Conversation {
-    let entered = state.entered.or(before.entered());
-    let phase = terms.agent.phase(entered).map(|(_, phase)| Arc::clone(&phase.name));
+    let phase = terms.phase(state.entered).map(|(_, phase)| Arc::clone(&phase.name));
     let line = transcript::line(before.before(), own);
     let entries = line.iter().map(|item| detached(item.entry)).collect();
     Conversation::new(entries, phase)
@@ -96,9 +95,9 @@ fn detached(entry: &Entry) -> Entry {
     }
 }
 
-fn stopped(agent: &Agent, stopping: Stopping, state: State<'_>) -> Stopped {
-    let text = state.last_text().into();
-    let state = state.and_spent(stopping.usage, agent);
+fn stopped(agent: &Agent, stopping: Stopping, own: &[&Entry]) -> Stopped {
+    let text = State::latest_text(own).into();
+    let state = State::of(own, agent).and_spent(stopping.usage, agent);
     Stopped { reason: stopping.reason, text, usage: state.spent.usage, cost: state.spent.cost }
 }
 
@@ -107,7 +106,7 @@ pub(super) fn gave_up(agent: &Agent, failed: &StepFailed, own: &[&Entry]) -> Sto
     let error = format!("step `{}`: {}", failed.step, failed.error);
     let error = agent.inner.caller.redactor.text(&error).as_ref().into();
     let reason = StopReason::Failed { class: FailureClass::from(failed.class), error };
-    stopped(agent, reason.into(), State::of(own, agent))
+    stopped(agent, reason.into(), own)
 }
 
 /// Adds the exchange to session and memory. A repetition after a crash changes nothing.
@@ -119,18 +118,39 @@ async fn store(
     place: &Place<'_>,
 ) -> Result<(), StepError> {
     let Place { thread, info, children } = place;
+    let episode = match &terms.agent.inner.memory {
+        Some(memory) => Some(remember(terms, &**memory, own, chat, outcome, place).await?),
+        None => None,
+    };
+    // Last, since nothing may fail once the session has changed.
     if let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref()) {
         session::add(thread, session, info, own).await?;
     }
-    let Some(memory) = &terms.agent.inner.memory else { return Ok(()) };
-    let question = super::open::question(terms.agent, own, chat).to_string();
-    let episode = Episode::new(info.run().clone(), question, outcome.text());
-    let remembered = failures::guarded(memory.remember(&episode, thread)).await;
-    let remembered =
-        remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
-    remembered.map_err(failures::of_context)?;
-    if terms.agent.inner.entities && matches!(outcome, Outcome::Answered(_)) {
+    if let Some(episode) =
+        episode.filter(|_| terms.agent.inner.entities && matches!(outcome, Outcome::Answered(_)))
+    {
         entities::begin(terms.agent, &episode, children, info).await;
     }
     Ok(())
+}
+
+async fn remember(
+    terms: &Terms<'_>,
+    memory: &dyn Memory,
+    own: &[&Entry],
+    chat: Option<&ChatTurn>,
+    outcome: &Outcome,
+    place: &Place<'_>,
+) -> Result<Episode, StepError> {
+    let episode = Episode {
+        run: place.info.run().clone(),
+        at: std::time::SystemTime::now(),
+        question: super::open::question(terms.agent, own, chat).to_string(),
+        answer: outcome.text().to_owned(),
+    };
+    let remembered = failures::guarded(memory.remember(&episode, place.thread)).await;
+    let remembered =
+        remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
+    remembered.map_err(failures::of_context)?;
+    Ok(episode)
 }

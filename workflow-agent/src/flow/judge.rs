@@ -24,16 +24,15 @@ const OUTPUT_RETRIES: u32 = 3;
 /// Judges the answer in an entry.
 pub(super) async fn candidate(
     terms: &Terms<'_>,
-    entry: usize,
+    seen: usize,
     own: &[&Entry],
     chat: Option<&ChatTurn>,
 ) -> Result<(Option<Entry>, Judged), StepError> {
-    let Some(reply) = reply_behind(own.iter().copied(), entry) else {
+    let Some(reply) = reply_behind(own.iter().copied(), seen) else {
         return Err(StepError::permanent("the candidate is no reply"));
     };
     let state = State::of(own, terms.agent);
-    let entered = state.entered.map(str::to_owned).or_else(|| entered_before(terms));
-    let place = terms.agent.phase(entered.as_deref());
+    let place = terms.phase(state.entered);
     let schema = terms.output(place.map(|(_, phase)| phase));
     let data = match schema.as_deref().map(|schema| data(reply, schema)).transpose() {
         Ok(data) => data,
@@ -72,14 +71,6 @@ pub(super) async fn candidate(
     })
 }
 
-fn entered_before(terms: &Terms<'_>) -> Option<String> {
-    let entries = terms.prompt?.conversation.as_ref()?.entries();
-    entries.iter().rev().find_map(|entry| match entry {
-        Entry::Marker(marker) => Some(marker.entered.to_string()),
-        _ => None,
-    })
-}
-
 async fn judged(
     terms: &Terms<'_>,
     judging: impl Future<Output = Result<Judgement, StepError>>,
@@ -103,10 +94,11 @@ fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
     };
     let compiled = Schema::new(schema).map_err(|problem| Misfit { pointer: String::new(), problem })?;
     // The model was given any other schema than that of an object as the field `answer`.
-    if !is_object(schema) && data.as_object().is_some_and(|fields| fields.len() == 1) {
-        if let Some(answer) = data.get_mut("answer").map(Value::take) {
-            data = answer;
-        }
+    if !is_object(schema)
+        && data.as_object().is_some_and(|fields| fields.len() == 1)
+        && let Some(answer) = data.get_mut("answer").map(Value::take)
+    {
+        data = answer;
     }
     compiled.check(&data)?;
     Ok(data)
@@ -157,14 +149,10 @@ fn accepted(
         }
         phase::hand_off(&answers).into()
     });
-    let accomplished = match (&data, reply.text()) {
-        (Some(data), text) if text.trim().is_empty() => data.to_string(),
-        (_, text) => text,
-    };
     let marker = Marker {
         left: Some(Arc::clone(&left.name)),
         entered: Arc::clone(&next.name),
-        accomplished: crate::tool::cut(&accomplished, 4 * 1024).as_ref().into(),
+        accomplished: phase::accomplished(&reply.text(), data.as_ref()),
         data,
         next: Arc::clone(&next.focus),
         hand_off,

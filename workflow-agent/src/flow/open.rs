@@ -8,7 +8,7 @@ use workflow_core::prelude::*;
 use crate::agent::{Agent, Prompt, PromptError};
 use crate::entry::Entry;
 use crate::failures;
-use crate::memory::{Question, Recalled};
+use crate::memory::{EntityStore, Question, Recalled};
 use crate::session;
 
 /// The entries of a prompt.
@@ -19,9 +19,7 @@ pub(super) async fn entries(
     info: &RunInfo,
 ) -> Result<Vec<Entry>, StepError> {
     prompt.check().map_err(StepError::permanent)?;
-    if let Some(model) = unpriced(agent, prompt) {
-        return Err(StepError::permanent(PromptError::NoPrice { model }));
-    }
+    agent.check_price(prompt).map_err(StepError::permanent)?;
     let mut entries = Vec::new();
     let mut known = Vec::new();
     if let Some(place) = &prompt.session {
@@ -36,7 +34,7 @@ pub(super) async fn entries(
         entries.push(Entry::Given);
     }
     let text = agent.inner.caller.redactor.shared(&prompt.text);
-    let question = Question { text: text.to_string(), known_runs: known };
+    let question = Question::new(&*text).known_runs(known);
     entries.extend(recalled(agent, &question, thread).await?);
     entries.push(Entry::User { text, images: prompt.images.clone().into() });
     Ok(entries)
@@ -50,7 +48,7 @@ pub(super) async fn chat_entries(
 ) -> Result<Vec<Entry>, StepError> {
     let asked = crate::chat::asked(turn, &agent.inner.caller.redactor).map_err(StepError::permanent)?;
     let mut entries = vec![Entry::Given];
-    let question = Question { text: asked.text, known_runs: Vec::new() };
+    let question = Question::new(asked.text);
     entries.extend(recalled(agent, &question, thread).await?);
     Ok(entries)
 }
@@ -65,7 +63,10 @@ async fn recalled(
     let recalled = recalled.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
     let mut items = bounded(recalled.map_err(failures::of_context)?, agent);
     if agent.inner.entities {
-        items.extend(bounded(crate::memory::recall_entities(&question.text, thread).await?, agent));
+        let named = EntityStore::new(thread).named_in(&question.text).await;
+        let mut named = bounded(named.map_err(failures::of_context)?, agent);
+        named.retain(|one| !items.contains(one));
+        items.append(&mut named);
     }
     Ok((!items.is_empty()).then_some(Entry::Recalled { items }))
 }
@@ -76,7 +77,7 @@ fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
     let mut left = usize::try_from(window / 8 * 4).unwrap_or(usize::MAX);
     let mut items = Vec::new();
     for one in recalled {
-        let text = agent.inner.caller.redactor.text(&one.text).into_owned();
+        let text = agent.inner.caller.redactor.text(&one.to_data()).into_owned();
         let Some(rest) = left.checked_sub(text.chars().count()) else { continue };
         left = rest;
         items.push(text);
@@ -84,13 +85,16 @@ fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
     items
 }
 
-/// The model without a price, if the prompt limits the cost.
-fn unpriced(agent: &Agent, prompt: &Prompt) -> Option<String> {
-    prompt.budget.filter(|budget| budget.needs_price())?;
-    agent.unpriced().map(str::to_owned)
-}
-
 impl Agent {
+    /// Refuses a prompt that limits the cost of a model without a price.
+    pub(crate) fn check_price(&self, prompt: &Prompt) -> Result<(), PromptError> {
+        let limited = prompt.budget.filter(|budget| budget.needs_price());
+        match limited.and_then(|_| self.unpriced()) {
+            Some(model) => Err(PromptError::NoPrice { model: model.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
     /// The name of the first agent, among this one and its sub-agents, whose model has no price.
     pub(crate) fn unpriced(&self) -> Option<&str> {
         if self.inner.caller.model.limits().price.is_none() {

@@ -10,7 +10,6 @@ use crate::agent::Terms;
 use crate::compact;
 use crate::entry::Entry;
 use crate::flow::State;
-use crate::mark;
 use crate::model::{ModelRequest, ToolChoice};
 use crate::phase::Phase;
 use crate::session;
@@ -51,18 +50,17 @@ impl Earlier {
         Before { history: &self.history, given: &self.given }
     }
 
-    /// The phase that the conversation was in before the run.
-    pub(crate) fn entered(&self) -> Option<&str> {
-        self.given.iter().rev().find_map(|entry| match entry {
-            Entry::Marker(marker) => Some(&*marker.entered),
-            _ => None,
-        })
+    /// All entries before the run, also those that the model no longer sees.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.history.iter().flat_map(|exchange| exchange.iter()).chain(self.given.iter())
     }
 }
 
 /// A request, and whether the conversation should be summarised before it.
 pub(crate) struct Turn {
     pub(crate) request: ModelRequest,
+    /// The tokens of the request, before any correction by reported ones.
+    pub(crate) estimate: u64,
     /// The rounds that a summary keeps, if one is due and something is left to summarise.
     pub(crate) due: Option<usize>,
 }
@@ -76,7 +74,7 @@ pub(crate) fn turn(
     state: &State<'_>,
 ) -> Turn {
     let agent = &terms.agent.inner;
-    let phase = terms.agent.phase(state.entered.or(before.entered())).map(|(_, phase)| phase);
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     let limits = agent.caller.model.limits();
     let output = terms.output(phase);
     let mut request = ModelRequest::new(
@@ -96,7 +94,7 @@ pub(crate) fn turn(
     let plan = compact::plan(&line, request.characters(), limits.context);
     request.messages = transcript::messages(&line, plan.short_before);
     let due = plan.due.filter(|rounds| compact::keep_from(own, *rounds).is_some());
-    Turn { request, due }
+    Turn { request, estimate: plan.estimate, due }
 }
 
 /// Identity and narrative, recalled memory, the focus of the phase, in this order.
@@ -104,14 +102,14 @@ fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option
     let agent = &terms.agent.inner;
     let of_chat =
         chat.map(|chat| crate::chat::instructions(chat, &agent.caller.redactor)).unwrap_or_default();
-    let recalled: Vec<String> = own
+    let recalled: Vec<&str> = own
         .iter()
         .filter_map(|entry| match entry {
             Entry::Recalled { items } => Some(items),
             _ => None,
         })
         .flatten()
-        .map(|item| mark::data("memory", item))
+        .map(String::as_str)
         .collect();
     let focus = phase.map_or("", |phase| &*phase.focus);
     if of_chat.is_empty() && recalled.is_empty() && focus.is_empty() {
@@ -139,8 +137,8 @@ fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>
 }
 
 /// Whether the model gives its answer by calling `final_answer` in the phase that the run is in.
-pub(crate) fn offers_final_answer(terms: &Terms<'_>, before: &Earlier, state: &State<'_>) -> bool {
-    let phase = terms.agent.phase(state.entered.or(before.entered())).map(|(_, phase)| phase);
+pub(crate) fn offers_final_answer(terms: &Terms<'_>, state: &State<'_>) -> bool {
+    let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     terms.output(phase).is_some() && !terms.agent.inner.caller.model.has_native_output()
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct State<'a> {
     pub(crate) entered: Option<&'a str>,
     /// Summaries since the last reply.
     pub(crate) summaries: u32,
+    /// Those of them to which an error of the provider led.
+    pub(crate) overflows: u32,
     /// Remarks of the judge in this phase.
     pub(crate) judge_retries: u32,
     /// Remarks about unfit data in this phase.
@@ -40,7 +42,7 @@ impl<'a> State<'a> {
                     state.closed |= reply.closing;
                     state.spent.add(reply.usage, price);
                     state.last = Some(reply);
-                    state.summaries = 0;
+                    (state.summaries, state.overflows) = (0, 0);
                     if reply.finish != Finish::Length {
                         state.cut_off = 0;
                     }
@@ -70,6 +72,7 @@ impl<'a> State<'a> {
                 Entry::Summary(summary) => {
                     state.spent.add(summary.usage, price);
                     state.summaries += 1;
+                    state.overflows += u32::from(summary.overflow);
                 }
                 _ => {}
             }
@@ -86,6 +89,15 @@ impl<'a> State<'a> {
     /// The text of the last reply.
     pub(crate) fn last_text(&self) -> String {
         self.last.map(Reply::text).unwrap_or_default()
+    }
+
+    /// The text of the last reply that has one.
+    pub(crate) fn latest_text(own: &[&Entry]) -> String {
+        let texts = own.iter().rev().filter_map(|entry| match entry {
+            Entry::Assistant(reply) => Some(reply.text()),
+            _ => None,
+        });
+        texts.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default()
     }
 }
 

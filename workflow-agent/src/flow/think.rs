@@ -40,14 +40,16 @@ pub(super) async fn turn(
     let before = Earlier::of(terms, own, chat, thread).await?;
     let turn = request::turn(terms, &before, own, chat, &state);
     if let Some(rounds) = turn.due.filter(|_| state.summaries < SUMMARIES) {
-        return Ok((Vec::new(), Next::Shorten(Shorten { rounds })));
+        return Ok((Vec::new(), Next::Shorten(Shorten { rounds, overflow: false })));
     }
     let show = |piece| match piece {
         Piece::Text(text) => display.show(Chunk { text }),
         Piece::Thought(text) => display.show(Thought { text }),
     };
     match terms.agent.inner.caller.call(turn.request, show).await {
-        Ok((reply, usage)) => replied(terms, own, &state, &before, reply, usage),
+        Ok((reply, usage)) => {
+            replied(terms, own, &state, &before, reply, Size { usage, estimate: turn.estimate })
+        }
         Err(error) if error.class == ErrorClass::ContextLimit => {
             let error = terms.agent.inner.caller.redactor.text(error.message()).into_owned();
             Ok(overflow(own, &state, &error))
@@ -75,12 +77,18 @@ fn last_turn(terms: &Terms<'_>, state: &State<'_>) -> (Vec<Entry>, Next) {
 
 /// The request exceeds the window: a summary that keeps two rounds, then one, and then the end.
 fn overflow(own: &[&Entry], state: &State<'_>, error: &str) -> (Vec<Entry>, Next) {
-    let rounds = if state.summaries == 0 { 2 } else { 1 };
+    let rounds = if state.overflows == 0 { 2 } else { 1 };
     let is_left = (1..=rounds).rev().find(|rounds| crate::compact::keep_from(own, *rounds).is_some());
-    match is_left.filter(|_| state.summaries < SUMMARIES) {
-        Some(rounds) => (Vec::new(), Next::Shorten(Shorten { rounds })),
+    match is_left.filter(|_| state.overflows < SUMMARIES) {
+        Some(rounds) => (Vec::new(), Next::Shorten(Shorten { rounds, overflow: true })),
         None => stop(StopReason::Failed { class: FailureClass::ContextLimit, error: error.into() }),
     }
+}
+
+/// The tokens of a call.
+struct Size {
+    usage: Usage,
+    estimate: u64,
 }
 
 /// The entry of a reply, and the event that follows.
@@ -90,19 +98,15 @@ fn replied(
     state: &State<'_>,
     before: &Earlier,
     mut reply: ModelReply,
-    usage: Usage,
+    size: Size,
 ) -> Result<(Vec<Entry>, Next), StepError> {
     usable(&reply)?;
     bound_arguments(&mut reply.parts);
     name_calls(&mut reply.parts, own, before);
-    let reply = Reply {
-        parts: reply.parts.into(),
-        finish: reply.finish,
-        usage,
-        seen: own.len(),
-        closing: state.closing,
-    };
-    let next = next(terms, own, state, before, &reply);
+    let Size { usage, estimate } = size;
+    let (parts, finish, closing) = (reply.parts.into(), reply.finish, state.closing);
+    let reply = Reply { parts, finish, usage, estimate, seen: own.len(), closing };
+    let next = next(terms, own, state, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
     if is_cut_off {
@@ -127,14 +131,14 @@ fn usable(reply: &ModelReply) -> Result<(), StepError> {
 }
 
 /// The event that follows a reply.
-fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, before: &Earlier, reply: &Reply) -> Next {
+fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, reply: &Reply) -> Next {
     let agent = &terms.agent.inner;
     let mut spent = state.spent;
     spent.add(reply.usage, agent.caller.model.limits().price);
     let calls = reply.calls().count();
-    let is_final = request::offers_final_answer(terms, before, state)
-        && reply.calls().any(|call| &*call.name == FINAL_ANSWER);
-    let entry = own.len();
+    let is_final =
+        request::offers_final_answer(terms, state) && reply.calls().any(|call| &*call.name == FINAL_ANSWER);
+    let seen = own.len();
     if reply.finish == Finish::Refusal {
         return Next::Stopping(StopReason::Refused.into());
     }
@@ -148,7 +152,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, before: &Earlier, 
         return Next::Stopping(reason.into());
     }
     if calls == 0 || is_final {
-        return Next::Candidate(CandidateAnswer { entry });
+        return Next::Candidate(CandidateAnswer { seen });
     }
     if state.closing {
         return Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into());
@@ -157,7 +161,7 @@ fn next(terms: &Terms<'_>, own: &[&Entry], state: &State<'_>, before: &Earlier, 
         // Calls of the last turn are not run. With a closing call, `think` begins it.
         true if agent.rules.closing_call => Next::Think(Think {}),
         true => Next::Stopping(StopReason::TurnLimit { turns: terms.max_turns() }.into()),
-        false => Next::CallTools(CallTools { entry }),
+        false => Next::CallTools(CallTools { seen }),
     }
 }
 

@@ -59,12 +59,12 @@ impl Provider {
         let http = self.http()?;
         match self.source {
             Source::Own(kind) => {
-                let default = Url::parse(kind.endpoint()).expect("the default endpoints are URLs");
                 let limits = self.priced(kind.limits());
+                let base = endpoint.map_or_else(|| self.parsed(kind.endpoint()), Ok)?;
                 let client = Client {
                     http,
                     kind,
-                    address: kind.address(endpoint.as_ref().unwrap_or(&default), &self.model, self.streaming),
+                    address: kind.address(&base, &self.model, self.streaming),
                     headers: self.all_headers(kind, key.as_deref())?,
                     target: self.target(kind, limits),
                     options: self.checked_options(kind)?,

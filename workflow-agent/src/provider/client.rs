@@ -66,7 +66,7 @@ impl Client {
         let until = until.max(Instant::now() + self.idle_timeout * PATIENCE);
         let body = reading::whole(&mut response, until).await?;
         let value = json_of(&String::from_utf8_lossy(&body))?;
-        let reply = self.kind.whole(Arc::clone(&self.target.provider), &value)?;
+        let reply = self.kind.whole(&self.target.provider, &value)?;
         let events: Vec<_> =
             shown_of(&reply).into_iter().chain([ModelEvent::Finished(reply)]).map(Ok).collect();
         Ok(stream::iter(events).boxed())

@@ -223,8 +223,9 @@ impl Subject {
         if failure.class == ErrorClass::Permanent
             && let Some(variable) = &self.variable
         {
-            message
-                .push_str(&format!(" (check the model's name and the key, by default that of {variable})"));
+            message.push_str(" (check the model's name and the key, by default that of ");
+            message.push_str(variable);
+            message.push(')');
         }
         let error = ModelError::new(failure.class, message);
         let error = match failure.status {

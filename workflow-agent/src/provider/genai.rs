@@ -17,6 +17,7 @@ use url::Url;
 
 use super::assembly::Assembly;
 use super::failure::{Failure, Subject};
+use super::frames::REPLY;
 use super::kind::Kind;
 use super::reading::{PATIENCE, silent};
 use super::wire::{Target, arguments_object, id_of, name_of, parameters};
@@ -142,7 +143,7 @@ impl Genai {
         let sent = self.client.exec_chat_stream(self.model.clone(), chat, Some(&options));
         let stream = match timeout_at(until, sent).await {
             Err(_) => return Err(self.subject.error(silent(self.idle_timeout))),
-            Ok(Err(error)) => return Err(self.subject.error(failure(error))),
+            Ok(Err(error)) => return Err(self.subject.error(failure(&error))),
             Ok(Ok(response)) => response.stream,
         };
         Ok(self.events(stream))
@@ -164,32 +165,72 @@ impl Genai {
 
     fn events(self: Arc<Self>, stream: ChatStream) -> ModelStream {
         let now = Instant::now();
-        let by = (now + self.idle_timeout, now + self.idle_timeout * PATIENCE);
-        stream::unfold(Some((self, stream, Vec::new(), by)), |state| async move {
-            let (genai, mut stream, mut begun, mut by) = state?;
-            loop {
-                let next = match timeout_at(by.0.min(by.1), stream.next()).await {
-                    Err(_) => Err(silent(genai.idle_timeout)),
-                    Ok(None) => Err(Failure::broken_off()),
-                    Ok(Some(next)) => next.map_err(failure),
-                };
-                let event = match next {
-                    Err(failure) => return Some((Err(genai.subject.error(failure)), None)),
-                    Ok(ChatStreamEvent::End(end)) => {
-                        let reply = reply(&genai.target.provider, end)
-                            .map_err(|failure| genai.subject.error(failure));
-                        return Some((reply.map(ModelEvent::Finished), None));
-                    }
-                    Ok(event) => event,
-                };
-                by.0 = Instant::now() + genai.idle_timeout;
-                if let Some(shown) = shown(event, &mut begun) {
-                    by.1 = Instant::now() + genai.idle_timeout * PATIENCE;
-                    return Some((Ok(shown), Some((genai, stream, begun, by))));
-                }
+        let moved_by = now + self.idle_timeout * PATIENCE;
+        let alive_by = now + self.idle_timeout;
+        let live = Live { genai: self, stream, begun: Vec::new(), size: 0, alive_by, moved_by };
+        stream::unfold(Some(live), |live| async move {
+            let mut live = live?;
+            match live.next().await {
+                Ok(ModelEvent::Finished(reply)) => Some((Ok(ModelEvent::Finished(reply)), None)),
+                Ok(event) => Some((Ok(event), Some(live))),
+                Err(failure) => Some((Err(live.genai.subject.error(failure)), None)),
             }
         })
         .boxed()
+    }
+}
+
+/// A stream that is being read.
+struct Live {
+    genai: Arc<Genai>,
+    stream: ChatStream,
+    /// The ids of the calls that viewers have seen.
+    begun: Vec<String>,
+    /// The bytes of the reply so far.
+    size: usize,
+    alive_by: Instant,
+    moved_by: Instant,
+}
+
+impl Live {
+    async fn next(&mut self) -> Result<ModelEvent, Failure> {
+        let silence = self.genai.idle_timeout;
+        loop {
+            let event = match timeout_at(self.alive_by.min(self.moved_by), self.stream.next()).await {
+                Err(_) => return Err(silent(silence)),
+                Ok(None) => return Err(Failure::broken_off()),
+                Ok(Some(event)) => event.map_err(|error| failure(&error))?,
+            };
+            if let ChatStreamEvent::End(end) = event {
+                return reply(&self.genai.target.provider, end).map(ModelEvent::Finished);
+            }
+            self.alive_by = Instant::now() + silence;
+            let size = size_of(&event);
+            self.size = self.size.saturating_add(size);
+            if self.size > REPLY {
+                return Err(Failure::unusable(format!("the reply has more than {REPLY} bytes")));
+            }
+            if size > 0 {
+                self.moved_by = Instant::now() + silence * PATIENCE;
+            }
+            if let Some(shown) = shown(event, &mut self.begun) {
+                return Ok(shown);
+            }
+        }
+    }
+}
+
+/// How many bytes an event adds to a reply. A call repeats its arguments with each fragment, and counts once.
+fn size_of(event: &ChatStreamEvent) -> usize {
+    match event {
+        ChatStreamEvent::Chunk(chunk)
+        | ChatStreamEvent::ReasoningChunk(chunk)
+        | ChatStreamEvent::ThoughtSignatureChunk(chunk) => chunk.content.len(),
+        ChatStreamEvent::ToolCallChunk(chunk) => {
+            let arguments = chunk.tool_call.fn_arguments.as_str().map_or(0, str::len);
+            if arguments > REPLY { arguments } else { 1 }
+        }
+        _ => 0,
     }
 }
 
@@ -321,20 +362,17 @@ fn reply(provider: &Arc<str>, end: StreamEnd) -> Result<ModelReply, Failure> {
     Ok(assembly.reply(provider, finish, usage))
 }
 
-fn failure(error: genai::Error) -> Failure {
-    if let (Some(status), Some(headers)) = (error.status(), error.headers()) {
-        let body = match &error {
-            genai::Error::HttpError { body, .. } => body.as_str(),
-            genai::Error::WebModelCall { webc_error, .. }
-            | genai::Error::WebAdapterCall { webc_error, .. } => match webc_error {
-                genai::webc::Error::ResponseFailedStatus { body, .. } => body.as_str(),
-                _ => "",
-            },
-            _ => "",
-        };
-        return Failure::of_answer(status.as_u16(), headers, body.as_bytes(), false);
+/// The failure of an error. That of a stream has the answer's status in the error that it wraps.
+fn failure(error: &genai::Error) -> Failure {
+    if let genai::Error::WebStream { error, .. } = error
+        && let Some(inner) = error.downcast_ref::<genai::Error>()
+    {
+        return failure(inner);
     }
-    match &error {
+    if let (Some(status), Some(headers)) = (error.status(), error.headers()) {
+        return Failure::of_answer(status.as_u16(), headers, body_of(error).as_bytes(), false);
+    }
+    match error {
         genai::Error::ChatResponse { body, .. } => Failure::reported(body),
         genai::Error::WebStream { .. } | genai::Error::StreamParse { .. } => {
             Failure::transient(format!("the stream broke off: {error}"))
@@ -343,5 +381,15 @@ fn failure(error: genai::Error) -> Failure {
             Failure::transient(format!("the call failed: {error}"))
         }
         _ => Failure::permanent(error.to_string()),
+    }
+}
+
+fn body_of(error: &genai::Error) -> &str {
+    use genai::webc::Error::ResponseFailedStatus;
+    match error {
+        genai::Error::HttpError { body, .. }
+        | genai::Error::WebModelCall { webc_error: ResponseFailedStatus { body, .. }, .. }
+        | genai::Error::WebAdapterCall { webc_error: ResponseFailedStatus { body, .. }, .. } => body,
+        _ => "",
     }
 }

@@ -96,8 +96,7 @@ impl Kind {
     pub(crate) const fn limits(self) -> ModelLimits {
         match self {
             Self::OpenAi => ModelLimits::new(128_000, 16_384),
-            Self::Responses => ModelLimits::new(200_000, 32_000),
-            Self::Anthropic => ModelLimits::new(200_000, 32_000),
+            Self::Responses | Self::Anthropic => ModelLimits::new(200_000, 32_000),
             Self::Gemini => ModelLimits::new(1_000_000, 32_768),
             Self::Ollama => ModelLimits::new(16_384, 4_096),
         }
@@ -123,10 +122,10 @@ impl Kind {
     /// The body of a request, before options.
     pub(crate) fn body(self, target: &Target, request: &ModelRequest) -> Result<Value, Failure> {
         match self {
-            Self::OpenAi => openai::body(target, request),
-            Self::Responses => responses::body(target, request),
-            Self::Anthropic => anthropic::body(target, request),
-            Self::Gemini => gemini::body(target, request),
+            Self::OpenAi => Ok(openai::body(target, request)),
+            Self::Responses => Ok(responses::body(target, request)),
+            Self::Anthropic => Ok(anthropic::body(target, request)),
+            Self::Gemini => Ok(gemini::body(target, request)),
             Self::Ollama => ollama::body(target, request),
         }
     }
@@ -143,7 +142,7 @@ impl Kind {
     }
 
     /// A reply in one piece.
-    pub(crate) fn whole(self, provider: Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
+    pub(crate) fn whole(self, provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
         match self {
             Self::OpenAi => openai::whole(provider, value),
             Self::Responses => responses::whole(provider, value),

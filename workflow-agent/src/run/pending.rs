@@ -39,6 +39,9 @@ pub enum AnswerError {
         /// The problem.
         problem: String,
     },
+    /// The edited tasks are no plan that can be carried out. The request stays open.
+    #[error(transparent)]
+    Plan(#[from] crate::project::PlanError),
     /// The run did not take it: it has ended, or the request was answered or expired before.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -147,7 +150,8 @@ impl PendingQuestion {
     }
 }
 
-async fn reply(engine: &Engine, run: &RunId, seq: Seq, value: Value) -> Result<(), AnswerError> {
+/// Replies to a request of a run that this engine drives, or that it can resume.
+pub(crate) async fn reply(engine: &Engine, run: &RunId, seq: Seq, value: Value) -> Result<(), AnswerError> {
     let run = match engine.find(run) {
         Some(run) => run,
         None => engine.attach_any(run.clone()).await?,

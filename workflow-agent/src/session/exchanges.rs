@@ -11,6 +11,7 @@ use super::SessionError;
 use crate::agent::SessionPlace;
 use crate::entry::{Entry, HistoryRange, ToolDone};
 use crate::failures;
+use crate::model::Part;
 use crate::transcript::{self, Before};
 
 /// The most exchanges of a session.
@@ -70,11 +71,18 @@ impl SessionExchange {
     /// The answer, or the last text before the run stopped.
     pub fn answer(&self) -> String {
         let texts = self.entries.iter().rev().filter_map(|entry| match entry {
-            Entry::Said { parts } => Some(crate::entry::text(parts)),
+            Entry::Said { parts } => Some(answer_of(parts)),
             _ => None,
         });
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
+}
+
+/// The text of a reply, or the data of a typed answer without one.
+fn answer_of(parts: &[Part]) -> String {
+    let text = crate::entry::text(parts);
+    let typed = crate::entry::calls(parts).find(|call| &*call.name == transcript::FINAL_ANSWER);
+    typed.filter(|_| text.trim().is_empty()).map_or(text, |call| call.arguments.to_string())
 }
 
 fn head_key(session: &str) -> String {
@@ -139,8 +147,11 @@ async fn between(
     while next < to {
         let after = exchange_key(session, next.saturating_sub(1));
         let at_most = usize::try_from((to - next).min(PAGE)).unwrap_or(1);
+        // A page may be short because its values are large; only an empty one is the last.
         let page = thread.list(Some(&after), at_most).await?;
-        let full = page.len() == at_most;
+        if page.is_empty() {
+            break;
+        }
         for (key, value) in page {
             let Some(number) = number_of(session, &key).filter(|number| *number < to) else {
                 return Ok(found);
@@ -152,9 +163,6 @@ async fn between(
             };
             found.push((number, exchange));
             next = number + 1;
-        }
-        if !full {
-            break;
         }
     }
     Ok(found)
@@ -203,6 +211,11 @@ pub(crate) async fn history(
         let missing = (*from..=last).filter(|number| numbers.binary_search(number).is_err()).collect();
         HistoryRange { session: Arc::clone(&place.id), from: *from, to: last + 1, missing }
     });
+    if let Some(range) = &range {
+        // The first model call of this process need not read them again.
+        let entries = newest.iter().map(|(_, exchange)| Arc::clone(&exchange.entries)).collect();
+        remember(head.nonce, range.clone(), entries);
+    }
     Ok(History { range, runs })
 }
 
@@ -242,12 +255,16 @@ pub(crate) async fn exchanges(
         };
         entries.push(exchange.entries);
     }
+    remember(nonce, range.clone(), entries.clone());
+    Ok(entries)
+}
+
+fn remember(nonce: String, range: HistoryRange, entries: Vec<Arc<[Entry]>>) {
     let mut cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
     if cache.len() >= CACHED {
         cache.pop_front();
     }
-    cache.push_back((nonce, range.clone(), entries.clone()));
-    Ok(entries)
+    cache.push_back((nonce, range, entries));
 }
 
 /// Adds the exchange of a run, once. A run that was redriven after a later one started adds nothing.
@@ -290,15 +307,23 @@ pub(crate) async fn add(
 fn stored(own: &[&Entry]) -> Vec<Entry> {
     let line = transcript::line(Before::default(), own);
     let characters: usize = line.iter().map(|item| item.entry.characters()).sum();
-    let kept = line.iter().filter(|item| !matches!(item.entry, Entry::Recalled { .. }));
-    kept.map(|item| match item.entry {
-        Entry::Assistant(reply) => Entry::Said { parts: Arc::clone(&reply.parts) },
-        Entry::Results { results } if characters > LARGE => {
-            Entry::Results { results: results.iter().map(shortened).collect() }
-        }
-        entry => entry.clone(),
-    })
-    .collect()
+    let kept =
+        line.iter().filter(|item| !matches!(item.entry, Entry::Recalled { .. })).map(|item| item.entry);
+    // An isolated phase does not see the message, and later runs do.
+    let is_lost = !line.iter().any(|item| matches!(item.entry, Entry::User { .. }));
+    let asked = own.iter().copied().find(|entry| is_lost && matches!(entry, Entry::User { .. }));
+    // A summary stays in front, since it begins the session anew.
+    let (summary, rest): (Vec<_>, Vec<_>) = kept.partition(|entry| matches!(entry, Entry::Summary(_)));
+    let entries = summary.into_iter().chain(asked).chain(rest);
+    entries
+        .map(|entry| match entry {
+            Entry::Assistant(reply) => Entry::Said { parts: Arc::clone(&reply.parts) },
+            Entry::Results { results } if characters > LARGE => {
+                Entry::Results { results: results.iter().map(shortened).collect() }
+            }
+            entry => entry.clone(),
+        })
+        .collect()
 }
 
 fn shortened(result: &ToolDone) -> ToolDone {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use workflow_core::store::{RunQuery, StoreError};
-use workflow_core::{ResumeError, RunId, StartError};
+use workflow_core::store::{EngineId, RunQuery, StoreError};
+use workflow_core::{ResumeError, RunId, SendError, StartError};
 
 use super::{Session, SessionError, WhenBusy, exchanges};
 use crate::agent::{Agent, Prompt};
@@ -42,46 +42,55 @@ impl Drop for Waiting {
     }
 }
 
-/// The queue of a session. Queues that nobody uses are dropped.
-fn queue(run: &RunId) -> Arc<Queue> {
-    static QUEUES: OnceLock<Mutex<HashMap<RunId, Weak<Queue>>>> = OnceLock::new();
+/// The queue of a session in an engine. Queues that nobody uses are dropped.
+fn queue(session: &Session) -> Arc<Queue> {
+    type Queues = HashMap<(EngineId, RunId), Weak<Queue>>;
+    static QUEUES: OnceLock<Mutex<Queues>> = OnceLock::new();
+    let key = (session.engine.id().clone(), session.run_id(0));
     let mut queues = QUEUES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(queue) = queues.get(run).and_then(Weak::upgrade) {
+    if let Some(queue) = queues.get(&key).and_then(Weak::upgrade) {
         return queue;
     }
     if queues.len() >= 1_024 {
         queues.retain(|_, queue| queue.strong_count() > 0);
     }
     let queue = Arc::<Queue>::default();
-    queues.insert(run.clone(), Arc::downgrade(&queue));
+    queues.insert(key, Arc::downgrade(&queue));
     queue
 }
 
 /// Starts the next run of the session, or does with the message as the session says.
 pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, SessionError> {
-    let busy = || SessionError::Busy { session: Arc::clone(&session.id) };
-    let queue = queue(&session.run_id(0));
-    let _waiting = Waiting::enter(&queue).ok_or_else(busy)?;
-    let _turn = match session.when_busy {
-        WhenBusy::Wait => queue.turn.lock().await,
-        // Whoever holds the turn is about to start a run.
-        WhenBusy::Refuse => queue.turn.try_lock().map_err(|_| busy())?,
-        WhenBusy::Steer => queue.turn.lock().await,
+    let when_busy = match session.when_busy {
+        WhenBusy::Steer if !prompt.images.is_empty() => WhenBusy::Wait,
+        when_busy => when_busy,
     };
     let context = session.context();
+    // A message that steers passes those that wait for the run's end.
+    if when_busy == WhenBusy::Steer {
+        let last = exchanges::started(&context, &session.key()).await?;
+        if let Some(open) = open(session, last).await?
+            && let Some(run) = steer(session, &open, &prompt).await?
+        {
+            return Ok(run);
+        }
+    }
+    let busy = || SessionError::Busy { session: Arc::clone(&session.id) };
+    let queue = queue(session);
+    let _waiting = Waiting::enter(&queue).ok_or_else(busy)?;
+    let _turn = match when_busy {
+        WhenBusy::Refuse => queue.turn.try_lock().map_err(|_| busy())?,
+        WhenBusy::Wait | WhenBusy::Steer => queue.turn.lock().await,
+    };
     loop {
         let last = exchanges::started(&context, &session.key()).await?;
         if let Some(open) = open(session, last).await? {
-            match session.when_busy {
+            match when_busy {
                 WhenBusy::Wait => ended(session, &open).await?,
                 WhenBusy::Refuse => return Err(busy()),
                 WhenBusy::Steer => {
-                    let run = attach(session, &open).await?;
-                    match run.steer(Arc::clone(&prompt.text)).await {
-                        Ok(()) => return Ok(run),
-                        // The run ended meanwhile: the message starts the next one.
-                        Err(workflow_core::SendError::Ended { .. }) => {}
-                        Err(error) => return Err(SessionError::Send(error)),
+                    if let Some(run) = steer(session, &open, &prompt).await? {
+                        return Ok(run);
                     }
                 }
             }
@@ -102,6 +111,16 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
             }
             Err(error) => return Err(SessionError::Start(error)),
         }
+    }
+}
+
+/// Sends the text to an open run; `None` if that has ended meanwhile, and the message starts the next one.
+async fn steer(session: &Session, open: &RunId, prompt: &Prompt) -> Result<Option<AgentRun>, SessionError> {
+    let run = attach(session, open).await?;
+    match run.steer(Arc::clone(&prompt.text)).await {
+        Ok(()) => Ok(Some(run)),
+        Err(SendError::Ended { .. }) => Ok(None),
+        Err(error) => Err(SessionError::Send(error)),
     }
 }
 

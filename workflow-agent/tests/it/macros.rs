@@ -265,7 +265,7 @@ impl Orders {
 
     /// Sums the refunds.
     #[tool(read_only, name = "refunds")]
-    pub async fn sum_of_refunds(&self) -> u32 {
+    async fn sum_of_refunds(&self) -> u32 {
         self.refunded.load(Ordering::Relaxed)
     }
 

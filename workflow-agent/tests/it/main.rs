@@ -1,18 +1,31 @@
 //! Integration tests.
-#![expect(clippy::unwrap_used, reason = "what cannot be had fails the test")]
+
+#![expect(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 mod approvals;
 mod budget;
 mod builtin;
 mod chats;
+mod compaction;
+mod conversations;
+mod judges;
+mod lives;
 mod macros;
+#[cfg(feature = "mcp")]
+mod mcp;
+mod memory;
 mod orders;
+mod pairing;
 mod parts;
+mod phases;
+mod projects;
 #[cfg(feature = "providers")]
 mod providers;
 mod requests;
 mod secrets;
+mod sessions;
 mod spans;
+mod sub_agents;
 mod tools;
 #[cfg(feature = "providers")]
 mod validate;

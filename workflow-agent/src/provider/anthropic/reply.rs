@@ -196,9 +196,9 @@ fn index_of(value: &Value) -> u64 {
 }
 
 /// A message in one piece.
-pub(in super::super) fn whole(provider: Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
+pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
     error_of(value)?;
-    let mut messages = Messages::new(provider);
+    let mut messages = Messages::new(Arc::clone(provider));
     for block in items_of(value, "content") {
         begin(&mut messages.assembly, block)?;
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::super::failure::Failure;
 use super::super::schema::closed;
 use super::super::wire::{Target, arguments_object, id_of, instructed, name_of, parameters};
 use super::ID;
@@ -14,7 +13,7 @@ use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult};
 const EMPTY: &str = "(no text)";
 
 /// The body of a request.
-pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<Value, Failure> {
+pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
     let output = request.output.as_deref();
     let native = output.and_then(closed);
     let system = instructed(request, output.filter(|_| native.is_none()));
@@ -41,7 +40,7 @@ pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<
     if let Some(schema) = native {
         body["output_config"] = json!({ "format": { "type": "json_schema", "schema": schema } });
     }
-    Ok(body)
+    body
 }
 
 /// The tools on offer. If there are none, those of earlier calls: a conversation with calls must define tools.

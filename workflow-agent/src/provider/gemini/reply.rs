@@ -10,6 +10,21 @@ use super::super::wire::{Advance, Decoder, error_of, items_of, json_of, str_of};
 use super::SIGNATURE;
 use crate::model::{Finish, ModelEvent, ModelReply, Usage};
 
+/// Reasons that are refusals of the provider.
+const REFUSALS: [&str; 11] = [
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "MODEL_ARMOR",
+    "ESCALATION",
+];
+
 /// A reply so far.
 pub(in super::super) struct Gemini {
     provider: Arc<str>,
@@ -98,36 +113,21 @@ impl Decoder for Gemini {
 
     /// No event ends a stream: a reply is whole if the stream ends after a reason.
     fn finish(&mut self) -> Result<ModelReply, Failure> {
-        let finish = match (self.finish.as_deref(), &self.blocked) {
-            (None, Some(_)) => Finish::Refusal,
-            (None, None) => return Err(Failure::broken_off()),
-            (Some("STOP"), _) => self.assembly.complete(),
-            (Some("MAX_TOKENS"), _) => Finish::Length,
-            (
-                Some(
-                    "SAFETY"
-                    | "RECITATION"
-                    | "LANGUAGE"
-                    | "BLOCKLIST"
-                    | "PROHIBITED_CONTENT"
-                    | "SPII"
-                    | "IMAGE_SAFETY"
-                    | "IMAGE_PROHIBITED_CONTENT"
-                    | "IMAGE_RECITATION"
-                    | "MODEL_ARMOR"
-                    | "ESCALATION",
-                ),
-                _,
-            ) => Finish::Refusal,
-            (Some(unknown), _) => return Err(Failure::unknown_finish(unknown)),
+        // A request that the provider refused has no candidate, and so no reason but that one.
+        let refused = self.blocked.as_ref().map(|_| "SAFETY");
+        let finish = match self.finish.as_deref().or(refused).ok_or_else(Failure::broken_off)? {
+            "STOP" => self.assembly.complete(),
+            "MAX_TOKENS" => Finish::Length,
+            reason if REFUSALS.contains(&reason) => Finish::Refusal,
+            unknown => return Err(Failure::unknown_finish(unknown)),
         };
         Ok(self.assembly.reply(&self.provider, finish, self.usage))
     }
 }
 
 /// A reply in one piece.
-pub(in super::super) fn whole(provider: Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
-    let mut gemini = Gemini::new(provider);
+pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
+    let mut gemini = Gemini::new(Arc::clone(provider));
     gemini.read(value)?;
     gemini.finish()
 }

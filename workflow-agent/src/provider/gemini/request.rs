@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::failure::Failure;
 use super::super::schema::known_to_gemini;
 use super::super::wire::{Target, arguments_object, id_of, instructed, name_of, parameters};
 use super::{ID, SIGNATURE};
@@ -12,7 +11,7 @@ use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult};
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The body of a request.
-pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<Value, Failure> {
+pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
     let contents = request.messages.iter().filter_map(|message| {
         let (role, parts) = match message {
             Message::User { text, images } => ("user", user(text, images)),
@@ -45,7 +44,7 @@ pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<
             body["toolConfig"] = json!({ "functionCallingConfig": { "mode": "NONE" } });
         }
     }
-    Ok(body)
+    body
 }
 
 /// Models from the third generation on: they join schemas with tools, and demand signatures.
@@ -125,14 +124,12 @@ fn sign(part: &mut Value, signature: Option<&Value>) {
 fn signed_text(sent: &mut Vec<Value>, data: &Value) {
     let signature = data.get(SIGNATURE);
     let is_text = |part: &Value| part.as_object().map(Map::len) == Some(1) && part.get("text").is_some();
-    match sent.last_mut().filter(|part| data.get("text").is_some() && is_text(part)) {
-        Some(text) => sign(text, signature),
-        None => {
-            let mut part = json!({ "text": "" });
-            sign(&mut part, signature);
-            sent.push(part);
-        }
+    if let Some(text) = sent.last_mut().filter(|part| data.get("text").is_some() && is_text(part)) {
+        return sign(text, signature);
     }
+    let mut part = json!({ "text": "" });
+    sign(&mut part, signature);
+    sent.push(part);
 }
 
 fn result(result: &ToolResult) -> Value {

@@ -62,8 +62,8 @@ impl Decoder for Ollama {
 }
 
 /// A reply in one piece.
-pub(in super::super) fn whole(provider: Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
-    let mut ollama = Ollama::new(provider);
+pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
+    let mut ollama = Ollama::new(Arc::clone(provider));
     ollama.read(value)?;
     ollama.finish()
 }

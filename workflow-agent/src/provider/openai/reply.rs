@@ -175,8 +175,8 @@ impl Decoder for Chat {
 }
 
 /// A reply in one piece.
-pub(in super::super) fn whole(provider: Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
-    let mut chat = Chat::new(provider);
+pub(in super::super) fn whole(provider: &Arc<str>, value: &Value) -> Result<ModelReply, Failure> {
+    let mut chat = Chat::new(Arc::clone(provider));
     chat.read(value, "message")?;
     chat.reply()
 }

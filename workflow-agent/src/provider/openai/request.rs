@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::failure::Failure;
 use super::super::schema::is_strict;
 use super::super::wire::{Target, arguments_text, id_of, image_url, name_of, parameters};
 use super::ID;
 use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolUse};
 
 /// The body of a request.
-pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<Value, Failure> {
+pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": &*request.system }));
@@ -48,7 +47,7 @@ pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<
             "name": "answer", "schema": schema, "strict": is_strict(schema),
         }});
     }
-    Ok(body)
+    body
 }
 
 fn content(text: &str, images: &[Image]) -> Value {

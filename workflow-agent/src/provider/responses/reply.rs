@@ -127,7 +127,7 @@ impl Decoder for Responses {
         {
             fields.insert("output".to_owned(), self.items().into());
         }
-        whole(Arc::clone(&self.provider), &response)
+        whole(&self.provider, &response)
     }
 }
 
@@ -136,7 +136,7 @@ fn index_of(value: &Value) -> u64 {
 }
 
 /// A response in one piece.
-pub(in super::super) fn whole(provider: Arc<str>, response: &Value) -> Result<ModelReply, Failure> {
+pub(in super::super) fn whole(provider: &Arc<str>, response: &Value) -> Result<ModelReply, Failure> {
     error_of(response)?;
     let mut assembly = Assembly::default();
     let mut is_refusal = false;
@@ -154,7 +154,7 @@ pub(in super::super) fn whole(provider: Arc<str>, response: &Value) -> Result<Mo
     }
     let finish = finish(response, is_refusal, &assembly)?;
     let usage = usage(response.get("usage").unwrap_or(&Value::Null));
-    Ok(assembly.reply(&provider, finish, usage))
+    Ok(assembly.reply(provider, finish, usage))
 }
 
 fn finish(response: &Value, is_refusal: bool, assembly: &Assembly) -> Result<Finish, Failure> {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::super::failure::Failure;
 use super::super::schema::is_strict;
 use super::super::wire::{Target, arguments_text, id_of, image_url, name_of, parameters};
 use super::ID;
@@ -12,7 +11,7 @@ use crate::model::{Message, ModelRequest, Part, ToolChoice};
 const SHORTEST: u64 = 16;
 
 /// The body of a request.
-pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<Value, Failure> {
+pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Value {
     let mut input = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
         match message {
@@ -62,7 +61,7 @@ pub(in super::super) fn body(target: &Target, request: &ModelRequest) -> Result<
             "type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict(schema),
         }});
     }
-    Ok(body)
+    body
 }
 
 /// The items of an assistant's message. Reasoning that nothing follows is left out: the provider refuses it.

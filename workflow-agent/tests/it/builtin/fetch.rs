@@ -1,4 +1,4 @@
-//! The tool for pages: which addresses it reaches, and what it returns. Each server is on loopback.
+//! The tool for pages: the addresses that it reaches, and its results. Each server is on loopback.
 
 use std::io;
 use std::net::{IpAddr, TcpListener};

@@ -1,6 +1,7 @@
 //! Errors that providers answer with, and errors within streams: their classes, their waits and their words.
 
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -184,10 +185,10 @@ async fn errors_and_debug_output_never_show_the_key() {
                 let server = Server::start(move |_| {
                     let text =
                         format!("{}the key {KEY} and {}*** are wrong", " x".repeat(padding / 2), &KEY[..12]);
-                    match is_json {
-                        true => server::json(401, &body(kind, &text)),
-                        false => Response::builder().status(500).body(Body::from(text)).unwrap(),
+                    if is_json {
+                        return server::json(401, &body(kind, &text));
                     }
+                    Response::builder().status(500).body(Body::from(text)).unwrap()
                 })
                 .await;
                 let provider = at(kind, &server).key(KEY).header("x-more", "another-secret-value");
@@ -196,7 +197,7 @@ async fn errors_and_debug_output_never_show_the_key() {
                 let mut text = format!("{error} {error:?} {provider:?} {model:?}");
                 let mut source = error.source();
                 while let Some(error) = source {
-                    text.push_str(&format!("{error} {error:?}"));
+                    write!(text, "{error} {error:?}").unwrap();
                     source = error.source();
                 }
                 assert!(!text.contains("sk-very") && !text.contains("another-secret"), "{kind}: {text}");

@@ -14,7 +14,7 @@ type Edit = (u16, u8, Vec<u8>);
 /// Reads a changed stream: there is no panic, and an end comes last and once.
 fn survives(kind: &str) {
     let recorded = streamed(kind);
-    let check = bolero::check!().with_iterations(300).with_test_time(Duration::from_secs(60));
+    let check = bolero::check!().with_iterations(300).with_test_time(Duration::from_mins(1));
     check.with_type::<(Vec<Edit>, u8)>().for_each(|(edits, size)| {
         let mut stream = recorded.as_bytes().to_vec();
         for (at, gone, new) in edits.iter().take(4) {

@@ -10,7 +10,7 @@ use super::server::{self, Server};
 use super::{hello, reply};
 
 fn at(server: &Server) -> Provider {
-    Provider::new("groq::m-1").unwrap().endpoint(format!("{}/v1", server.url)).key("key-0123456789abcdef")
+    Provider::new("together::m-1").unwrap().endpoint(format!("{}/v1", server.url)).key("key-0123456789abcdef")
 }
 
 /// A80
@@ -69,7 +69,7 @@ async fn errors_of_genai_have_classes_and_show_no_key() {
         let error = reply(&at(&server).build().unwrap(), hello()).await.unwrap_err();
         assert_eq!((error.class, error.status), (class, Some(status)), "{error}");
         assert_eq!(error.retry_after, Some(std::time::Duration::from_secs(7)));
-        assert!(error.message().contains("groq::m-1") && !error.message().contains("key-01"), "{error}");
+        assert!(error.message().contains("together::m-1") && !error.message().contains("key-01"), "{error}");
     }
     let unknown =
         [json!({"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "because"}]})];
