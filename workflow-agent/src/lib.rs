@@ -86,3 +86,10 @@ pub mod prelude {
     pub use crate::session::Session;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
+
+/// The page of the guide, compiled and run with the other examples of this crate.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../docs/guide/agents.md")]
+    struct Agents;
+}

@@ -297,14 +297,13 @@ impl Project {
     #[step(loops)]
     async fn plan(
         &self,
-        begin: Begin,
+        _: Begin,
         goal: Passive<&ProjectGoal>,
         returned: Passive<List<PlanReturned>>,
         ran: Passive<List<PlannerRan>>,
         children: &Children,
         info: &RunInfo,
     ) -> Result<(PlannerRan, Option<Planned>, Option<Expiring<ApprovePlan>>), StepError> {
-        let _ = begin;
         let (returned, ran): (Vec<_>, Vec<_>) = (returned.iter().collect(), ran.iter().collect());
         let project = &*self.inner;
         let (spent, plan) = planning::run(project, *goal, &returned, &ran, children, info).await?;
@@ -336,7 +335,6 @@ impl Project {
         asked: &Expired<ApprovePlan>,
         ran: Passive<List<PlannerRan>>,
     ) -> ProjectFailed {
-        let _ = asked;
         planning::failed(ProjectFailure::Unapproved, ran.iter())
     }
 
@@ -345,12 +343,11 @@ impl Project {
     #[step(concurrency = 1)]
     async fn schedule(
         &self,
-        progress: Progress,
+        _: Progress,
         accepted: Passive<&PlanAccepted>,
         done: Passive<List<TaskDone>>,
         ran: Passive<List<PlannerRan>>,
     ) -> Result<(Vec<TaskStatus>, Vec<TaskReady>, Option<ProjectOutcome>), StepError> {
-        let _ = progress;
         let Some(accepted) = *accepted else { return Err(StepError::permanent("the project has no plan")) };
         let (done, ran): (Vec<_>, Vec<_>) = (done.iter().collect(), ran.iter().collect());
         let task::Changes { statuses, ready, outcome } = task::changes(accepted, &done, &ran);

@@ -180,9 +180,12 @@ pub(crate) async fn spawn(
         chosen.push((sub_agent, task));
     }
     let rest = terms.budget().rest(&state.spent);
-    let running = chosen.iter().map(|(sub_agent, task)| {
-        let workflow = crate::agent::below(info.workflow(), sub_agent.agent.name());
-        run(terms.agent, sub_agent, task, rest, children, workflow)
+    let running = chosen.iter().enumerate().map(|(index, (sub_agent, task))| {
+        // A repeated execution finds the run of each task by its number.
+        let options = RunOptions::new()
+            .workflow(crate::agent::below(info.workflow(), sub_agent.agent.name()))
+            .id((index + 1).to_string());
+        run(terms.agent, sub_agent, task, rest, children, options)
     });
     let (ended, dropped) = match agent.aggregation {
         Aggregation::First => first(running).await?,
@@ -230,14 +233,14 @@ async fn run(
     task: &Task,
     rest: Budget,
     children: &Children,
-    workflow: String,
+    options: RunOptions,
 ) -> Result<Ended, StepError> {
     let mut prompt = Prompt::new(&*parent.inner.caller.redactor.text(&task.task));
     prompt = prompt.tools(sub_agent.tools(task.tools.as_deref()));
     if rest != Budget::unlimited() {
         prompt = prompt.budget(rest);
     }
-    let ran = children.run_with::<Agent>(prompt, RunOptions::new().workflow(workflow)).await;
+    let ran = children.run_with::<Agent>(prompt, options).await;
     let agent = task.agent.clone();
     let failed =
         |why: String| Ended { agent: agent.clone(), result: Err(why), usage: Usage::default(), cost: 0.0 };

@@ -13,11 +13,11 @@ pub(crate) fn text(attributes: &[Attribute]) -> String {
 /// The expressions of the doc comment, texts and macros; none if it is blank.
 pub(crate) fn parts(attributes: &[Attribute]) -> Vec<&Expr> {
     let parts: Vec<_> = attributes.iter().filter_map(expression).collect();
-    if parts.iter().all(is_text) && text(attributes).is_empty() { Vec::new() } else { parts }
+    if parts.iter().all(|part| is_text(part)) && text(attributes).is_empty() { Vec::new() } else { parts }
 }
 
 /// Whether a part is a text, rather than a macro that makes one.
-pub(crate) fn is_text(part: &&Expr) -> bool {
+pub(crate) fn is_text(part: &Expr) -> bool {
     matches!(part, Expr::Lit(ExprLit { lit: Lit::Str(_), .. }))
 }
 

@@ -53,7 +53,7 @@ impl Outcome {
 #[non_exhaustive]
 pub struct Answer {
     /// The text; for an answer with data and without text, the data as JSON.
-    pub text: Arc<str>,
+    pub text: String,
     /// The data, if the run has an output schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
@@ -85,7 +85,7 @@ pub struct Stopped {
     /// The reason.
     pub reason: StopReason,
     /// The last text of the model; empty if there is none.
-    pub text: Arc<str>,
+    pub text: String,
     /// The tokens that the run used, sub-agents and summaries included.
     pub usage: Usage,
     /// The cost, in the currency of the model's price; 0 without one.

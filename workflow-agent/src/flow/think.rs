@@ -214,8 +214,5 @@ fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
         }
         _ => false,
     };
-    let before = before.before();
-    own.iter().any(|entry| has(entry))
-        || before.given.iter().any(has)
-        || before.history.iter().any(|exchange| exchange.iter().any(has))
+    own.iter().any(|entry| has(entry)) || before.entries().any(has)
 }

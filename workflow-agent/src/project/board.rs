@@ -64,16 +64,15 @@ impl Board {
         begun
     }
 
-    /// Takes the end of a task, and returns the places of the tasks that are skipped because of it.
+    /// Takes the end of a task, and returns the places of the tasks that are skipped because of it, each behind one that
+    /// it depends on.
     pub(crate) fn end(&mut self, place: usize, has_succeeded: bool) -> Vec<usize> {
         self.states[place] = if has_succeeded { TaskState::Completed } else { TaskState::Failed };
         let mut skipped = Vec::new();
-        // Each round skips the tasks that depend directly on one that the round before skipped.
         while let Some(next) = self.lost() {
             self.states[next] = TaskState::Skipped;
             skipped.push(next);
         }
-        skipped.sort_unstable();
         skipped
     }
 

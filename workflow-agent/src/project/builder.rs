@@ -95,7 +95,7 @@ impl ProjectBuilder {
             strategy: Strategy::default(),
             max_parallel: 4,
             approve_plan: false,
-            approval_expires: Duration::from_secs(3_600),
+            approval_expires: Duration::from_hours(1),
         }
     }
 

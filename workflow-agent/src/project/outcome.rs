@@ -28,6 +28,18 @@ pub enum TaskState {
     Skipped,
 }
 
+impl std::fmt::Display for TaskState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        })
+    }
+}
+
 impl TaskState {
     /// Whether no other state follows.
     pub fn has_ended(self) -> bool {

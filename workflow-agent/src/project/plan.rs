@@ -74,7 +74,7 @@ impl Plan {
         match self.tasks.len() {
             0 => problems.push(PlanProblem::NoTasks),
             tasks if tasks > MOST_TASKS => {
-                problems.push(PlanProblem::TooManyTasks { tasks, limit: MOST_TASKS })
+                problems.push(PlanProblem::TooManyTasks { tasks, limit: MOST_TASKS });
             }
             _ => self.check_tasks(strategy, &mut problems),
         }

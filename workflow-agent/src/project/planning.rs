@@ -59,8 +59,12 @@ pub(super) async fn run(
     let outcome = match children.run_with::<Agent>(prompt, options).await {
         Ok(outcome) => outcome,
         Err(error) => {
-            let failed = failures::of_child(error)?;
-            return Err(StepError::new(failed.class, project.redactor.text(&failed.text).into_owned()));
+            // The run of the planner has its own retries, so this step has none.
+            let ended = failures::of_child(error)?;
+            let error = project.redactor.text(&ended.text).as_ref().into();
+            let reason = ProjectFailure::Failed { class: ended.class.into(), error };
+            let spent = PlannerRan { usage: crate::model::Usage::default(), cost: 0.0 };
+            return Ok((spent, Made::Other(Planned::Failed(failed(reason, ran.iter().copied())))));
         }
     };
     let spent = PlannerRan { usage: outcome.usage(), cost: outcome.cost() };
@@ -188,7 +192,9 @@ fn prompt(project: &Inner, goal: &str, returned: Option<&PlanReturned>) -> Strin
             Returned::Rejected { reason: None } => "A person rejected it without a reason.".to_owned(),
         };
         let answer = mark::data("plan before", answer);
-        text.push_str(&format!("\nYour plan before:\n{answer}\n{why}\nMake another plan."));
+        for part in ["\nYour plan before:\n", &*answer, "\n", &*why, "\nMake another plan."] {
+            text.push_str(part);
+        }
     }
     text
 }

@@ -68,15 +68,10 @@ fn outcome(plan: &Plan, states: &[TaskState], done: &[&TaskDone], ran: &[&Planne
     let (usage, cost) = spent(done, ran);
     let failed = results.iter().filter(|result| result.status == TaskState::Failed);
     let tasks: Vec<String> = failed.map(|result| result.id.to_string()).collect();
-    match tasks.is_empty() {
-        true => ProjectOutcome::Done(ProjectDone { results, usage, cost }),
-        false => ProjectOutcome::Failed(ProjectFailed {
-            reason: ProjectFailure::Tasks { tasks },
-            results,
-            usage,
-            cost,
-        }),
+    if tasks.is_empty() {
+        return ProjectOutcome::Done(ProjectDone { results, usage, cost });
     }
+    ProjectOutcome::Failed(ProjectFailed { reason: ProjectFailure::Tasks { tasks }, results, usage, cost })
 }
 
 fn results(plan: &Plan, states: &[TaskState], done: &[&TaskDone]) -> Vec<TaskResult> {
@@ -162,7 +157,7 @@ pub(super) async fn work(
         }
         Err(error) => {
             let failed = failures::of_child(error)?;
-            (Arc::default(), Some((failed.class.into(), failed.text)), Usage::default(), 0.0)
+            (String::new(), Some((failed.class.into(), failed.text)), Usage::default(), 0.0)
         }
     };
     let mut spent = run.usage;

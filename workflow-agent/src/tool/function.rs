@@ -21,7 +21,7 @@ type Call = dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolOutput, 
 /// ```
 /// use serde::Deserialize;
 /// use workflow_agent::prelude::*;
-/// use workflow_agent::tool::FnTool;
+/// use workflow_agent::tool::{FnTool, Tool as _};
 ///
 /// #[derive(Deserialize, schemars::JsonSchema)]
 /// struct Sum { of: Vec<i64> }

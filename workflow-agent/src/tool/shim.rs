@@ -226,6 +226,7 @@ impl<E: Into<ToolError>> Failure for E {
     }
 }
 
+#[expect(clippy::unused_self, reason = "generated code finds the method by the kind of a value")]
 impl Fallible {
     /// The output, or the failure.
     pub fn output<T: IntoToolOutput, E: Failure>(
@@ -236,6 +237,7 @@ impl Fallible {
     }
 }
 
+#[expect(clippy::unused_self, reason = "generated code finds the method by the kind of a value")]
 impl Plain {
     /// The output.
     pub fn output<T: IntoToolOutput>(self, value: T) -> Result<ToolOutput, ToolError> {

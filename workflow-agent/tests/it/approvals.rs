@@ -443,6 +443,6 @@ async fn a_question_expires_after_an_hour() {
 #[tokio::test]
 async fn without_the_option_there_is_no_ask_user() {
     let model = then_done(ScriptedReply::call("1", "ask_user", json!({"question": "Which city?"})));
-    assert_eq!(agent(&model).build().unwrap().ask("go").await.unwrap().text, "done".into());
+    assert_eq!(agent(&model).build().unwrap().ask("go").await.unwrap().text, "done");
     assert!(result(&model.requests()[1]).text.contains("there is no tool `ask_user`"));
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use workflow_agent::model::ScriptedModel;
 use workflow_agent::tool::{FnTool, IntoTool, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec};
-use workflow_agent::{tool, tools};
+use workflow_agent::{Agent, Approval, tool, tools};
 
 /// What a tool answers to a model.
 async fn answered(tool: &dyn Tool, arguments: Value) -> Result<ToolOutput, String> {
@@ -88,14 +89,14 @@ fn the_specification_has_the_name_the_doc_comment_and_the_keys() {
     async fn send() {}
     let tool = send.into_tool();
     assert_eq!(tool.spec().name(), "send-mail");
-    assert_eq!(tool.spec().longest(), Duration::from_secs(2 * 86_400));
+    assert_eq!(tool.spec().longest(), Duration::from_hours(48));
     assert!(!tool.spec().is_read_only() && tool.spec().is_repeatable());
 
     /// Does nothing in particular.
     #[tool]
     async fn plain() {}
     let tool = plain.into_tool();
-    assert_eq!(tool.spec().longest(), Duration::from_secs(120));
+    assert_eq!(tool.spec().longest(), Duration::from_mins(2));
     assert!(!tool.spec().is_repeatable());
 }
 
@@ -312,21 +313,27 @@ async fn methods_with_the_attribute_are_methods_like_any_other() {
     assert_eq!((orders.sum_of_refunds().await, Orders::limit().await), (3, 1_000));
 }
 
-/// As an agent's builder takes tools.
-fn taken<Marker>(tool: impl IntoTool<Marker>) -> ToolSpec {
-    tool.into_tool().spec().clone()
-}
-
 #[test]
-fn functions_closures_and_shared_tools_are_taken_alike() {
-    let sum = FnTool::new("sum", "Adds.", |numbers: Vec<u8>, _| async move {
-        Ok::<_, ToolError>(numbers.iter().map(|number| u32::from(*number)).sum::<u32>())
+fn an_agent_takes_functions_closures_shared_tools_and_sets_alike() {
+    let sum = FnTool::new("sum", "Adds.", |numbers: BTreeMap<String, u32>, _| async move {
+        Ok::<_, ToolError>(numbers.values().sum::<u32>())
     });
-    let shared: Arc<dyn Tool> = Arc::new(sum.clone());
-    let names =
-        [taken(weather), taken(halves), taken(sum), taken(shared), taken(halves.into_tool().idempotent())];
-    let names: Vec<_> = names.iter().map(ToolSpec::name).collect();
-    assert_eq!(names, ["weather", "halves", "sum", "sum", "halves"]);
+    let shared: Arc<dyn Tool> =
+        Arc::new(FnTool::of(ToolSpec::new("shared", "Shared.", json!({"type": "object"})), |_, _| {
+            Box::pin(async { Ok(ToolOutput::new("")) })
+        }));
+    let agent = Agent::builder("assistant")
+        .model(ScriptedModel::new([]))
+        .tool(weather)
+        .tool(halves.into_tool().approval(Approval::Always))
+        .tool(sum)
+        .tool(shared)
+        .tools(Orders::new(&Arc::new(())))
+        .build()
+        .unwrap();
+    let mut names: Vec<_> = agent.tools().map(ToolSpec::name).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["halves", "limit", "refund", "refunds", "shared", "sum", "weather"]);
 }
 
 #[tokio::test]

@@ -79,10 +79,15 @@ fn future(krate: &Krate, definition: &Definition) -> (Option<TokenStream>, Token
         return (Some(quote!(let _ = (#(&#names,)*);)), quote!(#krate::mistaken()));
     }
     let place = SpanRange::of(&definition.ident);
-    let moved: Vec<_> = (0..names.len()).map(|index| place.local(&format!("moved_{index}"))).collect();
-    let called = place.call(&definition.ident, quote!(#(#moved),*));
+    let values: Vec<_> = (0..names.len()).map(|index| place.local(&format!("value_{index}"))).collect();
+    let called = place.call(&definition.ident, quote!(#(#values),*));
     let future = place.call(place.path(quote!(#krate::ToolFuture), "new"), called);
-    let moves = (!names.is_empty()).then(|| quote!(let (#(#moved,)*) = (#(#names,)*);));
+    let moves = (!names.is_empty()).then(|| {
+        quote! {
+            #[allow(clippy::used_underscore_binding, reason = "the user's function may not use it")]
+            let (#(#values,)*) = (#(#names,)*);
+        }
+    });
     (moves, future)
 }
 

@@ -93,7 +93,7 @@ fn spec(krate: &Krate, definition: &Definition) -> TokenStream {
 /// make one.
 fn description(krate: &Krate, attributes: &[Attribute]) -> TokenStream {
     let parts = docs::parts(attributes);
-    if parts.iter().all(docs::is_text) {
+    if parts.iter().all(|part| docs::is_text(part)) {
         let text = docs::text(attributes);
         return quote!(#text);
     }

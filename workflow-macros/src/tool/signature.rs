@@ -32,8 +32,8 @@ pub(super) fn validate(signature: &Signature, mistakes: &mut Mistakes) {
     if let Some(receiver) = signature.receiver() {
         validate_receiver(receiver, mistakes);
     }
-    let typed = signature.inputs.iter().filter(|input| matches!(input, FnArg::Typed(_)));
-    if let Some(surplus) = typed.skip(MOST_PARAMETERS).next() {
+    let mut typed = signature.inputs.iter().filter(|input| matches!(input, FnArg::Typed(_)));
+    if let Some(surplus) = typed.nth(MOST_PARAMETERS) {
         let message =
             format!("a tool has {MOST_PARAMETERS} parameters at most: take a struct that holds several");
         mistakes.at(surplus, message);

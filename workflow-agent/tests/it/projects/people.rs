@@ -111,7 +111,7 @@ async fn a_plan_about_which_nobody_decides_in_time_fails_the_project() {
     let (planner, _) = planner([plan([task("a", &[])])]);
     let (worker, model) = worker(answers);
     let hour = scenario(&approved(&planner, &worker), &planner, &worker).start(goal()).await;
-    assert_eq!((failed(&hour), hour.elapsed()), (&ProjectFailure::Unapproved, Duration::from_secs(3_600)));
+    assert_eq!((failed(&hour), hour.elapsed()), (&ProjectFailure::Unapproved, Duration::from_hours(1)));
     let project =
         builder(&planner, &worker).approve_plan().approval_expires(Duration::from_secs(5)).build().unwrap();
     let soon = scenario(&project, &planner, &worker).start(goal()).await;

@@ -1,4 +1,5 @@
 use super::*;
+use workflow_agent::entry::FailureClass;
 use workflow_agent::model::ModelError;
 use workflow_agent::{GoalError, PlanProblem, ProjectError, ProjectFailure, ProjectProblem, StopReason};
 
@@ -147,4 +148,16 @@ fn every_mistake_of_a_project_is_reported_at_once() {
     let error = Project::builder("p").planner(one.clone()).build().unwrap_err();
     assert_eq!(error.to_string(), "project `p` cannot be built: it has no worker: call `worker`");
     assert!(Project::builder("p").planner(one.clone()).worker(one).build().is_ok());
+}
+
+/// A9, A73
+#[tokio::test]
+async fn a_planner_that_the_engine_does_not_host_ends_the_project_with_an_outcome() {
+    let (planner, _) = planner([plan([task("a", &[])])]);
+    let (worker, _) = worker(answers);
+    let project = builder(&planner, &worker).build().unwrap();
+    let run = Scenario::new(project).host_named("Project.worker", worker).start(goal()).await;
+    let ProjectOutcome::Failed(failed) = run.outcome().unwrap() else { panic!() };
+    let ProjectFailure::Failed { class: FailureClass::Permanent, error } = &failed.reason else { panic!() };
+    assert!(error.contains("Project.planner") && failed.results.is_empty(), "{error}");
 }

@@ -2,7 +2,7 @@ use super::*;
 use workflow_agent::{ApprovePlan, PlanDecision};
 use workflow_core::RunOptions;
 use workflow_core::store::MemoryStore;
-use workflow_testkit::crash_everywhere;
+use workflow_testkit::{Confirms, crash_everywhere};
 
 /// A73, A70
 #[tokio::test]
@@ -23,8 +23,11 @@ async fn a_crash_at_any_write_repeats_nothing_that_had_finished() {
             .start(goal())
     });
     // Every event of the log, every execution and every child run is as without the crash.
-    let survived =
-        crashes.assert(|run| run.executions("work") == 3 && run.executions("plan") == 2).pairs(20).await;
+    let survived = crashes
+        .assert(|run| run.executions("work") == 3 && run.executions("plan") == 2)
+        .confirming([Confirms::AtOnce, Confirms::Late])
+        .pairs(5)
+        .await;
     assert!(survived.once() > 50, "{survived}");
 }
 
@@ -41,7 +44,11 @@ async fn a_crash_at_any_write_begins_no_further_run_of_a_task() {
         let project = builder(&planner, &worker).build().unwrap();
         scenario(&project, &planner, &worker).engine(|engine| engine.store(store)).start(goal())
     });
-    let survived = crashes.assert(|run| run.executions("work") == 3).pairs(10).await;
+    let survived = crashes
+        .assert(|run| run.executions("work") == 3)
+        .confirming([Confirms::AtOnce, Confirms::Late])
+        .pairs(5)
+        .await;
     assert!(survived.once() > 30, "{survived}");
 }
 
@@ -73,18 +80,18 @@ async fn after_a_restart_viewers_see_the_states_and_the_plan_still_waits() {
 
     let engine = hosting(&project);
     let mut run = ProjectRun::attach(&engine, &project, "r").await.unwrap();
-    let mut states = Vec::new();
+    let mut seen = Vec::new();
     loop {
         match run.next().await.unwrap() {
             ProjectShown::PlanProposed(pending) => pending.approve().await.unwrap(),
-            ProjectShown::TaskStatus(status) => states.push(said(&status)),
+            ProjectShown::TaskStatus(task) => seen.push(said(&task)),
             _ => {}
         }
-        if states.last().is_some_and(|state| state == "b completed") {
+        if seen.last().is_some_and(|state| state == "b completed") {
             break;
         }
     }
-    assert_eq!(states, ["a pending", "b pending", "a in_progress", "b in_progress", "b completed"]);
+    assert_eq!(seen, ["a pending", "b pending", "a in_progress", "b in_progress", "b completed"]);
     engine.shut_down(Duration::from_secs(10)).await;
 
     // The same project with other rules: those of the log count, so no task begins twice.
@@ -92,20 +99,20 @@ async fn after_a_restart_viewers_see_the_states_and_the_plan_still_waits() {
     let project = project.build().unwrap();
     let engine = hosting(&project);
     let mut run = ProjectRun::attach(&engine, &project, "r").await.unwrap();
-    let mut states = Vec::new();
+    let mut seen = Vec::new();
     while let Some(item) = run.next().await {
         match item {
             ProjectShown::Question(question) => question.answer("the blue one").await.unwrap(),
-            ProjectShown::TaskStatus(status) => states.push(said(&status)),
+            ProjectShown::TaskStatus(task) => seen.push(said(&task)),
             _ => {}
         }
     }
-    assert_eq!(states, ["a in_progress", "b completed", "a completed"]);
+    assert_eq!(seen, ["a in_progress", "b completed", "a completed"]);
     assert!(run.outcome().await.unwrap().results()[0].text.contains("the blue one"));
     assert_eq!(asking.requests().iter().filter(|request| first_line(request) == "b").count(), 1);
 
     // An ended run still shows its states.
     let mut run = ProjectRun::attach(&engine, &project, "r").await.unwrap();
     let first = run.next().await.unwrap();
-    assert!(matches!(&first, ProjectShown::TaskStatus(status) if said(status) == "a completed"), "{first:?}");
+    assert!(matches!(&first, ProjectShown::TaskStatus(task) if said(task) == "a completed"), "{first:?}");
 }

@@ -70,7 +70,8 @@ async fn the_third_failure_of_a_tool_is_the_failure_of_its_task() {
 #[tokio::test]
 async fn each_other_class_is_retried_in_no_second_place_and_is_in_the_failure() {
     // Class, calls of the model by `think`, seconds that these wait for.
-    let classes: [(fn() -> ModelError, FailureClass, usize, u64); 3] = [
+    type Class = (fn() -> ModelError, FailureClass, usize, u64);
+    let classes: [Class; 3] = [
         (|| ModelError::permanent("no key"), FailureClass::Permanent, 1, 0),
         (|| ModelError::unusable("nonsense"), FailureClass::Model, 2, 10),
         (|| ModelError::transient("busy"), FailureClass::Transient, 4, 130),

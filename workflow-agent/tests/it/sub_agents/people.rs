@@ -1,0 +1,144 @@
+use super::*;
+use workflow_agent::{AnswerError, Prompt};
+use workflow_core::store::MemoryStore;
+use workflow_core::{RequestEnd, RunOptions};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Amount {
+    cents: u32,
+}
+
+fn pay() -> FnTool {
+    let pay = FnTool::new("pay", "Pays.", |amount: Amount, _| async move {
+        Ok::<_, ToolError>(format!("paid {}", amount.cents))
+    });
+    pay.approval(Approval::Always)
+}
+
+/// An agent that wants to pay, and then asks the user.
+fn paying(name: &str) -> Agent {
+    let model = ScriptedModel::respond(|request| match request.messages.len() {
+        1 => ScriptedReply::call("1", "pay", json!({ "cents": 700 })),
+        3 => ScriptedReply::call("2", "ask_user", json!({ "question": "Which account?" })),
+        _ => {
+            let texts: Vec<_> = request.messages[1..].iter().map(|message| message.text()).collect();
+            ScriptedReply::text(texts.join(" "))
+        }
+    });
+    Agent::builder(name).model(model).tool(pay()).ask_user().build().unwrap()
+}
+
+/// `below` under as many agents as `levels` names, the last one directly above it.
+fn under(levels: &[&str], below: Agent) -> Agent {
+    levels.iter().rev().fold(below, |below, name| {
+        let (builder, _) = spawning(name, [to(below.name(), "Do it.")]);
+        builder.sub_agent(below).build().unwrap()
+    })
+}
+
+/// A24, A25, A23
+#[tokio::test]
+async fn requests_of_sub_agents_at_every_depth_come_through_the_top_stream_and_take_answers() {
+    for levels in [&["top"][..], &["top", "second"], &["top", "second", "third"]] {
+        let top = under(levels, paying("leaf"));
+        let engine = Engine::builder().agent(top.clone()).build().unwrap();
+        let mut run = top.start_with(&engine, "Go.", RunOptions::new().id("r")).await.unwrap();
+        let (mut asked, mut closed, mut items) = (Vec::new(), Vec::new(), 0);
+        while let Some(shown) = run.next().await {
+            match shown {
+                Shown::Approval(approval) => {
+                    assert_eq!((approval.tool(), approval.arguments()), ("pay", &json!({ "cents": 700 })));
+                    let unfit = approval.edit(json!({ "cents": -1 })).await.unwrap_err();
+                    assert!(
+                        matches!(&unfit, AnswerError::Edit { pointer, .. } if pointer == "/cents"),
+                        "{unfit:?}"
+                    );
+                    approval.edit(json!({ "cents": 5 })).await.unwrap();
+                    asked.push((approval.run().clone(), approval.seq()));
+                }
+                Shown::Question(question) => {
+                    assert_eq!(question.question(), "Which account?");
+                    question.answer("the blue one").await.unwrap();
+                    asked.push((question.run().clone(), question.seq()));
+                }
+                Shown::Closed { run, seq, how } => {
+                    assert_eq!(how, RequestEnd::Replied);
+                    closed.push((run, seq));
+                }
+                Shown::SubAgent { .. } => items += 1,
+                _ => {}
+            }
+        }
+        assert_eq!((asked.len(), &asked), (2, &closed));
+        let depth = asked[0].0.as_str().matches('/').count();
+        assert_eq!((depth, asked[0].0 == asked[1].0), (levels.len(), true), "{asked:?}");
+        assert!(items > 0 && run.approvals().await.is_err(), "the run has ended");
+        let answer = run.outcome().await.unwrap();
+        let answer = answer.text();
+        assert!(answer.contains("paid 5") && answer.contains("the blue one"), "{answer}");
+    }
+}
+
+/// A24, A21
+#[tokio::test]
+async fn an_approval_of_a_sub_agent_survives_restarts_and_a_rejection_reaches_its_model() {
+    let top = under(&["top", "second"], paying("leaf"));
+    let store = Arc::new(MemoryStore::default());
+    let host = || Engine::builder().agent(top.clone()).store(Arc::clone(&store)).build().unwrap();
+    let engine = host();
+    let mut run = top.start_with(&engine, "Go.", RunOptions::new().id("r")).await.unwrap();
+    let asked = loop {
+        if let Shown::Approval(approval) = run.next().await.unwrap() {
+            break (approval.run().clone(), approval.seq());
+        }
+    };
+    engine.shut_down(Duration::from_secs(10)).await;
+
+    let engine = host();
+    let mut run = AgentRun::attach(&engine, &top, "r").await.unwrap();
+    while let Some(shown) = run.next().await {
+        match shown {
+            Shown::Approval(approval) => {
+                assert_eq!((approval.run(), approval.seq()), (&asked.0, asked.1));
+                approval.reject("too much").await.unwrap();
+                assert!(approval.approve().await.is_err(), "it was answered");
+            }
+            Shown::Question(question) => question.answer("none").await.unwrap(),
+            _ => {}
+        }
+    }
+    let outcome = run.outcome().await.unwrap();
+    assert!(outcome.text().contains("action rejected by user") && outcome.text().contains("too much"));
+}
+
+/// A24
+#[tokio::test]
+async fn an_agent_in_memory_says_which_tool_of_a_sub_agent_needs_a_person() {
+    let error = under(&["top", "second"], paying("leaf")).ask(Prompt::new("Go.")).await.unwrap_err();
+    assert!(error.to_string().starts_with("`pay` needs a person"), "{error}");
+}
+
+/// A23
+#[tokio::test]
+async fn approve_all_holds_for_the_run_of_its_sub_agent_alone() {
+    let twice = ScriptedModel::respond(|request| match request.messages.len() {
+        1 | 3 => ScriptedReply::call("x", "pay", json!({ "cents": request.messages.len() })),
+        _ => ScriptedReply::text("done"),
+    });
+    let leaf = Agent::builder("leaf").model(twice).tool(pay()).build().unwrap();
+    let (top, _) = spawning("top", [to("leaf", "a"), to("leaf", "b")]);
+    let top = top.sub_agent(leaf).build().unwrap();
+    let engine = Engine::builder().agent(top.clone()).build().unwrap();
+    let mut run = top.start(&engine, "Go.").await.unwrap();
+    let mut asked = Vec::new();
+    while let Some(shown) = run.next().await {
+        if let Shown::Approval(approval) = shown {
+            approval.approve_all().await.unwrap();
+            asked.push(approval.run().to_string());
+        }
+    }
+    asked.sort();
+    asked.dedup();
+    assert_eq!(asked.len(), 2, "each run asked: {asked:?}");
+    assert!(matches!(run.outcome().await.unwrap(), Outcome::Answered(_)));
+}
