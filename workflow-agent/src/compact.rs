@@ -195,8 +195,9 @@ mod tests {
             let own: Vec<&Entry> = entries.iter().collect();
             plan(&line(Before::default(), &own), 0, 1_000_000).tokens
         };
-        assert_eq!(size(2_000_000), 2 * size(0));
-        assert_eq!(size(1), size(0) / 2);
+        // Tokens are whole numbers.
+        assert!(size(2_000_000).abs_diff(2 * size(0)) <= 1);
+        assert!(size(1).abs_diff(size(0) / 2) <= 1);
     }
 
     /// A53

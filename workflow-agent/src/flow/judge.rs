@@ -94,10 +94,11 @@ fn data(reply: &Reply, schema: &Value) -> Result<Value, Misfit> {
     };
     let compiled = Schema::new(schema).map_err(|problem| Misfit { pointer: String::new(), problem })?;
     // The model was given any other schema than that of an object as the field `answer`.
-    if !is_object(schema) && data.as_object().is_some_and(|fields| fields.len() == 1) {
-        if let Some(answer) = data.get_mut("answer").map(Value::take) {
-            data = answer;
-        }
+    if !is_object(schema)
+        && data.as_object().is_some_and(|fields| fields.len() == 1)
+        && let Some(answer) = data.get_mut("answer").map(Value::take)
+    {
+        data = answer;
     }
     compiled.check(&data)?;
     Ok(data)

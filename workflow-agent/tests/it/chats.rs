@@ -10,7 +10,8 @@ use workflow_testkit::{Scenario, TestRun};
 use crate::parts::{agent, answered, assert_paired, call, results, scripted, stopped, weather};
 
 fn turn(messages: Value) -> ChatTurn {
-    serde_json::from_value(json!({ "messages": messages })).unwrap()
+    let messages = serde_json::from_value::<Vec<ChatMessage>>(messages).unwrap();
+    ChatTurn::new(messages)
 }
 
 async fn answer(model: &workflow_agent::model::ScriptedModel, chat: ChatTurn) -> TestRun<Agent> {

@@ -44,11 +44,10 @@ async fn each_entry_is_logged_once() {
 /// A2
 #[tokio::test]
 async fn results_enter_in_call_order_before_the_next_call_of_the_model() {
-    let slow_first =
-        workflow_agent::tool::FnTool::new("wait", "Waits.", |seconds: u64Arguments, _| async move {
-            tokio::time::sleep(Duration::from_secs(seconds.seconds)).await;
-            Ok::<_, ToolError>(format!("{} s", seconds.seconds))
-        });
+    let slow_first = workflow_agent::tool::FnTool::new("wait", "Waits.", |seconds: Wait, _| async move {
+        tokio::time::sleep(Duration::from_secs(seconds.seconds)).await;
+        Ok::<_, ToolError>(format!("{} s", seconds.seconds))
+    });
     let model = scripted([
         ScriptedReply::call("a", "wait", json!({"seconds": 3}))
             .and_call("b", "wait", json!({"seconds": 1}))
@@ -63,9 +62,8 @@ async fn results_enter_in_call_order_before_the_next_call_of_the_model() {
     assert_eq!(run.elapsed(), Duration::from_secs(3));
 }
 
-#[allow(non_camel_case_types, reason = "read like a number")]
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct u64Arguments {
+struct Wait {
     seconds: u64,
 }
 
@@ -477,20 +475,18 @@ struct Tree {
 #[tokio::test]
 async fn schemas_of_other_types_than_objects_are_a_field_of_one() {
     for native in [false, true] {
-        let typed = |answer: serde_json::Value| match native {
-            true => ScriptedReply::from(json!({"answer": answer})),
-            false => ScriptedReply::call("1", "final_answer", json!({"answer": answer})),
-        };
-        let model = |answer| {
-            let model = scripted([typed(answer)]);
-            if native { model.native_output() } else { model }
+        let model = |answer: serde_json::Value| {
+            let answer = json!({ "answer": answer });
+            if native {
+                scripted([ScriptedReply::from(answer)]).native_output()
+            } else {
+                scripted([ScriptedReply::call("1", "final_answer", answer)])
+            }
         };
         let numbers = model(json!([1, 2]));
         assert_eq!(agent(&numbers).build().unwrap().ask_for::<Vec<u32>>("?").await.unwrap(), [1, 2]);
-        let schema = match native {
-            true => numbers.requests()[0].output.as_deref().unwrap().clone(),
-            false => numbers.requests()[0].tools[0].schema().clone(),
-        };
+        let request = numbers.requests().remove(0);
+        let schema = request.output.as_deref().unwrap_or_else(|| request.tools[0].schema());
         assert_eq!(
             (&schema["type"], &schema["properties"]["answer"]["type"]),
             (&json!("object"), &json!("array"))
@@ -528,24 +524,26 @@ async fn final_answer_without_a_schema_is_an_unknown_tool() {
     assert!(result(&model.requests()[1]).text.contains("there is no tool `final_answer` here"));
 }
 
+/// Its schema says less than its type.
+#[derive(Debug, serde::Deserialize)]
+struct Hour {
+    #[serde(rename = "at")]
+    _at: u8,
+}
+impl schemars::JsonSchema for Hour {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Hour".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "object"})
+    }
+}
+
 /// A55
 #[tokio::test]
 async fn an_answer_that_fits_the_schema_and_not_the_type_is_an_error_with_its_path() {
     let model = scripted([ScriptedReply::call("1", "final_answer", json!({"at": "no time"}))]);
-    #[derive(Debug, serde::Deserialize)]
-    struct Hour {
-        #[serde(rename = "at")]
-        _at: u8,
-    }
-    impl schemars::JsonSchema for Hour {
-        fn schema_name() -> std::borrow::Cow<'static, str> {
-            "Hour".into()
-        }
-
-        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-            schemars::json_schema!({"type": "object"})
-        }
-    }
     let error = agent(&model).build().unwrap().ask_for::<Hour>("?").await.unwrap_err();
     assert!(matches!(error, AgentError::Output { ref path, .. } if path == "at"), "{error:?}");
 }

@@ -39,7 +39,7 @@ async fn a_reply_has_no_secret_wherever_its_pieces_are_split() {
     let text = format!("the key {KEY} it is");
     for cut in (1..text.len()).step_by(3) {
         let model = scripted([
-            ScriptedReply::chunks([&text[..cut], &text[cut..cut + 1], &text[cut + 1..]]).thinking(KEY)
+            ScriptedReply::chunks([&text[..cut], &text[cut..=cut], &text[cut + 1..]]).thinking(KEY)
         ]);
         let agent = agent(&model).secret(key()).build().unwrap();
         let run = Scenario::new(agent).start(Prompt::new("go")).await;

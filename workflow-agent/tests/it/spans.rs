@@ -84,6 +84,8 @@ impl Recorder {
 
 /// Runs an agent in the test's thread, and records.
 async fn recorded(agent: workflow_agent::AgentBuilder, prompt: &str) -> Recorder {
+    // Tests beside this one reach the same spans first. Without a subscriber of theirs `tracing` would switch these off.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry());
     let recorder = Recorder::default();
     let subscriber = tracing_subscriber::registry().with(recorder.clone());
     let guard = tracing::subscriber::set_default(subscriber);

@@ -192,11 +192,14 @@ async fn a_failure_does_not_stop_the_other_calls() {
     assert!(results[1].text.contains("no way"));
 }
 
+type Declare = fn(FnTool) -> FnTool;
+type Fails = fn() -> ToolError;
+
 /// A13
 #[tokio::test]
 async fn errors_and_panics_become_error_results_at_once() {
     let calls = Calls::default();
-    let errors: [(fn() -> ToolError, &str); 2] = [
+    let errors: [(Fails, &str); 2] = [
         (|| std::io::Error::other("disk full").into(), "disk full"),
         (|| panic!("a bug"), "the tool failed: it panicked: a bug"),
     ];
@@ -214,7 +217,6 @@ async fn errors_and_panics_become_error_results_at_once() {
 #[tokio::test]
 async fn transient_errors_are_retried_only_for_tools_that_may_run_again_and_then_told() {
     let busy = || ToolError::transient("busy");
-    type Declare = fn(FnTool) -> FnTool;
     let kinds: [(Declare, usize, u64); 3] =
         [(FnTool::read_only, 4, 130), (FnTool::idempotent, 4, 130), (|tool| tool, 1, 0)];
     for (declare, expected, seconds) in kinds {
