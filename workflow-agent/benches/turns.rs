@@ -56,7 +56,7 @@ impl Counting {
 }
 
 impl Model for Counting {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "counting"
     }
 
@@ -284,7 +284,7 @@ async fn durable(rounds: usize) -> Result<(), Failure> {
 struct Slow;
 
 impl Model for Slow {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "slow"
     }
 

@@ -118,7 +118,6 @@ impl Caller {
         self.redact_texts(&mut reply.parts);
         for part in &mut reply.parts {
             match part {
-                Part::Text(_) => {}
                 Part::Thought { text, signature } => {
                     let redacted = match self.redactor.text(text) {
                         Cow::Owned(redacted) => redacted,
@@ -135,7 +134,7 @@ impl Caller {
                     // As the journal has them, so that a request has the same bytes before and after a restart.
                     call.arguments.sort_all_objects();
                 }
-                Part::Opaque(_) => {}
+                Part::Text(_) | Part::Opaque(_) => {}
             }
         }
         reply
@@ -185,8 +184,8 @@ fn merge(parts: &mut Vec<Part>) {
     for part in parts.drain(..) {
         match (merged.last_mut(), part) {
             (_, Part::Text(text)) if text.is_empty() => {}
-            (Some(Part::Text(before)), Part::Text(text)) => before.push_str(&text),
-            (
+            (Some(Part::Text(before)), Part::Text(text))
+            | (
                 Some(Part::Thought { text: before, signature: None }),
                 Part::Thought { text, signature: None },
             ) => before.push_str(&text),

@@ -97,9 +97,10 @@ fn check(turn: &ChatTurn) -> Result<(), ChatError> {
         }
         bytes += text + calls + of_images;
     }
-    match bytes > crate::agent::CONVERSATION {
-        true => Err(ChatError::TooLong { bytes, limit: crate::agent::CONVERSATION }),
-        false => Ok(()),
+    if bytes > crate::agent::CONVERSATION {
+        Err(ChatError::TooLong { bytes, limit: crate::agent::CONVERSATION })
+    } else {
+        Ok(())
     }
 }
 

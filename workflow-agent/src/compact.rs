@@ -131,12 +131,17 @@ pub(crate) fn keep_from(own: &[&Entry], rounds: usize) -> Option<usize> {
         // Fewer rounds than that: only the entries before the first reply can go, such as a history.
         _ => replies.first().copied().unwrap_or(own.len()),
     };
-    let gone = |index: &usize| match own[*index] {
-        Entry::User { .. } | Entry::Steer { .. } | Entry::Recalled { .. } => false,
-        Entry::Summary(_) | Entry::Marker(_) => false,
-        _ => true,
+    let stays = |index: usize| {
+        matches!(
+            own[index],
+            Entry::User { .. }
+                | Entry::Steer { .. }
+                | Entry::Recalled { .. }
+                | Entry::Summary(_)
+                | Entry::Marker(_)
+        )
     };
-    ((earlier..keep).any(|index| gone(&index))).then_some(keep)
+    (!(earlier..keep).all(stays)).then_some(keep)
 }
 
 #[cfg(test)]

@@ -51,8 +51,8 @@ impl Extraction {
         let mut request =
             ModelRequest::new(format!("{SYSTEM}\n{schema}"), vec![Message::user(asked)], output);
         request.output = Some(schema.into());
-        let called = caller.call(request, |_| {}).await;
-        let (reply, _) = called.map_err(|error| crate::failures::of_model(&error, &caller.redactor))?;
+        let replied = caller.call(request, |_| {}).await;
+        let (reply, _) = replied.map_err(|error| crate::failures::of_model(&error, &caller.redactor))?;
         let text = crate::entry::text(&reply.parts);
         let json = text
             .find('{')

@@ -157,12 +157,10 @@ impl PartialEq for Marked {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-#[expect(clippy::float_cmp, reason = "exactly zero is what a call without sub-agents has")]
 fn is_zero(cost: &f64) -> bool {
     *cost == 0.0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_unused(usage: &Usage) -> bool {
     *usage == Usage::default()
 }

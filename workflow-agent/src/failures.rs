@@ -24,7 +24,7 @@ pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Str
 
 /// The error of a step whose model call failed.
 pub(crate) fn of_model(error: &ModelError, redactor: &Redactor) -> StepError {
-    let text = workflow_core::errors::chain(error).to_string();
+    let text = workflow_core::errors::chain(error).clone();
     let failed = StepError::new(error.class, redactor.text(&text).into_owned());
     match error.retry_after {
         Some(delay) => failed.retry_after(delay),
@@ -42,7 +42,7 @@ pub(crate) fn of_context(error: ContextError) -> StepError {
 
 /// The error of a step in which users' code failed.
 pub(crate) fn of_user(error: &StepError, redactor: &Redactor) -> StepError {
-    let text = workflow_core::errors::chain(error.source()).to_string();
+    let text = workflow_core::errors::chain(error.source()).clone();
     let class = if error.is_classified() { error.class() } else { ErrorClass::Permanent };
     StepError::new(class, redactor.text(&text).into_owned())
 }

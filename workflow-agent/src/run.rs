@@ -10,7 +10,8 @@ use futures_util::stream::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use workflow_chat::{Chunk, Thought};
 use workflow_core::{
-    DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, RunError, RunHandle, RunId, SendError, Seq,
+    DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, RunError, RunHandle, RunId, RunStatus,
+    SendError, Seq,
 };
 
 mod pending;
@@ -79,7 +80,7 @@ pub enum Shown {
     /// The run answered or stopped. The stream ends.
     Done(Outcome),
     /// The run ended in another way, such as cancelled. The stream ends.
-    Ended(workflow_core::RunStatus),
+    Ended(RunStatus),
 }
 
 impl AgentRun {
@@ -269,13 +270,10 @@ impl Stream for AgentRun {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => self.display = None,
                 Poll::Ready(Some(item)) => {
+                    // The outcome of a completed run has come before its end.
                     let shown = self.shown(&item);
-                    match shown {
-                        // The outcome has come already.
-                        Some(Shown::Ended(workflow_core::RunStatus::Completed)) => {}
-                        Some(shown) => self.ready.push_back(shown),
-                        None => {}
-                    }
+                    let is_news = |shown: &Shown| !matches!(shown, Shown::Ended(RunStatus::Completed));
+                    self.ready.extend(shown.filter(is_news));
                 }
             }
         }

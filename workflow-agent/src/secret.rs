@@ -168,7 +168,7 @@ impl StreamRedactor {
         // Whole secrets first: an end of one is no beginning of another.
         let held = self.redactor.text(&self.held).into_owned();
         let safe = held.len() - self.open_end(&held);
-        self.held = held[safe..].to_owned();
+        held[safe..].clone_into(&mut self.held);
         held[..safe].to_owned()
     }
 

@@ -136,7 +136,8 @@ struct Tasks {
 #[derive(Debug, Deserialize)]
 struct Task {
     agent: String,
-    task: String,
+    #[serde(rename = "task")]
+    text: String,
     #[serde(default)]
     tools: Option<Vec<String>>,
 }
@@ -174,7 +175,7 @@ pub(crate) async fn spawn(
                 format!("there is no agent `{name}`, and no task was begun; agents: {}", names.join(", "));
             return Ok(ToolDone::error(call, text));
         };
-        if task.task.len() > crate::agent::TEXT {
+        if task.text.len() > crate::agent::TEXT {
             return Ok(ToolDone::error(call, "a task is too long, and no task was begun"));
         }
         chosen.push((sub_agent, task));
@@ -235,7 +236,7 @@ async fn run(
     children: &Children,
     options: RunOptions,
 ) -> Result<Ended, StepError> {
-    let mut prompt = Prompt::new(&*parent.inner.caller.redactor.text(&task.task));
+    let mut prompt = Prompt::new(&*parent.inner.caller.redactor.text(&task.text));
     prompt = prompt.tools(sub_agent.tools(task.tools.as_deref()));
     if rest != Budget::unlimited() {
         prompt = prompt.budget(rest);
@@ -247,7 +248,7 @@ async fn run(
     Ok(match ran {
         Ok(outcome) => {
             let result = match &outcome {
-                Outcome::Answered(answer) => Ok(answer.text.to_string()),
+                Outcome::Answered(answer) => Ok(answer.text.clone()),
                 Outcome::Stopped(stopped) if stopped.text.trim().is_empty() => {
                     Err(stopped.reason.to_string())
                 }

@@ -26,7 +26,7 @@ pub(crate) use name::{fitted, is_fit};
 use crate::approval::Approval;
 
 /// The longest time that a call may take, unless its tool says otherwise.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A function that a model can call.
 ///
@@ -372,7 +372,7 @@ impl ToolError {
 
     /// The error and its causes, each once.
     pub(crate) fn text(&self) -> String {
-        workflow_core::errors::chain(&*self.source).to_string()
+        workflow_core::errors::chain(&*self.source).clone()
     }
 }
 

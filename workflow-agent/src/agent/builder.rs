@@ -65,7 +65,7 @@ impl AgentBuilder {
             repeats: Some(5),
             max_output: None,
             on_rejection: OnRejection::Continue,
-            approval_expires: Duration::from_secs(3_600),
+            approval_expires: Duration::from_hours(1),
             budget: Budget::unlimited(),
         };
         Self {

@@ -57,7 +57,7 @@ impl Model for Fallback {
     }
 
     fn limits(&self) -> ModelLimits {
-        let mut limits = self.models.iter().map(|model| model.limits());
+        let mut limits = self.models.iter().map(super::Model::limits);
         let first = limits.next().unwrap_or(ModelLimits::new(0, 0));
         limits.fold(first, |all, one| ModelLimits {
             context: all.context.min(one.context),
@@ -71,7 +71,7 @@ impl Model for Fallback {
     }
 
     fn has_native_output(&self) -> bool {
-        self.models.iter().all(|model| model.has_native_output())
+        self.models.iter().all(super::Model::has_native_output)
     }
 
     fn call(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {

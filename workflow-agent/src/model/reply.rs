@@ -181,7 +181,7 @@ impl AddAssign for Usage {
         self.input = self.input.saturating_add(more.input);
         self.cached_input = self.cached_input.saturating_add(more.cached_input);
         self.output = self.output.saturating_add(more.output);
-        self.estimated |= more.estimated;
+        self.estimated = self.estimated || more.estimated;
     }
 }
 

@@ -33,12 +33,12 @@ pub(super) async fn text(agent: &Agent, ended: &[Ended], dropped: usize) -> (Str
         Aggregation::First => {
             let first = ended.iter().find(|ended| ended.result.is_ok());
             let first = first.map(std::slice::from_ref).map(labelled).unwrap_or_default();
-            let note = if dropped == 0 {
+            let cancelled = if dropped == 0 {
                 String::new()
             } else {
                 format!("\n({dropped} other tasks were cancelled)")
             };
-            (format!("{first}{note}"), false, none)
+            (format!("{first}{cancelled}"), false, none)
         }
         Aggregation::Majority => match majority(ended) {
             Some(answer) => (answer, false, none),

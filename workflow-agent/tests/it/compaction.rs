@@ -22,10 +22,7 @@ struct Size {
 fn tool(name: &str, fails: bool) -> FnTool {
     FnTool::new(name, "Gives text.", move |Size { size }, _| async move {
         let text = "x".repeat(size);
-        match fails {
-            true => Err(ToolError::new(text)),
-            false => Ok(ToolOutput::new(text)),
-        }
+        if fails { Err(ToolError::new(text)) } else { Ok(ToolOutput::new(text)) }
     })
     .read_only()
 }

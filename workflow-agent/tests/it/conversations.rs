@@ -188,7 +188,7 @@ fn agent(rng: &mut Rng, model: ScriptedModel) -> Agent {
         .tool(fail)
         .tool(long.read_only())
         .max_turns(rng.u32(2..12))
-        .approval_expires(Duration::from_secs(60));
+        .approval_expires(Duration::from_mins(1));
     if rng.bool() {
         let phase = Phase::new("second").focus("The second one.").tools(["look", "long"]);
         let phase = if rng.bool() { phase.isolated() } else { phase };

@@ -53,14 +53,11 @@ pub(crate) fn check(request: &ModelRequest) -> Result<(), String> {
             _ => {}
         }
     }
-    let names: Vec<&str> = request.tools.iter().map(|tool| tool.name()).collect();
+    let names: Vec<&str> = request.tools.iter().map(workflow_agent::tool::ToolSpec::name).collect();
     if !names.is_sorted_by(|one, other| one < other) {
         return Err(format!("the tools are not sorted, or one is there twice: {names:?}"));
     }
-    match request.messages.is_empty() {
-        true => Err("there is no message".to_owned()),
-        false => Ok(()),
-    }
+    if request.messages.is_empty() { Err("there is no message".to_owned()) } else { Ok(()) }
 }
 
 /// The difference that keeps `after` from beginning with `before`, byte for byte.

@@ -78,7 +78,7 @@ pub(crate) async fn run(agent: AgentBuilder, prompt: impl Into<Prompt>) -> TestR
 /// The text of an answer.
 pub(crate) fn answered(run: &TestRun<Agent>) -> String {
     match run.outcome().unwrap() {
-        Outcome::Answered(answer) => answer.text.to_string(),
+        Outcome::Answered(answer) => answer.text.clone(),
         other => panic!("no answer: {other:?}"),
     }
 }

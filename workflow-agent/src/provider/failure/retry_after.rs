@@ -61,13 +61,13 @@ mod tests {
         let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(
             delay(&[date, ("retry-after", "Sun, 06 Nov 1994 08:50:37 GMT")]),
-            Some(Duration::from_secs(60))
+            Some(Duration::from_mins(1))
         );
         assert_eq!(delay(&[date, ("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")]), Some(Duration::ZERO));
         for odd in ["-1", "NaN", "soon", ""] {
             assert_eq!(delay(&[("retry-after", odd)]), None, "{odd}");
         }
-        assert_eq!(delay(&[("retry-after", "inf")]), Some(Duration::from_secs(86_400)));
+        assert_eq!(delay(&[("retry-after", "inf")]), Some(Duration::from_hours(24)));
         assert_eq!(delay(&[]), None);
     }
 }
