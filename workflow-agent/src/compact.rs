@@ -131,11 +131,11 @@ pub(crate) fn keep_from(own: &[&Entry], rounds: usize) -> Option<usize> {
         // Fewer rounds than that: only the entries before the first reply can go, such as a history.
         _ => replies.first().copied().unwrap_or(own.len()),
     };
-    let gone = |index: &usize| match own[*index] {
-        Entry::User { .. } | Entry::Steer { .. } | Entry::Recalled { .. } => false,
-        Entry::Summary(_) | Entry::Marker(_) => false,
-        _ => true,
+    let stays = |entry: &Entry| {
+        matches!(entry, Entry::User { .. } | Entry::Steer { .. } | Entry::Recalled { .. })
+            || matches!(entry, Entry::Summary(_) | Entry::Marker(_))
     };
+    let gone = |index: &usize| !stays(own[*index]);
     ((earlier..keep).any(|index| gone(&index))).then_some(keep)
 }
 
@@ -195,8 +195,8 @@ mod tests {
             let own: Vec<&Entry> = entries.iter().collect();
             plan(&line(Before::default(), &own), 0, 1_000_000).tokens
         };
-        assert_eq!(size(2_000_000), 2 * size(0));
-        assert_eq!(size(1), size(0) / 2);
+        assert!(size(2_000_000).abs_diff(2 * size(0)) <= 1);
+        assert!(size(1).abs_diff(size(0) / 2) <= 1);
     }
 
     /// A53

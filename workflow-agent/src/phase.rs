@@ -164,7 +164,7 @@ pub(crate) fn answers<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(
                 }
             }
             Entry::Note(note) if matches!(note.about, NoteKind::Judge | NoteKind::Output) => {
-                drop(answers.pop())
+                drop(answers.pop());
             }
             Entry::Marker(Marker { data: Some(data), .. }) => {
                 if let Some(last) = answers.last_mut() {

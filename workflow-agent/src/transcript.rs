@@ -1,6 +1,7 @@
 //! Entries to messages. A pure function: the same entries make the same messages, byte for byte, so a request begins with
 //! the request before. Each call has exactly one result directly behind it, whatever the entries lack.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::entry::{self, Entry, Marker, NoteKind, Reply, Summary, ToolDone};
@@ -282,7 +283,7 @@ pub(crate) fn plain(line: &[Item<'_>]) -> String {
         text.push_str(&message.text());
         if let Message::Assistant { parts } = &message {
             for call in entry::calls(parts) {
-                text.push_str(&format!("\n[calls {} with {}]", call.name, call.arguments));
+                let _ = write!(text, "\n[calls {} with {}]", call.name, call.arguments);
             }
         }
         text.push_str("\n\n");

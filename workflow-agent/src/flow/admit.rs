@@ -82,10 +82,8 @@ fn offered<'a, 'e>(
     entries: impl Iterator<Item = &'e Entry>,
 ) -> Result<&'a Offered, ToolDone> {
     let agent = terms.agent;
-    let entered = match agent.inner.phases.is_empty() {
-        true => None,
-        false => entries.filter_map(Entry::entered).last(),
-    };
+    let entered =
+        if agent.inner.phases.is_empty() { None } else { entries.filter_map(Entry::entered).last() };
     let phase = terms.phase(entered).map(|(_, phase)| phase);
     let found = agent.inner.tools.0.get(&*call.tool).filter(|_| terms.allows(&call.tool, phase));
     found.ok_or_else(|| {

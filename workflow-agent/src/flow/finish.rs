@@ -37,9 +37,10 @@ pub(super) async fn run(
     let state = State::of(own, terms.agent);
     let outcome = match ending {
         Ending::Accepted(accepted) => {
-            let before = match terms.prompt.is_some_and(|prompt| prompt.return_conversation) {
-                true => Some(Earlier::of(terms, own, chat, place.thread).await?),
-                false => None,
+            let before = if terms.prompt.is_some_and(|prompt| prompt.return_conversation) {
+                Some(Earlier::of(terms, own, chat, place.thread).await?)
+            } else {
+                None
             };
             Outcome::Answered(answer(terms, accepted, own, state, before.as_ref()))
         }
@@ -68,7 +69,7 @@ fn answer(
     };
     let state = state.and_spent(accepted.usage, terms.agent);
     Answer {
-        text: text.into(),
+        text,
         data: accepted.data,
         usage: state.spent.usage,
         cost: state.spent.cost,
@@ -96,7 +97,7 @@ fn detached(entry: &Entry) -> Entry {
 }
 
 fn stopped(agent: &Agent, stopping: Stopping, own: &[&Entry]) -> Stopped {
-    let text = State::latest_text(own).into();
+    let text = State::latest_text(own);
     let state = State::of(own, agent).and_spent(stopping.usage, agent);
     Stopped { reason: stopping.reason, text, usage: state.spent.usage, cost: state.spent.cost }
 }

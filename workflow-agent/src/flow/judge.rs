@@ -144,7 +144,7 @@ fn accepted(
         let before = before.map_or(&[][..], |conversation| conversation.entries());
         let mut answers = phase::answers(before.iter().chain(own.iter().copied()));
         if let Some((_, of_last)) = answers.last_mut() {
-            *of_last = data.clone();
+            of_last.clone_from(&data);
         }
         phase::hand_off(&answers).into()
     });

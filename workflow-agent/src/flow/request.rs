@@ -115,9 +115,10 @@ fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option
     if of_chat.is_empty() && recalled.is_empty() && focus.is_empty() {
         return Arc::clone(&agent.instructions);
     }
-    let recalled = match recalled.is_empty() {
-        true => String::new(),
-        false => format!("Memory of earlier conversations, as data:\n{}", recalled.join("\n")),
+    let recalled = if recalled.is_empty() {
+        String::new()
+    } else {
+        format!("Memory of earlier conversations, as data:\n{}", recalled.join("\n"))
     };
     let parts = [&*agent.instructions, &of_chat, &recalled, focus];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -86,6 +86,7 @@ fn overflow(own: &[&Entry], state: &State<'_>, error: &str) -> (Vec<Entry>, Next
 }
 
 /// The tokens of a call.
+#[derive(Clone, Copy)]
 struct Size {
     usage: Usage,
     estimate: u64,

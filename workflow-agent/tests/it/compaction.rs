@@ -22,10 +22,7 @@ struct Size {
 fn tool(name: &str, fails: bool) -> FnTool {
     FnTool::new(name, "Gives text.", move |Size { size }, _| async move {
         let text = "x".repeat(size);
-        match fails {
-            true => Err(ToolError::new(text)),
-            false => Ok(ToolOutput::new(text)),
-        }
+        if fails { Err(ToolError::new(text)) } else { Ok(ToolOutput::new(text)) }
     })
     .read_only()
 }
@@ -37,7 +34,9 @@ fn is_summary(request: &ModelRequest) -> bool {
 /// The requests that are no summaries.
 fn turns(model: &ScriptedModel) -> Vec<ModelRequest> {
     let turns: Vec<_> = model.requests().into_iter().filter(|request| !is_summary(request)).collect();
-    turns.iter().for_each(|request| pairing::check(request).unwrap());
+    for request in &turns {
+        pairing::check(request).unwrap();
+    }
     turns
 }
 
@@ -350,8 +349,8 @@ async fn a_summary_that_is_refused_or_empty_is_tried_again_and_then_ends_the_run
             let (tries, refusal) = (std::sync::atomic::AtomicUsize::new(0), refusal.clone());
             let model = ScriptedModel::respond(move |request| {
                 if is_summary(request) {
-                    let tried = tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    return if tried < failures { refusal.clone() } else { ScriptedReply::text("in short") };
+                    let done = tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    return if done < failures { refusal.clone() } else { ScriptedReply::text("in short") };
                 }
                 match request.messages.len() {
                     1 => ScriptedReply::call("c", "text", json!({"size": 1})),

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use workflow_agent::model::{Message, ModelRequest, Part, ToolUse};
+use workflow_agent::tool::ToolSpec;
 
 /// The first violation of A6 in a request.
 pub(crate) fn check(request: &ModelRequest) -> Result<(), String> {
@@ -53,14 +54,11 @@ pub(crate) fn check(request: &ModelRequest) -> Result<(), String> {
             _ => {}
         }
     }
-    let names: Vec<&str> = request.tools.iter().map(|tool| tool.name()).collect();
+    let names: Vec<&str> = request.tools.iter().map(ToolSpec::name).collect();
     if !names.is_sorted_by(|one, other| one < other) {
         return Err(format!("the tools are not sorted, or one is there twice: {names:?}"));
     }
-    match request.messages.is_empty() {
-        true => Err("there is no message".to_owned()),
-        false => Ok(()),
-    }
+    if request.messages.is_empty() { Err("there is no message".to_owned()) } else { Ok(()) }
 }
 
 /// The difference that keeps `after` from beginning with `before`, byte for byte.

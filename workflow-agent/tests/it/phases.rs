@@ -19,7 +19,7 @@ fn texts(request: &ModelRequest) -> Vec<String> {
 }
 
 fn names(request: &ModelRequest) -> Vec<&str> {
-    request.tools.iter().map(|tool| tool.name()).collect()
+    request.tools.iter().map(workflow_agent::tool::ToolSpec::name).collect()
 }
 
 fn replies(texts: &[&str]) -> ScriptedModel {

@@ -44,9 +44,10 @@ pub(crate) fn echo() -> ScriptedModel {
     ScriptedModel::respond(|request| {
         let asked = asked(request);
         let has_looked = matches!(request.messages.last(), Some(Message::Results(_)));
-        match asked.contains("look") && !has_looked {
-            true => ScriptedReply::call("c", "look", json!({"at": asked})).saying("One moment."),
-            false => ScriptedReply::text(format!("re: {asked}")),
+        if asked.contains("look") && !has_looked {
+            ScriptedReply::call("c", "look", json!({"at": asked})).saying("One moment.")
+        } else {
+            ScriptedReply::text(format!("re: {asked}"))
         }
     })
 }

@@ -91,11 +91,10 @@ fn the_exchange_of_a_run_that_reached_its_output_limit_is_added_once_wherever_it
     let cut = || {
         ScriptedModel::respond(|request| {
             let asked = asked(request);
-            match asked.contains("look") {
-                true => {
-                    ScriptedReply::text(format!("re: {asked}")).finish(Finish::Length).usage(Usage::new(9, 9))
-                }
-                false => ScriptedReply::text("yes"),
+            if asked.contains("look") {
+                ScriptedReply::text(format!("re: {asked}")).finish(Finish::Length).usage(Usage::new(9, 9))
+            } else {
+                ScriptedReply::text("yes")
             }
         })
     };
