@@ -34,7 +34,9 @@ fn is_summary(request: &ModelRequest) -> bool {
 /// The requests that are no summaries.
 fn turns(model: &ScriptedModel) -> Vec<ModelRequest> {
     let turns: Vec<_> = model.requests().into_iter().filter(|request| !is_summary(request)).collect();
-    turns.iter().for_each(|request| pairing::check(request).unwrap());
+    for request in &turns {
+        pairing::check(request).unwrap();
+    }
     turns
 }
 
@@ -347,8 +349,8 @@ async fn a_summary_that_is_refused_or_empty_is_tried_again_and_then_ends_the_run
             let (tries, refusal) = (std::sync::atomic::AtomicUsize::new(0), refusal.clone());
             let model = ScriptedModel::respond(move |request| {
                 if is_summary(request) {
-                    let tried = tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                    return if tried < failures { refusal.clone() } else { ScriptedReply::text("in short") };
+                    let done = tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    return if done < failures { refusal.clone() } else { ScriptedReply::text("in short") };
                 }
                 match request.messages.len() {
                     1 => ScriptedReply::call("c", "text", json!({"size": 1})),

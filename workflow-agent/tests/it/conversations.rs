@@ -34,24 +34,27 @@ fn every_request_of_random_conversations_is_valid_and_continues_the_one_before()
         Some(seed) => seed..seed + 1,
         None => 0..variable("CONVERSATIONS").unwrap_or(CONVERSATIONS),
     };
-    let mut seen = Seen::default();
+    let mut found = Found::default();
     for seed in seeds.clone() {
         let conversation = std::panic::catch_unwind(|| conversation(seed));
         let one = conversation
             .unwrap_or_else(|_| panic!("conversation {seed} failed: repeat it with CONVERSATION={seed}"));
-        seen.add(&one);
+        found.add(&one);
     }
     // Otherwise the test shows nothing.
     if seeds.end - seeds.start >= CONVERSATIONS {
-        assert!(seen.requests > 500 && seen.calls > 300, "{seen:?}");
-        assert!(seen.summaries > 10 && seen.markers > 10 && seen.steers > 10 && seen.errors > 10, "{seen:?}");
-        assert!(seen.crashes > 20 && seen.cancelled > 5, "{seen:?}");
+        assert!(found.requests > 500 && found.calls > 300, "{found:?}");
+        assert!(
+            found.summaries > 10 && found.markers > 10 && found.steers > 10 && found.errors > 10,
+            "{found:?}"
+        );
+        assert!(found.crashes > 20 && found.cancelled > 5, "{found:?}");
     }
 }
 
 /// The kinds of things that the conversations had.
 #[derive(Debug, Default)]
-struct Seen {
+struct Found {
     requests: usize,
     calls: usize,
     summaries: usize,
@@ -62,7 +65,7 @@ struct Seen {
     cancelled: usize,
 }
 
-impl Seen {
+impl Found {
     fn add(&mut self, one: &Self) {
         self.requests += one.requests;
         self.calls += one.calls;
@@ -207,19 +210,19 @@ fn agent(rng: &mut Rng, model: ScriptedModel) -> Agent {
 }
 
 /// One conversation: lives of a process, in each some messages to sessions of a thread.
-fn conversation(seed: u64) -> Seen {
+fn conversation(seed: u64) -> Found {
     let mut rng = Rng::with_seed(seed);
     let window = [600, 1_500, 4_000, 100_000][rng.usize(0..4)];
     let model = model(seed, window);
     let agent = agent(&mut rng, model.clone());
-    let (disk, mut seen) = (Disk::default(), Seen::default());
+    let (disk, mut found) = (Disk::default(), Found::default());
     let mut sessions: Vec<Arc<str>> = vec!["s".into()];
     for _ in 0..rng.usize(1..5) {
         let lost = if rng.bool() { Lost::Operation } else { Lost::Answer };
         let fails = if rng.u8(0..3) == 0 { Fails::Never } else { Fails::From(rng.u64(5..120), lost) };
         let process = disk.process(fails);
-        life(converse(&mut rng, &agent, &process, &mut sessions, &mut seen));
-        seen.crashes += usize::from(process.has_failed());
+        life(converse(&mut rng, &agent, &process, &mut sessions, &mut found));
+        found.crashes += usize::from(process.has_failed());
     }
     // A last life ends everything, and every session answers.
     life(async {
@@ -227,15 +230,15 @@ fn conversation(seed: u64) -> Seen {
         for id in &sessions {
             let session = Session::of(&engine, &agent).thread("t").id(&**id);
             if let Some(run) = session.open_run().await.unwrap() {
-                let _ = end(&mut rng, run, &mut seen).await;
+                let _ = end(&mut rng, run, &mut found).await;
             }
             let run = session.say(format!("the end of {id}")).await.unwrap();
-            let _ = end(&mut rng, run, &mut seen).await;
+            let _ = end(&mut rng, run, &mut found).await;
             check_exchanges(&session).await;
         }
     });
-    check_requests(seed, &model.requests(), &mut seen);
-    seen
+    check_requests(seed, &model.requests(), &mut found);
+    found
 }
 
 async fn converse(
@@ -243,7 +246,7 @@ async fn converse(
     agent: &Agent,
     process: &Process,
     sessions: &mut Vec<Arc<str>>,
-    seen: &mut Seen,
+    found: &mut Found,
 ) {
     let engine = process.engine(agent);
     for n in 0..rng.usize(1..5) {
@@ -259,7 +262,7 @@ async fn converse(
         // Runs of an earlier life continue first.
         match session.open_run().await {
             Ok(Some(run)) => {
-                let _ = end(rng, run, seen).await;
+                let _ = end(rng, run, found).await;
             }
             Ok(None) => {}
             Err(_) => return,
@@ -272,14 +275,14 @@ async fn converse(
         }
         let said: Result<AgentRun, SessionError> = session.say(prompt).await;
         let Ok(run) = said else { return };
-        if end(rng, run, seen).await.is_err() && process.has_failed() {
+        if end(rng, run, found).await.is_err() && process.has_failed() {
             return;
         }
     }
 }
 
 /// Takes part in a run until it ends: approvals, messages, and now and then a cancel.
-async fn end(rng: &mut Rng, run: AgentRun, seen: &mut Seen) -> Result<(), ()> {
+async fn end(rng: &mut Rng, run: AgentRun, found: &mut Found) -> Result<(), ()> {
     for _ in 0..200 {
         if run.handle().status().is_ended() {
             break;
@@ -288,7 +291,7 @@ async fn end(rng: &mut Rng, run: AgentRun, seen: &mut Seen) -> Result<(), ()> {
         match rng.u8(0..40) {
             0..=2 => drop(run.steer(format!("hint {}", rng.u32(..))).await),
             3 if rng.u8(0..4) == 0 => {
-                seen.cancelled += usize::from(run.cancel("enough").await.is_ok());
+                found.cancelled += usize::from(run.cancel("enough").await.is_ok());
             }
             _ => {}
         }
@@ -317,7 +320,7 @@ async fn check_exchanges(session: &Session) {
 }
 
 /// A request of a run continues the one before unless something came between that may change it.
-fn check_requests(seed: u64, requests: &[ModelRequest], seen: &mut Seen) {
+fn check_requests(seed: u64, requests: &[ModelRequest], found: &mut Found) {
     let mut before: Option<&ModelRequest> = None;
     for request in requests {
         pairing::check(request).unwrap_or_else(|why| panic!("conversation {seed}: {why}"));
@@ -325,7 +328,7 @@ fn check_requests(seed: u64, requests: &[ModelRequest], seen: &mut Seen) {
             before = None;
             continue;
         }
-        seen.request(request);
+        found.request(request);
         if let Some(before) = before.filter(|before| is_of_one_run(before, request)) {
             pairing::continues(before, request).unwrap_or_else(|why| panic!("conversation {seed}: {why}"));
         }

@@ -151,7 +151,7 @@ fn written(record: &Record) -> Record {
     serde_json::from_slice(&serde_json::to_vec(record).unwrap()).unwrap()
 }
 
-fn written_value(value: ContextValue) -> ContextValue {
+fn written_value(value: &ContextValue) -> ContextValue {
     let bytes = serde_json::to_vec(&value.to_json().unwrap()).unwrap();
     ContextValue::from_json(serde_json::from_slice(&bytes).unwrap())
 }
@@ -210,7 +210,7 @@ impl ContextStore for Process {
         key: &'a str,
         value: Option<ContextValue>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
-        self.of_context("set", self.disk.contexts.set(scope, key, value.map(written_value))).boxed()
+        self.of_context("set", self.disk.contexts.set(scope, key, value.as_ref().map(written_value))).boxed()
     }
 
     fn update<'a>(
@@ -220,7 +220,7 @@ impl ContextStore for Process {
         change: ContextChange<'a>,
     ) -> BoxFuture<'a, Result<Option<ContextValue>, ContextError>> {
         let update = async move {
-            let mut changed = |value: Option<ContextValue>| Ok(change(value)?.map(written_value));
+            let mut changed = |value: Option<ContextValue>| Ok(change(value)?.as_ref().map(written_value));
             self.disk.contexts.update(scope, key, &mut changed).await
         };
         self.of_context("update", update).boxed()

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use workflow_agent::model::{Message, ModelRequest, Part, ToolUse};
+use workflow_agent::tool::ToolSpec;
 
 /// The first violation of A6 in a request.
 pub(crate) fn check(request: &ModelRequest) -> Result<(), String> {
@@ -53,7 +54,7 @@ pub(crate) fn check(request: &ModelRequest) -> Result<(), String> {
             _ => {}
         }
     }
-    let names: Vec<&str> = request.tools.iter().map(workflow_agent::tool::ToolSpec::name).collect();
+    let names: Vec<&str> = request.tools.iter().map(ToolSpec::name).collect();
     if !names.is_sorted_by(|one, other| one < other) {
         return Err(format!("the tools are not sorted, or one is there twice: {names:?}"));
     }
