@@ -4,6 +4,8 @@
 //! cargo run --release --example assistant
 //! ```
 
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use workflow_agent::prelude::*;
 
 #[derive(Serialize)]
-pub struct Order {
+pub(crate) struct Order {
     number: u64,
     article: &'static str,
     cents: u64,
@@ -16,7 +16,7 @@ pub struct Order {
 
 /// Looks an order up.
 #[tool(read_only)]
-pub async fn order(
+pub(crate) async fn order(
     /// The number of the order
     number: u64,
 ) -> Result<Order, ToolError> {
@@ -28,13 +28,13 @@ pub async fn order(
 }
 
 /// The desk that pays money back. Its file plays the part of a bank that detects repetitions by key.
-pub struct Desk {
+pub(crate) struct Desk {
     refunds: PathBuf,
     kill_after: Option<u64>,
 }
 
 impl Desk {
-    pub fn new(refunds: PathBuf, kill_after: Option<u64>) -> Self {
+    pub(crate) fn new(refunds: PathBuf, kill_after: Option<u64>) -> Self {
         Self { refunds, kill_after }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use workflow_agent::model::{Message, ModelRequest, ScriptedModel, ScriptedReply};
 
-pub fn model() -> ScriptedModel {
+pub(crate) fn model() -> ScriptedModel {
     ScriptedModel::respond(reply).named("offline")
 }
 

@@ -15,7 +15,7 @@ use crate::screen::{Lines, Screen};
 
 const NAME: &str = "project";
 
-pub fn project(model: &Arc<dyn Model>) -> Result<Project, Box<dyn Error>> {
+pub(crate) fn project(model: &Arc<dyn Model>) -> Result<Project, Box<dyn Error>> {
     let planner = Agent::builder("planner").model(Arc::clone(model));
     let planner = planner.identity("You divide a goal into tasks that others can do alone.").build()?;
     let worker = Agent::builder("worker").model(Arc::clone(model)).identity("You do one task.").build()?;
@@ -25,7 +25,7 @@ pub fn project(model: &Arc<dyn Model>) -> Result<Project, Box<dyn Error>> {
 }
 
 /// Starts a project, and shows it. `false` if it waits for an answer that nobody gives.
-pub async fn start(
+pub(crate) async fn start(
     engine: &Engine,
     project: &Project,
     goal: &str,
@@ -36,7 +36,7 @@ pub async fn start(
 }
 
 /// Shows the project that an earlier process left, if there is one.
-pub async fn resume(
+pub(crate) async fn resume(
     engine: &Engine,
     project: &Project,
     screen: &mut Screen,

@@ -1,5 +1,7 @@
 //! The terminal: items of a run as they come, and questions on the standard input.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the terminal of an example")]
+
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -9,7 +11,7 @@ use workflow_agent::prelude::*;
 use workflow_agent::{AnswerError, PendingApproval, PendingQuestion, terminal_safe};
 
 /// Lines of the standard input.
-pub struct Lines(tokio::io::Lines<BufReader<Stdin>>);
+pub(crate) struct Lines(tokio::io::Lines<BufReader<Stdin>>);
 
 impl Default for Lines {
     fn default() -> Self {
@@ -19,7 +21,7 @@ impl Default for Lines {
 
 impl Lines {
     /// Asks for a line. `None` at the end of the input.
-    pub async fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
+    pub(crate) async fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
         print!("{question}");
         io::stdout().flush()?;
         let line = self.0.next_line().await?;
@@ -32,14 +34,14 @@ impl Lines {
 
 /// Shows runs.
 #[derive(Debug, Default)]
-pub struct Screen {
+pub(crate) struct Screen {
     /// Whether the last line has no end yet.
     is_open: bool,
 }
 
 impl Screen {
     /// A line of its own.
-    pub fn say(&mut self, line: impl Display) {
+    pub(crate) fn say(&mut self, line: impl Display) {
         if std::mem::take(&mut self.is_open) {
             println!();
         }
@@ -54,7 +56,7 @@ impl Screen {
     }
 
     /// Shows a run to its end. `false` if it waits for an answer that nobody gives.
-    pub async fn show(&mut self, mut run: AgentRun, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
+    pub(crate) async fn show(&mut self, mut run: AgentRun, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
         while let Some(shown) = run.next().await {
             if !self.item(shown, lines).await? {
                 return Ok(false);
@@ -64,7 +66,7 @@ impl Screen {
     }
 
     /// Shows an item of a run. `false` if nobody answers.
-    pub async fn item(&mut self, shown: Shown, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
+    pub(crate) async fn item(&mut self, shown: Shown, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
         match shown {
             Shown::Delta(text) => self.piece(&text),
             Shown::Thought(text) => self.say(format_args!("({})", terminal_safe(&text))),
@@ -128,6 +130,6 @@ impl Screen {
 }
 
 /// Prints an error with its causes.
-pub fn complain(error: &(impl Display + ?Sized)) {
+pub(crate) fn complain(error: &(impl Display + ?Sized)) {
     eprintln!("agent: {error}");
 }
