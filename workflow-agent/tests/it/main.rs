@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 mod approvals;
+mod approvals_many;
 mod budget;
 mod builtin;
 mod chats;
 mod compaction;
 mod conversations;
+mod crashes;
 mod judges;
 mod lives;
 mod macros;
