@@ -10,6 +10,7 @@ mod chats;
 mod compaction;
 mod conversations;
 mod crashes;
+mod fuzz;
 mod judges;
 mod lives;
 mod macros;
