@@ -11,6 +11,7 @@ mod compaction;
 mod conversations;
 mod crashes;
 mod fuzz;
+mod hostile;
 mod judges;
 mod lives;
 mod macros;
