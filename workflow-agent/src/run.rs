@@ -136,6 +136,7 @@ impl AgentRun {
     /// # Errors
     /// If the run has ended, or its store failed.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
+        let reason = self.agent.inner.caller.redactor.shared(&reason.into());
         self.run.cancel(reason).await
     }
 
@@ -219,12 +220,12 @@ pub(crate) fn shown(engine: &Engine, run: &RunId, agent: &Agent, item: &DisplayI
     Some(match item {
         DisplayItem::Asked { request } => {
             let (engine, run, seq) = (engine.clone(), run.clone(), request.seq());
+            let agent = agent.clone();
             if let Some(asked) = request.downcast_ref::<ApproveTool>() {
-                let (agent, request) = (agent.clone(), asked.clone());
-                Shown::Approval(PendingApproval { engine, agent, run, seq, request })
+                Shown::Approval(PendingApproval { engine, agent, run, seq, request: asked.clone() })
             } else {
                 let request = request.downcast_ref::<AskUser>()?.clone();
-                Shown::Question(PendingQuestion { engine, run, seq, request })
+                Shown::Question(PendingQuestion { engine, agent, run, seq, request })
             }
         }
         DisplayItem::Closed { seq, how } => Shown::Closed { run: run.clone(), seq: *seq, how: *how },

@@ -164,7 +164,7 @@ impl<'a> Messages<'a> {
 
     fn reply(&mut self, parts: &'a Arc<[Part]>) {
         // Providers refuse messages without a text or a call; thoughts alone are none.
-        if parts.iter().any(has_content) {
+        if is_message(parts) {
             self.done.push(Message::Assistant { parts: Arc::clone(parts) });
         }
         self.pending = entry::calls(parts).next().is_some().then_some(parts);
@@ -193,6 +193,11 @@ impl<'a> Messages<'a> {
             self.done.extend(other(entry));
         }
     }
+}
+
+/// Whether the parts of a reply make a message of their own.
+pub(crate) fn is_message(parts: &[Part]) -> bool {
+    parts.iter().any(has_content)
 }
 
 fn has_content(part: &Part) -> bool {

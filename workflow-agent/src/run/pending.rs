@@ -22,6 +22,7 @@ pub struct PendingApproval {
 #[derive(Clone)]
 pub struct PendingQuestion {
     pub(super) engine: Engine,
+    pub(super) agent: Agent,
     pub(super) run: RunId,
     pub(super) seq: Seq,
     pub(super) request: AskUser,
@@ -109,18 +110,25 @@ impl PendingApproval {
     ///
     /// # Errors
     /// [`AnswerError::Edit`] if they do not fit the tool, and the request stays open; or as [`approve`](Self::approve).
-    pub async fn edit(&self, arguments: Value) -> Result<(), AnswerError> {
+    pub async fn edit(&self, mut arguments: Value) -> Result<(), AnswerError> {
+        self.agent.inner.caller.redactor.value(&mut arguments);
         if let Some((pointer, problem)) = crate::flow::edit_problem(&self.agent, &self.request, &arguments) {
             return Err(AnswerError::Edit { pointer, problem });
         }
         self.decide(Decision::Edit { arguments }).await
     }
 
-    /// Replies with a decision.
+    /// Replies with a decision, without the agent's secrets.
     ///
     /// # Errors
     /// If the request is no longer open, or the run cannot be reached.
-    pub async fn decide(&self, decision: Decision) -> Result<(), AnswerError> {
+    pub async fn decide(&self, mut decision: Decision) -> Result<(), AnswerError> {
+        let redactor = &self.agent.inner.caller.redactor;
+        match &mut decision {
+            Decision::Edit { arguments } => redactor.value(arguments),
+            Decision::Reject { reason: Some(reason) } => *reason = redactor.text(reason).into_owned(),
+            _ => {}
+        }
         reply(&self.engine, &self.run, self.seq, super::decision(&decision)).await
     }
 }
@@ -141,12 +149,13 @@ impl PendingQuestion {
         &self.request.question
     }
 
-    /// Answers.
+    /// Answers, without the agent's secrets.
     ///
     /// # Errors
     /// If the question is no longer open, or the run cannot be reached.
     pub async fn answer(&self, text: impl Into<String>) -> Result<(), AnswerError> {
-        reply(&self.engine, &self.run, self.seq, Value::String(text.into())).await
+        let text = self.agent.inner.caller.redactor.text(&text.into()).into_owned();
+        reply(&self.engine, &self.run, self.seq, Value::String(text)).await
     }
 }
 

@@ -71,6 +71,23 @@ async fn calls_and_results_of_the_client_are_paired_whatever_their_ids() {
     assert!(names.into_iter().all(|name| !name.contains('.')));
 }
 
+/// A91, A6
+#[tokio::test]
+async fn a_chat_whose_client_dropped_the_oldest_messages_begins_with_a_message_all_the_same() {
+    let chat = turn(json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "assistant", "content": " "},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "Really?"},
+    ]));
+    let model = scripted([ScriptedReply::text("done")]);
+    assert_eq!(answered(&answer(&model, chat).await), "done");
+    let request = &model.requests()[0];
+    crate::pairing::check(request).unwrap();
+    let texts: Vec<_> = request.messages.iter().map(|message| message.text().into_owned()).collect();
+    assert_eq!(texts, ["[The begin of the conversation is left out here]", "Yes.", "Really?"]);
+}
+
 /// A91
 #[tokio::test]
 async fn images_are_addresses_or_bytes() {

@@ -1,5 +1,6 @@
-//! Random conversations: every request that a model receives is valid for every provider (A6), and continues the one
-//! before (A7). `CONVERSATIONS` sets their number, and `CONVERSATION` the seed of a single one.
+//! Random conversations: every request that a model receives is valid for every provider (A6), also in the form that three
+//! of them get, and continues the one before (A7). `CONVERSATIONS` sets their number, and `CONVERSATION` the seed of a
+//! single one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -26,7 +27,7 @@ use crate::pairing;
 /// The number of conversations without `CONVERSATIONS`.
 const CONVERSATIONS: u64 = 60;
 
-/// A40, A6, A7, A53
+/// A40, A6, A7, A53, A80
 #[test]
 fn every_request_of_random_conversations_is_valid_and_continues_the_one_before() {
     let variable = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -324,6 +325,8 @@ fn check_requests(seed: u64, requests: &[ModelRequest], found: &mut Found) {
     let mut before: Option<&ModelRequest> = None;
     for request in requests {
         pairing::check(request).unwrap_or_else(|why| panic!("conversation {seed}: {why}"));
+        #[cfg(feature = "providers")]
+        fits_every_provider(request).unwrap_or_else(|why| panic!("conversation {seed}: {why}\n{request:#?}"));
         if request.system.starts_with("You summarise") {
             before = None;
             continue;
@@ -334,6 +337,17 @@ fn check_requests(seed: u64, requests: &[ModelRequest], found: &mut Found) {
         }
         before = Some(request);
     }
+}
+
+/// The bodies that three providers get, by their public schemas.
+#[cfg(feature = "providers")]
+pub(crate) fn fits_every_provider(request: &ModelRequest) -> Result<(), String> {
+    use crate::validate::{anthropic, openai_chat, openai_responses};
+    let named =
+        |provider: &str, checked: Result<(), String>| checked.map_err(|why| format!("{provider}: {why}"));
+    named("chat completions", openai_chat::check(request))?;
+    named("responses", openai_responses::check(request))?;
+    named("messages", anthropic::check(request))
 }
 
 /// Whether nothing that may change the begin came between: another run, a phase, or results that were shortened.

@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 mod approvals;
+mod approvals_many;
 mod budget;
 mod builtin;
 mod chats;
 mod compaction;
 mod conversations;
+mod crashes;
+mod fuzz;
+mod hostile;
 mod judges;
 mod lives;
 mod macros;
