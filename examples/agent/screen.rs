@@ -56,7 +56,11 @@ impl Screen {
     }
 
     /// Shows a run to its end. `false` if it waits for an answer that nobody gives.
-    pub(crate) async fn show(&mut self, mut run: AgentRun, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
+    pub(crate) async fn show(
+        &mut self,
+        mut run: AgentRun,
+        lines: &mut Lines,
+    ) -> Result<bool, Box<dyn Error>> {
         while let Some(shown) = run.next().await {
             if !self.item(shown, lines).await? {
                 return Ok(false);

@@ -124,9 +124,11 @@ impl Agent {
     /// The phase after a marker of this name; the first one without a marker.
     pub(crate) fn phase(&self, entered: Option<&str>) -> Option<(usize, &Phase)> {
         let phases = &self.inner.phases;
+        let first = phases.first().map(|first| (0, first));
         match entered {
-            Some(name) => phases.iter().enumerate().find(|(_, phase)| &*phase.name == name),
-            None => phases.first().map(|first| (0, first)),
+            // A run whose phase was renamed meanwhile begins with the first one, rather than without limits.
+            Some(name) => phases.iter().enumerate().find(|(_, phase)| &*phase.name == name).or(first),
+            None => first,
         }
     }
 }

@@ -40,6 +40,32 @@ pub(crate) fn of_context(error: ContextError) -> StepError {
     }
 }
 
+/// The result of a call of a memory that may have panicked. Its errors are texts of users' code.
+pub(crate) fn of_memory<T>(
+    called: Result<Result<T, ContextError>, String>,
+    redactor: &Redactor,
+) -> Result<T, StepError> {
+    match called {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(error)) => {
+            let class = of_context_class(&error);
+            let text = workflow_core::errors::chain(&error).clone();
+            Err(StepError::new(class, redactor.text(&text).into_owned()))
+        }
+        Err(panic) => {
+            let text = format!("the memory failed: {panic}");
+            Err(StepError::permanent(redactor.text(&text).into_owned()))
+        }
+    }
+}
+
+fn of_context_class(error: &ContextError) -> ErrorClass {
+    match error {
+        ContextError::Unavailable { .. } => ErrorClass::Transient,
+        _ => ErrorClass::Permanent,
+    }
+}
+
 /// The error of a step in which users' code failed.
 pub(crate) fn of_user(error: &StepError, redactor: &Redactor) -> StepError {
     let text = workflow_core::errors::chain(error.source()).clone();

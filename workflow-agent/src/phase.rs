@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::entry::{Entry, Marker, NoteKind, Reply};
+use crate::secret::Redactor;
 
 /// The characters of each answer in a hand-off.
 const HANDED_OFF: usize = 500;
@@ -146,7 +147,24 @@ impl Conversation {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.iter().map(Entry::characters).sum()
+        let images = self.entries.iter().map(|entry| match entry {
+            Entry::User { images, .. } => images.iter().map(crate::model::Image::bytes).sum(),
+            _ => 0,
+        });
+        images.sum::<usize>() + self.entries.iter().map(Entry::characters).sum::<usize>()
+    }
+
+    /// The conversation without secrets.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
+        if redactor.is_empty() {
+            return self;
+        }
+        let redacted = serde_json::to_value(&self).and_then(|mut value| {
+            redactor.value(&mut value);
+            serde_json::from_value(value)
+        });
+        // A conversation that is none any more without its secrets is left out as a whole.
+        redacted.unwrap_or_default()
     }
 }
 

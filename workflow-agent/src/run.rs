@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use workflow_chat::{Chunk, Thought};
@@ -34,6 +36,10 @@ pub struct AgentRun {
     run: RunHandle<Agent>,
     display: Option<DisplayStream>,
     ready: VecDeque<Shown>,
+    /// Whether the outcome was shown.
+    is_done: bool,
+    /// The outcome of a run that ended before this stream began.
+    ending: Option<BoxFuture<'static, Option<Outcome>>>,
 }
 
 /// An item that an agent's run shows.
@@ -86,7 +92,7 @@ pub enum Shown {
 impl AgentRun {
     pub(crate) fn new(engine: Engine, agent: Agent, run: RunHandle<Agent>) -> Self {
         let display = Some(run.display());
-        Self { engine, agent, run, display, ready: VecDeque::new() }
+        Self { engine, agent, run, display, ready: VecDeque::new(), is_done: false, ending: None }
     }
 
     /// Attaches to a run of the agent: to watch it, to answer its requests, or for its outcome. A run that an ended
@@ -266,6 +272,12 @@ impl Stream for AgentRun {
             if let Some(shown) = self.ready.pop_front() {
                 return Poll::Ready(Some(shown));
             }
+            if let Some(ending) = &mut self.ending {
+                let outcome = std::task::ready!(ending.poll_unpin(cx));
+                self.ending = None;
+                self.ready.extend(outcome.map(Shown::Done));
+                continue;
+            }
             let Some(display) = &mut self.display else { return Poll::Ready(None) };
             match display.poll_next_unpin(cx) {
                 Poll::Pending => return Poll::Pending,
@@ -273,8 +285,16 @@ impl Stream for AgentRun {
                 Poll::Ready(Some(item)) => {
                     // The outcome of a completed run has come before its end.
                     let shown = self.shown(&item);
-                    let is_news = |shown: &Shown| !matches!(shown, Shown::Ended(RunStatus::Completed));
-                    self.ready.extend(shown.filter(is_news));
+                    self.is_done |= matches!(shown, Some(Shown::Done(_)));
+                    match shown {
+                        Some(Shown::Ended(RunStatus::Completed)) if self.is_done => {}
+                        // The display of an earlier process is gone, and the journal has the outcome.
+                        Some(Shown::Ended(RunStatus::Completed)) => {
+                            let run = self.run.clone();
+                            self.ending = Some(async move { run.outcome().await.ok() }.boxed());
+                        }
+                        shown => self.ready.extend(shown),
+                    }
                 }
             }
         }

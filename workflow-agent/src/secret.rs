@@ -80,6 +80,11 @@ impl Redactor {
         Self::new(redactors.into_iter().flat_map(|redactor| redactor.secrets.iter().cloned()).collect())
     }
 
+    /// Whether there are none to replace.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
     /// The text without secrets.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut parts = String::new();

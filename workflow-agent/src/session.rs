@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use workflow_core::{Engine, RunId, RunOptions, ThreadId};
+use workflow_core::{Engine, RunId, RunInfo, RunOptions, ThreadId};
 
 mod error;
 mod exchanges;
@@ -104,7 +104,7 @@ impl Session {
     /// A message that is refused, a prompt beyond its bounds, and failures of the store.
     pub async fn say(&self, prompt: impl Into<Prompt>) -> Result<AgentRun, SessionError> {
         let mut prompt = prompt.into();
-        prompt.text = self.agent.inner.caller.redactor.shared(&prompt.text);
+        prompt.redact(&self.agent.inner.caller.redactor);
         prompt.check()?;
         self.agent.check_price(&prompt)?;
         turns::say(self, prompt).await
@@ -151,7 +151,7 @@ impl Session {
     }
 
     fn run_id(&self, number: u64) -> RunId {
-        RunId::new(format!("{}.{}.{number}", part(self.thread.as_str()), self.key()))
+        run_id(&self.thread, &self.key(), number)
     }
 
     fn options(&self, number: u64) -> RunOptions {
@@ -161,6 +161,17 @@ impl Session {
     fn place(&self, number: u64) -> SessionPlace {
         SessionPlace { id: self.key(), number }
     }
+}
+
+fn run_id(thread: &ThreadId, key: &str, number: u64) -> RunId {
+    RunId::new(format!("{}.{key}.{number}", part(thread.as_str())))
+}
+
+/// Whether a run has the id of its place: only such a run is alone in its session.
+pub(crate) fn is_run_of(place: &SessionPlace, info: &RunInfo) -> bool {
+    place.number > 0
+        && place.number < u64::MAX
+        && *info.run() == run_id(info.thread(), &place.id, place.number)
 }
 
 /// A part of an id in which dots and slashes cannot be mistaken for separators.

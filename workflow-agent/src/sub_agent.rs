@@ -192,6 +192,11 @@ pub(crate) async fn spawn(
         Aggregation::First => first(running).await?,
         _ => (join_all(running).await.into_iter().collect::<Result<Vec<_>, _>>()?, 0),
     };
+    let mut ended = ended;
+    for one in &mut ended {
+        let (Ok(text) | Err(text)) = &mut one.result;
+        *text = agent.caller.redactor.text(text).into_owned();
+    }
     let spent = ended.iter().fold((Usage::default(), 0.0), |(mut usage, cost), ended| {
         usage += ended.usage;
         (usage, cost + ended.cost)

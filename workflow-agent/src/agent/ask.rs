@@ -136,7 +136,7 @@ impl Agent {
         options: RunOptions,
     ) -> Result<AgentRun, AgentError> {
         let mut prompt = prompt.into();
-        prompt.text = self.inner.caller.redactor.shared(&prompt.text);
+        prompt.redact(&self.inner.caller.redactor);
         prompt.check()?;
         self.check_price(&prompt)?;
         let options = options.workflow(Arc::clone(&self.inner.name));

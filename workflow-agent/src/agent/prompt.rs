@@ -9,11 +9,14 @@ use workflow_core::Event;
 use crate::budget::Budget;
 use crate::model::Image;
 use crate::phase::Conversation;
+use crate::secret::Redactor;
 
 /// The longest text of a prompt in bytes.
 pub(crate) const TEXT: usize = 1024 * 1024;
 /// The largest image in bytes.
 pub(crate) const IMAGE: usize = 5 * 1024 * 1024;
+/// The most images of a prompt.
+const IMAGES: usize = 20;
 /// The longest conversation with which a run starts, in bytes.
 pub(crate) const CONVERSATION: usize = 16 * 1024 * 1024;
 
@@ -33,7 +36,7 @@ pub(crate) const CONVERSATION: usize = 16 * 1024 * 1024;
 pub struct Prompt {
     /// The text, at most 1 MiB.
     pub text: Arc<str>,
-    /// Images that belong to it, at most 5 MiB each.
+    /// Images that belong to it, at most 20, and 5 MiB each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Of the agent's tools, those that the run may use; `None` for all.
@@ -115,6 +118,22 @@ impl Prompt {
         Self { return_conversation: true, ..self }
     }
 
+    /// Removes secrets, before anything is stored.
+    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+        self.text = redactor.shared(&self.text);
+        for image in &mut self.images {
+            if let Image::Url(url) = image {
+                *url = redactor.text(url).into_owned();
+            }
+        }
+        if let Some(schema) = &mut self.output {
+            redactor.value(schema);
+        }
+        if let Some(conversation) = self.conversation.take() {
+            self.conversation = Some(conversation.redacted(redactor));
+        }
+    }
+
     /// The first bound that the prompt exceeds.
     pub(crate) fn check(&self) -> Result<(), PromptError> {
         if self.text.trim().is_empty() && self.images.is_empty() {
@@ -122,6 +141,9 @@ impl Prompt {
         }
         if self.text.len() > TEXT {
             return Err(PromptError::TooLong { bytes: self.text.len(), limit: TEXT });
+        }
+        if self.images.len() > IMAGES {
+            return Err(PromptError::TooManyImages { images: self.images.len(), limit: IMAGES });
         }
         let images = self.images.iter().map(Image::bytes).max().unwrap_or(0);
         if images > IMAGE * 4 / 3 + 4 {
@@ -164,6 +186,14 @@ pub enum PromptError {
     ImageTooLarge {
         /// Its size.
         bytes: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// There are too many images.
+    #[error("the prompt has {images} images, and {limit} at most are allowed: send them in several messages")]
+    TooManyImages {
+        /// Their number.
+        images: usize,
         /// The bound.
         limit: usize,
     },

@@ -150,8 +150,6 @@ async fn remember(
         answer: outcome.text().to_owned(),
     };
     let remembered = failures::guarded(memory.remember(&episode, place.thread)).await;
-    let remembered =
-        remembered.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
-    remembered.map_err(failures::of_context)?;
+    failures::of_memory(remembered, &terms.agent.inner.caller.redactor)?;
     Ok(episode)
 }

@@ -9,6 +9,7 @@ use crate::agent::{Agent, Prompt, PromptError};
 use crate::entry::Entry;
 use crate::failures;
 use crate::memory::{EntityStore, Question, Recalled};
+use crate::phase::Conversation;
 use crate::session;
 
 /// The entries of a prompt.
@@ -23,6 +24,12 @@ pub(super) async fn entries(
     let mut entries = Vec::new();
     let mut known = Vec::new();
     if let Some(place) = &prompt.session {
+        if !session::is_run_of(place, info) {
+            let session = &place.id;
+            return Err(StepError::permanent(format!(
+                "the run is none of session `{session}`: say it through `Session`"
+            )));
+        }
         let window = agent.inner.caller.model.limits().context;
         let history = session::history(thread, place, window, info).await?;
         if let Some(range) = history.range {
@@ -30,7 +37,8 @@ pub(super) async fn entries(
         }
         known = history.runs;
     }
-    if prompt.conversation.is_some() {
+    if let Some(conversation) = &prompt.conversation {
+        agent.check_phase(conversation)?;
         entries.push(Entry::Given);
     }
     let text = agent.inner.caller.redactor.shared(&prompt.text);
@@ -60,8 +68,8 @@ async fn recalled(
 ) -> Result<Option<Entry>, StepError> {
     let Some(memory) = &agent.inner.memory else { return Ok(None) };
     let recalled = failures::guarded(memory.recall(question, thread)).await;
-    let recalled = recalled.map_err(|panic| StepError::permanent(format!("the memory failed: {panic}")))?;
-    let mut items = bounded(recalled.map_err(failures::of_context)?, agent);
+    let redactor = &agent.inner.caller.redactor;
+    let mut items = bounded(failures::of_memory(recalled, redactor)?, agent);
     if agent.inner.entities {
         let named = EntityStore::new(thread).named_in(&question.text).await;
         let mut named = bounded(named.map_err(failures::of_context)?, agent);
@@ -86,6 +94,18 @@ fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
 }
 
 impl Agent {
+    /// Refuses a conversation in a phase that the agent lacks: no phase's limits would hold.
+    fn check_phase(&self, conversation: &Conversation) -> Result<(), StepError> {
+        let phases = &self.inner.phases;
+        let Some(entered) = conversation.phase().filter(|_| !phases.is_empty()) else { return Ok(()) };
+        if phases.iter().any(|phase| &*phase.name == entered) {
+            return Ok(());
+        }
+        let known: Vec<&str> = phases.iter().map(|phase| &*phase.name).collect();
+        let known = known.join(", ");
+        Err(StepError::permanent(format!("the agent has no phase `{entered}`; phases: {known}")))
+    }
+
     /// Refuses a prompt that limits the cost of a model without a price.
     pub(crate) fn check_price(&self, prompt: &Prompt) -> Result<(), PromptError> {
         let limited = prompt.budget.filter(|budget| budget.needs_price());

@@ -9,7 +9,7 @@ use workflow_core::{RunId, ThreadContext};
 
 use super::SessionError;
 use crate::agent::SessionPlace;
-use crate::entry::{Entry, HistoryRange, ToolDone};
+use crate::entry::{Entry, HistoryRange, Marked, ToolDone};
 use crate::failures;
 use crate::model::Part;
 use crate::transcript::{self, Before};
@@ -37,6 +37,9 @@ struct Head {
     /// The number of the last exchange that begins with a summary.
     #[serde(default)]
     summary: u64,
+    /// Set while the session is copied from another one: which, and up to where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    copies: Option<Arc<str>>,
 }
 
 /// The stored form of an exchange.
@@ -110,12 +113,12 @@ fn with_nonce(head: Option<Head>) -> Head {
     head
 }
 
-/// The number of the run that started last.
-pub(super) async fn started(
-    thread: &ThreadContext,
-    session: &str,
-) -> Result<u64, workflow_core::errors::ContextError> {
-    Ok(head(thread, session).await?.started)
+/// The number of the run that started last. A session that is being copied is busy.
+pub(super) async fn started(thread: &ThreadContext, session: &str) -> Result<u64, SessionError> {
+    match head(thread, session).await? {
+        Head { copies: Some(_), .. } => Err(SessionError::Busy { session: session.into() }),
+        head => Ok(head.started),
+    }
 }
 
 /// Notes that a run has started.
@@ -285,9 +288,15 @@ pub(crate) async fn add(
         thread.remove(&exchange_key(&place.id, number)).await.map_err(failures::of_context)?;
     }
     let entries = stored(own);
-    let is_summary = matches!(entries.first(), Some(Entry::Summary(_)));
+    // A summary within an isolated phase says nothing of the exchanges before.
+    let is_summary = matches!(entries.first(), Some(Entry::Summary(_))) && transcript::begin(own).is_none();
+    let key = exchange_key(&place.id, place.number);
+    // An earlier life of this run may have left its exchange without entering it.
+    thread.remove(&key).await.map_err(failures::of_context)?;
     let exchange = Exchange { run: info.run().clone(), entries: entries.into() };
-    thread.set(&exchange_key(&place.id, place.number), exchange).await.map_err(failures::of_context)?;
+    // An engine that lost the run while it stood still must not change the exchange that the run's owner entered.
+    let write = |there: Option<Exchange>| there.unwrap_or_else(|| exchange.clone());
+    thread.update::<Exchange>(&key, write).await.map_err(failures::of_context)?;
     let enter = |head: Option<Head>| {
         let head = with_nonce(head);
         if head.started > place.number || head.last >= place.number {
@@ -297,8 +306,8 @@ pub(crate) async fn add(
         Head { last: place.number, count: head.count + 1, summary, ..head }
     };
     let head = thread.update::<Head>(&head_key(&place.id), enter).await.map_err(failures::of_context)?;
-    if head.last != place.number {
-        thread.remove(&exchange_key(&place.id, place.number)).await.map_err(failures::of_context)?;
+    if head.last < place.number {
+        thread.remove(&key).await.map_err(failures::of_context)?;
     }
     remove_oldest(thread, &place.id, head).await.map_err(failures::of_context)
 }
@@ -328,7 +337,7 @@ fn stored(own: &[&Entry]) -> Vec<Entry> {
 
 fn shortened(result: &ToolDone) -> ToolDone {
     let text = crate::tool::cut(&result.text, 1_024).into_owned();
-    ToolDone { text: text.into(), ..result.clone() }
+    ToolDone { text: text.into(), marked: Marked::default(), ..result.clone() }
 }
 
 /// Removes the oldest exchanges beyond the bound.
@@ -352,11 +361,21 @@ async fn remove_oldest(
     Ok(())
 }
 
-/// Copies a session.
+/// Copies a session. The head of the copy comes first, so that nobody else writes there; a repetition after a crash goes on
+/// with it.
 pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result<(), SessionError> {
     let source = head(thread, from).await?;
-    let target = head(thread, to).await?;
-    if target != Head::default() {
+    let token: Arc<str> = format!("{from}@{}@{}", source.nonce, source.last).into();
+    let create = |there: Option<Head>| {
+        there.unwrap_or_else(|| Head {
+            nonce: RunId::generate().to_string(),
+            started: source.last,
+            copies: Some(Arc::clone(&token)),
+            ..Head::default()
+        })
+    };
+    let created = thread.update::<Head>(&head_key(to), create).await?;
+    if created.copies.as_ref() != Some(&token) {
         return Err(SessionError::Exists { session: to.into() });
     }
     let mut number = 1;
@@ -367,19 +386,13 @@ pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result
         }
         number = end;
     }
-    let mut is_new = false;
-    let create = |head: Option<Head>| {
-        is_new = head.is_none();
-        head.unwrap_or_else(|| Head {
-            nonce: RunId::generate().to_string(),
-            started: source.last,
-            ..source.clone()
-        })
+    let complete = |there: Option<Head>| match with_nonce(there) {
+        copy if copy.copies.as_ref() == Some(&token) => {
+            Head { last: source.last, count: source.count, summary: source.summary, copies: None, ..copy }
+        }
+        other => other,
     };
-    thread.update::<Head>(&head_key(to), create).await?;
-    if !is_new {
-        return Err(SessionError::Exists { session: to.into() });
-    }
+    thread.update::<Head>(&head_key(to), complete).await?;
     Ok(())
 }
 
@@ -392,7 +405,7 @@ pub(super) async fn list(
 ) -> Result<Vec<SessionExchange>, SessionError> {
     let head = head(thread, session).await?;
     let mut listed = Vec::new();
-    let mut next = after + 1;
+    let mut next = after.saturating_add(1);
     while next <= head.last && listed.len() < at_most {
         let end = (next + PAGE).min(head.last + 1);
         for (number, exchange) in between(thread, session, next, end).await? {

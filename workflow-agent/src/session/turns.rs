@@ -62,7 +62,8 @@ fn queue(session: &Session) -> Arc<Queue> {
 /// Starts the next run of the session, or does with the message as the session says.
 pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, SessionError> {
     let when_busy = match session.when_busy {
-        WhenBusy::Steer if !prompt.images.is_empty() => WhenBusy::Wait,
+        // Only a text steers: everything else would be lost.
+        WhenBusy::Steer if prompt != Prompt::new(Arc::clone(&prompt.text)) => WhenBusy::Wait,
         when_busy => when_busy,
     };
     let context = session.context();
@@ -88,21 +89,23 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
             match when_busy {
                 WhenBusy::Wait => ended(session, &open).await?,
                 WhenBusy::Refuse => return Err(busy()),
-                WhenBusy::Steer => {
-                    if let Some(run) = steer(session, &open, &prompt).await? {
-                        return Ok(run);
-                    }
-                }
+                WhenBusy::Steer => match steer(session, &open, &prompt).await? {
+                    Some(run) => return Ok(run),
+                    None => ended(session, &open).await?,
+                },
             }
             continue;
         }
-        let number = last + 1;
+        let number = last.saturating_add(1);
         let mut prompt = prompt.clone();
         prompt.session = Some(session.place(number));
         let starting = session.engine.start_with::<Agent>(prompt, session.options(number));
         match starting.await {
             Ok(run) => {
-                exchanges::start(&context, &session.key(), number).await?;
+                // The run notes its start too, so a failure here must not look as if nothing was said.
+                if let Err(error) = exchanges::start(&context, &session.key(), number).await {
+                    tracing::warn!(run = %run.id(), %error, "the start of a session's run was not noted");
+                }
                 return Ok(AgentRun::new(session.engine.clone(), session.agent.clone(), run));
             }
             // Another process said something at the same time.
@@ -114,9 +117,15 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
     }
 }
 
-/// Sends the text to an open run; `None` if that has ended meanwhile, and the message starts the next one.
+/// Sends the text to an open run; `None` if that has ended meanwhile, or another engine drives it.
 async fn steer(session: &Session, open: &RunId, prompt: &Prompt) -> Result<Option<AgentRun>, SessionError> {
-    let run = attach(session, open).await?;
+    let run = match attach(session, open).await {
+        Ok(run) => run,
+        Err(SessionError::Resume(
+            ResumeError::Elsewhere { .. } | ResumeError::Contended { .. } | ResumeError::UnknownRun { .. },
+        )) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     match run.steer(Arc::clone(&prompt.text)).await {
         Ok(()) => Ok(Some(run)),
         Err(SendError::Ended { .. }) => Ok(None),
@@ -147,20 +156,19 @@ async fn is_open(session: &Session, id: &RunId) -> Result<bool, SessionError> {
 
 /// Waits for the end of a run, wherever it is driven.
 async fn ended(session: &Session, id: &RunId) -> Result<(), SessionError> {
-    match session.engine.attach::<Agent>(id.clone()).await {
-        Ok(run) => {
-            // However it ends, the next message has its turn.
-            drop(run.outcome().await);
-            Ok(())
+    loop {
+        match session.engine.attach::<Agent>(id.clone()).await {
+            // However it ends, the next message has its turn, unless its store failed and it stays open.
+            Ok(run) => drop(run.outcome().await),
+            Err(ResumeError::UnknownRun { .. }) => return Ok(()),
+            // Its engine may end, and then this one takes the run.
+            Err(ResumeError::Elsewhere { .. } | ResumeError::Contended { .. }) => {}
+            Err(error) => return Err(SessionError::Resume(error)),
         }
-        Err(ResumeError::UnknownRun { .. }) => Ok(()),
-        Err(ResumeError::Elsewhere { .. } | ResumeError::Contended { .. }) => {
-            while is_open(session, id).await? {
-                tokio::time::sleep(LOOK).await;
-            }
-            Ok(())
+        if !is_open(session, id).await? {
+            return Ok(());
         }
-        Err(error) => Err(SessionError::Resume(error)),
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -173,7 +181,7 @@ async fn attach(session: &Session, id: &RunId) -> Result<AgentRun, SessionError>
 pub(super) async fn open_run(session: &Session) -> Result<Option<AgentRun>, SessionError> {
     let last = exchanges::started(&session.context(), &session.key()).await?;
     // A process that died between a start and its note left one more.
-    for number in [last + 1, last] {
+    for number in [last.saturating_add(1), last] {
         if let Some(id) = open(session, number).await? {
             return attach(session, &id).await.map(Some);
         }

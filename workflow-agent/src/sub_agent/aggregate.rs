@@ -50,6 +50,7 @@ pub(super) async fn text(agent: &Agent, ended: &[Ended], dropped: usize) -> (Str
 
 /// Each result between marks that it cannot close, with the name of its agent.
 fn labelled(ended: &[Ended]) -> String {
+    // Secrets of the parent were replaced before: a cut could hide a half of one.
     let most = crate::tool::OUTPUT / ended.len().max(1);
     let most = most.saturating_sub(200);
     let one = |(index, ended): (usize, &Ended)| {
