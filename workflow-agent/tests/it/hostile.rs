@@ -172,10 +172,7 @@ fn reply(rng: &mut Rng) -> ScriptedReply {
     let reply = match rng.u8(0..20) {
         0 => ScriptedReply::fail(ModelError::transient(instructions(rng))),
         1 => ScriptedReply::fail(ModelError::context_limit(instructions(rng))),
-        2 => match rng.bool() {
-            true => ScriptedReply::fail(ModelError::permanent(instructions(rng))),
-            false => ScriptedReply::fail(ModelError::unusable(instructions(rng))),
-        },
+        2 => if rng.bool() { ScriptedReply::fail(ModelError::permanent(instructions(rng))) } else { ScriptedReply::fail(ModelError::unusable(instructions(rng))) },
         3..=5 => pieces(rng),
         6 => {
             let calls = (0..rng.usize(60..100)).map(|n| call(rng, n)).collect();
@@ -225,8 +222,8 @@ impl Judge for HostileJudge {
         async move {
             match rng.u8(0..6) {
                 0 => Err(StepError::permanent(instructions(&mut rng))),
-                1 | 2 => Ok(Verdict::Retry(instructions(&mut rng).into()).into()),
-                3 => Ok(Verdict::Escalate(instructions(&mut rng).into()).into()),
+                1 | 2 => Ok(Verdict::Retry(instructions(&mut rng)).into()),
+                3 => Ok(Verdict::Escalate(instructions(&mut rng)).into()),
                 _ => Ok(Verdict::Accept.into()),
             }
         }
@@ -291,10 +288,7 @@ fn agent(rng: &mut Rng, model: &ScriptedModel) -> Agent {
     builder = builder.identity("You are careful.");
     if rng.bool() {
         let second = Phase::new("second").focus("The second.").tools(["look", "act"]);
-        builder = builder.phase(Phase::new("first").focus("The first.")).phase(match rng.bool() {
-            true => second.isolated(),
-            false => second,
-        });
+        builder = builder.phase(Phase::new("first").focus("The first.")).phase(if rng.bool() { second.isolated() } else { second });
     }
     if rng.bool() {
         builder = builder.judge(HostileJudge(rng.u64(0..1_000)));
