@@ -118,7 +118,7 @@ fn is_paid_once(run: &TestRun<Agent>, ledger: &Ledger, others: usize) {
 fn said(run: &TestRun<Agent>) -> String {
     match run.outcome().unwrap() {
         Outcome::Answered(answer) => {
-            answer.data.as_ref().map_or(answer.text.to_string(), ToString::to_string)
+            answer.data.as_ref().map_or_else(|| answer.text.clone(), ToString::to_string)
         }
         other => panic!("no answer: {other:?}"),
     }
@@ -301,7 +301,7 @@ impl Judge for Strict {
     fn judge<'a>(&'a self, candidate: &'a Candidate) -> BoxFuture<'a, Result<Judgement, StepError>> {
         let verdict = match &*candidate.text {
             "answer 2" => Verdict::Accept,
-            text => Verdict::Retry(format!("better than {text}").into()),
+            text => Verdict::Retry(format!("better than {text}")),
         };
         async move { Ok(verdict.into()) }.boxed()
     }
