@@ -10,6 +10,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use super::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::approval::Approval;
@@ -47,10 +48,9 @@ impl FnTool {
         O: IntoToolOutput + 'static,
         E: Into<ToolError> + 'static,
     {
-        let call = move |arguments: Value, context: ToolContext| match serde_json::from_value::<A>(arguments)
-        {
+        let call = move |arguments: Value, context: ToolContext| match read::<A>(&arguments) {
             Ok(arguments) => call(arguments, context).map(fallible).boxed(),
-            Err(error) => futures_util::future::ready(Err(unreadable(&error))).boxed(),
+            Err(error) => futures_util::future::ready(Err(error)).boxed(),
         };
         Self::of(ToolSpec::new(name, description, arguments_of::<A>()), call)
     }
@@ -168,6 +168,31 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-pub(crate) fn unreadable(error: &serde_json::Error) -> ToolError {
-    ToolError::new(format!("the arguments cannot be read: {error}"))
+/// Reads arguments that fit the schema: a type may be narrower than its schema, as numbers are.
+///
+/// # Errors
+/// What serde says, with the JSON pointer.
+pub(crate) fn read<A: DeserializeOwned>(arguments: &Value) -> Result<A, ToolError> {
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let at = match pointer(error.path()).as_str() {
+            "" => String::new(),
+            pointer => format!(" at `{pointer}`"),
+        };
+        ToolError::new(format!("the arguments cannot be read{at}: {}", error.inner()))
+    })
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Map { key } => {
+                pointer.push('/');
+                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+            }
+            Segment::Enum { .. } | Segment::Unknown => {}
+        }
+    }
+    pointer
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::function::{arguments_of, unreadable};
+use super::function::{arguments_of, read};
 use super::{FnTool, IntoToolOutput, Tool, ToolContext, ToolError, ToolFuture, ToolOutput, ToolSpec};
 
 /// The future of a call.
@@ -38,9 +38,9 @@ pub fn function<A, const READABLE: bool>(
 where
     Is<READABLE>: Read<A>,
 {
-    FnTool::of(spec, move |arguments, context| match Is::<READABLE>::read(arguments) {
+    FnTool::of(spec, move |arguments, context| match Is::<READABLE>::read(&arguments) {
         Ok(arguments) => call(arguments, context),
-        Err(error) => std::future::ready(Err(unreadable(&error))).boxed(),
+        Err(error) => std::future::ready(Err(error)).boxed(),
     })
 }
 
@@ -124,8 +124,8 @@ pub trait Read<A> {
     /// The arguments.
     ///
     /// # Errors
-    /// What serde says.
-    fn read(arguments: Value) -> serde_json::Result<A>;
+    /// What serde says, with the JSON pointer.
+    fn read(arguments: &Value) -> Result<A, ToolError>;
 }
 
 impl<A: DeserializeOwned + JsonSchema> Read<A> for Is<true> {
@@ -133,8 +133,8 @@ impl<A: DeserializeOwned + JsonSchema> Read<A> for Is<true> {
         arguments_of::<A>()
     }
 
-    fn read(arguments: Value) -> serde_json::Result<A> {
-        serde_json::from_value(arguments)
+    fn read(arguments: &Value) -> Result<A, ToolError> {
+        read(arguments)
     }
 }
 
@@ -143,7 +143,7 @@ impl<A> Read<A> for Is<false> {
         unreachable!("the program does not compile")
     }
 
-    fn read(_: Value) -> serde_json::Result<A> {
+    fn read(_: &Value) -> Result<A, ToolError> {
         unreachable!("the program does not compile")
     }
 }

@@ -64,14 +64,15 @@ fn act(desk: &Shared) -> FnTool {
 fn model() -> ScriptedModel {
     ScriptedModel::respond(|request: &ModelRequest| {
         pairing::check(request).unwrap();
-        if let Some(Message::Results(_)) = request.messages.last() { ScriptedReply::text("done") } else {
-            let question = request.messages[0].text().into_owned();
-            let call = |n: usize| {
-                let city = json!({"city": format!("{question}.{n}")});
-                Part::Call(ToolUse::new(format!("c{n}"), "act", city))
-            };
-            ScriptedReply::reply(ModelReply::new((0..CALLS).map(call).collect(), Finish::ToolUse))
+        if let Some(Message::Results(_)) = request.messages.last() {
+            return ScriptedReply::text("done");
         }
+        let question = request.messages[0].text().into_owned();
+        let call = |n: usize| {
+            let city = json!({"city": format!("{question}.{n}")});
+            Part::Call(ToolUse::new(format!("c{n}"), "act", city))
+        };
+        ScriptedReply::reply(ModelReply::new((0..CALLS).map(call).collect(), Finish::ToolUse))
     })
 }
 
@@ -119,7 +120,8 @@ async fn decide(rng: &mut Rng, desk: &Shared, approval: &PendingApproval) {
         Decided::Rejected => approval.reject(format!("not {name}")).await.unwrap(),
     }
     if rng.u8(0..4) == 0 {
-        let again = if rng.bool() { approval.approve().await } else { approval.reject("changed my mind").await };
+        let again =
+            if rng.bool() { approval.approve().await } else { approval.reject("changed my mind").await };
         again.expect_err("a second decision counts");
     }
 }

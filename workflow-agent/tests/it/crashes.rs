@@ -118,7 +118,7 @@ fn is_paid_once(run: &TestRun<Agent>, ledger: &Ledger, others: usize) {
 fn said(run: &TestRun<Agent>) -> String {
     match run.outcome().unwrap() {
         Outcome::Answered(answer) => {
-            answer.data.as_ref().map_or(answer.text.clone(), ToString::to_string)
+            answer.data.as_ref().map_or_else(|| answer.text.clone(), ToString::to_string)
         }
         other => panic!("no answer: {other:?}"),
     }

@@ -172,7 +172,8 @@ fn reply(rng: &mut Rng) -> ScriptedReply {
     let reply = match rng.u8(0..20) {
         0 => ScriptedReply::fail(ModelError::transient(instructions(rng))),
         1 => ScriptedReply::fail(ModelError::context_limit(instructions(rng))),
-        2 => if rng.bool() { ScriptedReply::fail(ModelError::permanent(instructions(rng))) } else { ScriptedReply::fail(ModelError::unusable(instructions(rng))) },
+        2 if rng.bool() => ScriptedReply::fail(ModelError::permanent(instructions(rng))),
+        2 => ScriptedReply::fail(ModelError::unusable(instructions(rng))),
         3..=5 => pieces(rng),
         6 => {
             let calls = (0..rng.usize(60..100)).map(|n| call(rng, n)).collect();
@@ -288,7 +289,11 @@ fn agent(rng: &mut Rng, model: &ScriptedModel) -> Agent {
     builder = builder.identity("You are careful.");
     if rng.bool() {
         let second = Phase::new("second").focus("The second.").tools(["look", "act"]);
-        builder = builder.phase(Phase::new("first").focus("The first.")).phase(if rng.bool() { second.isolated() } else { second });
+        builder = builder.phase(Phase::new("first").focus("The first.")).phase(if rng.bool() {
+            second.isolated()
+        } else {
+            second
+        });
     }
     if rng.bool() {
         builder = builder.judge(HostileJudge(rng.u64(0..1_000)));

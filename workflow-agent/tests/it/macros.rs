@@ -152,14 +152,14 @@ async fn arguments_that_do_not_fit_are_errors_that_name_the_misfit_and_nothing_r
 
     let tool = count.into_tool();
     for (arguments, misfit) in [
-        (json!({}), "missing field `by`"),
-        (json!({"by": "one"}), "invalid type: string \"one\", expected u32"),
-        (json!({"by": -1}), "invalid value: integer `-1`, expected u32"),
-        (json!({"by": 1, "of": 2}), "unknown field `of`, expected `by` or `type`"),
-        (json!("one"), "invalid type: string \"one\", expected the arguments of `count`"),
+        (json!({}), ": missing field `by`"),
+        (json!({"by": "one"}), " at `/by`: invalid type: string \"one\", expected u32"),
+        (json!({"by": -1}), " at `/by`: invalid value: integer `-1`, expected u32"),
+        (json!({"by": 1, "of": 2}), " at `/of`: unknown field `of`, expected `by` or `type`"),
+        (json!("one"), ": invalid type: string \"one\", expected the arguments of `count`"),
     ] {
         let error = answered(&tool, arguments).await.unwrap_err();
-        assert_eq!(error, format!("the arguments cannot be read: {misfit}"));
+        assert_eq!(error, format!("the arguments cannot be read{misfit}"));
     }
     assert_eq!(RUNS.load(Ordering::Relaxed), 0);
     assert_eq!(text(&tool, json!({"by": 1, "type": null})).await, "0");

@@ -126,10 +126,16 @@ fn assistant(target: &Target, parts: &[Part]) -> Vec<Value> {
         })),
         Part::Opaque(opaque) => Some(opaque.data.clone()),
     });
-    let blocks: Vec<Value> = blocks.collect();
-    // Thoughts alone are no message.
+    let mut blocks: Vec<Value> = blocks.collect();
+    // Thoughts alone are no message, and none may be its last block.
     let is_said = |block: &Value| matches!(block["type"].as_str(), Some("text" | "tool_use"));
-    if blocks.iter().any(is_said) { blocks } else { Vec::new() }
+    if !blocks.iter().any(is_said) {
+        return Vec::new();
+    }
+    let is_thought = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    let end = blocks.iter().rposition(|block| !is_thought(block)).map_or(0, |last| last + 1);
+    blocks.truncate(end);
+    blocks
 }
 
 fn result(result: &ToolResult) -> Value {

@@ -132,3 +132,18 @@ fn gemini_takes_calls_that_others_made() {
     let earlier = Provider::request_body("gemini::gemini-2.5-flash", &request).unwrap();
     assert_eq!(earlier["contents"][1]["parts"][0].get("thoughtSignature"), None);
 }
+
+/// A6, A8
+#[test]
+fn no_message_for_anthropic_ends_with_a_thought() {
+    let thought =
+        || Part::Thought { text: "hm".into(), signature: Some(Opaque::new("anthropic", json!("S1g"))) };
+    let redacted = Part::Opaque(Opaque::new("anthropic", json!({"type": "redacted_thinking", "data": "x"})));
+    let parts = vec![thought(), Part::Text("yes".into()), thought(), redacted];
+    let messages =
+        vec![Message::user("Hello"), Message::Assistant { parts: parts.into() }, Message::user("And?")];
+    let body = Provider::request_body("anthropic", &ModelRequest::new("", messages, 100)).unwrap();
+    let types: Vec<_> =
+        body["messages"][1]["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    assert_eq!(types, ["thinking", "text"]);
+}
