@@ -223,8 +223,8 @@ impl Judge for HostileJudge {
         async move {
             match rng.u8(0..6) {
                 0 => Err(StepError::permanent(instructions(&mut rng))),
-                1 | 2 => Ok(Verdict::Retry(instructions(&mut rng).into()).into()),
-                3 => Ok(Verdict::Escalate(instructions(&mut rng).into()).into()),
+                1 | 2 => Ok(Verdict::Retry(instructions(&mut rng)).into()),
+                3 => Ok(Verdict::Escalate(instructions(&mut rng)).into()),
                 _ => Ok(Verdict::Accept.into()),
             }
         }
@@ -468,7 +468,6 @@ fn random_adversaries_break_no_bound_learn_no_secret_and_leave_no_run_without_an
         all.shown += one.shown;
         all.bytes += one.bytes;
     }
-    println!("{all:?}");
     // Otherwise the test shows nothing.
     if seeds.end - seeds.start >= RUNS {
         assert!(all.requests > 500 && all.answered > 20 && all.stopped > 50 && all.shown > 1_000, "{all:?}");
