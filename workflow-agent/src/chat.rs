@@ -57,9 +57,6 @@ pub(crate) struct Asked {
     pub(crate) text: String,
 }
 
-/// The message before the first reply of a chat whose client left it out.
-const BEFORE: &str = "[The begin of the conversation is left out here]";
-
 /// The message to answer, if the chat keeps to its bounds.
 pub(crate) fn asked(turn: &ChatTurn, redactor: &Redactor) -> Result<Asked, ChatError> {
     check(turn)?;
@@ -144,14 +141,6 @@ pub(crate) fn given(turn: &ChatTurn, redactor: &Redactor) -> Result<Vec<Entry>, 
         }
     }
     flush(&mut entries, &mut results);
-    // A client that drops its oldest messages may begin with a reply, which providers refuse.
-    let speaks = |entry: &&Entry| match entry {
-        Entry::Said { parts } => crate::transcript::is_message(parts),
-        entry => matches!(entry, Entry::User { .. }),
-    };
-    if let Some(Entry::Said { .. }) = entries.iter().find(speaks) {
-        entries.insert(0, Entry::User { text: BEFORE.into(), images: [].into() });
-    }
     Ok(entries)
 }
 

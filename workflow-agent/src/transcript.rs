@@ -11,6 +11,9 @@ use crate::model::{Message, Part, ToolResult};
 /// The name of the tool that takes a typed answer.
 pub(crate) const FINAL_ANSWER: &str = "final_answer";
 
+/// The message before a reply with which a conversation would begin.
+const BEFORE: &str = "[The begin of the conversation is left out here]";
+
 /// The characters of a result that was shortened.
 pub(crate) const SHORT_RESULT: usize = 200;
 
@@ -119,6 +122,10 @@ pub(crate) fn messages(line: &[Item<'_>], short_before: usize) -> Vec<Message> {
         open.take(item.entry, place < short_before);
     }
     open.settle();
+    // Clients drop the oldest messages of a chat, and providers refuse a conversation that begins with a reply.
+    if matches!(open.done.first(), Some(Message::Assistant { .. })) {
+        open.done.insert(0, Message::user(BEFORE));
+    }
     open.done
 }
 
@@ -164,7 +171,7 @@ impl<'a> Messages<'a> {
 
     fn reply(&mut self, parts: &'a Arc<[Part]>) {
         // Providers refuse messages without a text or a call; thoughts alone are none.
-        if is_message(parts) {
+        if parts.iter().any(has_content) {
             self.done.push(Message::Assistant { parts: Arc::clone(parts) });
         }
         self.pending = entry::calls(parts).next().is_some().then_some(parts);
@@ -193,11 +200,6 @@ impl<'a> Messages<'a> {
             self.done.extend(other(entry));
         }
     }
-}
-
-/// Whether the parts of a reply make a message of their own.
-pub(crate) fn is_message(parts: &[Part]) -> bool {
-    parts.iter().any(has_content)
 }
 
 fn has_content(part: &Part) -> bool {

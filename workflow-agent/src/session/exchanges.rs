@@ -17,7 +17,9 @@ use crate::transcript::{self, Before};
 /// The most exchanges of a session.
 const MOST: u64 = 10_000;
 /// The exchanges that are read at once.
-const PAGE: u64 = 16;
+const PAGE: usize = 16;
+/// The numbers of runs end before this one, so that all keys have one length.
+const NUMBERS: u64 = 1_000_000_000_000 - 1;
 /// The characters of an exchange from which on its results are shortened.
 const LARGE: usize = 256 * 1024;
 /// The histories that a process remembers.
@@ -25,6 +27,7 @@ const CACHED: usize = 64;
 
 /// The head of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredHead")]
 struct Head {
     /// Distinguishes sessions of one name in different stores.
     nonce: String,
@@ -40,6 +43,31 @@ struct Head {
     /// Set while the session is copied from another one: which, and up to where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     copies: Option<Arc<str>>,
+}
+
+/// A head as it was stored, by whatever program.
+#[derive(Deserialize)]
+struct StoredHead {
+    nonce: String,
+    started: u64,
+    last: u64,
+    count: u64,
+    #[serde(default)]
+    summary: u64,
+    #[serde(default)]
+    copies: Option<Arc<str>>,
+}
+
+impl TryFrom<StoredHead> for Head {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredHead) -> Result<Self, Self::Error> {
+        let StoredHead { nonce, started, last, count, summary, copies } = stored;
+        if started >= NUMBERS || last > started || count >= NUMBERS || summary > last {
+            return Err("the numbers of the session contradict each other");
+        }
+        Ok(Self { nonce, started, last, count, summary, copies })
+    }
 }
 
 /// The stored form of an exchange.
@@ -92,13 +120,18 @@ fn head_key(session: &str) -> String {
     format!("agent/session/{session}/head")
 }
 
+fn exchange_prefix(session: &str) -> String {
+    format!("agent/session/{session}/x/")
+}
+
 fn exchange_key(session: &str, number: u64) -> String {
     format!("agent/session/{session}/x/{number:012}")
 }
 
-/// The number of an exchange, out of its key.
+/// The number of an exchange, out of its key. Any other key of the same begin has none.
 fn number_of(session: &str, key: &str) -> Option<u64> {
-    key.strip_prefix("agent/session/")?.strip_prefix(session)?.strip_prefix("/x/")?.parse().ok()
+    let number = key.strip_prefix(&*exchange_prefix(session))?.parse().ok()?;
+    (exchange_key(session, number) == key).then_some(number)
 }
 
 async fn head(thread: &ThreadContext, session: &str) -> Result<Head, workflow_core::errors::ContextError> {
@@ -138,34 +171,39 @@ pub(super) async fn start(
 #[derive(Debug)]
 pub(super) struct Head0(Head);
 
-/// The exchanges with numbers in `from..to`, oldest first.
+/// Up to `at_most` exchanges with numbers in `from..to`, oldest first.
 async fn between(
     thread: &ThreadContext,
     session: &str,
-    from: u64,
-    to: u64,
+    (from, to): (u64, u64),
+    at_most: usize,
 ) -> Result<Vec<(u64, Exchange)>, workflow_core::errors::ContextError> {
+    let prefix = exchange_prefix(session);
     let mut found = Vec::new();
-    let mut next = from;
-    while next < to {
-        let after = exchange_key(session, next.saturating_sub(1));
-        let at_most = usize::try_from((to - next).min(PAGE)).unwrap_or(1);
+    let mut after = exchange_key(session, from.saturating_sub(1));
+    let mut left = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).min(at_most);
+    while left > 0 {
         // A page may be short because its values are large; only an empty one is the last.
-        let page = thread.list(Some(&after), at_most).await?;
+        let page = thread.list(Some(&after), left.min(PAGE)).await?;
         if page.is_empty() {
             break;
         }
         for (key, value) in page {
-            let Some(number) = number_of(session, &key).filter(|number| *number < to) else {
+            if !key.starts_with(&prefix) {
                 return Ok(found);
-            };
+            }
+            after.clone_from(&key);
+            let Some(number) = number_of(session, &key).filter(|number| *number >= from) else { continue };
+            if number >= to {
+                return Ok(found);
+            }
             let exchange = match value.get::<Exchange>() {
                 Ok(exchange) => exchange,
                 // Reading it by its key gives the error that names it.
                 Err(_) => thread.get::<Exchange>(&key).await?.ok_or_else(|| gone(&key))?,
             };
             found.push((number, exchange));
-            next = number + 1;
+            left -= 1;
         }
     }
     Ok(found)
@@ -196,8 +234,13 @@ pub(crate) async fn history(
     let (mut newest, mut to) = (VecDeque::<(u64, Exchange)>::new(), last + 1);
     let first = head.summary.max(1);
     'pages: while to > first {
-        let from = to.saturating_sub(PAGE).max(first);
-        let page = between(thread, &place.id, from, to).await.map_err(failures::of_context)?;
+        // Runs that added nothing leave gaps. Behind a very long one, nothing is looked for.
+        let before = newest.front().map_or(last + 1, |(number, _)| *number);
+        if before - to > MOST {
+            break;
+        }
+        let from = to.saturating_sub(PAGE as u64).max(first);
+        let page = between(thread, &place.id, (from, to), PAGE).await.map_err(failures::of_context)?;
         for (number, exchange) in page.into_iter().rev() {
             let characters: usize = exchange.entries.iter().map(Entry::characters).sum();
             let Some(rest) = left.checked_sub(characters) else { break 'pages };
@@ -209,10 +252,10 @@ pub(crate) async fn history(
         to = from;
     }
     let runs = newest.iter().map(|(_, exchange)| exchange.run.clone()).collect();
-    let range = newest.front().map(|(from, _)| {
+    let range = newest.front().zip(newest.back()).map(|((from, _), (to, _))| {
         let numbers: Vec<u64> = newest.iter().map(|(number, _)| *number).collect();
-        let missing = (*from..=last).filter(|number| numbers.binary_search(number).is_err()).collect();
-        HistoryRange { session: Arc::clone(&place.id), from: *from, to: last + 1, missing }
+        let missing = (*from..=*to).filter(|number| numbers.binary_search(number).is_err()).collect();
+        HistoryRange { session: Arc::clone(&place.id), from: *from, to: to + 1, missing }
     });
     if let Some(range) = &range {
         // The first model call of this process need not read them again.
@@ -246,7 +289,8 @@ pub(crate) async fn exchanges(
     if let Some(entries) = cached() {
         return Ok(entries);
     }
-    let found = between(thread, &range.session, range.from, range.to).await.map_err(failures::of_context)?;
+    let found = between(thread, &range.session, (range.from, range.to), usize::MAX);
+    let found = found.await.map_err(failures::of_context)?;
     let mut found = found.into_iter().filter(|(number, _)| !range.missing.contains(number)).peekable();
     let mut entries = Vec::new();
     for number in (range.from..range.to).filter(|number| !range.missing.contains(number)) {
@@ -282,9 +326,8 @@ pub(crate) async fn add(
         return Ok(());
     }
     // Runs that failed after they wrote their exchange left it without a place.
-    for (number, _) in
-        between(thread, &place.id, before.last + 1, place.number).await.map_err(failures::of_context)?
-    {
+    let left = between(thread, &place.id, (before.last + 1, place.number), usize::MAX);
+    for (number, _) in left.await.map_err(failures::of_context)? {
         thread.remove(&exchange_key(&place.id, number)).await.map_err(failures::of_context)?;
     }
     let entries = stored(own);
@@ -303,7 +346,8 @@ pub(crate) async fn add(
             return head;
         }
         let summary = if is_summary { place.number } else { head.summary };
-        Head { last: place.number, count: head.count + 1, summary, ..head }
+        let started = head.started.max(place.number);
+        Head { started, last: place.number, count: head.count + 1, summary, ..head }
     };
     let head = thread.update::<Head>(&head_key(&place.id), enter).await.map_err(failures::of_context)?;
     if head.last < place.number {
@@ -378,13 +422,14 @@ pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result
     if created.copies.as_ref() != Some(&token) {
         return Err(SessionError::Exists { session: to.into() });
     }
-    let mut number = 1;
-    while number <= source.last {
-        let end = (number + PAGE).min(source.last + 1);
-        for (number, exchange) in between(thread, from, number, end).await? {
+    let mut next = 1;
+    loop {
+        let page = between(thread, from, (next, source.last + 1), PAGE).await?;
+        let Some((last, _)) = page.last() else { break };
+        next = last + 1;
+        for (number, exchange) in page {
             thread.set(&exchange_key(to, number), exchange).await?;
         }
-        number = end;
     }
     let complete = |there: Option<Head>| match with_nonce(there) {
         copy if copy.copies.as_ref() == Some(&token) => {
@@ -404,15 +449,11 @@ pub(super) async fn list(
     at_most: usize,
 ) -> Result<Vec<SessionExchange>, SessionError> {
     let head = head(thread, session).await?;
-    let mut listed = Vec::new();
-    let mut next = after.saturating_add(1);
-    while next <= head.last && listed.len() < at_most {
-        let end = (next + PAGE).min(head.last + 1);
-        for (number, exchange) in between(thread, session, next, end).await? {
-            listed.push(SessionExchange { number, run: exchange.run, entries: exchange.entries });
-        }
-        next = end;
-    }
-    listed.truncate(at_most);
-    Ok(listed)
+    let found = between(thread, session, (after.saturating_add(1), head.last + 1), at_most).await?;
+    let listed = found.into_iter().map(|(number, exchange)| SessionExchange {
+        number,
+        run: exchange.run,
+        entries: exchange.entries,
+    });
+    Ok(listed.collect())
 }

@@ -468,7 +468,6 @@ fn random_adversaries_break_no_bound_learn_no_secret_and_leave_no_run_without_an
         all.shown += one.shown;
         all.bytes += one.bytes;
     }
-    println!("{all:?}");
     // Otherwise the test shows nothing.
     if seeds.end - seeds.start >= RUNS {
         assert!(all.requests > 500 && all.answered > 20 && all.stopped > 50 && all.shown > 1_000, "{all:?}");

@@ -169,3 +169,66 @@ fn calls_of_later_runs_have_other_ids() {
         assert_eq!(model.requests().len(), 8);
     });
 }
+
+/// Numbers of a damaged head are an error at once, and no search through all of them.
+///
+/// A40, A42
+#[test]
+fn a_head_whose_numbers_contradict_each_other_is_an_error_that_names_it() {
+    let key = "agent/session/a.s/head";
+    for (field, number) in [("last", u64::MAX), ("last", 1 << 40), ("started", u64::MAX), ("summary", 9)] {
+        let (disk, agent) = (Disk::default(), agent(&echo()));
+        life(async {
+            let engine = disk.healthy().engine(&agent);
+            let session = session(&engine, &agent);
+            say(&session, "one").await;
+            let context = engine.thread_context("ada");
+            let mut head: serde_json::Value = context.get(key).await.unwrap().unwrap();
+            head[field] = json!(number);
+            context.set(key, head).await.unwrap();
+        });
+        life(async {
+            let session = session(&disk.healthy().engine(&agent), &agent);
+            let errors = [
+                session.messages(0, 10).await.unwrap_err(),
+                session.fork("copy").await.unwrap_err(),
+                session.say("two").await.unwrap_err(),
+            ];
+            for error in errors {
+                assert!(format!("{error:?}").contains(key), "{field}: {error:?}");
+            }
+        });
+    }
+}
+
+/// A40, A42
+#[test]
+fn keys_that_are_no_numbers_are_left_out_and_a_long_gap_ends_the_history() {
+    let (disk, model) = (Disk::default(), echo());
+    let agent = agent(&model);
+    life(async {
+        let engine = disk.healthy().engine(&agent);
+        let session = session(&engine, &agent);
+        say(&session, "one").await;
+        let context = engine.thread_context("ada");
+        let first: serde_json::Value =
+            context.get("agent/session/a.s/x/000000000001").await.unwrap().unwrap();
+        for stray in ["1", "+5", "0000000000007", "end"] {
+            context.set(&format!("agent/session/a.s/x/{stray}"), first.clone()).await.unwrap();
+        }
+        // As after a million of runs that nobody waited for.
+        let key = "agent/session/a.s/head";
+        let mut head: serde_json::Value = context.get(key).await.unwrap().unwrap();
+        (head["started"], head["last"]) = (json!(1_000_000), json!(1_000_000));
+        context.set(key, head).await.unwrap();
+        context.set("agent/session/a.s/x/000001000000", first).await.unwrap();
+    });
+    life(async {
+        let session = session(&disk.healthy().engine(&agent), &agent);
+        assert_eq!(questions(&session).await, ["one", "one"]);
+        say(&session, "two").await;
+        assert_eq!(questions(&session).await, ["one", "one", "two"]);
+        // The exchange before the gap is not in the history.
+        assert_eq!(model.requests().last().unwrap().messages.len(), 3);
+    });
+}
