@@ -38,6 +38,8 @@ const TURNS: usize = 50;
 #[derive(Debug, Clone)]
 struct Counting {
     turns: usize,
+    /// The context window in tokens.
+    window: u64,
 }
 
 impl Counting {
@@ -61,7 +63,7 @@ impl Model for Counting {
     }
 
     fn limits(&self) -> ModelLimits {
-        ModelLimits::new(1_000_000, 8_000)
+        ModelLimits::new(self.window, 8_000)
     }
 
     fn call(&self, request: ModelRequest) -> BoxFuture<'static, Result<ModelStream, ModelError>> {
@@ -91,8 +93,10 @@ fn tools() -> [FnTool; 2] {
 
 fn agent(turns: usize) -> Result<Agent, Failure> {
     let [weather, traffic] = tools();
-    let agent =
-        Agent::builder("bench").model(Counting { turns }).identity("You know cities.").max_turns(10_000);
+    let agent = Agent::builder("bench")
+        .model(Counting { turns, window: 1_000_000 })
+        .identity("You know cities.")
+        .max_turns(10_000);
     Ok(agent.repeats(None).tool(weather).tool(traffic).build()?)
 }
 
@@ -112,7 +116,7 @@ impl ByHand {
         }
         checked.sort_by(|one, other| one.0.spec().name().cmp(other.0.spec().name()));
         let specs = checked.iter().map(|(tool, _)| tool.spec().clone()).collect();
-        Ok(Self { model: Counting { turns }, tools: checked, specs })
+        Ok(Self { model: Counting { turns, window: 1_000_000 }, tools: checked, specs })
     }
 
     async fn ask(&self, text: &str) -> Result<String, Failure> {
@@ -333,7 +337,7 @@ async fn waiting(agents: usize) -> Result<(), Failure> {
 
 /// A session with a memory: the cost of a message early and late.
 async fn session(exchanges: usize) -> Result<(), Failure> {
-    let model = Counting { turns: 1 };
+    let model = Counting { turns: 1, window: 20_000 };
     let agent = Agent::builder("chatty").model(model).memory(EpisodicMemory::new()).build()?;
     let engine = Engine::builder().agent(agent.clone()).build()?;
     let session = Session::of(&engine, &agent).thread("ada").id("s");
