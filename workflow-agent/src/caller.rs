@@ -10,7 +10,7 @@ use crate::failures;
 use crate::model::{Model, ModelError, ModelEvent, ModelReply, ModelRequest, Part, Usage};
 use crate::secret::{Redactor, StreamRedactor};
 
-/// The longest reply in bytes, whatever the model claims.
+/// The longest reply in bytes. The limits that a model claims do not raise it.
 const LONGEST: usize = 16 * 1024 * 1024;
 
 /// A piece of a reply for viewers.

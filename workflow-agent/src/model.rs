@@ -266,7 +266,7 @@ impl ModelLimits {
     }
 }
 
-/// What a model costs: a currency of your choice for each million tokens.
+/// The price of a model, in a currency of your choice for each million tokens.
 ///
 /// ```
 /// use workflow_agent::model::{Price, Usage};

@@ -208,7 +208,7 @@ impl Provider {
         self
     }
 
-    /// Sends the calls through a proxy, such as `http://proxy:3128`. Default: none, whatever the environment says.
+    /// Sends the calls through a proxy, such as `http://proxy:3128`. Default: none; variables of the environment have no effect.
     pub fn proxy(self, url: impl Into<String>) -> Self {
         Self { proxy: Some(url.into()), ..self }
     }

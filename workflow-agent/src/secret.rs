@@ -12,9 +12,10 @@ pub(crate) const SHORTEST: usize = 4;
 
 /// A value that the agent keeps out of logs, displays and errors, such as a key that a tool needs.
 ///
-/// `[secret NAME]` replaces the value in prompts of [`Agent::ask`](crate::Agent::ask) and
-/// [`Session::say`](crate::Session::say), in replies of models, and in results and errors of tools, before anything is
-/// stored or shown. Steers, replies to requests and the start events of other front ends are stored as they were sent.
+/// `[secret NAME]` replaces the value in prompts of [`Agent::ask`](crate::Agent::ask), [`Agent::start`](crate::Agent::start)
+/// and [`Session::say`](crate::Session::say), in steers, answers and decisions that pass through this crate's handles, in
+/// replies of models, and in results and errors of tools, before anything is stored or shown. Start events and replies that
+/// other front ends give to the engine as JSON are stored as they were sent.
 ///
 /// ```
 /// use workflow_agent::Secret;

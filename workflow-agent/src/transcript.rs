@@ -1,5 +1,5 @@
 //! Entries to messages. A pure function: the same entries make the same messages, byte for byte, so a request begins with
-//! the request before. Each call has exactly one result directly behind it, whatever the entries lack.
+//! the request before. Each call has exactly one result directly behind it, also where the entries lack one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

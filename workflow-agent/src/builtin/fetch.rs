@@ -43,9 +43,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// not public, the name is refused. All this holds anew for each redirect, of which a call follows five.
 ///
 /// [`allow`](Self::allow) makes exceptions. The proxies of the environment (`HTTP_PROXY` and so on) are not used, since a
-/// proxy would connect to whatever it is asked for. URLs with a user or a password are refused.
+/// proxy would connect to any address. URLs with a user or a password are refused.
 ///
-/// Two things stay yours. The tool can fetch whatever your network serves at a public address. And a model can send data
+/// Two things stay yours. The tool can fetch all that your network serves at a public address. And a model can send data
 /// to anybody by a URL: if a conversation has secrets, let a person approve calls by [`approval`](Self::approval), which
 /// sees the URL but not its redirects.
 ///
@@ -89,7 +89,7 @@ impl Fetch {
         }
     }
 
-    /// Allows one host with one port, whatever its address is. Other ports of the host, and other names of it, stay
+    /// Allows one host with one port, at any address. Other ports of the host, and other names of it, stay
     /// refused.
     ///
     /// ```

@@ -248,7 +248,7 @@ impl Link {
     }
 }
 
-/// An error response is an answer of the server, whatever its code.
+/// An error response of any code is an answer of the server.
 fn answered(error: &ErrorData) -> ToolOutput {
     let mut text = format!("error {}: {}", error.code.0, error.message);
     if let Some(data) = &error.data {

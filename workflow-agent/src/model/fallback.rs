@@ -14,7 +14,7 @@ use super::{Model, ModelError, ModelLimits, ModelRequest, ModelStream};
 /// A call moves on after an error of class `transient`, `permanent` or `model` that comes before the first event of the
 /// stream. A context error, or a stream that breaks off, is an error of the whole: the agent then shortens the
 /// conversation, or begins the turn anew. The limits are the smallest of all, and the price is the highest, so that a
-/// budget holds whichever model replies.
+/// budget holds for each of them.
 ///
 /// ```
 /// use workflow_agent::model::{Fallback, Model, ModelError, ScriptedModel, ScriptedReply};

@@ -15,7 +15,7 @@ const CALLS: usize = 1_024;
 pub(crate) struct Assembly {
     pieces: Vec<Piece>,
     calls: usize,
-    /// What viewers have not seen yet.
+    /// The pieces that viewers have not seen yet.
     pub(crate) shown: Vec<ModelEvent>,
 }
 

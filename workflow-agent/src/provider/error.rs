@@ -41,7 +41,7 @@ pub enum ProviderError {
     UnusableEndpoint {
         /// Provider and model.
         name: String,
-        /// What is wrong, and what to write.
+        /// The problem, and its remedy.
         reason: String,
     },
     /// The proxy is no address of a server.
@@ -71,7 +71,7 @@ pub enum ProviderError {
     Client {
         /// Provider and model.
         name: String,
-        /// What its builder said.
+        /// The error of its builder.
         reason: String,
     },
     /// The format of the provider cannot express the request.

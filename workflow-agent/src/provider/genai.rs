@@ -27,7 +27,7 @@ use crate::model::{
     ToolChoice, Usage,
 };
 
-/// What holds unless limits are set.
+/// The limits of a model unless others are set.
 const LIMITS: ModelLimits = ModelLimits::new(32_000, 4_096);
 
 /// The longest id of a call.

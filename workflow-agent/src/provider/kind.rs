@@ -92,7 +92,7 @@ impl Kind {
         url
     }
 
-    /// What holds unless limits are set: careful values, since no provider reports those of its models.
+    /// The limits unless others are set: careful values, since no provider reports those of its models.
     pub(crate) const fn limits(self) -> ModelLimits {
         match self {
             Self::OpenAi => ModelLimits::new(128_000, 16_384),

@@ -1,4 +1,4 @@
-//! What the formats of all kinds share: their two directions as one interface, ids, names, arguments and images. The
+//! The common ground of the formats of all kinds: their two directions as one interface, ids, names, arguments and images. The
 //! formats themselves are in files of their own.
 
 use std::sync::Arc;

@@ -45,7 +45,7 @@ struct Head {
     copies: Option<Arc<str>>,
 }
 
-/// A head as it was stored, by whatever program.
+/// A head as it was stored, before its numbers are compared.
 #[derive(Deserialize)]
 struct StoredHead {
     nonce: String,

@@ -176,7 +176,7 @@ impl<T> Choose<T> for Is<false> {
 /// The field for an argument of type `T`.
 pub type Field<T, const ARGUMENT: bool> = <Is<ARGUMENT> as Choose<T>>::Field;
 
-/// A `Result`, by whatever name.
+/// A `Result`, also by the name of an alias.
 #[derive(Debug)]
 pub struct Fallible;
 

@@ -68,7 +68,7 @@ fn header(response: &Response, name: reqwest::header::HeaderName) -> Option<&str
     response.headers().get(name)?.to_str().ok()
 }
 
-/// The body, or its first part and `true`. Nothing beyond the bound is kept, whatever length the server declares.
+/// The body, or its first part and `true`. Nothing beyond the bound is stored, also if the server declares another length.
 async fn body(response: &mut Response) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {

@@ -7,7 +7,7 @@ use super::super::wire::{Target, arguments_object, id_of, instructed, name_of, p
 use super::{ID, SIGNATURE};
 use crate::model::{Image, Message, ModelRequest, Part, ToolChoice, ToolResult};
 
-/// What the provider accepts instead of the signature of a call that it did not make.
+/// The value that the provider accepts instead of the signature of a call that it did not make.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The body of a request.

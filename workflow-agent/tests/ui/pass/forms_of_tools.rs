@@ -31,7 +31,7 @@ pub async fn forms(
     weeks: u8,
     #[serde(deserialize_with = "loose")] _loose: u8,
     _: &ToolContext,
-    #[allow(unused_variables)] more: BTreeMap<String, Vec<(u8, f64)>>,
+    #[expect(unused_variables, reason = "attributes stay with their parameter")] more: BTreeMap<String, Vec<(u8, f64)>>,
     context: &ToolContext,
 ) -> Result<City, ToolError> {
     city.name += &format!("{days:?} {weeks} {}", context.call());
@@ -148,7 +148,7 @@ where
     #[tool]
     async fn absent(&self, city: Nowhere) {}
 
-    #[allow(clippy::unused_self, reason = "a method like any other")]
+    #[expect(clippy::unused_self, reason = "a method like any other")]
     fn plain(&self) {}
 
     fn is_large(arguments: &serde_json::Value) -> bool {
@@ -160,7 +160,7 @@ fn tool<Marker>(tool: impl IntoTool<Marker, Tool = FnTool>) -> FnTool {
     tool.into_tool()
 }
 
-#[allow(deprecated)]
+#[expect(deprecated, reason = "one of the tools is deprecated")]
 fn main() {
     let tools = [tool(nothing), tool(forms), tool(unnamed), tool(borrows), tool(many), tool(old), tool(made)];
     let names: Vec<_> = tools.iter().map(|tool| tool.spec().name()).collect();
