@@ -8,7 +8,8 @@ use crate::model::{Price, Usage};
 /// The most that a run may use. Without a limit of a kind, that kind is unlimited.
 ///
 /// The agent compares before each model call and after each reply, so the last reply may exceed the budget. The usage of
-/// summaries and of sub-agents counts, and a sub-agent gets at most the rest of its parent's budget.
+/// summaries and of sub-agents counts. The sub-agents that a reply starts share the rest of their parent's budget in
+/// equal parts. Attempts that failed are not counted: a call whose stream broke off, and a reply without text and calls.
 ///
 /// ```
 /// use workflow_agent::Budget;
@@ -72,6 +73,16 @@ impl Budget {
         }
     }
 
+    /// One of so many equal parts.
+    pub(crate) fn part_of(self, parts: usize) -> Self {
+        let parts = u32::try_from(parts.max(1)).unwrap_or(u32::MAX);
+        Self {
+            tokens: self.tokens.map(|most| most / u64::from(parts)),
+            cost: self.cost.map(|most| most / f64::from(parts)),
+            tool_calls: self.tool_calls.map(|most| most / u64::from(parts)),
+        }
+    }
+
     /// Whether no model call may begin after `spent`. A model may answer without further tool calls.
     pub(crate) fn is_used_up(self, spent: &Spent) -> bool {
         self.tokens.is_some_and(|most| spent.usage.tokens() >= most)
@@ -126,6 +137,10 @@ mod tests {
         let rest = Budget::tokens(100).cost(1.0).tool_calls(2).rest(&spent);
         assert_eq!(rest, Budget { tokens: Some(20), cost: Some(0.75), tool_calls: Some(0) });
         assert_eq!(rest.at_most(Budget::tokens(5)), Budget { tokens: Some(5), ..rest });
+        let part = Budget::tokens(100).cost(1.0).tool_calls(2).part_of(8);
+        assert_eq!(part, Budget { tokens: Some(12), cost: Some(0.125), tool_calls: Some(0) });
+        assert_eq!(Budget::unlimited().part_of(8), Budget::unlimited());
+        assert_eq!(rest.part_of(0), rest);
         assert!(Budget::tokens(80).is_used_up(&spent) && !Budget::tokens(80).is_exceeded(&spent));
         assert!(!Budget::unlimited().is_used_up(&spent));
         assert_eq!(Budget::unlimited().cost(f64::NAN).cost, Some(0.0));

@@ -174,7 +174,8 @@ impl Calls {
 fn said(message: &ChatMessage, redactor: &Redactor, calls: &mut Calls) -> Vec<Part> {
     let mut parts = Vec::new();
     let text = message.text();
-    if !text.is_empty() {
+    // Providers refuse blank texts.
+    if !text.trim().is_empty() {
         parts.push(Part::Text(redactor.text(&text).into_owned()));
     }
     for call in &message.tool_calls {

@@ -303,11 +303,13 @@ impl Agent {
         prompt: Passive<&Prompt>,
         children: &Children,
         info: &RunInfo,
+        engine: &Engine,
     ) -> Result<Option<ToolDone>, StepError> {
         let Some(call) = *call else { return Ok(None) };
         let terms = Terms { prompt: *prompt, agent: self };
         let own: Vec<&Entry> = entries.iter().collect();
-        crate::sub_agent::spawn(&terms, call, &State::of(&own, self), children, info).await.map(Some)
+        let place = crate::sub_agent::Place { children, info, engine };
+        crate::sub_agent::spawn(&terms, call, &State::of(&own, self), &place).await.map(Some)
     }
 
     /// Gives a call whose step failed for good its result.

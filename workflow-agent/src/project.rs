@@ -114,6 +114,12 @@ impl Project {
                 ProjectShown::PlanProposed(_) => "the plan".to_owned(),
                 ProjectShown::Approval(approval) => format!("`{}`", approval.tool()),
                 ProjectShown::Question(_) => format!("`{}`", crate::agent::ASK_USER),
+                // A request may be among the missed items.
+                ProjectShown::Missed(_) => match crate::run::first_request(&engine).await? {
+                    Some(request) => crate::run::tool_of(&request)
+                        .map_or_else(|| "the plan".to_owned(), |tool| format!("`{tool}`")),
+                    None => continue,
+                },
                 _ => continue,
             };
             return Err(ProjectError::NeedsPeople { request });

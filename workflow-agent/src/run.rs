@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use workflow_chat::{Chunk, Thought};
+use workflow_core::report::OpenRequest;
 use workflow_core::{
     DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, RunError, RunHandle, RunId, RunStatus,
     SendError, Seq,
@@ -192,18 +193,6 @@ impl AgentRun {
         Ok(pending.collect())
     }
 
-    /// The tool of the first open request of the run itself.
-    pub(crate) async fn needed(&self) -> Result<Option<String>, SendError> {
-        let requests = match self.run.requests().await {
-            Err(SendError::Ended { .. }) => return Ok(None),
-            requests => requests?,
-        };
-        Ok(requests.iter().find_map(|request| match request.downcast_ref::<ApproveTool>() {
-            Some(asked) => Some(asked.tool.to_string()),
-            None => request.downcast_ref::<AskUser>().map(|_| crate::agent::ASK_USER.to_owned()),
-        }))
-    }
-
     /// The item of the stream for an item of the display, if people need it.
     fn shown(&self, item: &DisplayItem) -> Option<Shown> {
         match item {
@@ -218,6 +207,29 @@ impl AgentRun {
             }
             item => shown(&self.engine, self.id(), &self.agent, item),
         }
+    }
+}
+
+/// The first open request among all runs of an engine, if there is one: a viewer that was too slow finds requests of
+/// sub-agents here, too.
+pub(crate) async fn first_request(engine: &Engine) -> Result<Option<OpenRequest>, SendError> {
+    for run in engine.running() {
+        let Some(run) = engine.find(&run) else { continue };
+        match run.requests().await {
+            Ok(requests) if requests.is_empty() => {}
+            Ok(requests) => return Ok(requests.into_iter().next()),
+            Err(SendError::Ended { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The tool for which a request asks a person, or `ask_user`.
+pub(crate) fn tool_of(request: &OpenRequest) -> Option<String> {
+    match request.downcast_ref::<ApproveTool>() {
+        Some(asked) => Some(asked.tool.to_string()),
+        None => request.downcast_ref::<AskUser>().map(|_| crate::agent::ASK_USER.to_owned()),
     }
 }
 

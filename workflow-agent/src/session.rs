@@ -11,7 +11,7 @@ mod turns;
 
 pub use error::SessionError;
 pub use exchanges::SessionExchange;
-pub(crate) use exchanges::{add, exchanges, history};
+pub(crate) use exchanges::{accepts, add, exchanges, history};
 
 use crate::agent::{Agent, Prompt, SessionPlace};
 use crate::run::AgentRun;

@@ -10,15 +10,17 @@ use workflow_core::RunOptions;
 use workflow_core::prelude::*;
 
 mod aggregate;
+mod unfinished;
 
 pub use aggregate::Aggregation;
 
 use crate::agent::{Agent, Outcome, Prompt, Terms};
-use crate::budget::Budget;
+use crate::budget::{Budget, Spent};
 use crate::entry::{ToolCall, ToolDone};
 use crate::flow::State;
 use crate::model::Usage;
 use crate::tool::ToolSpec;
+use unfinished::Unfinished;
 
 /// The name of the tool.
 pub(crate) const SPAWN: &str = "spawn_sub_agent";
@@ -149,8 +151,15 @@ pub(crate) struct Ended {
     agent: String,
     /// Its answer, or its failure with the last text.
     result: Result<String, String>,
-    usage: Usage,
-    cost: f64,
+    /// Its tokens and cost; `None` if it ended without an outcome.
+    spent: Option<(Usage, f64)>,
+}
+
+/// The surroundings of the tasks of a call.
+pub(crate) struct Place<'a> {
+    pub(crate) children: &'a Children,
+    pub(crate) info: &'a RunInfo,
+    pub(crate) engine: &'a Engine,
 }
 
 /// Runs the tasks of a call.
@@ -158,8 +167,7 @@ pub(crate) async fn spawn(
     terms: &Terms<'_>,
     call: &ToolCall,
     state: &State<'_>,
-    children: &Children,
-    info: &RunInfo,
+    place: &Place<'_>,
 ) -> Result<ToolDone, StepError> {
     let agent = &terms.agent.inner;
     let Tasks { tasks } = match serde_json::from_value(call.arguments.clone()) {
@@ -180,44 +188,51 @@ pub(crate) async fn spawn(
         }
         chosen.push((sub_agent, task));
     }
-    let rest = terms.budget().rest(&state.spent);
+    let rest = terms.budget().rest(&state.spent).part_of(sharing(state).max(chosen.len()));
     let running = chosen.iter().enumerate().map(|(index, (sub_agent, task))| {
         // A repeated execution finds the run of each task by its number.
         let options = RunOptions::new()
-            .workflow(crate::agent::below(info.workflow(), sub_agent.agent.name()))
+            .workflow(crate::agent::below(place.info.workflow(), sub_agent.agent.name()))
             .id((index + 1).to_string());
-        run(terms.agent, sub_agent, task, rest, children, options)
+        run(terms.agent, sub_agent, task, rest, place.children, options)
     });
-    let (ended, dropped) = match agent.aggregation {
-        Aggregation::First => first(running).await?,
+    let mut unfinished = Unfinished::new(terms.agent, place);
+    let (mut ended, cancelled) = match agent.aggregation {
+        Aggregation::First => first(running, &mut unfinished).await?,
         _ => (join_all(running).await.into_iter().collect::<Result<Vec<_>, _>>()?, 0),
     };
-    let mut ended = ended;
+    let mut spent = if cancelled > 0 || ended.iter().any(|one| one.spent.is_none()) {
+        unfinished.spent().await
+    } else {
+        Spent::default()
+    };
     for one in &mut ended {
         let (Ok(text) | Err(text)) = &mut one.result;
         *text = agent.caller.redactor.text(text).into_owned();
     }
-    let spent = ended.iter().fold((Usage::default(), 0.0), |(mut usage, cost), ended| {
-        usage += ended.usage;
-        (usage, cost + ended.cost)
-    });
-    let (text, is_error, more) = aggregate::text(terms.agent, &ended, dropped).await;
-    let mut usage = spent.0;
-    usage += more;
+    for (usage, cost) in ended.iter().filter_map(|one| one.spent) {
+        spent.usage += usage;
+        spent.cost += cost;
+    }
+    let (text, is_error, more) = aggregate::text(terms.agent, &ended, cancelled).await;
+    spent.add(more, agent.caller.model.limits().price);
     let text = agent.caller.redactor.text(&text);
     let text = crate::tool::cut(&text, crate::tool::OUTPUT).into_owned();
-    let price = agent.caller.model.limits().price;
-    Ok(ToolDone {
-        ran: true,
-        usage: Some(usage),
-        cost: spent.1 + price.map_or(0.0, |price| price.of(&more)),
-        ..ToolDone::new(call, text, is_error)
-    })
+    let (usage, cost) = (Some(spent.usage), spent.cost);
+    Ok(ToolDone { ran: true, usage, cost, ..ToolDone::new(call, text, is_error) })
 }
 
-/// The first success cancels the others: they are dropped with their futures.
+/// The number of tasks of the last reply, in all of its calls: they share the rest of the budget.
+fn sharing(state: &State<'_>) -> usize {
+    let calls = state.last.into_iter().flat_map(|reply| reply.calls()).filter(|call| &*call.name == SPAWN);
+    let tasks = calls.map(|call| call.arguments["tasks"].as_array().map_or(0, Vec::len).min(MOST_TASKS));
+    tasks.sum()
+}
+
+/// The first success cancels the others: they are dropped with their futures. Returns their number, too.
 async fn first(
     running: impl Iterator<Item = impl Future<Output = Result<Ended, StepError>>>,
+    unfinished: &mut Unfinished<'_>,
 ) -> Result<(Vec<Ended>, usize), StepError> {
     let mut running: FuturesUnordered<_> = running.collect();
     let mut ended = Vec::new();
@@ -228,6 +243,9 @@ async fn first(
         if is_success {
             break;
         }
+    }
+    if !running.is_empty() {
+        unfinished.hold().await;
     }
     Ok((ended, running.len()))
 }
@@ -248,8 +266,6 @@ async fn run(
     }
     let ran = children.run_with::<Agent>(prompt, options).await;
     let agent = task.agent.clone();
-    let failed =
-        |why: String| Ended { agent: agent.clone(), result: Err(why), usage: Usage::default(), cost: 0.0 };
     Ok(match ran {
         Ok(outcome) => {
             let result = match &outcome {
@@ -259,8 +275,8 @@ async fn run(
                 }
                 Outcome::Stopped(stopped) => Err(format!("{}; last text: {}", stopped.reason, stopped.text)),
             };
-            Ended { agent, result, usage: outcome.usage(), cost: outcome.cost() }
+            Ended { agent, result, spent: Some((outcome.usage(), outcome.cost())) }
         }
-        Err(error) => failed(crate::failures::of_child(error)?.text),
+        Err(error) => Ended { agent, result: Err(crate::failures::of_child(error)?.text), spent: None },
     })
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use workflow_core::{BuildError, Engine, RunError, RunOptions, SendError, StartError};
 
 use super::{Agent, Answer, HostAgents as _, Outcome, Prompt, PromptError, Stopped};
-use crate::run::{AgentRun, Shown};
+use crate::run::{AgentRun, Shown, first_request, tool_of};
 
 /// Why an agent did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +65,8 @@ impl Agent {
             let request = match shown {
                 Shown::Approval(approval) => approval.tool().to_owned(),
                 Shown::Question(_) => super::ASK_USER.to_owned(),
-                // The requests of the missed items, too.
-                Shown::Missed(_) => match run.needed().await? {
+                // A request may be among the missed items.
+                Shown::Missed(_) => match first_request(&engine).await?.as_ref().and_then(tool_of) {
                     Some(request) => request,
                     None => continue,
                 },

@@ -119,12 +119,19 @@ async fn store(
     place: &Place<'_>,
 ) -> Result<(), StepError> {
     let Place { thread, info, children } = place;
+    let session = terms.prompt.and_then(|prompt| prompt.session.as_ref());
+    // Memory must not know an exchange that the session refuses.
+    if let Some(session) = session
+        && !session::accepts(thread, session).await?
+    {
+        return Ok(());
+    }
     let episode = match &terms.agent.inner.memory {
         Some(memory) => Some(remember(terms, &**memory, own, chat, outcome, place).await?),
         None => None,
     };
     // Last, since nothing may fail once the session has changed.
-    if let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref()) {
+    if let Some(session) = session {
         session::add(thread, session, info, own).await?;
     }
     if let Some(episode) =

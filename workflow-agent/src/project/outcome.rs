@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use workflow_core::{BuildError, Event, EventSet, RunError, StartError};
+use workflow_core::{BuildError, Event, EventSet, RunError, SendError, StartError};
 
 use super::plan::PlanError;
 use crate::agent::StopReason;
@@ -266,4 +266,7 @@ pub enum ProjectError {
     /// The engine could not be built.
     #[error("the engine could not be built")]
     Build(#[from] BuildError),
+    /// The open requests of the project could not be read.
+    #[error("the open requests of the project could not be read")]
+    Requests(#[from] SendError),
 }

@@ -22,8 +22,9 @@ const PAGE: usize = 16;
 const NUMBERS: u64 = 1_000_000_000_000 - 1;
 /// The characters of an exchange from which on its results are shortened.
 const LARGE: usize = 256 * 1024;
-/// The histories that a process remembers.
+/// The histories that a process remembers, and the characters in them.
 const CACHED: usize = 64;
+const CACHED_CHARACTERS: usize = 16 * 1024 * 1024;
 
 /// The head of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -244,6 +245,10 @@ pub(crate) async fn history(
         for (number, exchange) in page.into_iter().rev() {
             let characters: usize = exchange.entries.iter().map(Entry::characters).sum();
             let Some(rest) = left.checked_sub(characters) else { break 'pages };
+            // The end of the run may remove the oldest exchange of a full session, and must be repeatable.
+            if newest.len() as u64 + 1 >= MOST {
+                break 'pages;
+            }
             left = rest;
             if exchange.run != *info.run() {
                 newest.push_front((number, exchange));
@@ -266,7 +271,12 @@ pub(crate) async fn history(
 }
 
 /// A history that this process has read.
-type Cached = (String, HistoryRange, Vec<Arc<[Entry]>>);
+struct Cached {
+    nonce: String,
+    range: HistoryRange,
+    entries: Vec<Arc<[Entry]>>,
+    characters: usize,
+}
 
 fn cache() -> &'static Mutex<VecDeque<Cached>> {
     static CACHE: OnceLock<Mutex<VecDeque<Cached>>> = OnceLock::new();
@@ -283,8 +293,8 @@ pub(crate) async fn exchanges(
         let cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
         cache
             .iter()
-            .find(|(of, cached, _)| *of == nonce && cached == range)
-            .map(|(.., entries)| entries.clone())
+            .find(|cached| cached.nonce == nonce && cached.range == *range)
+            .map(|cached| cached.entries.clone())
     };
     if let Some(entries) = cached() {
         return Ok(entries);
@@ -307,11 +317,24 @@ pub(crate) async fn exchanges(
 }
 
 fn remember(nonce: String, range: HistoryRange, entries: Vec<Arc<[Entry]>>) {
-    let mut cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
-    if cache.len() >= CACHED {
-        cache.pop_front();
+    let characters = entries.iter().flat_map(|exchange| exchange.iter()).map(Entry::characters).sum();
+    if characters > CACHED_CHARACTERS {
+        return;
     }
-    cache.push_back((nonce, range, entries));
+    let mut cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held: usize = cache.iter().map(|cached| cached.characters).sum();
+    while cache.len() >= CACHED || held + characters > CACHED_CHARACTERS {
+        let Some(oldest) = cache.pop_front() else { break };
+        held -= oldest.characters;
+    }
+    cache.push_back(Cached { nonce, range, entries, characters });
+}
+
+/// Whether the exchange of a run may enter its session, or has done so in an earlier life of the run. A run that was
+/// redriven after a later one started adds nothing.
+pub(crate) async fn accepts(thread: &ThreadContext, place: &SessionPlace) -> Result<bool, StepError> {
+    let head = head(thread, &place.id).await.map_err(failures::of_context)?;
+    Ok(head.started <= place.number && head.last <= place.number)
 }
 
 /// Adds the exchange of a run, once. A run that was redriven after a later one started adds nothing.

@@ -14,7 +14,7 @@ pub enum Aggregation {
     /// All results, each with the name of its agent, failures included.
     #[default]
     All,
-    /// The first success; the other tasks are cancelled.
+    /// The first success; the other tasks are cancelled. Their replies up to then count as used.
     First,
     /// The answer that more than half of the tasks gave, compared without case and outer spaces; else all results.
     Majority,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use workflow_agent::entry::FailureClass;
-use workflow_agent::model::{Image, Message, ScriptedReply};
+use workflow_agent::model::{Image, Message, Part, ScriptedReply};
 use workflow_agent::prelude::*;
 use workflow_chat::{ChatMessage, ChatTurn};
 use workflow_testkit::{Scenario, TestRun};
@@ -17,6 +17,22 @@ fn turn(messages: Value) -> ChatTurn {
 async fn answer(model: &workflow_agent::model::ScriptedModel, chat: ChatTurn) -> TestRun<Agent> {
     let agent = agent(model).identity("You are the shop.").tool(weather()).build().unwrap();
     Scenario::new(agent).start(chat).await
+}
+
+/// A91, A6
+#[tokio::test]
+async fn a_blank_text_beside_calls_is_left_out() {
+    let model = scripted([ScriptedReply::text("warm")]);
+    let look = json!({"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}});
+    let chat = turn(json!([
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": " ", "tool_calls": [look]},
+        {"role": "tool", "tool_call_id": "1", "content": "sun"},
+        {"role": "user", "content": "And now?"},
+    ]));
+    assert_eq!(answered(&answer(&model, chat).await), "warm");
+    let Message::Assistant { parts } = &model.requests()[0].messages[1] else { panic!("no reply") };
+    assert!(matches!(&parts[..], [Part::Call(_)]), "{parts:?}");
 }
 
 /// A91

@@ -62,6 +62,12 @@ pub(crate) fn asking(model: &ScriptedModel) -> Agent {
     Agent::builder("a").model(model.clone()).tool(look().approval(Approval::Always)).build().unwrap()
 }
 
+/// The same with a memory.
+pub(crate) fn remembering(model: &ScriptedModel) -> Agent {
+    let agent = Agent::builder("a").model(model.clone()).tool(look().approval(Approval::Always));
+    agent.memory(workflow_agent::memory::EpisodicMemory::new()).build().unwrap()
+}
+
 pub(crate) fn session(engine: &Engine, agent: &Agent) -> Session {
     Session::of(engine, agent).thread("ada").id("s")
 }

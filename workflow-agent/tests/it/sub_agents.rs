@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use workflow_agent::model::{ModelError, ModelRequest, ScriptedModel, ScriptedReply, Usage};
+use workflow_agent::model::{
+    Finish, ModelError, ModelReply, ModelRequest, Part, ScriptedModel, ScriptedReply, ToolUse, Usage,
+};
 use workflow_agent::prelude::*;
 use workflow_agent::tool::FnTool;
 use workflow_agent::{AgentBuilder, Aggregation};
@@ -196,6 +198,35 @@ async fn a_sub_agent_gets_at_most_what_its_parent_has_left() {
     assert!(is_error && text.contains("the budget is used up after 600 tokens"), "{text}");
     assert_eq!(prompts.lock().unwrap().len(), 6);
     // 400 and 600 are all that the parent had.
+    let Outcome::Stopped(stopped) = run.outcome().unwrap() else { panic!() };
+    assert!(matches!(stopped.reason, StopReason::Budget { tokens: 1_000, .. }), "{}", stopped.reason);
+}
+
+/// A33, A60
+#[tokio::test]
+async fn the_tasks_of_a_reply_share_what_their_parent_has_left() {
+    let endless = |_: &_| ScriptedReply::call("x", "work", json!({})).usage(Usage::new(100, 0));
+    let helper = Agent::builder("helper").model(ScriptedModel::respond(endless)).tool(tool("work"));
+    let helper = helper.repeats(None).build().unwrap();
+    let call = |id: &str, tasks: &[&str]| {
+        let tasks: Vec<Value> = tasks.iter().map(|task| to("helper", task)).collect();
+        Part::Call(ToolUse::new(id, "spawn_sub_agent", json!({ "tasks": tasks })))
+    };
+    let model = ScriptedModel::respond(move |request| match request.messages.len() {
+        1 => ScriptedReply::reply(
+            ModelReply::new(vec![call("1", &["a", "b", "c"]), call("2", &["d"])], Finish::ToolUse)
+                .usage(Usage::new(200, 0)),
+        ),
+        _ => ScriptedReply::text("done"),
+    });
+    let top = Agent::builder("top").model(model).sub_agent(helper.clone()).budget(Budget::tokens(1_000));
+    let run = scenario(&top.build().unwrap(), [("helper", helper)]).start(Prompt::new("Go.")).await;
+    let texts: Vec<String> = run.emitted_json("agent.tool_result").iter().map(ToString::to_string).collect();
+    assert_eq!(texts.len(), 2);
+    for (text, tasks) in texts.iter().zip([3, 1]) {
+        assert_eq!(text.matches("the budget is used up after 200 tokens").count(), tasks, "{text}");
+    }
+    // All tasks together have used what the parent had left.
     let Outcome::Stopped(stopped) = run.outcome().unwrap() else { panic!() };
     assert!(matches!(stopped.reason, StopReason::Budget { tokens: 1_000, .. }), "{}", stopped.reason);
 }

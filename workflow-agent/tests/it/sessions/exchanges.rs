@@ -48,7 +48,7 @@ fn answers_and_limits_add_an_exchange_and_other_ends_add_none() {
 #[test]
 fn a_cancelled_run_leaves_nothing_and_one_that_is_redriven_at_once_adds_its_exchange() {
     for later in [false, true] {
-        let (disk, agent) = (Disk::default(), asking(&echo()));
+        let (disk, agent) = (Disk::default(), remembering(&echo()));
         life(async {
             let engine = disk.healthy().engine(&agent);
             let session = session(&engine, &agent);
@@ -73,6 +73,10 @@ fn a_cancelled_run_leaves_nothing_and_one_that_is_redriven_at_once_adds_its_exch
             approval.approve().await.unwrap();
             assert_eq!(run.outcome().await.unwrap().text(), "re: look");
             let expected: &[&str] = if later { &["later"] } else { &["look"] };
+            let remembered =
+                engine.thread_context("ada").list(Some("agent/memory/episode/"), 10).await.unwrap();
+            let texts: Vec<String> = remembered.iter().map(|(_, value)| format!("{value:?}")).collect();
+            assert_eq!(texts.len(), 1, "memory knows what the session knows: {texts:?}");
             assert_eq!(questions(&session).await, expected);
             say(&session, "last").await;
             let seen = questions(&session).await;

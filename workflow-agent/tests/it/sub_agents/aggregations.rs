@@ -63,6 +63,41 @@ async fn the_first_success_cancels_the_others_and_failures_before_it_do_not_coun
     );
 }
 
+/// A33, A32
+#[tokio::test(start_paused = true)]
+async fn the_replies_of_cancelled_tasks_count_as_used() {
+    let helper = by_task("helper", |task| match task {
+        "fast" => ScriptedReply::text("done").usage(Usage::new(100, 0)).after(Duration::from_secs(5)),
+        _ => ScriptedReply::text("never").usage(Usage::new(1_000, 0)).after(Duration::from_secs(60)),
+    });
+    // Its first reply comes before the fast one, and its second never does. A sub-agent of its own works, too.
+    let slow = ScriptedModel::respond(|request| match request.messages.len() {
+        1 => ScriptedReply::call("1", "spawn_sub_agent", json!({ "tasks": [to("leaf", "x")] }))
+            .usage(Usage::new(10_000, 0)),
+        _ => ScriptedReply::text("never").after(Duration::from_secs(60)),
+    });
+    let leaf = ScriptedModel::respond(|request| match request.messages.len() {
+        1 => ScriptedReply::call("1", "work", json!({})).usage(Usage::new(100_000, 0)),
+        _ => ScriptedReply::text("never").after(Duration::from_secs(60)),
+    });
+    let leaf = Agent::builder("leaf").model(leaf).tool(tool("work")).build().unwrap();
+    let slow = Agent::builder("slow").model(slow).sub_agent(leaf).build().unwrap();
+    let model = ScriptedModel::respond(|request| match request.messages.len() {
+        1 => ScriptedReply::call(
+            "1",
+            "spawn_sub_agent",
+            json!({ "tasks": [to("helper", "fast"), to("slow", "slow"), to("helper", "other")] }),
+        )
+        .usage(Usage::new(1, 0)),
+        _ => ScriptedReply::text("done").usage(Usage::new(1, 0)),
+    });
+    let top = Agent::builder("top").model(model).sub_agent(helper).sub_agent(slow);
+    let top = top.aggregation(Aggregation::First).build().unwrap();
+    let engine = Engine::builder().agent(top.clone()).build().unwrap();
+    let run = top.start(&engine, "Go.").await.unwrap();
+    assert_eq!(run.outcome().await.unwrap().usage().input, 110_102);
+}
+
 /// A32
 #[tokio::test]
 async fn the_majority_is_more_than_half_of_all_tasks_without_case_and_outer_spaces() {
