@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Outcome;
 use crate::model::{Price, Usage};
 
 /// The most that a run may use. Without a limit of a kind, that kind is unlimited.
@@ -26,7 +27,7 @@ pub struct Budget {
     /// The cost, in the currency of the model's [`Price`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Tool calls that ran.
+    /// Tool calls that ran, those of sub-agents included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
 }
@@ -117,7 +118,20 @@ pub(crate) struct Spent {
     pub(crate) tool_calls: u64,
 }
 
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.usage += other.usage;
+        self.cost += other.cost;
+        self.tool_calls += other.tool_calls;
+    }
+}
+
 impl Spent {
+    /// The amounts that a run used.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        Self { usage: outcome.usage(), cost: outcome.cost(), tool_calls: outcome.tool_calls() }
+    }
+
     /// Adds usage of a model with this price.
     pub(crate) fn add(&mut self, usage: Usage, price: Option<Price>) {
         self.usage += usage;

@@ -178,12 +178,15 @@ fn too_long() -> ModelError {
 }
 
 /// Joins neighbouring texts, and neighbouring thoughts that nobody signed, so that no secret hides between two of them, and
-/// drops blank texts, which providers refuse.
+/// drops blank texts, which providers refuse. A text before an opaque part stays alone: its provider may have signed it.
 fn merge(parts: &mut Vec<Part>) {
     let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
-    for part in parts.drain(..) {
+    let mut rest = parts.drain(..).peekable();
+    while let Some(part) = rest.next() {
+        let is_alone = matches!((&part, rest.peek()), (Part::Text(_), Some(Part::Opaque(_))));
         match (merged.last_mut(), part) {
             (_, Part::Text(text)) if text.is_empty() => {}
+            (_, part) if is_alone => merged.push(part),
             (Some(Part::Text(before)), Part::Text(text))
             | (
                 Some(Part::Thought { text: before, signature: None }),
@@ -192,8 +195,15 @@ fn merge(parts: &mut Vec<Part>) {
             (_, part) => merged.push(part),
         }
     }
+    drop(rest);
     merged.retain(|part| !matches!(part, Part::Text(text) if text.trim().is_empty()));
     *parts = merged;
+}
+
+/// The JSON object in a reply that may have words or a fence around it; empty without one.
+pub(crate) fn json_in(text: &str) -> &str {
+    let object = text.find('{').zip(text.rfind('}'));
+    object.and_then(|(from, to)| text.get(from..=to)).unwrap_or_default()
 }
 
 fn estimate(input: usize, output: usize) -> Usage {

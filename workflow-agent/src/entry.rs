@@ -131,6 +131,9 @@ pub struct ToolDone {
     /// The cost of sub-agents.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cost: f64,
+    /// The tool calls of sub-agents that ran.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub tool_calls: u64,
     /// The class of a failure that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_run: Option<FailureClass>,
@@ -161,6 +164,11 @@ fn is_zero(cost: &f64) -> bool {
     *cost == 0.0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 fn is_unused(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
@@ -175,6 +183,7 @@ impl ToolDone {
             ran: false,
             usage: None,
             cost: 0.0,
+            tool_calls: 0,
             ends_run: None,
             marked: Marked::default(),
         }
@@ -254,7 +263,7 @@ impl From<workflow_core::ErrorClass> for FailureClass {
 }
 
 /// A remark of the agent to the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Note {
     /// The reason.
@@ -264,11 +273,14 @@ pub struct Note {
     /// The tokens of the judge.
     #[serde(default, skip_serializing_if = "is_unused")]
     pub usage: Usage,
+    /// Their cost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost: f64,
 }
 
 impl Note {
     pub(crate) fn new(about: NoteKind, text: impl Into<Arc<str>>) -> Self {
-        Self { about, text: text.into(), usage: Usage::default() }
+        Self { about, text: text.into(), usage: Usage::default(), cost: 0.0 }
     }
 }
 
@@ -325,6 +337,9 @@ pub struct Marker {
     /// The tokens of the judge that accepted the phase before.
     #[serde(default, skip_serializing_if = "is_unused")]
     pub usage: Usage,
+    /// Their cost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost: f64,
 }
 
 /// A summary of the conversation before its first kept entry.
@@ -364,8 +379,8 @@ impl Entry {
             }
             Self::Results { results } => results.iter().map(|result| count(&result.text) + 40).sum(),
             Self::Note(Note { text, .. }) | Self::Steer { text } => count(text) + 40,
-            Self::Recalled { items } => items.iter().map(|item| count(item)).sum(),
-            Self::History(_) | Self::Given => 0,
+            // Recalled texts are in the system text, which is counted by itself.
+            Self::Recalled { .. } | Self::History(_) | Self::Given => 0,
             Self::Marker(marker) => {
                 let hand_off = marker.hand_off.as_deref().map_or(0, count);
                 count(&marker.accomplished) + count(&marker.next) + hand_off + 100

@@ -67,8 +67,10 @@ pub(crate) struct Accepted {
     /// Its data, if there is a schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<Value>,
-    /// The tokens of the judge.
+    /// The tokens of the judge, and their cost.
     pub(crate) usage: Usage,
+    #[serde(default)]
+    pub(crate) cost: f64,
 }
 
 /// The run is to stop.
@@ -76,14 +78,16 @@ pub(crate) struct Accepted {
 #[event(name = "agent.stopping")]
 pub(crate) struct Stopping {
     pub(crate) reason: StopReason,
-    /// The tokens of a judge that led to it.
+    /// The tokens of a judge that led to it, and their cost.
     #[serde(default)]
     pub(crate) usage: Usage,
+    #[serde(default)]
+    pub(crate) cost: f64,
 }
 
 impl From<StopReason> for Stopping {
     fn from(reason: StopReason) -> Self {
-        Self { reason, usage: Usage::default() }
+        Self { reason, usage: Usage::default(), cost: 0.0 }
     }
 }
 

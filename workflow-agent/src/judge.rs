@@ -57,14 +57,16 @@ pub struct Candidate {
     pub data: Option<Value>,
 }
 
-/// A verdict, and the tokens that it took.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A verdict, and what it took.
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
     /// The tokens of the judge's own model.
     pub usage: Usage,
+    /// Their cost, in the currency of the model's price; 0 without one.
+    pub cost: f64,
 }
 
 /// The decision of a judge.
@@ -81,7 +83,7 @@ pub enum Verdict {
 
 impl From<Verdict> for Judgement {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, usage: Usage::default() }
+        Self { verdict, usage: Usage::default(), cost: 0.0 }
     }
 }
 
@@ -145,15 +147,15 @@ impl Judge for ModelJudge {
             request.output = Some(schema);
             let called = self.caller.call(request, |_| {}).await;
             let (reply, usage) = called.map_err(|error| failures::of_model(&error, &self.caller.redactor))?;
-            Ok(Judgement { verdict: read(&crate::entry::text(&reply.parts)), usage })
+            let cost = self.caller.model.limits().price.map_or(0.0, |price| price.of(&usage));
+            Ok(Judgement { verdict: read(&crate::entry::text(&reply.parts)), usage, cost })
         }
         .boxed()
     }
 }
 
 fn read(text: &str) -> Verdict {
-    let json = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
-    match json.and_then(|json| serde_json::from_str::<Written>(json).ok()) {
+    match serde_json::from_str::<Written>(crate::caller::json_in(text)).ok() {
         Some(Written { verdict: WrittenVerdict::Accept, .. }) => Verdict::Accept,
         Some(Written { verdict: WrittenVerdict::Escalate, reason }) => Verdict::Escalate(reason),
         Some(Written { verdict: WrittenVerdict::Retry, reason }) if !reason.trim().is_empty() => {

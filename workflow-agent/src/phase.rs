@@ -127,6 +127,7 @@ impl Conversation {
             next: Arc::clone(&phase.focus),
             hand_off,
             usage: crate::model::Usage::default(),
+            cost: 0.0,
         };
         let entries = self.entries.iter().cloned().chain([Entry::Marker(marker)]).collect();
         Self { entries, phase: Some(Arc::clone(&phase.name)) }

@@ -18,7 +18,6 @@ use crate::agent::{Agent, Outcome, Prompt, Terms};
 use crate::budget::{Budget, Spent};
 use crate::entry::{ToolCall, ToolDone};
 use crate::flow::State;
-use crate::model::Usage;
 use crate::tool::ToolSpec;
 use unfinished::Unfinished;
 
@@ -151,8 +150,8 @@ pub(crate) struct Ended {
     agent: String,
     /// Its answer, or its failure with the last text.
     result: Result<String, String>,
-    /// Its tokens and cost; `None` if it ended without an outcome.
-    spent: Option<(Usage, f64)>,
+    /// The amounts that it used; `None` if it ended without an outcome.
+    spent: Option<Spent>,
 }
 
 /// The surroundings of the tasks of a call.
@@ -188,7 +187,7 @@ pub(crate) async fn spawn(
         }
         chosen.push((sub_agent, task));
     }
-    let rest = terms.budget().rest(&state.spent).part_of(sharing(state).max(chosen.len()));
+    let rest = terms.budget().rest(&planned(state)).part_of(sharing(state).max(chosen.len()));
     let running = chosen.iter().enumerate().map(|(index, (sub_agent, task))| {
         // A repeated execution finds the run of each task by its number.
         let options = RunOptions::new()
@@ -210,16 +209,25 @@ pub(crate) async fn spawn(
         let (Ok(text) | Err(text)) = &mut one.result;
         *text = agent.caller.redactor.text(text).into_owned();
     }
-    for (usage, cost) in ended.iter().filter_map(|one| one.spent) {
-        spent.usage += usage;
-        spent.cost += cost;
+    for one in ended.iter().filter_map(|one| one.spent) {
+        spent += one;
     }
-    let (text, is_error, more) = aggregate::text(terms.agent, &ended, cancelled).await;
+    let mut all = state.spent;
+    all += spent;
+    let may_call = !terms.budget().is_used_up(&all);
+    let (text, is_error, more) = aggregate::text(terms.agent, &ended, cancelled, may_call).await;
     spent.add(more, agent.caller.model.limits().price);
     let text = agent.caller.redactor.text(&text);
     let text = crate::tool::cut(&text, crate::tool::OUTPUT).into_owned();
-    let (usage, cost) = (Some(spent.usage), spent.cost);
-    Ok(ToolDone { ran: true, usage, cost, ..ToolDone::new(call, text, is_error) })
+    let Spent { usage, cost, tool_calls } = spent;
+    let usage = Some(usage);
+    Ok(ToolDone { ran: true, usage, cost, tool_calls, ..ToolDone::new(call, text, is_error) })
+}
+
+/// The amounts used once the calls of the last reply have run.
+fn planned(state: &State<'_>) -> Spent {
+    let calls = state.last.map_or(0, |reply| reply.calls().count());
+    Spent { tool_calls: state.spent.tool_calls + calls as u64, ..state.spent }
 }
 
 /// The number of tasks of the last reply, in all of its calls: they share the rest of the budget.
@@ -275,7 +283,7 @@ async fn run(
                 }
                 Outcome::Stopped(stopped) => Err(format!("{}; last text: {}", stopped.reason, stopped.text)),
             };
-            Ended { agent, result, spent: Some((outcome.usage(), outcome.cost())) }
+            Ended { agent, result, spent: Some(Spent::of(&outcome)) }
         }
         Err(error) => Ended { agent, result: Err(crate::failures::of_child(error)?.text), spent: None },
     })

@@ -38,6 +38,14 @@ impl Outcome {
         }
     }
 
+    /// The tool calls that ran, those of sub-agents included.
+    pub fn tool_calls(&self) -> u64 {
+        match self {
+            Self::Answered(answer) => answer.tool_calls,
+            Self::Stopped(stopped) => stopped.tool_calls,
+        }
+    }
+
     /// The cost, in the currency of the model's price; 0 without one.
     pub fn cost(&self) -> f64 {
         match self {
@@ -62,6 +70,9 @@ pub struct Answer {
     /// The cost, in the currency of the model's price; 0 without one.
     #[serde(default)]
     pub cost: f64,
+    /// The tool calls that ran, those of sub-agents included.
+    #[serde(default)]
+    pub tool_calls: u64,
     /// The conversation, if the prompt asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
@@ -91,6 +102,9 @@ pub struct Stopped {
     /// The cost, in the currency of the model's price; 0 without one.
     #[serde(default)]
     pub cost: f64,
+    /// The tool calls that ran, those of sub-agents included.
+    #[serde(default)]
+    pub tool_calls: u64,
 }
 
 /// Why a run stopped.

@@ -8,6 +8,7 @@ use workflow_core::StepFailed;
 use workflow_core::prelude::*;
 
 use crate::agent::{Agent, Answer, Outcome, StopReason, Stopped, Terms};
+use crate::budget::Spent;
 use crate::entities;
 use crate::entry::{Entry, FailureClass};
 use crate::failures;
@@ -67,12 +68,13 @@ fn answer(
         (text, Some(data)) if text.trim().is_empty() => as_text(data),
         (text, _) => text,
     };
-    let state = state.and_spent(accepted.usage, terms.agent);
+    let state = state.and_spent(accepted.usage, accepted.cost);
     Answer {
         text,
         data: accepted.data,
         usage: state.spent.usage,
         cost: state.spent.cost,
+        tool_calls: state.spent.tool_calls,
         conversation: before.map(|before| conversation(terms, before, own, &state)),
     }
 }
@@ -98,8 +100,9 @@ fn detached(entry: &Entry) -> Entry {
 
 fn stopped(agent: &Agent, stopping: Stopping, own: &[&Entry]) -> Stopped {
     let text = State::latest_text(own);
-    let state = State::of(own, agent).and_spent(stopping.usage, agent);
-    Stopped { reason: stopping.reason, text, usage: state.spent.usage, cost: state.spent.cost }
+    let spent = State::of(own, agent).and_spent(stopping.usage, stopping.cost).spent;
+    let Spent { usage, cost, tool_calls } = spent;
+    Stopped { reason: stopping.reason, text, usage, cost, tool_calls }
 }
 
 /// The end of a run in which a step failed for good.

@@ -13,7 +13,6 @@ use crate::flow::request::is_object;
 use crate::flow::state::{State, reply_behind};
 use crate::flow::{Accepted, Judged, Stopping, Think};
 use crate::judge::{Candidate, Judgement, RETRIES, Verdict};
-use crate::model::Usage;
 use crate::phase::{self, Phase};
 use crate::tool::{Misfit, Schema};
 use crate::transcript::FINAL_ANSWER;
@@ -50,23 +49,23 @@ pub(super) async fn candidate(
         }
         None => Verdict::Accept.into(),
     };
-    let Judgement { verdict, usage } = judgement;
+    let Judgement { verdict, usage, cost } = judgement;
     let redactor = &terms.agent.inner.caller.redactor;
     Ok(match verdict {
-        Verdict::Accept => accepted(terms, own, reply, place, data, usage),
+        Verdict::Accept => accepted(terms, own, reply, place, Accepted { data, usage, cost }),
         Verdict::Retry(feedback) => {
             let feedback: Arc<str> =
                 crate::tool::cut(&redactor.text(&feedback), crate::tool::OUTPUT).as_ref().into();
             if state.judge_retries >= RETRIES {
                 let reason = StopReason::JudgeRetries { retries: RETRIES, feedback };
-                return Ok((None, Judged::Stopping(Stopping { reason, usage })));
+                return Ok((None, Judged::Stopping(Stopping { reason, usage, cost })));
             }
-            let note = Note { about: NoteKind::Judge, text: feedback, usage };
+            let note = Note { about: NoteKind::Judge, text: feedback, usage, cost };
             (Some(Entry::Note(note)), Judged::Think(Think {}))
         }
         Verdict::Escalate(why) => {
             let reason = StopReason::Escalated { why: redactor.text(&why).as_ref().into() };
-            (None, Judged::Stopping(Stopping { reason, usage }))
+            (None, Judged::Stopping(Stopping { reason, usage, cost }))
         }
     })
 }
@@ -133,13 +132,13 @@ fn accepted(
     own: &[&Entry],
     reply: &Reply,
     place: Option<(usize, &Phase)>,
-    data: Option<Value>,
-    usage: Usage,
+    accepted: Accepted,
 ) -> (Option<Entry>, Judged) {
     let next = place.and_then(|(index, phase)| Some((phase, terms.agent.inner.phases.get(index + 1)?)));
     let Some((left, next)) = next else {
-        return (None, Judged::Accepted(Accepted { data, usage }));
+        return (None, Judged::Accepted(accepted));
     };
+    let Accepted { data, usage, cost } = accepted;
     let hand_off = next.isolated.then(|| {
         let before = terms.prompt.and_then(|prompt| prompt.conversation.as_ref());
         let before = before.map_or(&[][..], |conversation| conversation.entries());
@@ -157,6 +156,7 @@ fn accepted(
         next: Arc::clone(&next.focus),
         hand_off,
         usage,
+        cost,
     };
     (Some(Entry::Marker(marker)), Judged::Think(Think {}))
 }

@@ -68,24 +68,25 @@ async fn recalled(
 ) -> Result<Option<Entry>, StepError> {
     let Some(memory) = &agent.inner.memory else { return Ok(None) };
     let recalled = failures::guarded(memory.recall(question, thread)).await;
-    let redactor = &agent.inner.caller.redactor;
-    let mut items = bounded(failures::of_memory(recalled, redactor)?, agent);
+    let mut recalled = failures::of_memory(recalled, &agent.inner.caller.redactor)?;
     if agent.inner.entities {
         let named = EntityStore::new(thread).named_in(&question.text).await;
-        let mut named = bounded(named.map_err(failures::of_context)?, agent);
-        named.retain(|one| !items.contains(one));
-        items.append(&mut named);
+        recalled.extend(named.map_err(failures::of_context)?);
     }
+    let items = bounded(recalled, agent);
     Ok((!items.is_empty()).then_some(Entry::Recalled { items }))
 }
 
-/// Recalled texts within an eighth of the window, without secrets.
+/// Recalled texts within an eighth of the window, without secrets, none twice.
 fn bounded(recalled: Vec<Recalled>, agent: &Agent) -> Vec<String> {
     let window = agent.inner.caller.model.limits().context;
     let mut left = usize::try_from(window / 8 * 4).unwrap_or(usize::MAX);
     let mut items = Vec::new();
     for one in recalled {
         let text = agent.inner.caller.redactor.text(&one.to_data()).into_owned();
+        if items.contains(&text) {
+            continue;
+        }
         let Some(rest) = left.checked_sub(text.chars().count()) else { continue };
         left = rest;
         items.push(text);

@@ -8,7 +8,7 @@ use workflow_core::prelude::*;
 
 use crate::agent::{StopReason, Terms};
 use crate::compact;
-use crate::entry::{Entry, FailureClass, Summary};
+use crate::entry::{Entry, FailureClass, Marker, Summary};
 use crate::failures;
 use crate::flow::request::Earlier;
 use crate::flow::{Continued, Shorten, Think};
@@ -38,7 +38,11 @@ pub(super) async fn summary(
     };
     let before = Earlier::of(terms, own, chat, thread).await?;
     let line = transcript::line(before.before(), own);
-    let older: Vec<_> = line.into_iter().filter(|item| item.own.is_none_or(|index| index < keep)).collect();
+    // The summary before leads the line, and its own place may lie behind the rounds that stay.
+    let is_older = |item: &transcript::Item<'_>| {
+        matches!(item.entry, Entry::Summary(_)) || item.own.is_none_or(|index| index < keep)
+    };
+    let older: Vec<_> = line.into_iter().filter(is_older).collect();
     let caller = &terms.agent.inner.caller;
     let limits = caller.model.limits();
     let told = told(&transcript::plain(&older), limits.context);
@@ -67,6 +71,17 @@ fn told(text: &str, window: u64) -> String {
     mark::data("conversation", &crate::tool::cut(text, most.max(1_000)))
 }
 
+/// A marker within the bound of what stays. A cut through its text could remove the mark that closes data.
+fn shortened(marker: &Marker) -> Marker {
+    let cut = |text: &str, most| Arc::from(crate::tool::cut(text, most).as_ref());
+    Marker {
+        accomplished: cut(&marker.accomplished, STAY / 2),
+        next: cut(&marker.next, STAY / 2),
+        hand_off: marker.hand_off.as_deref().map(|text| cut(text, STAY / 2)),
+        ..marker.clone()
+    }
+}
+
 /// The latest error results, and markers of earlier runs; those of earlier summaries first. Markers of the run itself stay
 /// as entries.
 fn stays(older: &[transcript::Item<'_>]) -> Vec<Arc<str>> {
@@ -75,7 +90,7 @@ fn stays(older: &[transcript::Item<'_>]) -> Vec<Arc<str>> {
         match item.entry {
             Entry::Summary(summary) => stays.extend(summary.stays.iter().cloned()),
             Entry::Marker(marker) if item.own.is_none() => {
-                stays.push(crate::tool::cut(&transcript::marker_text(marker), STAY).as_ref().into());
+                stays.push(transcript::marker_text(&shortened(marker)).into());
             }
             Entry::Results { results } => {
                 let errors = results.iter().filter(|result| result.is_error);

@@ -49,13 +49,14 @@ impl<'a> State<'a> {
                 }
                 Entry::Results { results } => {
                     for result in results {
-                        state.spent.tool_calls += u64::from(result.ran);
+                        state.spent.tool_calls += u64::from(result.ran) + result.tool_calls;
                         state.spent.add(result.usage.unwrap_or_default(), None);
                         state.spent.cost += result.cost;
                     }
                 }
                 Entry::Note(note) => {
-                    state.spent.add(note.usage, price);
+                    state.spent.usage += note.usage;
+                    state.spent.cost += note.cost;
                     match note.about {
                         NoteKind::Judge => state.judge_retries += 1,
                         NoteKind::Output => state.output_retries += 1,
@@ -65,7 +66,8 @@ impl<'a> State<'a> {
                     }
                 }
                 Entry::Marker(marker) => {
-                    state.spent.add(marker.usage, price);
+                    state.spent.usage += marker.usage;
+                    state.spent.cost += marker.cost;
                     state.entered = Some(&marker.entered);
                     (state.judge_retries, state.output_retries) = (0, 0);
                 }
@@ -81,8 +83,9 @@ impl<'a> State<'a> {
     }
 
     /// The same with the usage of a judge whose remark is in no entry.
-    pub(crate) fn and_spent(mut self, usage: Usage, agent: &Agent) -> Self {
-        self.spent.add(usage, agent.inner.caller.model.limits().price);
+    pub(crate) fn and_spent(mut self, usage: Usage, cost: f64) -> Self {
+        self.spent.usage += usage;
+        self.spent.cost += cost;
         self
     }
 

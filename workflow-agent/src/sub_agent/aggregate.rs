@@ -18,12 +18,18 @@ pub enum Aggregation {
     First,
     /// The answer that more than half of the tasks gave, compared without case and outer spaces; else all results.
     Majority,
-    /// A summary of all results, by one call of the parent's model; else all results.
+    /// A summary of all results, by one call of the parent's model; all results if the call fails, or the budget is used up.
     Summary,
 }
 
-/// The text of the results, whether it is an error, and the tokens that a summary took.
-pub(super) async fn text(agent: &Agent, ended: &[Ended], dropped: usize) -> (String, bool, Usage) {
+/// The text of the results, whether it is an error, and the tokens that a summary took. Without leave to call the model there
+/// is no summary.
+pub(super) async fn text(
+    agent: &Agent,
+    ended: &[Ended],
+    dropped: usize,
+    may_call: bool,
+) -> (String, bool, Usage) {
     let none = Usage::default();
     if !ended.iter().any(|ended| ended.result.is_ok()) {
         return (format!("no sub-agent succeeded\n{}", labelled(ended)), true, none);
@@ -44,7 +50,8 @@ pub(super) async fn text(agent: &Agent, ended: &[Ended], dropped: usize) -> (Str
             Some(answer) => (answer, false, none),
             None => (format!("no majority\n{}", labelled(ended)), false, none),
         },
-        Aggregation::Summary => summary(agent, ended).await,
+        Aggregation::Summary if may_call => summary(agent, ended).await,
+        Aggregation::Summary => (labelled(ended), false, none),
     }
 }
 

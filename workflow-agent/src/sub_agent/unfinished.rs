@@ -4,7 +4,7 @@ use workflow_core::report::RunReport;
 use workflow_core::{AnyRun, ExecutionId, RunStatus};
 
 use super::{Place, find};
-use crate::agent::Agent;
+use crate::agent::{Agent, Answer, Outcome, Stopped};
 use crate::budget::Spent;
 use crate::entry::{Entry, ToolDone};
 use crate::flow::State;
@@ -68,15 +68,16 @@ impl<'a> Unfinished<'a> {
         let entries = report.log.iter().filter_map(|logged| logged.value.downcast::<Entry>());
         let entries: Vec<_> = entries.filter(|entry| !matches!(**entry, Entry::Results { .. })).collect();
         let own: Vec<&Entry> = entries.iter().map(|entry| &**entry).collect();
-        let of_entries = State::of(&own, agent).spent;
-        spent.usage += of_entries.usage;
-        spent.cost += of_entries.cost;
+        *spent += State::of(&own, agent).spent;
         let mut done: Vec<ExecutionId> = Vec::new();
         for logged in &report.log {
             if let Some(result) = logged.value.downcast::<ToolDone>() {
                 done.extend(logged.execution);
-                spent.usage += result.usage.unwrap_or_default();
-                spent.cost += result.cost;
+                *spent += Spent {
+                    usage: result.usage.unwrap_or_default(),
+                    cost: result.cost,
+                    tool_calls: u64::from(result.ran) + result.tool_calls,
+                };
             }
         }
         for child in report.children.iter().filter(|child| !done.contains(&child.child.execution)) {
@@ -90,14 +91,12 @@ impl<'a> Unfinished<'a> {
 
     /// Adds the usage that a run's outcome has.
     fn add_outcome(&self, spent: &mut Spent, report: &RunReport) {
-        use crate::agent::{Answer, Stopped};
         for logged in &report.log {
-            if let Some(answer) = logged.value.downcast::<Answer>() {
-                spent.usage += answer.usage;
-                spent.cost += answer.cost;
-            } else if let Some(stopped) = logged.value.downcast::<Stopped>() {
-                spent.usage += stopped.usage;
-                spent.cost += stopped.cost;
+            let answer = logged.value.downcast::<Answer>().map(|answer| Outcome::Answered((*answer).clone()));
+            let stopped =
+                || logged.value.downcast::<Stopped>().map(|stopped| Outcome::Stopped((*stopped).clone()));
+            if let Some(outcome) = answer.or_else(stopped) {
+                *spent += Spent::of(&outcome);
             }
         }
     }

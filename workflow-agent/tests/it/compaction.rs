@@ -1,13 +1,19 @@
 //! Compaction: results that shrink, summaries, and errors of the provider.
 
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use serde_json::json;
+use workflow_agent::memory::{Episode, Memory, Question, Recalled, RecalledKind};
 use workflow_agent::model::{
     Message, ModelError, ModelLimits, ModelRequest, ScriptedModel, ScriptedReply, Usage,
 };
 use workflow_agent::prelude::*;
 use workflow_agent::tool::{FnTool, ToolOutput};
 use workflow_agent::{Budget, Conversation};
-use workflow_core::ErrorClass;
+use workflow_core::errors::ContextError;
+use workflow_core::{ErrorClass, ThreadContext};
 
 use crate::lives::{Disk, Fails, Lost, life};
 use crate::pairing;
@@ -504,4 +510,67 @@ fn a_resumed_run_shortens_as_it_did_before() {
             break;
         }
     }
+}
+
+/// A53
+#[tokio::test]
+async fn each_summary_contains_the_one_before_although_its_rounds_are_older() {
+    let (turn, summary) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let respond = move |request: &ModelRequest| {
+        if is_summary(request) {
+            return ScriptedReply::text(format!("SUMMARY-{}", summary.fetch_add(1, SeqCst) + 1));
+        }
+        let wide = json!({"size": 1, "more": "y".repeat(7_000)});
+        match turn.fetch_add(1, SeqCst) {
+            0 => ScriptedReply::call("c0", "broken", json!({"size": 40})),
+            turn @ 1..=12 => ScriptedReply::call(&format!("c{turn}"), "text", wide),
+            _ => ScriptedReply::text("done"),
+        }
+    };
+    let model = ScriptedModel::respond(respond).limits(ModelLimits::new(10_000, 100));
+    outcome(&agent(&model), "go").await;
+    let summaries = summaries(&model);
+    assert!(summaries.len() > 3, "{}", summaries.len());
+    for (number, request) in summaries.iter().enumerate().skip(1) {
+        let text = request.messages[0].text();
+        assert!(text.contains(&format!("SUMMARY-{number}")), "a summary is lost: {}", text.replace('y', ""));
+    }
+    let last = turns(&model).pop().unwrap();
+    assert!(
+        last.messages[0].text().contains(&"x".repeat(40)),
+        "the error stays: {}",
+        last.messages[0].text()
+    );
+}
+
+/// A53, A43
+#[tokio::test]
+async fn recalled_texts_count_once_in_the_size_of_a_request() {
+    // Together with the message they fill less than half the window, and twice they would not.
+    struct Recalls;
+    impl Memory for Recalls {
+        fn recall<'a>(
+            &'a self,
+            _: &'a Question,
+            _: &'a ThreadContext,
+        ) -> BoxFuture<'a, Result<Vec<Recalled>, ContextError>> {
+            async { Ok(vec![Recalled::new(RecalledKind::Episode, "m".repeat(4_500))]) }.boxed()
+        }
+
+        fn remember<'a>(
+            &'a self,
+            _: &'a Episode,
+            _: &'a ThreadContext,
+        ) -> BoxFuture<'a, Result<(), ContextError>> {
+            async { Ok(()) }.boxed()
+        }
+    }
+    let model = caller(10_000, &[3_000, 1, 1]);
+    let agent = Agent::builder("a").model(model.clone()).tool(tool("text", false)).memory(Recalls);
+    let engine = Engine::builder().agent(agent.build().unwrap()).build().unwrap();
+    let run = engine.start::<Agent>(Prompt::new("z".repeat(8_000))).await.unwrap();
+    run.outcome().await.unwrap();
+    let last = turns(&model).pop().unwrap();
+    assert!(last.system.contains("mmm"));
+    assert!(last.messages[2].text().contains(&"x".repeat(3_000)), "the result was shortened too early");
 }

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use workflow_agent::ModelJudge;
 use workflow_agent::judge::{Candidate, Judge, Judgement, Verdict};
-use workflow_agent::model::{ScriptedModel, ScriptedReply, Usage};
+use workflow_agent::model::{ModelLimits, Price, ScriptedModel, ScriptedReply, Usage};
 use workflow_agent::prelude::*;
 use workflow_core::StepError;
 
@@ -199,5 +199,24 @@ fn a_run_with_a_judge_comes_to_the_same_end_wherever_its_process_ends() {
             assert!(at > 5);
             break;
         }
+    }
+}
+
+/// A54, A60
+#[tokio::test]
+async fn a_judge_costs_as_much_as_its_own_model() {
+    let reply = |verdict: &str| {
+        ScriptedReply::text(serde_json::json!({"verdict": verdict, "reason": "more"}).to_string())
+            .usage(Usage::new(1_000_000, 0))
+    };
+    let limits = ModelLimits::new(2_000_000, 1_000).price(Price::new(20.0, 20.0));
+    for verdicts in [&["accept"][..], &["retry", "accept"], &["escalate"]] {
+        let judging = ScriptedModel::new(verdicts.iter().map(|verdict| reply(verdict))).limits(limits);
+        let model = counting();
+        let agent = Agent::builder("a").model(model.clone()).judge(ModelJudge::new(judging, "Good."));
+        let outcome = outcome(&agent.build().unwrap()).await;
+        // The agent's own model costs 1 for a million tokens.
+        let expected = 20.0 * verdicts.len() as f64 + 110.0 * model.requests().len() as f64 / 1e6;
+        assert!((outcome.cost() - expected).abs() < 1e-9, "{} and not {expected}", outcome.cost());
     }
 }

@@ -230,3 +230,36 @@ async fn the_tasks_of_a_reply_share_what_their_parent_has_left() {
     let Outcome::Stopped(stopped) = run.outcome().unwrap() else { panic!() };
     assert!(matches!(stopped.reason, StopReason::Budget { tokens: 1_000, .. }), "{}", stopped.reason);
 }
+
+/// A33, A60
+#[tokio::test]
+async fn the_tool_calls_of_sub_agents_are_the_parents() {
+    let calls = Arc::new(Mutex::new(0_usize));
+    let counted = Arc::clone(&calls);
+    let work = FnTool::new("work", "Works.", move |_: NoArguments, _| {
+        *counted.lock().unwrap() += 1;
+        async { Ok::<_, ToolError>("ok".to_owned()) }
+    });
+    let model = ScriptedModel::respond(|request| match request.messages.len() {
+        1 => ScriptedReply::call("1", "work", json!({})).and_call("2", "work", json!({})),
+        _ => ScriptedReply::text("done"),
+    });
+    let helper = Agent::builder("helper").model(model).tool(work).build().unwrap();
+    let model = ScriptedModel::respond(move |request| match request.messages.len() {
+        length @ (1 | 3 | 5) => ScriptedReply::call(
+            &format!("s{length}"),
+            "spawn_sub_agent",
+            json!({ "tasks": [to("helper", "a")] }),
+        ),
+        _ => ScriptedReply::text("done"),
+    });
+    let top = Agent::builder("top").model(model).sub_agent(helper.clone()).repeats(None).build().unwrap();
+    let prompt = Prompt::new("Go.").budget(Budget::unlimited().tool_calls(4));
+    let run = scenario(&top, [("helper", helper)]).start(prompt).await;
+    // The first task makes two calls. The second one has none left, and no third one begins.
+    assert_eq!(*calls.lock().unwrap(), 2);
+    let outcome = run.outcome().unwrap();
+    assert_eq!(outcome.tool_calls(), 4, "{outcome:?}");
+    let Outcome::Stopped(stopped) = outcome else { panic!() };
+    assert!(matches!(stopped.reason, StopReason::Budget { tool_calls: 4, .. }), "{}", stopped.reason);
+}

@@ -1,8 +1,8 @@
 //! Signatures and opaque parts: they go back unchanged to the provider that made them, and to no other.
 
 use serde_json::{Value, json};
-use workflow_agent::Provider;
 use workflow_agent::model::{Message, ModelReply, ModelRequest, Opaque, Part, ToolResult, ToolUse};
+use workflow_agent::{Agent, Provider};
 
 use super::recorded::{expected, streamed};
 use super::server::{self, Server};
@@ -146,4 +146,16 @@ fn no_message_for_anthropic_ends_with_a_thought() {
     let types: Vec<_> =
         body["messages"][1]["content"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
     assert_eq!(types, ["thinking", "text"]);
+}
+
+/// A8
+#[tokio::test]
+async fn signed_texts_go_back_unchanged_through_an_agent_too() {
+    let server = Server::start(move |_| server::streamed("gemini", streamed("gemini"))).await;
+    let model = at("gemini", &server).build().unwrap();
+    let agent = Agent::builder("a").model(model).max_turns(2).build().unwrap();
+    agent.ask("Hello").await.unwrap_err();
+    let parts = server.seen()[1].json().pointer("/contents/1/parts").cloned().unwrap();
+    assert_eq!(parts[0], json!({"text": "I lo"}));
+    assert_eq!(parts[1], json!({"text": "ök.", "thoughtSignature": "S1g-text"}));
 }

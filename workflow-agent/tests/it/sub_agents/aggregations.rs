@@ -156,3 +156,19 @@ async fn without_a_success_every_aggregation_is_an_error_with_every_failure() {
         assert!(matches!(run.outcome().unwrap(), Outcome::Answered(_)));
     }
 }
+
+/// A32, A60
+#[tokio::test]
+async fn a_used_up_budget_pays_for_no_summary() {
+    let helper = by_task("helper", |_| ScriptedReply::text("one").usage(Usage::new(4_900, 0)));
+    let spawn = json!({ "tasks": [to("helper", "a")] });
+    let call = ScriptedReply::call("1", "spawn_sub_agent", spawn).usage(Usage::new(100, 0));
+    let model = ScriptedModel::new([call]);
+    let top = Agent::builder("top").model(model.clone()).sub_agent(helper.clone());
+    let top = top.aggregation(Aggregation::Summary).build().unwrap();
+    let prompt = Prompt::new("Go.").budget(Budget::tokens(5_000));
+    let run = scenario(&top, [("helper", helper)]).start(prompt).await;
+    let (text, is_error) = result(&run);
+    assert!(!is_error && text.contains("one"), "{text}");
+    assert_eq!(model.requests().len(), 1);
+}
