@@ -109,7 +109,7 @@ fn shortened(entry: &Entry) -> usize {
     let Entry::Results { results } = entry else { return entry.characters() };
     let one = |result: &crate::entry::ToolDone| match result.text.char_indices().nth(SHORT_RESULT + 40) {
         Some(_) if !result.is_error => SHORT_RESULT + 80,
-        _ => result.text.chars().count() + 40,
+        _ => result.characters() + 40,
     };
     results.iter().map(one).sum()
 }
@@ -149,7 +149,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::{keep_from, plan};
-    use crate::entry::{Entry, Reply, ToolCall, ToolDone};
+    use crate::entry::{Counted, Entry, Reply, ToolCall, ToolDone};
     use crate::model::{Finish, Part, ToolUse, Usage};
     use crate::transcript::{Before, line};
 
@@ -164,6 +164,7 @@ mod tests {
             estimate: 1_000,
             seen: 0,
             closing: false,
+            size: Counted::default(),
         };
         let results = vec![ToolDone::new(&call, "x".repeat(result), false)];
         [Entry::Assistant(reply), Entry::Results { results }]

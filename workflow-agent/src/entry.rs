@@ -77,6 +77,8 @@ pub struct Reply {
     /// Whether the model was forbidden to call tools, as in a closing call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closing: bool,
+    #[serde(skip)]
+    pub(crate) size: Counted,
 }
 
 impl Reply {
@@ -137,20 +139,41 @@ pub struct ToolDone {
     /// The text as requests have it, once one has had it: each turn's request has all results.
     #[serde(skip)]
     pub(crate) marked: Marked,
+    #[serde(skip)]
+    pub(crate) size: Counted,
 }
 
 /// A text between marks, made once.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Marked(OnceLock<Arc<str>>);
+pub(crate) type Marked = Once<Arc<str>>;
 
-impl Marked {
-    pub(crate) fn text(&self, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
-        Arc::clone(self.0.get_or_init(make))
+/// A number of characters, counted once: each turn's plan has those of all entries.
+pub(crate) type Counted = Once<usize>;
+
+/// A value that derives from other fields of an entry, made once.
+#[derive(Debug)]
+pub(crate) struct Once<T>(OnceLock<T>);
+
+impl<T: Clone> Once<T> {
+    pub(crate) fn get(&self, make: impl FnOnce() -> T) -> T {
+        self.0.get_or_init(make).clone()
     }
 }
 
-/// Derived from other fields, so no difference of its own.
-impl PartialEq for Marked {
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+/// A copy begins anew, since its other fields can change.
+impl<T> Clone for Once<T> {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+/// No difference of its own.
+impl<T> PartialEq for Once<T> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -177,7 +200,13 @@ impl ToolDone {
             cost: 0.0,
             ends_run: None,
             marked: Marked::default(),
+            size: Counted::default(),
         }
+    }
+
+    /// The characters of the text.
+    pub(crate) fn characters(&self) -> usize {
+        self.size.get(|| self.text.chars().count())
     }
 
     pub(crate) fn error(call: &ToolCall, text: impl Into<Arc<str>>) -> Self {
@@ -359,10 +388,11 @@ impl Entry {
         let count = |text: &str| text.chars().count();
         match self {
             Self::User { text, images } => count(text) + 6_000 * images.len(),
-            Self::Assistant(Reply { parts, .. }) | Self::Said { parts } => {
-                parts.iter().map(Part::characters).sum()
+            Self::Assistant(Reply { parts, size, .. }) => {
+                size.get(|| parts.iter().map(Part::characters).sum())
             }
-            Self::Results { results } => results.iter().map(|result| count(&result.text) + 40).sum(),
+            Self::Said { parts } => parts.iter().map(Part::characters).sum(),
+            Self::Results { results } => results.iter().map(|result| result.characters() + 40).sum(),
             Self::Note(Note { text, .. }) | Self::Steer { text } => count(text) + 40,
             Self::Recalled { items } => items.iter().map(|item| count(item)).sum(),
             Self::History(_) | Self::Given => 0,
