@@ -182,12 +182,13 @@ impl<'a> Messages<'a> {
 
     fn results(&mut self, results: &[ToolDone], short: bool) {
         let Some(parts) = self.pending.take() else { return };
-        let result = |call: &crate::model::ToolUse| {
-            let found = results.iter().find(|result| result.call == call.id);
-            found.map_or_else(|| missing(call), |found| result_of(call, found, short))
-        };
         let mut all = Vec::with_capacity(results.len());
-        all.extend(entry::calls(parts).map(result));
+        for call in entry::calls(parts) {
+            // Results are in the order of their calls, and have the same ids, unless they were stored meanwhile.
+            let same = results.get(all.len()).filter(|result| Arc::ptr_eq(&result.call, &call.id));
+            let found = same.or_else(|| results.iter().find(|result| result.call == call.id));
+            all.push(found.map_or_else(|| missing(call), |found| result_of(call, found, short)));
+        }
         self.done.push(Message::Results(all));
         self.late();
     }

@@ -65,14 +65,17 @@ impl<'a> Iterator for Entries<'a> {
     type Item = &'a LogEntry;
 
     fn next(&mut self) -> Option<&'a LogEntry> {
-        let heads = match self {
-            Self::One(entries) => return entries.next(),
-            Self::Merged(heads) => heads,
-        };
-        let seqs = heads.iter_mut().enumerate().filter_map(|(i, head)| Some((head.peek()?.seq, i)));
-        let (_, first) = seqs.min()?;
-        heads[first].next()
+        match self {
+            Self::One(entries) => entries.next(),
+            Self::Merged(heads) => next_of(heads),
+        }
     }
+}
+
+fn next_of<'a>(heads: &mut [Peekable<Iter<'a, LogEntry>>]) -> Option<&'a LogEntry> {
+    let seqs = heads.iter_mut().enumerate().filter_map(|(i, head)| Some((head.peek()?.seq, i)));
+    let (_, first) = seqs.min()?;
+    heads[first].next()
 }
 
 /// All events of a type up to the trigger of the step, in log order.
