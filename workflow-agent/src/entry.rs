@@ -1,6 +1,7 @@
 //! Entries: the events of which a conversation consists. Each is logged once, when it happens; `transcript` makes
 //! requests of them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -144,40 +145,51 @@ pub struct ToolDone {
 }
 
 /// A text between marks, made once.
-pub(crate) type Marked = Once<Arc<str>>;
+#[derive(Debug, Default)]
+pub(crate) struct Marked(OnceLock<Arc<str>>);
 
-/// A number of characters, counted once: each turn's plan has those of all entries.
-pub(crate) type Counted = Once<usize>;
-
-/// A value that derives from other fields of an entry, made once.
-#[derive(Debug)]
-pub(crate) struct Once<T>(OnceLock<T>);
-
-impl<T: Clone> Once<T> {
-    pub(crate) fn get(&self, make: impl FnOnce() -> T) -> T {
-        self.0.get_or_init(make).clone()
+impl Marked {
+    pub(crate) fn text(&self, make: impl FnOnce() -> Arc<str>) -> Arc<str> {
+        Arc::clone(self.0.get_or_init(make))
     }
 }
 
-impl<T> Default for Once<T> {
-    fn default() -> Self {
-        Self(OnceLock::new())
+/// A number of characters, counted once: each turn's plan has those of all entries. It is one more; zero is none yet.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(AtomicU32);
+
+impl Counted {
+    pub(crate) fn get(&self, count: impl FnOnce() -> usize) -> usize {
+        if let Some(counted) = self.0.load(Ordering::Relaxed).checked_sub(1) {
+            return counted as usize;
+        }
+        let counted = count();
+        // A number that does not fit is counted each time.
+        self.0.store(u32::try_from(counted.saturating_add(1)).unwrap_or(0), Ordering::Relaxed);
+        counted
     }
 }
 
-/// A copy begins anew, since its other fields can change.
-impl<T> Clone for Once<T> {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
+/// Makes copies begin anew, since the fields from which the value derives can change.
+macro_rules! derived {
+    ($type:ty) => {
+        impl Clone for $type {
+            fn clone(&self) -> Self {
+                Self::default()
+            }
+        }
+
+        /// Derived from other fields, so no difference of its own.
+        impl PartialEq for $type {
+            fn eq(&self, _: &Self) -> bool {
+                true
+            }
+        }
+    };
 }
 
-/// No difference of its own.
-impl<T> PartialEq for Once<T> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
+derived!(Marked);
+derived!(Counted);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(cost: &f64) -> bool {
@@ -404,5 +416,23 @@ impl Entry {
                 count(&summary.text) + summary.stays.iter().map(|stays| count(stays) + 1).sum::<usize>() + 80
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, ToolCall, ToolDone};
+
+    /// A53
+    #[test]
+    fn a_copy_with_another_text_has_another_size_and_another_marked_text() {
+        let call = ToolCall { call: "c".into(), tool: "t".into(), arguments: serde_json::json!({}) };
+        let done = ToolDone::new(&call, "größer", false);
+        assert_eq!((done.characters(), done.characters()), (6, 6));
+        assert_eq!(&*done.marked.text(|| "marked".into()), "marked");
+        let other = ToolDone { text: "".into(), ..done.clone() };
+        assert_eq!((other.characters(), other.characters()), (0, 0));
+        assert_eq!(&*other.marked.text(|| "other".into()), "other");
+        assert_eq!(Entry::Results { results: vec![done, other] }.characters(), 86);
     }
 }

@@ -227,7 +227,7 @@ fn result_of(call: &crate::model::ToolUse, done: &ToolDone, short: bool) -> Tool
             let left_out = done.text.len() - end;
             marked(&format!("{}… [{left_out} more bytes, left out here]", &done.text[..end]))
         }
-        None => done.marked.get(|| marked(&done.text)),
+        None => done.marked.text(|| marked(&done.text)),
     };
     ToolResult::new(Arc::clone(&call.id), Arc::clone(&call.name), text, done.is_error)
 }

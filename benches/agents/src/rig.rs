@@ -19,7 +19,8 @@ struct Counting;
 
 impl Transport<MockScript> for Counting {
     fn send(&self, request: CompletionRequest, _: Exchange) -> Opening<MockFrame> {
-        let turn = request.chat_history.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        let turn =
+            request.chat_history.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         let choice = if turn + 1 >= TURNS {
             vec![AssistantContent::text(ANSWER)]
         } else {
