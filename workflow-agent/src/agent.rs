@@ -63,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) caller: Caller,
     pub(crate) instructions: Arc<str>,
     pub(crate) tools: Tools,
+    /// The specifications of all tools, sorted by name, as most requests have them.
+    pub(crate) specs: Arc<[ToolSpec]>,
     pub(crate) phases: Vec<Phase>,
     pub(crate) judge: Option<Arc<dyn Judge>>,
     pub(crate) memory: Option<Arc<dyn Memory>>,
@@ -166,6 +168,12 @@ impl Terms<'_> {
     pub(crate) fn phase(&self, entered: Option<&str>) -> Option<(usize, &Phase)> {
         let conversation = self.prompt.and_then(|prompt| prompt.conversation.as_ref());
         self.agent.phase(entered.or(conversation.and_then(Conversation::phase)))
+    }
+
+    /// Whether neither the run nor the phase has a list of tools.
+    pub(crate) fn allows_all(&self, phase: Option<&Phase>) -> bool {
+        phase.is_none_or(|phase| phase.tools.is_none())
+            && self.prompt.is_none_or(|prompt| prompt.tools.is_none())
     }
 
     /// Whether the run and the phase allow a tool.

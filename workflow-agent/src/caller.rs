@@ -36,6 +36,17 @@ impl Caller {
         request: ModelRequest,
         show: impl FnMut(Piece),
     ) -> Result<(ModelReply, Usage), ModelError> {
+        let characters = request.characters();
+        self.call_counted(request, || characters, show).await
+    }
+
+    /// The same. `characters` counts those of the request, and is called only if the usage is to be estimated.
+    pub(crate) async fn call_counted(
+        &self,
+        request: ModelRequest,
+        characters: impl Fn() -> usize,
+        show: impl FnMut(Piece),
+    ) -> Result<(ModelReply, Usage), ModelError> {
         let span = tracing::info_span!(
             "chat",
             otel.name = format!("chat {}", self.model.name()),
@@ -54,13 +65,12 @@ impl Caller {
         if self.contents {
             span.record("gen_ai.input.messages", self.redactor.text(&texts(&request)).as_ref());
         }
-        let characters = request.characters();
         let called = failures::guarded(self.streamed(request, show)).instrument(span.clone()).await;
         let called =
             called.unwrap_or_else(|panic| Err(ModelError::permanent(format!("the model failed: {panic}"))));
         match called {
             Ok(reply) => {
-                let usage = reply.usage.unwrap_or_else(|| estimate(characters, reply.characters()));
+                let usage = reply.usage.unwrap_or_else(|| estimate(characters(), reply.characters()));
                 span.record("gen_ai.usage.input_tokens", usage.input);
                 span.record("gen_ai.usage.output_tokens", usage.output);
                 span.record("gen_ai.response.finish_reasons", tracing::field::debug(&reply.finish));

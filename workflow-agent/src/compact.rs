@@ -31,34 +31,38 @@ pub(crate) struct Plan {
 )]
 pub(crate) fn plan(line: &[Item<'_>], base: usize, window: u64) -> Plan {
     let window = window.max(1) as f64;
-    let mut size = Size { base, entries: Vec::with_capacity(line.len()), total: base };
+    let mut size = Size { base, count: 0, entries: Vec::new(), total: base };
     let (mut ratio, mut level, mut short_before) = (1.0_f64, 0_u32, 0_usize);
-    let mut turns: Vec<usize> = Vec::new();
-    let shorten =
-        |size: &mut Size, turns: &[usize], level: &mut u32, short_before: &mut usize, ratio: f64| {
-            if size.tokens() * ratio < window * (0.5 + 0.1 * f64::from(*level)) {
-                return;
-            }
-            // Results of the last two turns stay whole, those of earlier runs included.
-            let [.., second, _] = turns else { return };
-            let steps = ((size.tokens() * ratio / window - 0.5) / 0.1).floor();
-            *level = level.wrapping_add(1).max(steps.clamp(0.0, 100.0) as u32 + 1);
-            *short_before = (*second).max(*short_before);
-            size.shorten(line, *short_before);
-        };
+    // The places of the last two turns.
+    let mut turns = [None; 2];
+    let shorten = |size: &mut Size,
+                   turns: [Option<usize>; 2],
+                   level: &mut u32,
+                   short_before: &mut usize,
+                   ratio: f64| {
+        if size.tokens() * ratio < window * (0.5 + 0.1 * f64::from(*level)) {
+            return;
+        }
+        // Results of the last two turns stay whole, those of earlier runs included.
+        let [Some(second), _] = turns else { return };
+        let steps = ((size.tokens() * ratio / window - 0.5) / 0.1).floor();
+        *level = level.wrapping_add(1).max(steps.clamp(0.0, 100.0) as u32 + 1);
+        *short_before = second.max(*short_before);
+        size.shorten(line, *short_before);
+    };
     for (place, item) in line.iter().enumerate() {
         match item.entry {
             Entry::Assistant(reply) if item.own.is_some() => {
-                shorten(&mut size, &turns, &mut level, &mut short_before, ratio);
+                shorten(&mut size, turns, &mut level, &mut short_before, ratio);
                 ratio = correction(reply);
-                turns.push(place);
+                turns = [turns[1], Some(place)];
             }
-            Entry::Assistant(_) | Entry::Said { .. } => turns.push(place),
+            Entry::Assistant(_) | Entry::Said { .. } => turns = [turns[1], Some(place)],
             _ => {}
         }
         size.push(place, item.entry.characters());
     }
-    shorten(&mut size, &turns, &mut level, &mut short_before, ratio);
+    shorten(&mut size, turns, &mut level, &mut short_before, ratio);
     let tokens = size.tokens() * ratio;
     let due = KEPT.iter().find(|(part, _)| tokens >= window * part).map(|(_, rounds)| *rounds);
     Plan { short_before, estimate: size.tokens() as u64, tokens: tokens as u64, due }
@@ -78,6 +82,9 @@ fn correction(reply: &Reply) -> f64 {
 /// The sizes of the entries of a line.
 struct Size {
     base: usize,
+    /// The number of entries so far.
+    count: usize,
+    /// The size of each, once results are shortened. Few conversations become so long.
     entries: Vec<usize>,
     total: usize,
 }
@@ -89,13 +96,19 @@ impl Size {
     }
 
     fn push(&mut self, place: usize, characters: usize) {
-        debug_assert_eq!(place, self.entries.len(), "entries are pushed in order");
-        self.entries.push(characters);
+        debug_assert_eq!(place, self.count, "entries are pushed in order");
+        if !self.entries.is_empty() {
+            self.entries.push(characters);
+        }
+        self.count += 1;
         self.total += characters;
     }
 
     fn shorten(&mut self, line: &[Item<'_>], short_before: usize) {
-        for (place, item) in line[..self.entries.len()].iter().enumerate() {
+        if self.entries.is_empty() {
+            self.entries = line[..self.count].iter().map(|item| item.entry.characters()).collect();
+        }
+        for (place, item) in line[..self.count].iter().enumerate() {
             if place < short_before {
                 self.entries[place] = self.entries[place].min(shortened(item.entry));
             }
@@ -109,7 +122,7 @@ fn shortened(entry: &Entry) -> usize {
     let Entry::Results { results } = entry else { return entry.characters() };
     let one = |result: &crate::entry::ToolDone| match result.text.char_indices().nth(SHORT_RESULT + 40) {
         Some(_) if !result.is_error => SHORT_RESULT + 80,
-        _ => result.text.chars().count() + 40,
+        _ => result.characters() + 40,
     };
     results.iter().map(one).sum()
 }
@@ -149,7 +162,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::{keep_from, plan};
-    use crate::entry::{Entry, Reply, ToolCall, ToolDone};
+    use crate::entry::{Counted, Entry, Reply, ToolCall, ToolDone};
     use crate::model::{Finish, Part, ToolUse, Usage};
     use crate::transcript::{Before, line};
 
@@ -164,6 +177,7 @@ mod tests {
             estimate: 1_000,
             seen: 0,
             closing: false,
+            size: Counted::default(),
         };
         let results = vec![ToolDone::new(&call, "x".repeat(result), false)];
         [Entry::Assistant(reply), Entry::Results { results }]

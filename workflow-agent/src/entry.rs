@@ -1,6 +1,7 @@
 //! Entries: the events of which a conversation consists. Each is logged once, when it happens; `transcript` makes
 //! requests of them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,8 @@ pub struct Reply {
     /// Whether the model was forbidden to call tools, as in a closing call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closing: bool,
+    #[serde(skip)]
+    pub(crate) size: Counted,
 }
 
 impl Reply {
@@ -140,10 +143,12 @@ pub struct ToolDone {
     /// The text as requests have it, once one has had it: each turn's request has all results.
     #[serde(skip)]
     pub(crate) marked: Marked,
+    #[serde(skip)]
+    pub(crate) size: Counted,
 }
 
 /// A text between marks, made once.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Marked(OnceLock<Arc<str>>);
 
 impl Marked {
@@ -152,12 +157,42 @@ impl Marked {
     }
 }
 
-/// Derived from other fields, so no difference of its own.
-impl PartialEq for Marked {
-    fn eq(&self, _: &Self) -> bool {
-        true
+/// A number of characters, counted once: each turn's plan has those of all entries. It is one more; zero is none yet.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(AtomicU32);
+
+impl Counted {
+    pub(crate) fn get(&self, count: impl FnOnce() -> usize) -> usize {
+        if let Some(counted) = self.0.load(Ordering::Relaxed).checked_sub(1) {
+            return counted as usize;
+        }
+        let counted = count();
+        // A number that does not fit is counted each time.
+        self.0.store(u32::try_from(counted.saturating_add(1)).unwrap_or(0), Ordering::Relaxed);
+        counted
     }
 }
+
+/// Makes copies begin anew, since the fields from which the value derives can change.
+macro_rules! derived {
+    ($type:ty) => {
+        impl Clone for $type {
+            fn clone(&self) -> Self {
+                Self::default()
+            }
+        }
+
+        /// Derived from other fields, so no difference of its own.
+        impl PartialEq for $type {
+            fn eq(&self, _: &Self) -> bool {
+                true
+            }
+        }
+    };
+}
+
+derived!(Marked);
+derived!(Counted);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(cost: &f64) -> bool {
@@ -186,7 +221,13 @@ impl ToolDone {
             tool_calls: 0,
             ends_run: None,
             marked: Marked::default(),
+            size: Counted::default(),
         }
+    }
+
+    /// The characters of the text.
+    pub(crate) fn characters(&self) -> usize {
+        self.size.get(|| self.text.chars().count())
     }
 
     pub(crate) fn error(call: &ToolCall, text: impl Into<Arc<str>>) -> Self {
@@ -374,10 +415,11 @@ impl Entry {
         let count = |text: &str| text.chars().count();
         match self {
             Self::User { text, images } => count(text) + 6_000 * images.len(),
-            Self::Assistant(Reply { parts, .. }) | Self::Said { parts } => {
-                parts.iter().map(Part::characters).sum()
+            Self::Assistant(Reply { parts, size, .. }) => {
+                size.get(|| parts.iter().map(Part::characters).sum())
             }
-            Self::Results { results } => results.iter().map(|result| count(&result.text) + 40).sum(),
+            Self::Said { parts } => parts.iter().map(Part::characters).sum(),
+            Self::Results { results } => results.iter().map(|result| result.characters() + 40).sum(),
             Self::Note(Note { text, .. }) | Self::Steer { text } => count(text) + 40,
             // Recalled texts are in the system text, which is counted by itself.
             Self::Recalled { .. } | Self::History(_) | Self::Given => 0,
@@ -389,5 +431,23 @@ impl Entry {
                 count(&summary.text) + summary.stays.iter().map(|stays| count(stays) + 1).sum::<usize>() + 80
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, ToolCall, ToolDone};
+
+    /// A53
+    #[test]
+    fn a_copy_with_another_text_has_another_size_and_another_marked_text() {
+        let call = ToolCall { call: "c".into(), tool: "t".into(), arguments: serde_json::json!({}) };
+        let done = ToolDone::new(&call, "größer", false);
+        assert_eq!((done.characters(), done.characters()), (6, 6));
+        assert_eq!(&*done.marked.text(|| "marked".into()), "marked");
+        let other = ToolDone { text: "".into(), ..done.clone() };
+        assert_eq!((other.characters(), other.characters()), (0, 0));
+        assert_eq!(&*other.marked.text(|| "other".into()), "other");
+        assert_eq!(Entry::Results { results: vec![done, other] }.characters(), 86);
     }
 }

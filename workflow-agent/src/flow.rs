@@ -215,7 +215,8 @@ impl Agent {
     /// Opens a branch for each call of a reply.
     #[step]
     async fn dispatch(&self, calls: &CallTools, entries: Passive<List<Entry>>) -> FanOut<ToolCall> {
-        admit::branches(state::reply_behind(entries.iter(), calls.seen))
+        let behind = (calls.seen..entries.len()).filter_map(|index| entries.get(index));
+        admit::branches(state::reply_behind(behind, 0))
     }
 
     /// Checks a call: unknown tools and unfit arguments end here, and a person is asked where the tool wants it.
@@ -329,8 +330,7 @@ impl Agent {
         results: &Gather<ToolDone>,
         entries: Passive<List<Entry>>,
     ) -> (Vec<Entry>, Continued) {
-        let own: Vec<&Entry> = entries.iter().collect();
-        collect::results(self, results, &own)
+        collect::results(self, results, &entries)
     }
 
     /// Summarises the older part of the conversation.

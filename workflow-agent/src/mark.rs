@@ -1,13 +1,14 @@
 //! Marks around text that is data and no instruction: results of tools, memory, messages that arrive meanwhile.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// The text between marks that it cannot close.
 pub(crate) fn data(source: &str, text: &str) -> String {
     let mut marked = String::with_capacity(text.len() + source.len() + 32);
-    let source = source.replace(['"', '<', '>', '\n'], "_");
-    let _ = writeln!(marked, "<data source=\"{source}\">");
+    let plain = |c: char| if matches!(c, '"' | '<' | '>' | '\n') { '_' } else { c };
+    marked.push_str("<data source=\"");
+    marked.extend(source.chars().map(plain));
+    marked.push_str("\">\n");
     marked.push_str(&unmarked(text));
     if !text.ends_with('\n') {
         marked.push('\n');

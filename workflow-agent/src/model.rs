@@ -15,8 +15,8 @@ mod reply;
 mod scripted;
 
 pub use fallback::Fallback;
-pub(crate) use reply::json_bytes;
 pub use reply::{Finish, Image, ModelReply, Opaque, Part, ToolUse, Usage};
+pub(crate) use reply::{json_bytes, json_length};
 pub use scripted::{ScriptedModel, ScriptedReply};
 
 use crate::tool::ToolSpec;
@@ -142,12 +142,12 @@ impl ModelRequest {
 
     /// The number of characters of everything that the model reads.
     pub(crate) fn characters(&self) -> usize {
-        let tools = |spec: &ToolSpec| {
-            spec.name().len() + spec.description().len() + reply::json_length(spec.schema())
-        };
-        let output = self.output.as_deref().map_or(0, reply::json_length);
+        let output = self.output.as_deref().map_or(0, json_length);
         let messages: usize = self.messages.iter().map(Message::characters).sum();
-        self.system.chars().count() + messages + self.tools.iter().map(tools).sum::<usize>() + output
+        self.system.chars().count()
+            + messages
+            + self.tools.iter().map(ToolSpec::characters).sum::<usize>()
+            + output
     }
 }
 

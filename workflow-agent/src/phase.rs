@@ -111,6 +111,11 @@ impl Conversation {
         &self.entries
     }
 
+    /// The entries, not copied.
+    pub(crate) fn shared_entries(&self) -> Arc<[Entry]> {
+        Arc::clone(&self.entries)
+    }
+
     /// Enters a phase: the next run that continues the conversation sees a marker with the names of both phases and the
     /// last answer.
     #[must_use]

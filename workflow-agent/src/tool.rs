@@ -24,6 +24,7 @@ pub use function::{FnTool, IntoToolOutput};
 pub(crate) use name::{fitted, is_fit};
 
 use crate::approval::Approval;
+use crate::model::json_length;
 
 /// The longest time that a call may take, unless its tool says otherwise.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);
@@ -82,6 +83,8 @@ pub struct ToolSpec {
     name: Arc<str>,
     description: Arc<str>,
     schema: Arc<Value>,
+    /// About the characters of the schema, since each request counts them.
+    schema_size: usize,
     read_only: bool,
     idempotent: bool,
     approval: Approval,
@@ -99,6 +102,7 @@ impl ToolSpec {
         Self {
             name: name.into(),
             description: description.into(),
+            schema_size: json_length(&schema),
             schema: Arc::new(schema),
             read_only: false,
             idempotent: false,
@@ -170,6 +174,11 @@ impl ToolSpec {
     /// The longest time of a call.
     pub fn longest(&self) -> Duration {
         self.timeout
+    }
+
+    /// The characters that the model reads of it.
+    pub(crate) fn characters(&self) -> usize {
+        self.name.len() + self.description.len() + self.schema_size
     }
 
     pub(crate) fn needs_approval(&self, arguments: &Value) -> bool {

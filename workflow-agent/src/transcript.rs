@@ -34,7 +34,7 @@ pub(crate) struct Before<'a> {
 /// The entries that the model sees, in order: of the run those behind its last summary or isolated phase, and else those
 /// before the run as well.
 pub(crate) fn line<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
-    in_order(&as_logged(before, own))
+    in_order(as_logged(before, own))
 }
 
 fn as_logged<'a>(before: Before<'a>, own: &[&'a Entry]) -> Vec<Item<'a>> {
@@ -130,8 +130,11 @@ pub(crate) fn messages(line: &[Item<'_>], short_before: usize) -> Vec<Message> {
 }
 
 /// The line with each reply before the messages that it did not see.
-fn in_order<'a>(line: &[Item<'a>]) -> Vec<Item<'a>> {
-    let mut ordered: Vec<Item<'a>> = Vec::with_capacity(line.len());
+fn in_order(line: Vec<Item<'_>>) -> Vec<Item<'_>> {
+    if !line.iter().any(|item| matches!(item.entry, Entry::Steer { .. })) {
+        return line;
+    }
+    let mut ordered: Vec<Item<'_>> = Vec::with_capacity(line.len());
     for item in line {
         let mut place = ordered.len();
         if let (Entry::Assistant(reply), Some(_)) = (item.entry, item.own) {
@@ -142,7 +145,7 @@ fn in_order<'a>(line: &[Item<'a>]) -> Vec<Item<'a>> {
                 place -= 1;
             }
         }
-        ordered.insert(place, *item);
+        ordered.insert(place, item);
     }
     ordered
 }
@@ -179,11 +182,14 @@ impl<'a> Messages<'a> {
 
     fn results(&mut self, results: &[ToolDone], short: bool) {
         let Some(parts) = self.pending.take() else { return };
-        let result = |call: &crate::model::ToolUse| {
-            let found = results.iter().find(|result| result.call == call.id);
-            found.map_or_else(|| missing(call), |found| result_of(call, found, short))
-        };
-        self.done.push(Message::Results(entry::calls(parts).map(result).collect()));
+        let mut all = Vec::with_capacity(results.len());
+        for call in entry::calls(parts) {
+            // Results are in the order of their calls, and have the same ids, unless they were stored meanwhile.
+            let same = results.get(all.len()).filter(|result| Arc::ptr_eq(&result.call, &call.id));
+            let found = same.or_else(|| results.iter().find(|result| result.call == call.id));
+            all.push(found.map_or_else(|| missing(call), |found| result_of(call, found, short)));
+        }
+        self.done.push(Message::Results(all));
         self.late();
     }
 
@@ -196,9 +202,7 @@ impl<'a> Messages<'a> {
     }
 
     fn late(&mut self) {
-        for entry in std::mem::take(&mut self.late) {
-            self.done.extend(other(entry));
-        }
+        self.done.extend(self.late.drain(..).filter_map(other));
     }
 }
 

@@ -243,6 +243,7 @@ impl AgentBuilder {
         let mut problems = Vec::new();
         self.check(&mut problems);
         let tools = self.offered(&mut problems);
+        let specs = tools.0.values().map(|offered| offered.spec.clone()).collect();
         let Some(model) = self.model.filter(|_| problems.is_empty()) else {
             return Err(AgentBuildError { agent: self.name, problems });
         };
@@ -255,6 +256,7 @@ impl AgentBuilder {
                 caller: Caller { model, redactor, contents: self.span_contents },
                 instructions: texts.join("\n\n").into(),
                 tools,
+                specs,
                 phases: self.parts.phases,
                 judge: self.parts.judge,
                 memory: self.parts.memory,

@@ -109,7 +109,7 @@ fn settled(
 /// A result without secrets, and within its bound.
 pub(super) fn output(agent: &Agent, call: &ToolCall, text: &str, is_error: bool) -> ToolDone {
     let text = agent.inner.caller.redactor.text(text);
-    ToolDone::new(call, tool::cut(&text, tool::OUTPUT).into_owned(), is_error)
+    ToolDone::new(call, &*tool::cut(&text, tool::OUTPUT), is_error)
 }
 
 /// The result of a call whose step failed for good.

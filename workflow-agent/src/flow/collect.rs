@@ -7,7 +7,11 @@ use crate::entry::{Entry, Note, NoteKind, ToolDone};
 use crate::flow::{Continued, Stopping, Think};
 
 /// The entry of results, a note if the turns repeat, and the event that follows.
-pub(super) fn results(agent: &Agent, gather: &Gather<ToolDone>, own: &[&Entry]) -> (Vec<Entry>, Continued) {
+pub(super) fn results(
+    agent: &Agent,
+    gather: &Gather<ToolDone>,
+    own: &List<Entry>,
+) -> (Vec<Entry>, Continued) {
     let results: Vec<ToolDone> = gather.branches().filter_map(|branch| branch.event().cloned()).collect();
     let stopping = results.iter().find_map(|result| {
         let class = result.ends_run?;
@@ -17,15 +21,16 @@ pub(super) fn results(agent: &Agent, gather: &Gather<ToolDone>, own: &[&Entry]) 
     if let Some(reason) = stopping {
         return (vec![entry], Continued::Stopping(Stopping::from(reason)));
     }
-    let mut all: Vec<&Entry> = own.to_vec();
-    all.push(&entry);
-    let turns = equal_turns(&all);
-    match agent.inner.rules.repeats {
-        Some(most) if turns >= most => {
+    let Some(most) = agent.inner.rules.repeats else {
+        return (vec![entry], Continued::Think(Think {}));
+    };
+    let earlier = (0..own.len()).rev().filter_map(|index| own.get(index));
+    match equal_turns(std::iter::once(&entry).chain(earlier)) {
+        turns if turns >= most => {
             let stopping = Stopping::from(StopReason::Looping { turns });
             (vec![entry], Continued::Stopping(stopping))
         }
-        Some(most) if turns >= 2 && turns == most.saturating_sub(2).max(2) => {
+        turns if turns >= 2 && turns == most.saturating_sub(2).max(2) => {
             let text = format!(
                 "You made the same tool calls with the same results in {turns} turns running. Try something else, or \
                  answer with the facts that you have."
@@ -36,12 +41,12 @@ pub(super) fn results(agent: &Agent, gather: &Gather<ToolDone>, own: &[&Entry]) 
     }
 }
 
-/// The number of last turns with the same calls and the same results.
-fn equal_turns(own: &[&Entry]) -> u32 {
+/// The number of last turns with the same calls and the same results. The newest entry comes first.
+fn equal_turns<'a>(entries: impl Iterator<Item = &'a Entry>) -> u32 {
     let mut turns = 0;
     let mut last: Option<(&crate::entry::Reply, &[ToolDone])> = None;
     let mut results: Option<&[ToolDone]> = None;
-    for entry in own.iter().rev() {
+    for entry in entries {
         match entry {
             Entry::Results { results: found } => results = Some(found),
             Entry::Assistant(reply) => {

@@ -14,7 +14,7 @@ use crate::model::{ModelRequest, ToolChoice};
 use crate::phase::Phase;
 use crate::session;
 use crate::tool::ToolSpec;
-use crate::transcript::{self, Before, FINAL_ANSWER};
+use crate::transcript::{self, Before, FINAL_ANSWER, Item};
 
 /// The entries before a run, held while a request is made.
 pub(crate) struct Earlier {
@@ -39,7 +39,7 @@ impl Earlier {
             None => Vec::new(),
         };
         let given = match (terms.prompt.and_then(|prompt| prompt.conversation.as_ref()), chat) {
-            (Some(conversation), _) => conversation.entries().into(),
+            (Some(conversation), _) => conversation.shared_entries(),
             (None, Some(chat)) => crate::chat::given(chat, &terms.agent.inner.caller.redactor)?.into(),
             (None, None) => Arc::default(),
         };
@@ -57,22 +57,40 @@ impl Earlier {
 }
 
 /// A request, and whether the conversation should be summarised before it.
-pub(crate) struct Turn {
+pub(crate) struct Turn<'a> {
     pub(crate) request: ModelRequest,
+    /// The same, to count its characters once it is sent.
+    pub(crate) sent: Sent<'a>,
     /// The tokens of the request, before any correction by reported ones.
     pub(crate) estimate: u64,
     /// The rounds that a summary keeps, if one is due and something is left to summarise.
     pub(crate) due: Option<usize>,
 }
 
+/// A request that was sent, without a copy of its messages: most providers report the tokens, and nobody counts.
+pub(crate) struct Sent<'a> {
+    /// The request without messages.
+    rest: ModelRequest,
+    line: Vec<Item<'a>>,
+    short_before: usize,
+}
+
+impl Sent<'_> {
+    /// The number of characters of everything that the model reads.
+    pub(crate) fn characters(&self) -> usize {
+        let messages = transcript::messages(&self.line, self.short_before);
+        ModelRequest { messages, ..self.rest.clone() }.characters()
+    }
+}
+
 /// Makes the request of the next turn.
-pub(crate) fn turn(
+pub(crate) fn turn<'a>(
     terms: &Terms<'_>,
-    before: &Earlier,
-    own: &[&Entry],
+    before: &'a Earlier,
+    own: &[&'a Entry],
     chat: Option<&ChatTurn>,
     state: &State<'_>,
-) -> Turn {
+) -> Turn<'a> {
     let agent = &terms.agent.inner;
     let phase = terms.phase(state.entered).map(|(_, phase)| phase);
     let limits = agent.caller.model.limits();
@@ -92,9 +110,11 @@ pub(crate) fn turn(
     }
     let line = transcript::line(before.before(), own);
     let plan = compact::plan(&line, request.characters(), limits.context);
+    let rest = request.clone();
     request.messages = transcript::messages(&line, plan.short_before);
     let due = plan.due.filter(|rounds| compact::keep_from(own, *rounds).is_some());
-    Turn { request, estimate: plan.estimate, due }
+    let sent = Sent { rest, line, short_before: plan.short_before };
+    Turn { request, sent, estimate: plan.estimate, due }
 }
 
 /// Identity and narrative, recalled memory, the focus of the phase, in this order.
@@ -128,9 +148,13 @@ fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option
 /// The tools that the run and the phase allow, sorted by name.
 fn offered(terms: &Terms<'_>, phase: Option<&Phase>, output: Option<&Arc<Value>>) -> Arc<[ToolSpec]> {
     let agent = &terms.agent.inner;
+    let answer = output.filter(|_| !agent.caller.model.has_native_output());
+    if answer.is_none() && terms.allows_all(phase) {
+        return Arc::clone(&agent.specs);
+    }
     let tools = agent.tools.0.iter().filter(|(name, _)| terms.allows(name, phase));
     let mut specs: Vec<ToolSpec> = tools.map(|(_, offered)| offered.spec.clone()).collect();
-    if let Some(schema) = output.filter(|_| !agent.caller.model.has_native_output()) {
+    if let Some(schema) = answer {
         specs.push(final_answer(schema));
         specs.sort_by(|one, other| one.name().cmp(other.name()));
     }

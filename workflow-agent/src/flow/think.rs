@@ -9,7 +9,7 @@ use workflow_core::prelude::*;
 
 use crate::agent::{StopReason, Terms};
 use crate::caller::Piece;
-use crate::entry::{Entry, FailureClass, Note, NoteKind, Reply};
+use crate::entry::{Counted, Entry, FailureClass, Note, NoteKind, Reply};
 use crate::failures;
 use crate::flow::request::{self, Earlier};
 use crate::flow::state::State;
@@ -46,7 +46,8 @@ pub(super) async fn turn(
         Piece::Text(text) => display.show(Chunk { text }),
         Piece::Thought(text) => display.show(Thought { text }),
     };
-    match terms.agent.inner.caller.call(turn.request, show).await {
+    let sent = turn.sent;
+    match terms.agent.inner.caller.call_counted(turn.request, || sent.characters(), show).await {
         Ok((reply, usage)) => {
             replied(terms, own, &state, &before, reply, Size { usage, estimate: turn.estimate })
         }
@@ -106,7 +107,8 @@ fn replied(
     name_calls(&mut reply.parts, own, before);
     let Size { usage, estimate } = size;
     let (parts, finish, closing) = (reply.parts.into(), reply.finish, state.closing);
-    let reply = Reply { parts, finish, usage, estimate, seen: own.len(), closing };
+    let size = Counted::default();
+    let reply = Reply { parts, finish, usage, estimate, seen: own.len(), closing, size };
     let next = next(terms, own, state, &reply);
     let is_cut_off = reply.finish == Finish::Length && matches!(next, Next::Think(_));
     let mut entries = vec![Entry::Assistant(reply)];
@@ -211,9 +213,14 @@ fn name_calls(parts: &mut [Part], own: &[&Entry], before: &Earlier) {
 fn is_taken(id: &str, own: &[&Entry], before: &Earlier) -> bool {
     let has = |entry: &Entry| match entry {
         Entry::Assistant(Reply { parts, .. }) | Entry::Said { parts } => {
-            crate::entry::calls(parts).any(|call| &*call.id == id)
+            crate::entry::calls(parts).any(|call| is_same_id(&call.id, id))
         }
         _ => false,
     };
     own.iter().any(|entry| has(entry)) || before.entries().any(has)
+}
+
+/// Whether two ids are equal. Ids of one provider are equally long and begin alike, so their ends are compared first.
+fn is_same_id(one: &str, other: &str) -> bool {
+    one.as_bytes().last() == other.as_bytes().last() && one == other
 }

@@ -2,13 +2,14 @@
 //! per scope and no event (S16).
 
 use std::fmt;
+use std::iter::Peekable;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::{EventInput, Slot, StepInput};
-use crate::append_log::AppendLog;
+use crate::append_log::{AppendLog, Iter};
 use crate::error::StepError;
 use crate::event::AnyEvent;
 use crate::id::Seq;
@@ -34,7 +35,12 @@ impl Prefix {
     }
 
     fn entries(&self) -> Entries<'_> {
-        Entries { heads: self.segments.iter().map(|(log, len)| log.iter(*len).peekable()).collect() }
+        match &self.segments[..] {
+            [(log, len)] => Entries::One(log.iter(*len)),
+            segments => {
+                Entries::Merged(segments.iter().map(|(log, len)| log.iter(*len).peekable()).collect())
+            }
+        }
     }
 
     pub(super) fn events(&self) -> impl Iterator<Item = &AnyEvent> {
@@ -49,22 +55,27 @@ impl Prefix {
     }
 }
 
-/// Merges the segments by position.
-struct Entries<'a> {
-    heads: SmallVec<[std::iter::Peekable<crate::append_log::Iter<'a, LogEntry>>; 1]>,
+/// The entries of the segments, by position.
+enum Entries<'a> {
+    One(Iter<'a, LogEntry>),
+    Merged(Vec<Peekable<Iter<'a, LogEntry>>>),
 }
 
 impl<'a> Iterator for Entries<'a> {
     type Item = &'a LogEntry;
 
     fn next(&mut self) -> Option<&'a LogEntry> {
-        if let [only] = &mut self.heads[..] {
-            return only.next();
+        match self {
+            Self::One(entries) => entries.next(),
+            Self::Merged(heads) => next_of(heads),
         }
-        let seqs = self.heads.iter_mut().enumerate().filter_map(|(i, head)| Some((head.peek()?.seq, i)));
-        let (_, first) = seqs.min()?;
-        self.heads[first].next()
     }
+}
+
+fn next_of<'a>(heads: &mut [Peekable<Iter<'a, LogEntry>>]) -> Option<&'a LogEntry> {
+    let seqs = heads.iter_mut().enumerate().filter_map(|(i, head)| Some((head.peek()?.seq, i)));
+    let (_, first) = seqs.min()?;
+    heads[first].next()
 }
 
 /// All events of a type up to the trigger of the step, in log order.
