@@ -16,7 +16,7 @@ pub use aggregate::Aggregation;
 
 use crate::agent::{Agent, Outcome, Prompt, Terms};
 use crate::budget::{Budget, Spent};
-use crate::entry::{ToolCall, ToolDone};
+use crate::entry::{Reply, ToolCall, ToolDone};
 use crate::flow::State;
 use crate::tool::ToolSpec;
 use unfinished::Unfinished;
@@ -232,7 +232,7 @@ fn planned(state: &State<'_>) -> Spent {
 
 /// The number of tasks of the last reply, in all of its calls: they share the rest of the budget.
 fn sharing(state: &State<'_>) -> usize {
-    let calls = state.last.into_iter().flat_map(|reply| reply.calls()).filter(|call| &*call.name == SPAWN);
+    let calls = state.last.into_iter().flat_map(Reply::calls).filter(|call| &*call.name == SPAWN);
     let tasks = calls.map(|call| call.arguments["tasks"].as_array().map_or(0, Vec::len).min(MOST_TASKS));
     tasks.sum()
 }

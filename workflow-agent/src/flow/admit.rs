@@ -43,10 +43,10 @@ pub(super) async fn call(
 ) -> Result<Admission, StepError> {
     let offered = match offered(terms, call, entries) {
         Ok(offered) => offered,
-        Err(done) => return Ok(Admission::Go(Admitted::Done(done))),
+        Err(text) => return Ok(Admission::Go(Admitted::Done(ToolDone::error(call, text)))),
     };
-    if let Err(done) = fit(offered, call, &call.arguments) {
-        return Ok(Admission::Go(Admitted::Done(done)));
+    if let Err(text) = fit(offered, &call.arguments) {
+        return Ok(Admission::Go(Admitted::Done(ToolDone::error(call, text))));
     }
     if let Handler::AskUser = offered.handler {
         let question = call.arguments.get("question").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -75,12 +75,12 @@ fn needs_approval(offered: &Offered, arguments: &Value) -> Result<bool, String> 
     std::panic::catch_unwind(needed).map_err(|panic| failures::text_of(&*panic).to_owned())
 }
 
-/// The tool of a call, or the result of a call of an unknown or denied one.
+/// The tool of a call, or the text of the result of an unknown or denied one.
 fn offered<'a, 'e>(
     terms: &Terms<'a>,
     call: &ToolCall,
     entries: impl Iterator<Item = &'e Entry>,
-) -> Result<&'a Offered, ToolDone> {
+) -> Result<&'a Offered, String> {
     let agent = terms.agent;
     let entered =
         if agent.inner.phases.is_empty() { None } else { entries.filter_map(Entry::entered).last() };
@@ -91,14 +91,14 @@ fn offered<'a, 'e>(
         let known: Vec<&str> = known.take(LISTED).map(|name| &**name).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let name = crate::tool::head(&call.tool, 100);
-        ToolDone::error(call, format!("there is no tool `{name}` here; allowed tools: {known}"))
+        format!("there is no tool `{name}` here; allowed tools: {known}")
     })
 }
 
-/// The result of a call whose arguments do not fit.
-fn fit(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
+/// The text of the result of a call whose arguments do not fit.
+fn fit(offered: &Offered, arguments: &Value) -> Result<(), String> {
     let error = |problem: &dyn std::fmt::Display| {
-        ToolDone::error(call, format!("the arguments do not fit, and the call was not run: {problem}"))
+        format!("the arguments do not fit, and the call was not run: {problem}")
     };
     match arguments {
         Value::Object(_) => offered.schema.check(arguments).map_err(|misfit| error(&misfit)),
@@ -162,24 +162,21 @@ pub(super) async fn decided(
         Decision::Edit { arguments } => {
             let mut arguments = arguments.clone();
             agent.inner.caller.redactor.value(&mut arguments);
-            match checked(offered, call, &arguments) {
+            match checked(offered, &arguments) {
                 Ok(()) => go(offered, Some(arguments)),
-                Err(done) => Admitted::Done(done),
+                Err(text) => Admitted::Done(ToolDone::error(call, text)),
             }
         }
     })
 }
 
 /// Checks edited arguments, their size included.
-fn checked(offered: &Offered, call: &ToolCall, arguments: &Value) -> Result<(), ToolDone> {
+fn checked(offered: &Offered, arguments: &Value) -> Result<(), String> {
     if crate::model::json_bytes(arguments) > super::think::ARGUMENTS {
         let limit = super::think::ARGUMENTS;
-        return Err(ToolDone::error(
-            call,
-            format!("the edited arguments exceed {limit} bytes; the call was not run"),
-        ));
+        return Err(format!("the edited arguments exceed {limit} bytes; the call was not run"));
     }
-    fit(offered, call, arguments)
+    fit(offered, arguments)
 }
 
 /// The problem of edited arguments, for the person who edits.

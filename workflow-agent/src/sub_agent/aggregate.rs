@@ -35,7 +35,8 @@ pub(super) async fn text(
         return (format!("no sub-agent succeeded\n{}", labelled(ended)), true, none);
     }
     match agent.inner.aggregation {
-        Aggregation::All => (labelled(ended), false, none),
+        Aggregation::Summary if may_call => summary(agent, ended).await,
+        Aggregation::All | Aggregation::Summary => (labelled(ended), false, none),
         Aggregation::First => {
             let first = ended.iter().find(|ended| ended.result.is_ok());
             let first = first.map(std::slice::from_ref).map(labelled).unwrap_or_default();
@@ -50,8 +51,6 @@ pub(super) async fn text(
             Some(answer) => (answer, false, none),
             None => (format!("no majority\n{}", labelled(ended)), false, none),
         },
-        Aggregation::Summary if may_call => summary(agent, ended).await,
-        Aggregation::Summary => (labelled(ended), false, none),
     }
 }
 

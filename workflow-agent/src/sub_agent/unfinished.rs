@@ -82,22 +82,22 @@ impl<'a> Unfinished<'a> {
         }
         for child in report.children.iter().filter(|child| !done.contains(&child.child.execution)) {
             match child.report.as_deref() {
-                Some(report) if report.status == RunStatus::Completed => self.add_outcome(spent, report),
+                Some(report) if report.status == RunStatus::Completed => add_outcome(spent, report),
                 Some(report) => self.add_log(spent, report),
                 None => {}
             }
         }
     }
+}
 
-    /// Adds the usage that a run's outcome has.
-    fn add_outcome(&self, spent: &mut Spent, report: &RunReport) {
-        for logged in &report.log {
-            let answer = logged.value.downcast::<Answer>().map(|answer| Outcome::Answered((*answer).clone()));
-            let stopped =
-                || logged.value.downcast::<Stopped>().map(|stopped| Outcome::Stopped((*stopped).clone()));
-            if let Some(outcome) = answer.or_else(stopped) {
-                *spent += Spent::of(&outcome);
-            }
+/// Adds the usage that a run's outcome has.
+fn add_outcome(spent: &mut Spent, report: &RunReport) {
+    for logged in &report.log {
+        let answer = logged.value.downcast::<Answer>().map(|answer| Outcome::Answered((*answer).clone()));
+        let stopped =
+            || logged.value.downcast::<Stopped>().map(|stopped| Outcome::Stopped((*stopped).clone()));
+        if let Some(outcome) = answer.or_else(stopped) {
+            *spent += Spent::of(&outcome);
         }
     }
 }

@@ -216,7 +216,8 @@ async fn a_judge_costs_as_much_as_its_own_model() {
         let agent = Agent::builder("a").model(model.clone()).judge(ModelJudge::new(judging, "Good."));
         let outcome = outcome(&agent.build().unwrap()).await;
         // The agent's own model costs 1 for a million tokens.
-        let expected = 20.0 * verdicts.len() as f64 + 110.0 * model.requests().len() as f64 / 1e6;
+        let count = |all: usize| f64::from(u32::try_from(all).unwrap());
+        let expected = 20.0 * count(verdicts.len()) + 110.0 * count(model.requests().len()) / 1e6;
         assert!((outcome.cost() - expected).abs() < 1e-9, "{} and not {expected}", outcome.cost());
     }
 }
