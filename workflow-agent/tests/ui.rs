@@ -1,5 +1,5 @@
-//! The compiler's messages for mistakes: one file per rule, named after it. `TRYBUILD=overwrite` rewrites the expected
-//! messages.
+//! The compiler's messages for mistakes. A file has the mistakes that a macro reports, each in a module named after it, or
+//! one mistake that the compiler itself reports. `TRYBUILD=overwrite` rewrites the expected messages.
 
 #[test]
 fn mistakes_are_compile_errors_and_everything_else_compiles() {

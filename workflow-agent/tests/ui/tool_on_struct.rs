@@ -1,7 +1,0 @@
-use workflow_agent::tool;
-
-/// Current weather.
-#[tool]
-struct Weather;
-
-fn main() {}
