@@ -76,6 +76,7 @@ pub trait ToolSet {
     fn into_tools(self) -> Vec<Arc<dyn Tool>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl ToolSet for Vec<Arc<dyn Tool>> {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
         self

@@ -68,17 +68,17 @@ async fn the_first_success_cancels_the_others_and_failures_before_it_do_not_coun
 async fn the_replies_of_cancelled_tasks_count_as_used() {
     let helper = by_task("helper", |task| match task {
         "fast" => ScriptedReply::text("done").usage(Usage::new(100, 0)).after(Duration::from_secs(5)),
-        _ => ScriptedReply::text("never").usage(Usage::new(1_000, 0)).after(Duration::from_secs(60)),
+        _ => ScriptedReply::text("never").usage(Usage::new(1_000, 0)).after(Duration::from_mins(1)),
     });
     // Its first reply comes before the fast one, and its second never does. A sub-agent of its own works, too.
     let slow = ScriptedModel::respond(|request| match request.messages.len() {
         1 => ScriptedReply::call("1", "spawn_sub_agent", json!({ "tasks": [to("leaf", "x")] }))
             .usage(Usage::new(10_000, 0)),
-        _ => ScriptedReply::text("never").after(Duration::from_secs(60)),
+        _ => ScriptedReply::text("never").after(Duration::from_mins(1)),
     });
     let leaf = ScriptedModel::respond(|request| match request.messages.len() {
         1 => ScriptedReply::call("1", "work", json!({})).usage(Usage::new(100_000, 0)),
-        _ => ScriptedReply::text("never").after(Duration::from_secs(60)),
+        _ => ScriptedReply::text("never").after(Duration::from_mins(1)),
     });
     let leaf = Agent::builder("leaf").identity("You help.").model(leaf).tool(tool("work")).build().unwrap();
     let slow = Agent::builder("slow").identity("You help.").model(slow).sub_agent(leaf).build().unwrap();
