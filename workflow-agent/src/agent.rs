@@ -19,7 +19,7 @@ pub use builder::AgentBuilder;
 pub(crate) use builder::{ASK_USER, is_name};
 pub use host::HostAgents;
 pub(crate) use host::below;
-pub use outcome::{Answer, Outcome, StopReason, Stopped};
+pub use outcome::{Answer, DataError, Outcome, StopReason, Stopped};
 pub use problem::{AgentBuildError, AgentProblem};
 pub(crate) use prompt::{CONVERSATION, IMAGE, SessionPlace, TEXT};
 pub use prompt::{Prompt, PromptError};

@@ -55,13 +55,13 @@ pub enum OnRejection {
     /// The model receives the rejection as the result of its call, and continues.
     #[default]
     Continue,
-    /// The run ends as `Stopped`, with [`StopReason::Failed`](Self::Stop) of class `rejected`.
+    /// The run ends as `Stopped`, with [`StopReason::Failed`](crate::StopReason::Failed) of class `rejected`.
     Stop,
 }
 
 /// The request of an agent to run a tool: a person approves or rejects it, or changes the arguments.
 ///
-/// A program with a handle answers through [`PendingApproval`](crate::approval::Decision); a front end without it replies
+/// A program with a handle answers through [`PendingApproval`](crate::PendingApproval); a front end without it replies
 /// with the JSON of a [`Decision`] to the request `agent.approve_tool`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(request, reply = Decision, name = "agent.approve_tool")]

@@ -47,13 +47,13 @@ pub enum Entry {
     },
     /// The exchanges of a session before this run.
     History(HistoryRange),
-    /// The place of the conversation with which the run was started.
+    /// Marks where the entries of [`Prompt::conversation`](crate::Prompt::conversation), or of the chat, belong.
     Given,
     /// The end of a phase and the begin of the next one.
     Marker(Marker),
     /// A summary of everything before its first kept entry.
     Summary(Summary),
-    /// A message of a model that the client of a chat sent.
+    /// A reply of an earlier run, or of the client's conversation: without usage and finish.
     Said {
         /// Its parts.
         parts: Arc<[Part]>,
@@ -73,7 +73,8 @@ pub struct Reply {
     /// The tokens of the request, as the agent estimated them; 0 if it did not.
     #[serde(default)]
     pub estimate: u64,
-    /// Of the entries of the run, the number that the call saw.
+    /// The number of entries that the run had when the call began. Entries between these and the reply arrived during the
+    /// call, so the model had not read them.
     pub seen: usize,
     /// Whether the model was forbidden to call tools, as in a closing call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -336,7 +337,8 @@ pub enum NoteKind {
     Output,
     /// The reply was cut off with calls in it.
     Length,
-    /// The same calls had the same results in three turns.
+    /// The last turns made the same calls with the same results, and some more of them end the run: see
+    /// [`AgentBuilder::repeats`](crate::AgentBuilder::repeats).
     Looping,
     /// The last model call must be an answer.
     Closing,
@@ -392,7 +394,8 @@ pub struct Summary {
     /// Errors of tools and markers of earlier runs before it, which no summary loses; the latest 30.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<Arc<str>>,
-    /// Of the entries of the run, the first that stays.
+    /// The index, among the entries of the run, of the first one that the summary does not replace. Of those before it, the
+    /// model still reads the message, the markers, and steers that no earlier call had read.
     pub keep: usize,
     /// Whether the provider had refused the conversation as too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -20,6 +20,9 @@ pub(crate) const RETRIES: u32 = 3;
 
 /// Decides whether an answer is accepted.
 ///
+/// A judge sees the message and the answer, and nothing else of the run. It judges each answer of each phase: at most four
+/// in a phase, since the run stops after the third retry.
+///
 /// ```
 /// use workflow_agent::judge::{Candidate, Judge, Judgement, Verdict};
 /// use workflow_core::StepError;
@@ -89,7 +92,9 @@ impl From<Verdict> for Judgement {
 
 /// A judge that asks a model, with criteria of yours.
 ///
-/// A verdict that cannot be read counts as [`Verdict::Retry`]. The usage of its model counts in the run's totals.
+/// Each answer of each phase costs one call of its model, so at most four in a phase, and its model reads the message and
+/// the answer only. A verdict that cannot be read counts as [`Verdict::Retry`]. The usage of its model counts in the run's
+/// totals.
 #[derive(Clone)]
 pub struct ModelJudge {
     caller: Caller,

@@ -12,6 +12,28 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! | for | begin with |
+//! |---|---|
+//! | an agent, and one question | [`Agent::builder`], [`AgentBuilder`], [`Agent::ask`], [`Agent::ask_for`] |
+//! | agents in an engine | [`HostAgents::agent`], [`Agent::start`], [`Prompt`], [`Outcome`] |
+//! | a stream of everything that people see | [`AgentRun`], [`Shown`] |
+//! | conversations, one after another | [`Session`]; as values, [`Conversation`] |
+//! | memory across conversations | [`memory`]: [`EpisodicMemory`](memory::EpisodicMemory) |
+//! | tools | [`tool`](macro@tool), [`tools`](macro@tools), [`tool`](mod@tool): [`FnTool`](tool::FnTool), [`Tool`](tool::Tool) |
+//! | people: approvals and questions | [`approval`]: [`Approval`], [`Decision`]; [`PendingApproval`], [`PendingQuestion`] |
+//! | models | `Provider`; [`model`]: [`Model`](model::Model), [`Fallback`](model::Fallback), [`ScriptedModel`](model::ScriptedModel) for tests |
+//! | phases and checks of answers | [`Phase`], [`judge`]: [`Judge`](judge::Judge), [`ModelJudge`] |
+//! | agents that start agents | [`AgentBuilder::sub_agent`], [`Aggregation`]; with a plan, [`Project`] |
+//! | limits, secrets | [`Budget`], [`Secret`] |
+//! | the log of a run | [`entry`] |
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `providers` (default) | `Provider`: OpenAI, Anthropic, Gemini, Ollama, and servers with their interfaces |
+//! | `genai` | to `Provider`, the providers that the crate `genai` knows beyond those |
+//! | `mcp` | `Mcp`: the tools of MCP servers |
+//! | `files`, `bash`, `fetch` | the tools of the module `builtin`; `bash` on Unix |
 
 mod mark;
 mod secret;
@@ -45,9 +67,9 @@ mod mcp;
 pub mod __private;
 
 pub use agent::{
-    Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, HostAgents, Outcome, Prompt,
+    Agent, AgentBuildError, AgentBuilder, AgentError, AgentProblem, Answer, DataError, HostAgents, Outcome,
 };
-pub use agent::{PromptError, StopReason, Stopped};
+pub use agent::{Prompt, PromptError, StopReason, Stopped};
 pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
 pub use budget::Budget;
 pub use chat::ChatError;
@@ -64,7 +86,7 @@ pub use project::{TaskFailure, TaskResult, TaskState, TaskStatus};
 #[cfg(feature = "providers")]
 pub use provider::{Provider, ProviderError, ProviderModel};
 pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
-pub use secret::Secret;
+pub use secret::{Secret, SecretError};
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};
 pub use sub_agent::Aggregation;
 pub use tool::terminal_safe;
@@ -77,13 +99,18 @@ pub mod prelude {
     pub use workflow_macros::{tool, tools};
 
     pub use crate::agent::{Agent, Answer, HostAgents as _, Outcome, Prompt, StopReason};
-    pub use crate::approval::Approval;
+    pub use crate::approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
     pub use crate::budget::Budget;
+    pub use crate::judge::ModelJudge;
+    pub use crate::memory::EpisodicMemory;
     pub use crate::phase::Phase;
     pub use crate::project::{Project, ProjectOutcome, ProjectRun, ProjectShown, Strategy};
-    pub use crate::run::{AgentRun, Shown};
+    #[cfg(feature = "providers")]
+    pub use crate::provider::Provider;
+    pub use crate::run::{AgentRun, PendingApproval, PendingQuestion, Shown};
     pub use crate::secret::Secret;
-    pub use crate::session::Session;
+    pub use crate::session::{Session, WhenBusy};
+    pub use crate::sub_agent::Aggregation;
     pub use crate::tool::{ToolContext, ToolError, ToolOutput};
 }
 

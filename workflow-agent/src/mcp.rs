@@ -113,6 +113,7 @@ impl Mcp {
 
     /// Sets the working folder of the process. Default: that of this process.
     #[must_use]
+    #[doc(alias = "current_dir")]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         match &mut self.endpoint {
             Endpoint::Stdio(command) => command.folder = Some(folder.into()),

@@ -1,5 +1,5 @@
 //! The memory of a thread across runs: an agent recalls from it before it answers, and stores its answer in it. This file owns
-//! the trait and its values. `episodic` is the default memory, `entity` stores people and things that were spoken of.
+//! the trait and its values. `episodic` is the built-in memory, `entity` stores people and things that were spoken of.
 //! It knows neither agents nor sessions, and extracts nothing by itself.
 
 use std::collections::HashSet;
@@ -28,8 +28,8 @@ pub use episodic::EpisodicMemory;
 /// A store of exchanges for later runs of the same thread.
 ///
 /// An agent calls [`recall`](Self::recall) once before a run's first model call, and [`remember`](Self::remember) when a
-/// run was answered. Both may run at the same time for several runs of a thread, in several processes.
-/// [`EpisodicMemory`] is the default.
+/// run was answered, or stopped at its turn limit, output limit or budget. Both may run at the same time for several runs
+/// of a thread, in several processes. [`EpisodicMemory`] is the built-in one; an agent has none by default.
 ///
 /// ```
 /// use futures::FutureExt;

@@ -310,8 +310,10 @@ impl Price {
 
 /// Why a model did not reply.
 ///
-/// The class decides about retries: see [`ErrorClass`]. `transient` is retried three times, `model` once, and
-/// `context_limit` leads to a summary of the conversation.
+/// The class decides about retries: see [`ErrorClass`]. By default `transient` is retried three times, after 10, 30 and 90
+/// seconds, and `model` once, after 10 seconds; never before [`retry_after`](Self::retry_after) is over.
+/// [`EngineBuilder::retry`](workflow_core::EngineBuilder::retry) changes this. `context_limit` leads to a summary of the
+/// conversation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ModelError {

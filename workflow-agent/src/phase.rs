@@ -39,7 +39,11 @@ impl Phase {
         Self { name: name.into(), focus: "".into(), tools: None, output: None, isolated: false }
     }
 
-    /// Sets the instructions of the phase. They follow identity, narrative and memory, which are the same in all phases.
+    /// Sets the last part of the system prompt: the instructions of the phase.
+    ///
+    /// They follow identity, narrative and memory, which are the same in all phases.
+    #[doc(alias = "instructions")]
+    #[doc(alias = "system_prompt")]
     #[must_use]
     pub fn focus(self, focus: impl Into<Arc<str>>) -> Self {
         Self { focus: focus.into(), ..self }

@@ -22,6 +22,7 @@ mod gemini;
 #[cfg(feature = "genai")]
 mod genai;
 mod kind;
+mod name;
 mod ollama;
 mod openai;
 mod reading;
@@ -67,7 +68,7 @@ const IDLE: Duration = Duration::from_mins(1);
 /// assert_eq!(model.name(), "qwen3");
 ///
 /// let error = Provider::model("gpt-5").unwrap_err();
-/// assert!(error.to_string().contains("openai_resp"));
+/// assert!(error.to_string().contains("did you mean `openai::gpt-5`?"));
 /// # Ok(())
 /// # }
 /// ```
@@ -122,14 +123,7 @@ impl Provider {
     /// # Errors
     /// A [`ProviderError`] if the name has no known provider, or nothing after it.
     pub fn new(name: &str) -> Result<Self, ProviderError> {
-        let (provider, model) = name.split_once("::").unwrap_or((name, ""));
-        let source = Source::of_name(provider).filter(|_| name.contains("::"));
-        let Some(source) = source else {
-            return Err(ProviderError::UnknownProvider { name: name.to_owned(), known: Source::known() });
-        };
-        if model.trim().is_empty() {
-            return Err(ProviderError::NoModel { name: name.to_owned() });
-        }
+        let (source, model) = name::split(name)?;
         Ok(Self {
             source,
             model: model.into(),
@@ -152,16 +146,19 @@ impl Provider {
     /// `http://127.0.0.1:8080/v1/chat/completions`. A query of the URL stays. The key goes there too, so name the right one with
     /// [`key`](Self::key) or [`key_from`](Self::key_from), or leave it out with [`without_key`](Self::without_key).
     /// Signatures of thoughts belong to the server that made them: another endpoint does not receive them.
+    #[doc(alias = "base_url")]
     pub fn endpoint(self, url: impl Into<String>) -> Self {
         Self { endpoint: Some(url.into()), ..self }
     }
 
     /// Sets the key. Default: that of the provider's variable.
+    #[doc(alias = "api_key")]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Key::Text(key.into()), ..self }
     }
 
     /// Reads the key from another variable.
+    #[doc(alias = "api_key")]
     pub fn key_from(self, variable: impl Into<String>) -> Self {
         Self { key: Key::Variable(variable.into()), ..self }
     }
@@ -186,7 +183,7 @@ impl Provider {
         Self { limits: Some(limits), ..self }
     }
 
-    /// Sets the price. Default: unknown.
+    /// Sets the price, which a budget in money needs. Default: unknown.
     pub fn price(self, price: Price) -> Self {
         Self { price: Some(price), ..self }
     }
@@ -305,9 +302,7 @@ impl Provider {
         match provider.source {
             Source::Own(kind) => Ok((kind, provider)),
             #[cfg(feature = "genai")]
-            Source::Genai(_) => {
-                Err(ProviderError::UnknownProvider { name: name.to_owned(), known: Source::known() })
-            }
+            Source::Genai(_) => Err(name::unknown(name)),
         }
     }
 }

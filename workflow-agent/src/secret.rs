@@ -15,7 +15,8 @@ pub(crate) const SHORTEST: usize = 4;
 /// `[secret NAME]` replaces the value in prompts of [`Agent::ask`](crate::Agent::ask), [`Agent::start`](crate::Agent::start)
 /// and [`Session::say`](crate::Session::say), in steers, answers and decisions that pass through this crate's handles, in
 /// replies of models, and in results and errors of tools, before anything is stored or shown. Start events and replies that
-/// other front ends give to the engine as JSON are stored as they were sent.
+/// other front ends give to the engine as JSON are stored as they were sent. Events that a tool shows through
+/// [`ToolContext::display`](crate::tool::ToolContext::display) are not searched: a tool must keep secrets out of them.
 ///
 /// ```
 /// use workflow_agent::Secret;
@@ -38,9 +39,13 @@ impl Secret {
     /// The value of an environment variable, under the variable's name.
     ///
     /// # Errors
-    /// If the variable is not set, or is not Unicode.
-    pub fn from_env(variable: &str) -> Result<Self, VarError> {
-        Ok(Self::new(variable, std::env::var(variable)?))
+    /// A [`SecretError`] that names the variable, if it is not set or is not Unicode.
+    pub fn from_env(variable: &str) -> Result<Self, SecretError> {
+        match std::env::var(variable) {
+            Ok(value) => Ok(Self::new(variable, value)),
+            Err(VarError::NotPresent) => Err(SecretError::NotSet { variable: variable.to_owned() }),
+            Err(VarError::NotUnicode(_)) => Err(SecretError::NotUnicode { variable: variable.to_owned() }),
+        }
     }
 
     /// The name.
@@ -58,6 +63,31 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secret({})", self.name)
     }
+}
+
+/// Why an environment variable gives no [`Secret`].
+///
+/// ```
+/// use workflow_agent::Secret;
+///
+/// let error = Secret::from_env("NO_SUCH_KEY").unwrap_err();
+/// assert_eq!(error.to_string(), "no secret: the variable `NO_SUCH_KEY` is not set");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The variable is not set.
+    #[error("no secret: the variable `{variable}` is not set")]
+    NotSet {
+        /// The name of the variable.
+        variable: String,
+    },
+    /// The value is not Unicode.
+    #[error("no secret: the value of the variable `{variable}` is not Unicode")]
+    NotUnicode {
+        /// The name of the variable.
+        variable: String,
+    },
 }
 
 /// Replaces secrets in texts.

@@ -66,11 +66,18 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 }
 
 /// Several tools together, as [`#[tools]`](macro@crate::tools), an MCP server or a built-in set has them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no set of tools",
+    label = "not a set of tools",
+    note = "a set is a value whose type has `#[tools]` on its methods, a built-in set, or a `Vec<Arc<dyn Tool>>`",
+    note = "add a function with `#[tool]`, or another single tool, with `.tool(…)`"
+)]
 pub trait ToolSet {
     /// The tools.
     fn into_tools(self) -> Vec<Arc<dyn Tool>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl ToolSet for Vec<Arc<dyn Tool>> {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
         self
@@ -131,6 +138,9 @@ impl ToolSpec {
     }
 
     /// Sets the longest time of a call. Default: 120 seconds.
+    ///
+    /// After it the future of the call is dropped, and the model receives an error. The call is not retried, and its effect
+    /// may have happened.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -280,12 +290,16 @@ impl ToolContext {
         &self.idempotency_key
     }
 
-    /// Whether an earlier process may have begun this call. Only calls of read-only and idempotent tools are repeated.
+    /// Whether an earlier attempt of this call may have begun, in this process or before a restart. Only calls of read-only
+    /// and idempotent tools are repeated.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }
 
-    /// Shows events to the run's viewers.
+    /// Shows events to the run's viewers, those of [`AgentRun::handle`](crate::AgentRun::handle)`().display()`.
+    ///
+    /// The stream of [`AgentRun`](crate::AgentRun) shows only `Chunk` and `Thought` among them, as if the model had written
+    /// them. Events that a tool shows are not searched for [secrets](crate::Secret).
     pub fn display(&self) -> &Display {
         &self.display
     }
@@ -366,6 +380,9 @@ impl ToolError {
 
     /// A failure that may pass. The engine's retry policy for `transient` calls a tool again that is read-only or
     /// idempotent; otherwise, and after the last attempt, the model receives the failure.
+    ///
+    /// By default there are three retries, after 10, 30 and 90 seconds.
+    /// [`EngineBuilder::retry`](workflow_core::EngineBuilder::retry) changes them.
     pub fn transient(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { kind: ToolFailure::Transient, source: error.into() }
     }

@@ -6,9 +6,10 @@ use futures_util::StreamExt as _;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use workflow_core::errors::chain;
 use workflow_core::{BuildError, Engine, RunError, RunOptions, SendError, StartError};
 
-use super::{Agent, Answer, HostAgents as _, Outcome, Prompt, PromptError, Stopped};
+use super::{Agent, Answer, DataError, HostAgents as _, Outcome, Prompt, PromptError, Stopped};
 use crate::run::{AgentRun, Shown, first_request, tool_of};
 
 /// Why an agent did not answer.
@@ -22,13 +23,8 @@ pub enum AgentError {
     #[error(transparent)]
     Prompt(#[from] PromptError),
     /// The data of the answer is not of the type that was asked for.
-    #[error("the data of the answer cannot be read at `{path}`")]
-    Output {
-        /// The path of the problem.
-        path: String,
-        /// The problem.
-        source: serde_json::Error,
-    },
+    #[error(transparent)]
+    Output(#[from] DataError),
     /// A tool call needs a person, and nobody can answer a run of `ask`.
     #[error(
         "`{request}` needs a person: host the agent in an engine, and start it with `Agent::start` or a `Session`"
@@ -38,21 +34,26 @@ pub enum AgentError {
         request: String,
     },
     /// The run could not be started.
-    #[error("the run could not be started")]
+    #[error("the run could not be started: {}", chain(.0))]
     Start(#[from] StartError),
     /// The run ended in another way, such as cancelled.
-    #[error("the run did not end with an outcome")]
+    #[error("the run did not end with an outcome: {}", chain(.0))]
     Run(#[from] RunError),
     /// The run did not take a message.
-    #[error("the run did not take the message")]
+    #[error("the run did not take the message: {}", chain(.0))]
     Send(#[from] SendError),
     /// The engine could not be built.
-    #[error("the engine could not be built")]
+    #[error("the engine could not be built: {}", chain(.0))]
     Build(#[from] BuildError),
 }
 
 impl Agent {
     /// Asks in memory: runs the agent without a store, and returns its answer. Dropping the future cancels the run.
+    ///
+    /// Nothing of the run remains: each call has an engine of its own, so a memory is empty at each call, and no session
+    /// exists. Nobody can answer there, so the first call that needs an approval, or that asks a person, ends the run with
+    /// [`AgentError::NeedsPeople`]. For sessions, memory and people, host the agent in an engine
+    /// ([`HostAgents::agent`](crate::HostAgents::agent)), and use [`start`](Self::start) or a [`Session`](crate::Session).
     ///
     /// # Errors
     /// [`AgentError::Stopped`] if the run stops without an answer, [`AgentError::NeedsPeople`] as soon as a call needs an
@@ -108,16 +109,16 @@ impl Agent {
         &self,
         prompt: impl Into<Prompt>,
     ) -> Result<T, AgentError> {
-        let prompt = prompt.into().output(crate::tool::schema_of::<T>());
-        let answer = self.ask(prompt).await?;
-        serde_path_to_error::deserialize(answer.data.unwrap_or_default()).map_err(|error| {
-            let path = error.path().to_string();
-            AgentError::Output { path, source: error.into_inner() }
-        })
+        let answer = self.ask(prompt.into().output_of::<T>()).await?;
+        Ok(answer.read()?)
     }
 
     /// Starts a run in an engine that hosts the agent. Secrets of the agent are removed from the prompt before anything
     /// is stored.
+    ///
+    /// The name decides: the run is one of the agent that the engine hosts under the name of this one, with the model and
+    /// the tools of that one. So give the same build to [`HostAgents::agent`](crate::HostAgents::agent) and to this method.
+    /// Of another build with the same name, only the secrets and the checks before a message is sent would count.
     ///
     /// # Errors
     /// If the prompt exceeds a bound, or the engine refuses the run.

@@ -24,6 +24,9 @@ use crate::transcript::FINAL_ANSWER;
 const MOST_TOOLS: usize = 127;
 
 /// Makes an [`Agent`].
+///
+/// These bounds are fixed: of a reply's calls the first 64 run, and the others get an error result; the arguments of a call
+/// have at most 256 KiB as JSON, and longer ones become an error result; a reply has at most 16 MiB.
 #[must_use = "`build` makes the agent"]
 pub struct AgentBuilder {
     name: Arc<str>,
@@ -86,12 +89,22 @@ impl AgentBuilder {
         Self { model: Some(Arc::new(model)), ..self }
     }
 
-    /// Sets who the agent is: the begin of the instructions, the same in all phases.
+    /// Sets the first part of the system prompt: who the agent is.
+    ///
+    /// It is the same in all phases. The model of an agent above this one reads its first line as the description of this
+    /// one.
+    #[doc(alias = "instructions")]
+    #[doc(alias = "system_prompt")]
+    #[doc(alias = "preamble")]
     pub fn identity(self, identity: impl Into<Arc<str>>) -> Self {
         Self { identity: identity.into(), ..self }
     }
 
-    /// Sets goal and circumstances: the instructions behind the identity, the same in all phases.
+    /// Sets the second part of the system prompt: the goal and the circumstances.
+    ///
+    /// It is the same in all phases.
+    #[doc(alias = "instructions")]
+    #[doc(alias = "system_prompt")]
     pub fn narrative(self, narrative: impl Into<Arc<str>>) -> Self {
         Self { narrative: narrative.into(), ..self }
     }
@@ -143,8 +156,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets after how many turns with the same calls and results the run stops; two turns earlier a note tells the model.
-    /// `None` switches this off. Default: 5.
+    /// Stops the run after this many consecutive turns with the same calls and results, at least 2. Default: 5.
+    ///
+    /// A note tells the model after `turns − 2` of them, but not before the second. `None` switches both off.
     pub fn repeats(mut self, turns: Option<u32>) -> Self {
         self.rules.repeats = turns;
         self
@@ -195,7 +209,11 @@ impl AgentBuilder {
     }
 
     /// Extracts entities and relations out of each exchange, by a run of its own after the answer, and recalls those that
-    /// a message names. This costs one more model call for each answer. Default: off.
+    /// a message names. Default: off.
+    ///
+    /// This costs one more model call for each answer. Neither the usage of the run nor its budget includes that call. The
+    /// extraction is a child run, so an agent at the deepest level that the engine allows
+    /// ([`max_child_depth`](workflow_core::EngineBuilder::max_child_depth)) has none.
     pub fn entities(mut self) -> Self {
         self.parts.entities = true;
         self
@@ -203,6 +221,9 @@ impl AgentBuilder {
 
     /// Adds a sub-agent, which the model starts with the tool `spawn_sub_agent`. It may use all of its own tools;
     /// [`sub_agent_with`](Self::sub_agent_with) grants only some.
+    ///
+    /// The model reads the first line of its identity as its description. A sub-agent without identity and narrative is a
+    /// build error.
     pub fn sub_agent(mut self, agent: Agent) -> Self {
         self.parts.sub_agents.push(SubAgent::new(agent));
         self
@@ -317,6 +338,10 @@ impl AgentBuilder {
         for sub_agent in agents {
             if !names.insert(sub_agent.agent.name()) {
                 problems.push(AgentProblem::DuplicateSubAgent { name: sub_agent.agent.name().to_owned() });
+            }
+            if sub_agent.agent.inner.instructions.trim().is_empty() {
+                problems
+                    .push(AgentProblem::SubAgentWithoutIdentity { name: sub_agent.agent.name().to_owned() });
             }
         }
         let depth = sub_agent::depth(agents);

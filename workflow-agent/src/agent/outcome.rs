@@ -82,10 +82,33 @@ impl Answer {
     /// Reads the data as `T`.
     ///
     /// # Errors
-    /// If the data is no `T`; without data, `null` is read.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_value(self.data.clone().unwrap_or_default())
+    /// [`DataError::None`] if the prompt had no output schema, and [`DataError::Unfit`] if the data is no `T`.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, DataError> {
+        let data = self.data.as_ref().ok_or(DataError::None)?;
+        serde_path_to_error::deserialize(data).map_err(|error| {
+            let path = error.path().to_string();
+            DataError::Unfit { path, source: error.into_inner() }
+        })
     }
+}
+
+/// Why the data of an answer is no value of a type.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The answer has a text only.
+    #[error(
+        "the answer has no data: ask with `Agent::ask_for`, or give the prompt a type with `Prompt::output_of`"
+    )]
+    None,
+    /// The data is not of the type.
+    #[error("the data of the answer cannot be read at `{path}`: {source}")]
+    Unfit {
+        /// The path of the problem.
+        path: String,
+        /// The problem.
+        source: serde_json::Error,
+    },
 }
 
 /// A run that stopped without an answer.

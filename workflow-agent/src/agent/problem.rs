@@ -45,7 +45,9 @@ pub enum AgentProblem {
         name: String,
     },
     /// Two tools have one name.
-    #[error("two tools are called `{name}`: rename one, for example with `ToolSpec::renamed`")]
+    #[error(
+        "two tools are called `{name}`: rename one with `#[tool(name = \"…\")]`, or with `ToolSpec::renamed`"
+    )]
     DuplicateTool {
         /// The name.
         name: String,
@@ -102,6 +104,14 @@ pub enum AgentProblem {
         /// The name.
         name: String,
     },
+    /// The model chooses among sub-agents by their descriptions, which their identities begin with.
+    #[error(
+        "its sub-agent `{name}` has no identity: the model knows a sub-agent by the first line of it; call `identity` on the sub-agent"
+    )]
+    SubAgentWithoutIdentity {
+        /// The name of the sub-agent.
+        name: String,
+    },
     /// There are too many sub-agents.
     #[error("it has {agents} sub-agents, and {limit} at most are allowed")]
     TooManySubAgents {
@@ -119,13 +129,17 @@ pub enum AgentProblem {
         limit: usize,
     },
     /// A budget in money needs the price of the model.
-    #[error("its budget limits the cost, and the model `{model}` has no price: set `ModelLimits::price`")]
+    #[error(
+        "its budget limits the cost, and the model `{model}` has no price: set it with `Provider::price`, or in the `ModelLimits` of your own model"
+    )]
     NoPrice {
         /// The name of the model.
         model: String,
     },
     /// A budget in money needs the price of each sub-agent's model.
-    #[error("its budget limits the cost, and the model of its sub-agent `{agent}` has no price")]
+    #[error(
+        "its budget limits the cost, and the model of its sub-agent `{agent}` has no price: set it with `Provider::price`, or in the `ModelLimits` of your own model"
+    )]
     NoSubAgentPrice {
         /// The name of the sub-agent.
         agent: String,

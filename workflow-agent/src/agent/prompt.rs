@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workflow_core::Event;
@@ -88,10 +89,35 @@ impl Prompt {
         Self { tools: Some(tools.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// Sets the JSON schema of the answer's data. [`Agent::ask_for`](crate::Agent::ask_for) derives it from a type.
+    /// Sets the JSON schema of the answer's data. [`output_of`](Self::output_of) derives it from a type.
     #[must_use]
     pub fn output(self, schema: Value) -> Self {
         Self { output: Some(schema), ..self }
+    }
+
+    /// Sets the type of the answer's data: the model must keep to its JSON schema. [`Answer::read`](crate::Answer::read)
+    /// gives the value. [`Agent::ask_for`](crate::Agent::ask_for) does both.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use workflow_agent::prelude::*;
+    /// use workflow_agent::model::{ScriptedModel, ScriptedReply};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Weather { celsius: f64 }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = ScriptedModel::new([ScriptedReply::call("1", "final_answer", json!({"celsius": 21.5}))]);
+    /// let agent = Agent::builder("weather").model(model).build()?;
+    /// let answer = agent.ask(Prompt::new("Warm in Bern?").output_of::<Weather>()).await?;
+    /// assert_eq!(answer.read::<Weather>()?.celsius, 21.5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn output_of<T: JsonSchema>(self) -> Self {
+        self.output(crate::tool::schema_of::<T>())
     }
 
     /// Limits the model calls of the run.
@@ -214,7 +240,9 @@ pub enum PromptError {
         problem: String,
     },
     /// The agent cannot keep a budget in money.
-    #[error("the budget limits the cost, and the model `{model}` has no price: set `ModelLimits::price`")]
+    #[error(
+        "the budget limits the cost, and the model `{model}` has no price: set it with `Provider::price`, or in the `ModelLimits` of your own model"
+    )]
     NoPrice {
         /// The name of the model.
         model: String,

@@ -154,6 +154,7 @@ impl Bash {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl ToolSet for Bash {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
         let spec = self.spec();

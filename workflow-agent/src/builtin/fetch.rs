@@ -165,6 +165,7 @@ impl fmt::Debug for Fetch {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl ToolSet for Fetch {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
         let (longest, approval) = (self.longest, self.approval.clone());

@@ -137,6 +137,7 @@ impl Files {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl ToolSet for Files {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(self.list_tool()), Arc::new(self.read_tool())];

@@ -89,6 +89,7 @@ impl McpServer {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl ToolSet for McpServer {
     fn into_tools(self) -> Vec<Arc<dyn Tool>> {
         self.tools.to_vec()

@@ -1,4 +1,4 @@
-//! The default memory: options, and the order of its steps. Storage, search and entities are in files of their own.
+//! The built-in memory: options, and the order of its steps. Storage, search and entities are in files of their own.
 
 use std::fmt;
 use std::sync::Arc;

@@ -22,11 +22,16 @@ impl Source {
     }
 
     /// The names of all providers.
-    pub(super) fn known() -> String {
+    pub(super) fn names() -> Vec<&'static str> {
         let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         #[cfg(feature = "genai")]
         let names = [names, super::genai::Adapter::names()].concat();
-        names.join(", ")
+        names
+    }
+
+    /// The same as a text.
+    pub(super) fn known() -> String {
+        Self::names().join(", ")
     }
 
     pub(super) fn name(self) -> &'static str {

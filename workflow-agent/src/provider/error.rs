@@ -7,12 +7,22 @@ use crate::model::ModelError;
 #[non_exhaustive]
 pub enum ProviderError {
     /// The name has no provider, or an unknown one.
-    #[error("`{name}` names no known provider: write `provider::model` with one of {known}")]
+    #[error("`{name}` names no known provider: {}write `provider::model` with one of {known}", question(.meant.as_deref()))]
     UnknownProvider {
         /// The name.
         name: String,
+        /// The name that was probably meant, if there is one.
+        meant: Option<String>,
         /// The known providers.
         known: String,
+    },
+    /// The name has a provider that only the feature `genai` adds.
+    #[error("`{name}` needs the feature `genai` of `workflow-agent`, which adds the provider `{provider}`")]
+    NeedsGenai {
+        /// The name.
+        name: String,
+        /// The provider.
+        provider: String,
     },
     /// The name has a provider and nothing after it.
     #[error("`{name}` names no model: write its name after `::`")]
@@ -77,4 +87,8 @@ pub enum ProviderError {
     /// The format of the provider cannot express the request.
     #[error(transparent)]
     Request(#[from] ModelError),
+}
+
+fn question(meant: Option<&str>) -> String {
+    meant.map(|meant| format!("did you mean `{meant}`? If not, ")).unwrap_or_default()
 }

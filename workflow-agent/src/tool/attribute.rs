@@ -83,7 +83,8 @@ pub trait ToolFunction {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no tool",
     label = "not a tool",
-    note = "a tool is an `async fn` with `#[tool]`, or a value whose type implements `Tool`"
+    note = "a tool is an `async fn` with `#[tool]`, or a value whose type implements `Tool`",
+    note = "add a value whose methods have `#[tool]`, by `#[tools]`, with `.tools(…)`"
 )]
 pub trait IntoTool<Marker> {
     /// The tool.

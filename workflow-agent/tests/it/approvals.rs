@@ -146,7 +146,8 @@ async fn ask_ends_at_once_where_a_person_is_needed() {
         "spawn_sub_agent",
         json!({"tasks": [{"agent": "assistant", "task": "go"}]}),
     ));
-    let below = agent(&then_done(call("1", "visit", "A"))).tool(needs_approval(&calls)).build().unwrap();
+    let below = agent(&then_done(call("1", "visit", "A"))).identity("You help.").tool(needs_approval(&calls));
+    let below = below.build().unwrap();
     let top = Agent::builder("top").model(top).sub_agent(below).build().unwrap();
     let error = top.ask("go").await.unwrap_err();
     assert!(matches!(error, AgentError::NeedsPeople { ref request } if request == "visit"), "{error}");
@@ -391,11 +392,13 @@ async fn the_top_run_shows_approvals_of_sub_agents_at_any_depth_and_takes_answer
         ScriptedReply::call("1", "spawn_sub_agent", json!({"tasks": [{"agent": agent, "task": "go"}]}))
     };
     let low = Agent::builder("low")
+        .identity("You help.")
         .model(then_done(call("1", "visit", "A")))
         .tool(needs_approval(&calls))
         .build()
         .unwrap();
-    let middle = Agent::builder("middle").model(then_done(spawn("low"))).sub_agent(low).build().unwrap();
+    let middle = Agent::builder("middle").identity("You help.").model(then_done(spawn("low")));
+    let middle = middle.sub_agent(low).build().unwrap();
     let desk = Desk::of(agent(&then_done(spawn("middle"))).sub_agent(middle));
     let mut run = desk.start().await;
     let approval = asked(&mut run).await;

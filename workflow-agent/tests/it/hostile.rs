@@ -305,7 +305,8 @@ fn agent(rng: &mut Rng, model: &ScriptedModel) -> Agent {
         builder = builder.budget(Budget::tokens(rng.u64(0..50_000)).tool_calls(rng.u64(0..50)));
     }
     if rng.u8(0..3) == 0 {
-        let helper = tools(Agent::builder("helper").model(model.clone()), tool_seed).max_turns(3);
+        let helper = Agent::builder("helper").identity("You help.").model(model.clone());
+        let helper = tools(helper, tool_seed).max_turns(3);
         builder = builder.sub_agent(helper.build().unwrap());
     }
     if rng.u8(0..4) == 0 {

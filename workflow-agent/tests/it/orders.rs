@@ -35,7 +35,7 @@ fn checked(reply: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> Sc
 /// A researcher that answers at once.
 fn researcher() -> Agent {
     let model = checked(|_| ScriptedReply::text("found"));
-    Agent::builder("researcher").model(model).build().unwrap()
+    Agent::builder("researcher").identity("You help.").model(model).build().unwrap()
 }
 
 fn approving(_: &ApproveTool) -> Decision {

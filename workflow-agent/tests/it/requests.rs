@@ -10,7 +10,7 @@ use workflow_agent::model::{
     ScriptedReply, ToolChoice, ToolUse,
 };
 use workflow_agent::prelude::*;
-use workflow_agent::{AgentError, Steer};
+use workflow_agent::{AgentError, DataError, Steer};
 use workflow_core::ErrorClass;
 use workflow_testkit::Scenario;
 
@@ -545,7 +545,25 @@ impl schemars::JsonSchema for Hour {
 async fn an_answer_that_fits_the_schema_and_not_the_type_is_an_error_with_its_path() {
     let model = scripted([ScriptedReply::call("1", "final_answer", json!({"at": "no time"}))]);
     let error = agent(&model).build().unwrap().ask_for::<Hour>("?").await.unwrap_err();
-    assert!(matches!(error, AgentError::Output { ref path, .. } if path == "at"), "{error:?}");
+    assert!(
+        matches!(error, AgentError::Output(DataError::Unfit { ref path, .. }) if path == "at"),
+        "{error:?}"
+    );
+}
+
+/// A55
+#[tokio::test]
+async fn an_answer_is_read_as_the_type_of_its_prompt() {
+    let model =
+        scripted([ScriptedReply::call("1", "final_answer", json!({"answer": 4})), ScriptedReply::text("4")]);
+    let agent = agent(&model).build().unwrap();
+    let answer = agent.ask(Prompt::new("2 + 2?").output_of::<u8>()).await.unwrap();
+    assert_eq!(answer.read::<u8>().unwrap(), 4);
+    let error = answer.read::<String>().unwrap_err();
+    assert!(matches!(error, DataError::Unfit { .. }), "{error}");
+    let answer = agent.ask("2 + 2?").await.unwrap();
+    let error = answer.read::<u8>().unwrap_err();
+    assert!(matches!(error, DataError::None) && error.to_string().contains("Prompt::output_of"), "{error}");
 }
 
 /// Accepts the second answer, by its question.

@@ -30,7 +30,7 @@ fn tool(name: &str) -> FnTool {
 /// An agent whose model replies by the text of its task.
 fn by_task(name: &str, reply: impl Fn(&str) -> ScriptedReply + Send + Sync + 'static) -> Agent {
     let model = ScriptedModel::respond(move |request| reply(&request.messages[0].text()));
-    Agent::builder(name).model(model).build().unwrap()
+    Agent::builder(name).identity("You help.").model(model).build().unwrap()
 }
 
 /// An agent whose model spawns these tasks, and then answers with the result of the call.
@@ -41,7 +41,7 @@ fn spawning(name: &str, tasks: impl IntoIterator<Item = Value>) -> (AgentBuilder
         1 => ScriptedReply::call("1", "spawn_sub_agent", tasks.clone()),
         _ => ScriptedReply::text(request.messages.last().unwrap().text()),
     });
-    (Agent::builder(name).model(model.clone()), model)
+    (Agent::builder(name).identity("You lead.").model(model.clone()), model)
 }
 
 fn to(agent: &str, task: &str) -> Value {
@@ -136,7 +136,8 @@ async fn a_tool_that_the_grant_leaves_out_does_not_run() {
         1 => ScriptedReply::call("1", "secret", json!({})),
         _ => ScriptedReply::text(request.messages.last().unwrap().text()),
     });
-    let helper = Agent::builder("helper").model(model).tool(secret).tool(tool("a")).build().unwrap();
+    let helper = Agent::builder("helper").identity("You help.").model(model);
+    let helper = helper.tool(secret).tool(tool("a")).build().unwrap();
     let top = top.sub_agent_with(helper, ["a"]).build().unwrap();
     let answer = top.ask("Go.").await.unwrap();
     assert!(answer.text.contains("there is no tool `secret` here; allowed tools: a"), "{}", answer.text);
@@ -185,7 +186,8 @@ async fn a_sub_agent_gets_at_most_what_its_parent_has_left() {
             ScriptedReply::text("done").usage(Usage::new(100, 0))
         })
     };
-    let helper = Agent::builder("helper").model(turns(40)).tool(tool("work")).repeats(None).build().unwrap();
+    let helper = Agent::builder("helper").identity("You help.").model(turns(40)).tool(tool("work"));
+    let helper = helper.repeats(None).build().unwrap();
     let model = ScriptedModel::respond(|request| match request.messages.len() {
         1 => ScriptedReply::call("1", "spawn_sub_agent", json!({ "tasks": [to("helper", "a")] }))
             .usage(Usage::new(400, 0)),
@@ -206,7 +208,8 @@ async fn a_sub_agent_gets_at_most_what_its_parent_has_left() {
 #[tokio::test]
 async fn the_tasks_of_a_reply_share_what_their_parent_has_left() {
     let endless = |_: &_| ScriptedReply::call("x", "work", json!({})).usage(Usage::new(100, 0));
-    let helper = Agent::builder("helper").model(ScriptedModel::respond(endless)).tool(tool("work"));
+    let helper = Agent::builder("helper").identity("You help.").model(ScriptedModel::respond(endless));
+    let helper = helper.tool(tool("work"));
     let helper = helper.repeats(None).build().unwrap();
     let call = |id: &str, tasks: &[&str]| {
         let tasks: Vec<Value> = tasks.iter().map(|task| to("helper", task)).collect();

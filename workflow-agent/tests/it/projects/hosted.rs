@@ -18,7 +18,8 @@ fn asking(name: &str) -> Agent {
     });
     let tool =
         FnTool::new("deploy", "Deploys.", |_: NoArguments, _| async { Ok::<_, ToolError>("ok".to_owned()) });
-    Agent::builder(name).model(model).tool(tool.approval(Approval::Always)).ask_user().build().unwrap()
+    let agent = Agent::builder(name).identity("You help.").model(model);
+    agent.tool(tool.approval(Approval::Always)).ask_user().build().unwrap()
 }
 
 /// An agent that lets its sub-agent work.
@@ -28,7 +29,7 @@ fn delegating(name: &str, to: Agent) -> Agent {
         1 => ScriptedReply::call("1", "spawn_sub_agent", tasks.clone()),
         _ => ScriptedReply::text(request.messages.last().unwrap().text()),
     });
-    Agent::builder(name).model(model).sub_agent(to).build().unwrap()
+    Agent::builder(name).identity("You help.").model(model).sub_agent(to).build().unwrap()
 }
 
 /// A24, A73, A25

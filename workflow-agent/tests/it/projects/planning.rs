@@ -130,7 +130,7 @@ async fn a_goal_has_text_and_a_bound() {
 #[test]
 fn every_mistake_of_a_project_is_reported_at_once() {
     let model = || ScriptedModel::new([]);
-    let leaf = |name: &str| Agent::builder(name).model(model());
+    let leaf = |name: &str| Agent::builder(name).identity("You help.").model(model());
     let three = leaf("c").build().unwrap();
     let two = leaf("b").sub_agent(three).build().unwrap();
     let one = leaf("a").sub_agent(two).build().unwrap();

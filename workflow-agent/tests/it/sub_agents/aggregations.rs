@@ -80,8 +80,8 @@ async fn the_replies_of_cancelled_tasks_count_as_used() {
         1 => ScriptedReply::call("1", "work", json!({})).usage(Usage::new(100_000, 0)),
         _ => ScriptedReply::text("never").after(Duration::from_mins(1)),
     });
-    let leaf = Agent::builder("leaf").model(leaf).tool(tool("work")).build().unwrap();
-    let slow = Agent::builder("slow").model(slow).sub_agent(leaf).build().unwrap();
+    let leaf = Agent::builder("leaf").identity("You help.").model(leaf).tool(tool("work")).build().unwrap();
+    let slow = Agent::builder("slow").identity("You help.").model(slow).sub_agent(leaf).build().unwrap();
     let model = ScriptedModel::respond(|request| match request.messages.len() {
         1 => ScriptedReply::call(
             "1",

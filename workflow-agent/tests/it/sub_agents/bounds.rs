@@ -30,7 +30,7 @@ fn working(name: &str, busy: &Busy) -> Agent {
         1 => ScriptedReply::call("1", "work", json!({})),
         _ => ScriptedReply::text("done"),
     });
-    Agent::builder(name).model(model).tool(counted(busy)).build().unwrap()
+    Agent::builder(name).identity("You help.").model(model).tool(counted(busy)).build().unwrap()
 }
 
 /// A31
@@ -102,6 +102,24 @@ fn an_agent_with_four_levels_below_it_cannot_be_built() {
     let (top, _) = three_levels(&Busy::default());
     let error = Agent::builder("above").model(ScriptedModel::new([])).sub_agent(top).build().unwrap_err();
     assert_eq!(error.problems, [AgentProblem::TooDeep { depth: 4, limit: 3 }]);
+}
+
+/// A30
+#[test]
+fn a_sub_agent_without_identity_is_a_mistake_since_no_model_could_choose_it() {
+    let model = || ScriptedModel::new([]);
+    let nameless = Agent::builder("helper").model(model()).build().unwrap();
+    let error = Agent::builder("top").model(model()).sub_agent(nameless).build().unwrap_err();
+    assert_eq!(error.problems, [AgentProblem::SubAgentWithoutIdentity { name: "helper".into() }]);
+    assert!(error.to_string().contains("call `identity` on the sub-agent"), "{error}");
+    let told = Agent::builder("helper").model(model()).narrative("You look things up.").build().unwrap();
+    let top = Agent::builder("top").model(model()).sub_agent(told).build().unwrap();
+    let spawn = top.tools().next().unwrap();
+    assert!(
+        spawn.description().contains("- helper: You look things up. (no tools)"),
+        "{}",
+        spawn.description()
+    );
 }
 
 /// A24, A32, A40

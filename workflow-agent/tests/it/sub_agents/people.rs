@@ -25,7 +25,7 @@ fn paying(name: &str) -> Agent {
             ScriptedReply::text(texts.join(" "))
         }
     });
-    Agent::builder(name).model(model).tool(pay()).ask_user().build().unwrap()
+    Agent::builder(name).identity("You help.").model(model).tool(pay()).ask_user().build().unwrap()
 }
 
 /// `below` under as many agents as `levels` names, the last one directly above it.
@@ -125,7 +125,7 @@ async fn approve_all_holds_for_the_run_of_its_sub_agent_alone() {
         1 | 3 => ScriptedReply::call("x", "pay", json!({ "cents": request.messages.len() })),
         _ => ScriptedReply::text("done"),
     });
-    let leaf = Agent::builder("leaf").model(twice).tool(pay()).build().unwrap();
+    let leaf = Agent::builder("leaf").identity("You help.").model(twice).tool(pay()).build().unwrap();
     let (top, _) = spawning("top", [to("leaf", "a"), to("leaf", "b")]);
     let top = top.sub_agent(leaf).build().unwrap();
     let engine = Engine::builder().agent(top.clone()).build().unwrap();
