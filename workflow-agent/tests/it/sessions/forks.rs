@@ -16,7 +16,7 @@ fn a_fork_has_the_exchanges_and_both_continue_apart() {
             say(&original, &format!("q{n}")).await;
         }
         let copy = original.fork("copy").await.unwrap();
-        assert_eq!(copy.messages(0, 100).await.unwrap(), original.messages(0, 100).await.unwrap());
+        assert_eq!(copy.exchanges(0, 100).await.unwrap(), original.exchanges(0, 100).await.unwrap());
         let of_copy = copy.say("left").await.unwrap();
         let of_original = original.say("right").await.unwrap();
         assert_ne!(of_copy.id(), of_original.id());

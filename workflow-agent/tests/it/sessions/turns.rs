@@ -200,7 +200,7 @@ fn two_engines_answer_all_messages_one_after_another() {
         });
         let answers = join_all(says).await;
         assert_eq!(answers, (0..12).map(|n| format!("re: q{n}")).collect::<Vec<_>>());
-        let exchanges = sessions[0].messages(0, 100).await.unwrap();
+        let exchanges = sessions[0].exchanges(0, 100).await.unwrap();
         let numbers: Vec<u64> = exchanges.iter().map(|exchange| exchange.number).collect();
         assert_eq!(numbers, (1..=12).collect::<Vec<_>>());
         let mut asked: Vec<String> = questions(&sessions[1]).await;
