@@ -233,3 +233,32 @@ fn a_session_refuses_a_limit_of_cost_without_a_price() {
         assert!(matches!(refused, workflow_agent::SessionError::Prompt(_)), "{refused:?}");
     });
 }
+
+/// A40
+#[test]
+fn a_run_whose_outcome_is_larger_than_events_may_be_adds_no_exchange() {
+    let agent = agent(&echo());
+    life(async {
+        let engine = Disk::default().healthy().builder().max_event_bytes(4_000).agent(agent.clone());
+        let session = session(&engine.build().unwrap(), &agent);
+        let mut answered = Vec::new();
+        let mut failed = 0;
+        for n in 0..8 {
+            let text = format!("q{n} {}", "z".repeat(300));
+            let run = session.say(Prompt::new(&*text).return_conversation()).await.unwrap();
+            match run.outcome().await.unwrap() {
+                Outcome::Answered(_) => answered.push(text),
+                Outcome::Stopped(stopped) => {
+                    assert!(stopped.reason.to_string().contains("max_event_bytes"), "{}", stopped.reason);
+                    failed += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(questions(&session).await, answered);
+        }
+        assert!(failed > 0 && answered.len() > 1, "{failed} failed, {} answered", answered.len());
+        // Without the conversation, the session goes on.
+        assert_eq!(say(&session, "last").await.text(), "re: last");
+        assert_eq!(questions(&session).await.len(), answered.len() + 1);
+    });
+}
