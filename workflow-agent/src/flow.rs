@@ -388,9 +388,16 @@ impl Agent {
 
     /// Ends a run in which a step failed for good.
     #[step(catches = [open, open_chat, think, dispatch, collect, shorten, judge, hear, finish])]
-    async fn give_up(&self, failed: &StepFailed, entries: Passive<List<Entry>>) -> crate::agent::Stopped {
+    async fn give_up(
+        &self,
+        failed: &StepFailed,
+        entries: Passive<List<Entry>>,
+        prompt: Passive<&Prompt>,
+        thread: &ThreadContext,
+    ) -> Result<crate::agent::Stopped, StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
-        finish::gave_up(self, failed, &own)
+        let terms = Terms { prompt: *prompt, agent: self };
+        finish::gave_up(&terms, failed, &own, thread).await
     }
 }
 

@@ -1,17 +1,23 @@
-//! Sessions: conversations of runs, kept in the context of their thread. `exchanges` is the stored form, `turns` keeps one
-//! run at a time.
+//! Sessions: conversations of runs, kept in the context of their thread. `head` and `exchanges` are the stored form,
+//! `history` is the part of it that a run sees, `turns` keeps one run at a time, and `cache` is all that a process keeps.
 
 use std::sync::Arc;
 
 use workflow_core::{Engine, RunId, RunInfo, RunOptions, ThreadId};
 
+mod cache;
 mod error;
 mod exchanges;
+mod fork;
+mod head;
+mod history;
 mod turns;
 
 pub use error::SessionError;
 pub use exchanges::SessionExchange;
-pub(crate) use exchanges::{accepts, add, exchanges, history};
+pub(crate) use exchanges::add;
+pub(crate) use head::{accepts, take_back};
+pub(crate) use history::{exchanges, history};
 
 use crate::agent::{Agent, Prompt, SessionPlace};
 use crate::run::AgentRun;
@@ -60,13 +66,19 @@ pub enum WhenBusy {
     Wait,
     /// It is refused with [`SessionError::Busy`].
     Refuse,
-    /// The run receives its text as a [`Steer`](crate::Steer), and its next model call sees it. A message with images
-    /// waits for its turn.
+    /// The open run receives the text as a [`Steer`](crate::Steer), and its next model call sees the text.
+    ///
+    /// A prompt with anything besides text waits its turn, as does one whose run another engine drives.
+    /// [`say`](Session::say) returns the run that is open: its stream begins with the items already shown, so compare
+    /// [`id`](AgentRun::id) before you show it twice.
     Steer,
 }
 
 impl Session {
     /// The session `main` of the thread `main`. The engine must host the agent.
+    ///
+    /// People who use an application share both unless each has a [`thread`](Self::thread), and an [`id`](Self::id) for each
+    /// conversation.
     pub fn of(engine: &Engine, agent: &Agent) -> Self {
         Self {
             engine: engine.clone(),
@@ -98,7 +110,9 @@ impl Session {
     /// Says something: starts a run that answers with the session's history. Secrets of the agent are removed from the
     /// text before anything is stored.
     ///
-    /// The future returns when the run has started, which may be after other messages of the session.
+    /// The future completes when the run has started, and so waits while an earlier run of the session is open, also
+    /// while that one waits for an approval. So answer the approvals of [`open_run`](Self::open_run) first, also after a
+    /// restart.
     ///
     /// # Errors
     /// A message that is refused, a prompt beyond its bounds, and failures of the store.
@@ -120,19 +134,23 @@ impl Session {
 
     /// Copies the session, as it is now, to a new one of the same thread.
     ///
+    /// After a failure the new session is busy until the fork is repeated. The repetition completes the copy that began, of
+    /// the session as it was then.
+    ///
     /// # Errors
-    /// [`SessionError::Exists`] if there is one with this id, and failures of the store.
+    /// [`SessionError::Exists`] if there is one with this id, [`SessionError::Busy`] if this session is itself being copied,
+    /// and failures of the store.
     pub async fn fork(&self, id: impl Into<Arc<str>>) -> Result<Self, SessionError> {
         let forked = self.clone().id(id);
-        exchanges::fork(&self.context(), &self.key(), &forked.key()).await?;
+        fork::fork(&self.context(), &self.key(), &forked.key()).await?;
         Ok(forked)
     }
 
     /// Up to `at_most` exchanges behind the one numbered `after`, oldest first; from the first one with `after` 0.
     ///
     /// # Errors
-    /// Failures of the store.
-    pub async fn messages(&self, after: u64, at_most: usize) -> Result<Vec<SessionExchange>, SessionError> {
+    /// [`SessionError::Busy`] while the session is being copied from another one, and failures of the store.
+    pub async fn exchanges(&self, after: u64, at_most: usize) -> Result<Vec<SessionExchange>, SessionError> {
         exchanges::list(&self.context(), &self.key(), after, at_most).await
     }
 
@@ -170,7 +188,7 @@ fn run_id(thread: &ThreadId, key: &str, number: u64) -> RunId {
 /// Whether a run has the id of its place: only such a run is alone in its session.
 pub(crate) fn is_run_of(place: &SessionPlace, info: &RunInfo) -> bool {
     place.number > 0
-        && place.number < u64::MAX
+        && place.number < head::NUMBERS
         && *info.run() == run_id(info.thread(), &place.id, place.number)
 }
 

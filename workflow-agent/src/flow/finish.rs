@@ -106,11 +106,22 @@ fn stopped(agent: &Agent, stopping: Stopping, own: &[&Entry]) -> Stopped {
 }
 
 /// The end of a run in which a step failed for good.
-pub(super) fn gave_up(agent: &Agent, failed: &StepFailed, own: &[&Entry]) -> Stopped {
+pub(super) async fn gave_up(
+    terms: &Terms<'_>,
+    failed: &StepFailed,
+    own: &[&Entry],
+    thread: &ThreadContext,
+) -> Result<Stopped, StepError> {
+    // The outcome may have been refused once the exchange had entered: it can be larger than events may be.
+    if let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref())
+        && &*failed.step == "finish"
+    {
+        session::take_back(thread, session).await.map_err(failures::of_context)?;
+    }
     let error = format!("step `{}`: {}", failed.step, failed.error);
-    let error = agent.inner.caller.redactor.text(&error).as_ref().into();
+    let error = terms.agent.inner.caller.redactor.text(&error).as_ref().into();
     let reason = StopReason::Failed { class: FailureClass::from(failed.class), error };
-    stopped(agent, reason.into(), own)
+    Ok(stopped(terms.agent, reason.into(), own))
 }
 
 /// Adds the exchange to session and memory. A repetition after a crash changes nothing.
@@ -129,18 +140,18 @@ async fn store(
     {
         return Ok(());
     }
-    let episode = match &terms.agent.inner.memory {
-        Some(memory) => Some(remember(terms, &**memory, own, chat, outcome, place).await?),
-        None => None,
-    };
-    // Last, since nothing may fail once the session has changed.
+    if let Some(memory) = &terms.agent.inner.memory {
+        let episode = remember(terms, &**memory, own, chat, outcome, place).await?;
+        // A repetition after a crash finds the extraction that it began. An attempt after a failure of the store begins
+        // another one, which merges into the same entities. Like the episode, the extraction may belong to an exchange that
+        // does not enter after all: when a later run starts right now, or the store stays away.
+        if terms.agent.inner.entities && matches!(outcome, Outcome::Answered(_)) {
+            entities::begin(terms.agent, &episode, children, info).await;
+        }
+    }
+    // Last, since nothing may fail or wait once the session has changed.
     if let Some(session) = session {
         session::add(thread, session, info, own).await?;
-    }
-    if let Some(episode) =
-        episode.filter(|_| terms.agent.inner.entities && matches!(outcome, Outcome::Answered(_)))
-    {
-        entities::begin(terms.agent, &episode, children, info).await;
     }
     Ok(())
 }

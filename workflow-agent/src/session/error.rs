@@ -12,7 +12,8 @@ use crate::agent::PromptError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// A run of the session works, and the session refuses messages meanwhile; or 64 messages wait already.
+    /// A run of the session works, and the session refuses messages meanwhile; or 64 messages wait already; or the session
+    /// is being copied from another one.
     #[error(
         "session `{session}` is busy: wait for its run, or say it with `WhenBusy::Wait` or `WhenBusy::Steer`"
     )]

@@ -1,81 +1,37 @@
-//! The stored form of a session: one value for its head, and one for each exchange. An exchange never changes.
+//! The exchanges of a session, each a value of its own that names the one before it. A late engine may write one that the
+//! head never takes; nothing leads to it, so it is no part of the session.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use workflow_core::errors::ContextError;
 use workflow_core::prelude::*;
 use workflow_core::{RunId, ThreadContext};
 
 use super::SessionError;
+use super::head::{self, Head};
 use crate::agent::SessionPlace;
-use crate::entry::{Entry, HistoryRange, Marked, ToolDone};
+use crate::entry::{Entry, Marked, ToolDone};
 use crate::failures;
 use crate::model::Part;
 use crate::transcript::{self, Before};
 
 /// The most exchanges of a session.
-const MOST: u64 = 10_000;
+pub(super) const MOST: u64 = 10_000;
 /// The exchanges that are read at once.
-const PAGE: usize = 16;
-/// The numbers of runs end before this one, so that all keys have one length.
-const NUMBERS: u64 = 1_000_000_000_000 - 1;
+pub(super) const PAGE: usize = 16;
 /// The characters of an exchange from which on its results are shortened.
 const LARGE: usize = 256 * 1024;
-/// The histories that a process remembers, and the characters in them.
-const CACHED: usize = 64;
-const CACHED_CHARACTERS: usize = 16 * 1024 * 1024;
-
-/// The head of a session.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "StoredHead")]
-struct Head {
-    /// Distinguishes sessions of one name in different stores.
-    nonce: String,
-    /// The number of the run that started last.
-    started: u64,
-    /// The number of the last exchange; 0 without one.
-    last: u64,
-    /// The exchanges that there are.
-    count: u64,
-    /// The number of the last exchange that begins with a summary.
-    #[serde(default)]
-    summary: u64,
-    /// Set while the session is copied from another one: which, and up to where.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    copies: Option<Arc<str>>,
-}
-
-/// A head as it was stored, before its numbers are compared.
-#[derive(Deserialize)]
-struct StoredHead {
-    nonce: String,
-    started: u64,
-    last: u64,
-    count: u64,
-    #[serde(default)]
-    summary: u64,
-    #[serde(default)]
-    copies: Option<Arc<str>>,
-}
-
-impl TryFrom<StoredHead> for Head {
-    type Error = &'static str;
-
-    fn try_from(stored: StoredHead) -> Result<Self, Self::Error> {
-        let StoredHead { nonce, started, last, count, summary, copies } = stored;
-        if started >= NUMBERS || last > started || count >= NUMBERS || summary > last {
-            return Err("the numbers of the session contradict each other");
-        }
-        Ok(Self { nonce, started, last, count, summary, copies })
-    }
-}
 
 /// The stored form of an exchange.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Exchange {
-    run: RunId,
-    entries: Arc<[Entry]>,
+pub(super) struct Exchange {
+    pub(super) run: RunId,
+    /// The execution of the run that wrote it. An earlier one, of an engine that lost the run, does not replace it.
+    execution: u64,
+    /// The number of the exchange before; 0 for the first one.
+    pub(super) before: u64,
+    pub(super) entries: Arc<[Entry]>,
 }
 
 /// An exchange of a session, for people.
@@ -117,71 +73,30 @@ fn answer_of(parts: &[Part]) -> String {
     typed.filter(|_| text.trim().is_empty()).map_or(text, |call| call.arguments.to_string())
 }
 
-fn head_key(session: &str) -> String {
-    format!("agent/session/{session}/head")
-}
-
-fn exchange_prefix(session: &str) -> String {
+fn prefix(session: &str) -> String {
     format!("agent/session/{session}/x/")
 }
 
-fn exchange_key(session: &str, number: u64) -> String {
+pub(super) fn key(session: &str, number: u64) -> String {
     format!("agent/session/{session}/x/{number:012}")
 }
 
 /// The number of an exchange, out of its key. Any other key of the same begin has none.
-fn number_of(session: &str, key: &str) -> Option<u64> {
-    let number = key.strip_prefix(&*exchange_prefix(session))?.parse().ok()?;
-    (exchange_key(session, number) == key).then_some(number)
+fn number_of(session: &str, stored: &str) -> Option<u64> {
+    let number = stored.strip_prefix(&*prefix(session))?.parse().ok()?;
+    (key(session, number) == stored).then_some(number)
 }
-
-async fn head(thread: &ThreadContext, session: &str) -> Result<Head, workflow_core::errors::ContextError> {
-    Ok(thread.get::<Head>(&head_key(session)).await?.unwrap_or_default())
-}
-
-fn with_nonce(head: Option<Head>) -> Head {
-    let mut head = head.unwrap_or_default();
-    if head.nonce.is_empty() {
-        head.nonce = RunId::generate().to_string();
-    }
-    head
-}
-
-/// The number of the run that started last. A session that is being copied is busy.
-pub(super) async fn started(thread: &ThreadContext, session: &str) -> Result<u64, SessionError> {
-    match head(thread, session).await? {
-        Head { copies: Some(_), .. } => Err(SessionError::Busy { session: session.into() }),
-        head => Ok(head.started),
-    }
-}
-
-/// Notes that a run has started.
-pub(super) async fn start(
-    thread: &ThreadContext,
-    session: &str,
-    number: u64,
-) -> Result<Head0, workflow_core::errors::ContextError> {
-    let note = |head: Option<Head>| {
-        let head = with_nonce(head);
-        Head { started: head.started.max(number), ..head }
-    };
-    thread.update::<Head>(&head_key(session), note).await.map(Head0)
-}
-
-/// A head that callers only keep.
-#[derive(Debug)]
-pub(super) struct Head0(Head);
 
 /// Up to `at_most` exchanges with numbers in `from..to`, oldest first.
-async fn between(
+pub(super) async fn between(
     thread: &ThreadContext,
     session: &str,
     (from, to): (u64, u64),
     at_most: usize,
-) -> Result<Vec<(u64, Exchange)>, workflow_core::errors::ContextError> {
-    let prefix = exchange_prefix(session);
+) -> Result<Vec<(u64, Exchange)>, ContextError> {
+    let begin = prefix(session);
     let mut found = Vec::new();
-    let mut after = exchange_key(session, from.saturating_sub(1));
+    let mut after = key(session, from.saturating_sub(1));
     let mut left = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX).min(at_most);
     while left > 0 {
         // A page may be short because its values are large; only an empty one is the last.
@@ -190,7 +105,7 @@ async fn between(
             break;
         }
         for (key, value) in page {
-            if !key.starts_with(&prefix) {
+            if !key.starts_with(&begin) {
                 return Ok(found);
             }
             after.clone_from(&key);
@@ -210,170 +125,74 @@ async fn between(
     Ok(found)
 }
 
-fn gone(key: &str) -> workflow_core::errors::ContextError {
-    workflow_core::errors::ContextError::unavailable(std::io::Error::other(format!("`{key}` cannot be read")))
+fn gone(key: &str) -> ContextError {
+    ContextError::unavailable(std::io::Error::other(format!("`{key}` cannot be read")))
 }
 
-/// The history that a run sees.
-pub(crate) struct History {
-    pub(crate) range: Option<HistoryRange>,
-    /// The runs of its exchanges.
-    pub(crate) runs: Vec<RunId>,
-}
-
-/// Notes the start of a run, and finds its history: the newest whole exchanges within half the window, from the last one
-/// that begins with a summary on.
-pub(crate) async fn history(
+/// Up to `at_most` exchanges of the session with numbers in `from..to`, oldest first. The last number below `to` is one of the
+/// session, if there is any.
+pub(super) async fn linked(
     thread: &ThreadContext,
-    place: &SessionPlace,
-    window: u64,
-    info: &RunInfo,
-) -> Result<History, StepError> {
-    let Head0(head) = start(thread, &place.id, place.number).await.map_err(failures::of_context)?;
-    let last = head.last.min(place.number - 1);
-    let mut left = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
-    let (mut newest, mut to) = (VecDeque::<(u64, Exchange)>::new(), last + 1);
-    let first = head.summary.max(1);
-    'pages: while to > first {
-        // Runs that added nothing leave gaps. Behind a very long one, nothing is looked for.
-        let before = newest.front().map_or(last + 1, |(number, _)| *number);
-        if before - to > MOST {
-            break;
-        }
-        let from = to.saturating_sub(PAGE as u64).max(first);
-        let page = between(thread, &place.id, (from, to), PAGE).await.map_err(failures::of_context)?;
+    session: &str,
+    (mut from, to): (u64, u64),
+    at_most: usize,
+) -> Result<Vec<(u64, Exchange)>, ContextError> {
+    let mut found = Vec::<(u64, Exchange)>::new();
+    loop {
+        // One more, which names the one before it.
+        let wanted = (at_most - found.len()).saturating_add(1);
+        let mut page = between(thread, session, (from, to), wanted).await?;
+        let behind = if page.len() == wanted { page.pop() } else { None };
+        let mut named = behind.as_ref().map(|(_, behind)| behind.before);
+        let mut kept = Vec::with_capacity(page.len());
         for (number, exchange) in page.into_iter().rev() {
-            let characters: usize = exchange.entries.iter().map(Entry::characters).sum();
-            let Some(rest) = left.checked_sub(characters) else { break 'pages };
-            // The end of the run may remove the oldest exchange of a full session, and must be repeatable.
-            if newest.len() as u64 + 1 >= MOST {
-                break 'pages;
-            }
-            left = rest;
-            if exchange.run != *info.run() {
-                newest.push_front((number, exchange));
+            let is_linked = named.is_none_or(|named| number <= named);
+            named = Some(exchange.before);
+            if is_linked {
+                kept.push((number, exchange));
             }
         }
-        to = from;
+        found.extend(kept.into_iter().rev());
+        match behind {
+            Some((number, _)) if found.len() < at_most => from = number,
+            _ => return Ok(found),
+        }
     }
-    let runs = newest.iter().map(|(_, exchange)| exchange.run.clone()).collect();
-    let range = newest.front().zip(newest.back()).map(|((from, _), (to, _))| {
-        let numbers: Vec<u64> = newest.iter().map(|(number, _)| *number).collect();
-        let missing = (*from..=*to).filter(|number| numbers.binary_search(number).is_err()).collect();
-        HistoryRange { session: Arc::clone(&place.id), from: *from, to: to + 1, missing }
-    });
-    if let Some(range) = &range {
-        // The first model call of this process need not read them again.
-        let entries = newest.iter().map(|(_, exchange)| Arc::clone(&exchange.entries)).collect();
-        remember(head.nonce, range.clone(), entries);
-    }
-    Ok(History { range, runs })
-}
-
-/// A history that this process has read.
-struct Cached {
-    nonce: String,
-    range: HistoryRange,
-    entries: Vec<Arc<[Entry]>>,
-    characters: usize,
-}
-
-fn cache() -> &'static Mutex<VecDeque<Cached>> {
-    static CACHE: OnceLock<Mutex<VecDeque<Cached>>> = OnceLock::new();
-    CACHE.get_or_init(Mutex::default)
-}
-
-/// The exchanges of a range.
-pub(crate) async fn exchanges(
-    thread: &ThreadContext,
-    range: &HistoryRange,
-) -> Result<Vec<Arc<[Entry]>>, StepError> {
-    let nonce = head(thread, &range.session).await.map_err(failures::of_context)?.nonce;
-    let cached = || {
-        let cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
-        cache
-            .iter()
-            .find(|cached| cached.nonce == nonce && cached.range == *range)
-            .map(|cached| cached.entries.clone())
-    };
-    if let Some(entries) = cached() {
-        return Ok(entries);
-    }
-    let found = between(thread, &range.session, (range.from, range.to), usize::MAX);
-    let found = found.await.map_err(failures::of_context)?;
-    let mut found = found.into_iter().filter(|(number, _)| !range.missing.contains(number)).peekable();
-    let mut entries = Vec::new();
-    for number in (range.from..range.to).filter(|number| !range.missing.contains(number)) {
-        let Some((_, exchange)) = found.next_if(|(found, _)| *found == number) else {
-            let session = &range.session;
-            return Err(StepError::permanent(format!(
-                "the context store lacks exchange {number} of session `{session}`, which the run began with"
-            )));
-        };
-        entries.push(exchange.entries);
-    }
-    remember(nonce, range.clone(), entries.clone());
-    Ok(entries)
-}
-
-fn remember(nonce: String, range: HistoryRange, entries: Vec<Arc<[Entry]>>) {
-    let characters = entries.iter().flat_map(|exchange| exchange.iter()).map(Entry::characters).sum();
-    if characters > CACHED_CHARACTERS {
-        return;
-    }
-    let mut cache = cache().lock().unwrap_or_else(PoisonError::into_inner);
-    let mut held: usize = cache.iter().map(|cached| cached.characters).sum();
-    while cache.len() >= CACHED || held + characters > CACHED_CHARACTERS {
-        let Some(oldest) = cache.pop_front() else { break };
-        held -= oldest.characters;
-    }
-    cache.push_back(Cached { nonce, range, entries, characters });
-}
-
-/// Whether the exchange of a run may enter its session, or has done so in an earlier life of the run. A run that was
-/// redriven after a later one started adds nothing.
-pub(crate) async fn accepts(thread: &ThreadContext, place: &SessionPlace) -> Result<bool, StepError> {
-    let head = head(thread, &place.id).await.map_err(failures::of_context)?;
-    Ok(head.started <= place.number && head.last <= place.number)
 }
 
 /// Adds the exchange of a run, once. A run that was redriven after a later one started adds nothing.
+///
+/// Two engines may be here at once: one that stood still and lost its run, and the run's owner. Whichever comes last, the
+/// exchange of the later execution stays, and only the head decides whether it is in the session.
 pub(crate) async fn add(
     thread: &ThreadContext,
     place: &SessionPlace,
     info: &RunInfo,
     own: &[&Entry],
 ) -> Result<(), StepError> {
-    let before = head(thread, &place.id).await.map_err(failures::of_context)?;
-    if before.started > place.number || before.last >= place.number {
-        return Ok(());
-    }
-    // Runs that failed after they wrote their exchange left it without a place.
-    let left = between(thread, &place.id, (before.last + 1, place.number), usize::MAX);
-    for (number, _) in left.await.map_err(failures::of_context)? {
-        thread.remove(&exchange_key(&place.id, number)).await.map_err(failures::of_context)?;
+    let (number, execution) = (place.number, info.execution().0);
+    let before = head::read(thread, &place.id).await.map_err(failures::of_context)?;
+    let Some(entered) = before.entry(number, execution) else { return Ok(()) };
+    // Runs that failed after they wrote their exchange left it without a place. None of them can enter any more, since this
+    // run has started.
+    let left = between(thread, &place.id, (entered.last + 1, number), usize::MAX);
+    for (left, _) in left.await.map_err(failures::of_context)? {
+        thread.remove(&key(&place.id, left)).await.map_err(failures::of_context)?;
     }
     let entries = stored(own);
     // A summary within an isolated phase says nothing of the exchanges before.
     let is_summary = matches!(entries.first(), Some(Entry::Summary(_))) && transcript::begin(own).is_none();
-    let key = exchange_key(&place.id, place.number);
-    // An earlier life of this run may have left its exchange without entering it.
-    thread.remove(&key).await.map_err(failures::of_context)?;
-    let exchange = Exchange { run: info.run().clone(), entries: entries.into() };
-    // An engine that lost the run while it stood still must not change the exchange that the run's owner entered.
-    let write = |there: Option<Exchange>| there.unwrap_or_else(|| exchange.clone());
+    let key = key(&place.id, number);
+    let exchange =
+        Exchange { run: info.run().clone(), execution, before: entered.last, entries: entries.into() };
+    // An execution that is repeated keeps what it wrote.
+    let is_current = |there: &Exchange| there.run == exchange.run && there.execution >= execution;
+    let write = |there: Option<Exchange>| there.filter(is_current).unwrap_or_else(|| exchange.clone());
     thread.update::<Exchange>(&key, write).await.map_err(failures::of_context)?;
-    let enter = |head: Option<Head>| {
-        let head = with_nonce(head);
-        if head.started > place.number || head.last >= place.number {
-            return head;
-        }
-        let summary = if is_summary { place.number } else { head.summary };
-        let started = head.started.max(place.number);
-        Head { started, last: place.number, count: head.count + 1, summary, ..head }
-    };
-    let head = thread.update::<Head>(&head_key(&place.id), enter).await.map_err(failures::of_context)?;
-    if head.last < place.number {
+    let enter = |head: Option<Head>| Head::of(head).with(number, execution, is_summary);
+    let head = thread.update::<Head>(&head::key(&place.id), enter).await.map_err(failures::of_context)?;
+    if head.last < number {
+        // The head refused it for ever.
         thread.remove(&key).await.map_err(failures::of_context)?;
     }
     remove_oldest(thread, &place.id, head).await.map_err(failures::of_context)
@@ -408,59 +227,27 @@ fn shortened(result: &ToolDone) -> ToolDone {
 }
 
 /// Removes the oldest exchanges beyond the bound.
-async fn remove_oldest(
-    thread: &ThreadContext,
-    session: &str,
-    mut head: Head,
-) -> Result<(), workflow_core::errors::ContextError> {
+async fn remove_oldest(thread: &ThreadContext, session: &str, mut head: Head) -> Result<(), ContextError> {
     while head.count > MOST {
-        let oldest = thread.list(Some(&exchange_key(session, 0)), 1).await?;
-        let Some((key, _)) = oldest.first().filter(|(key, _)| number_of(session, key).is_some()) else {
+        let oldest = thread.list(Some(&key(session, 0)), 2).await?;
+        let mut oldest = oldest.into_iter();
+        let Some((key, number)) =
+            oldest.next().and_then(|(key, _)| number_of(session, &key).map(|number| (key, number)))
+        else {
             break;
         };
-        thread.remove(key).await?;
+        thread.remove(&key).await?;
+        let behind = oldest.next().and_then(|(_, behind)| behind.get::<Exchange>().ok());
+        if behind.is_some_and(|behind| behind.before < number) {
+            // It was none of the session, and was not counted.
+            continue;
+        }
         let removed = |head: Option<Head>| {
-            let head = with_nonce(head);
+            let head = Head::of(head);
             Head { count: head.count.saturating_sub(1), ..head }
         };
-        head = thread.update::<Head>(&head_key(session), removed).await?;
+        head = thread.update::<Head>(&head::key(session), removed).await?;
     }
-    Ok(())
-}
-
-/// Copies a session. The head of the copy comes first, so that nobody else writes there; a repetition after a crash goes on
-/// with it.
-pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result<(), SessionError> {
-    let source = head(thread, from).await?;
-    let token: Arc<str> = format!("{from}@{}@{}", source.nonce, source.last).into();
-    let create = |there: Option<Head>| {
-        there.unwrap_or_else(|| Head {
-            nonce: RunId::generate().to_string(),
-            started: source.last,
-            copies: Some(Arc::clone(&token)),
-            ..Head::default()
-        })
-    };
-    let created = thread.update::<Head>(&head_key(to), create).await?;
-    if created.copies.as_ref() != Some(&token) {
-        return Err(SessionError::Exists { session: to.into() });
-    }
-    let mut next = 1;
-    loop {
-        let page = between(thread, from, (next, source.last + 1), PAGE).await?;
-        let Some((last, _)) = page.last() else { break };
-        next = last + 1;
-        for (number, exchange) in page {
-            thread.set(&exchange_key(to, number), exchange).await?;
-        }
-    }
-    let complete = |there: Option<Head>| match with_nonce(there) {
-        copy if copy.copies.as_ref() == Some(&token) => {
-            Head { last: source.last, count: source.count, summary: source.summary, copies: None, ..copy }
-        }
-        other => other,
-    };
-    thread.update::<Head>(&head_key(to), complete).await?;
     Ok(())
 }
 
@@ -471,8 +258,8 @@ pub(super) async fn list(
     after: u64,
     at_most: usize,
 ) -> Result<Vec<SessionExchange>, SessionError> {
-    let head = head(thread, session).await?;
-    let found = between(thread, session, (after.saturating_add(1), head.last + 1), at_most).await?;
+    let head = head::read_complete(thread, session).await?;
+    let found = linked(thread, session, (after.saturating_add(1), head.last + 1), at_most).await?;
     let listed = found.into_iter().map(|(number, exchange)| SessionExchange {
         number,
         run: exchange.run,

@@ -1,63 +1,18 @@
 //! One run of a session at a time: numbers of runs, and the order of messages in a process.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::store::{EngineId, RunQuery, StoreError};
-use workflow_core::{ResumeError, RunId, SendError, StartError};
+use workflow_core::store::{RunQuery, StoreError};
+use workflow_core::{ResumeError, RunId, RunStatus, SendError, StartError};
 
-use super::{Session, SessionError, WhenBusy, exchanges};
+use super::cache::{self, Waiting};
+use super::{Session, SessionError, WhenBusy, head};
 use crate::agent::{Agent, Prompt};
 use crate::run::AgentRun;
 
-/// Messages of a session that may wait in a process.
-const WAITING: usize = 64;
 /// The time between looks at a run that another engine drives.
 const LOOK: Duration = Duration::from_millis(500);
-
-/// The queue of a session in this process.
-#[derive(Debug, Default)]
-struct Queue {
-    /// The holder says something; tokio's mutex is fair, so messages are said in order.
-    turn: tokio::sync::Mutex<()>,
-    waiting: std::sync::atomic::AtomicUsize,
-}
-
-/// A place in the queue, until it is dropped.
-struct Waiting(Arc<Queue>);
-
-impl Waiting {
-    fn enter(queue: &Arc<Queue>) -> Option<Self> {
-        use std::sync::atomic::Ordering::SeqCst;
-        let enter = |waiting: usize| (waiting < WAITING).then_some(waiting + 1);
-        queue.waiting.fetch_update(SeqCst, SeqCst, enter).ok()?;
-        Some(Self(Arc::clone(queue)))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
-    }
-}
-
-/// The queue of a session in an engine. Queues that nobody uses are dropped.
-fn queue(session: &Session) -> Arc<Queue> {
-    type Queues = HashMap<(EngineId, RunId), Weak<Queue>>;
-    static QUEUES: OnceLock<Mutex<Queues>> = OnceLock::new();
-    let key = (session.engine.id().clone(), session.run_id(0));
-    let mut queues = QUEUES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(queue) = queues.get(&key).and_then(Weak::upgrade) {
-        return queue;
-    }
-    if queues.len() >= 1_024 {
-        queues.retain(|_, queue| queue.strong_count() > 0);
-    }
-    let queue = Arc::<Queue>::default();
-    queues.insert(key, Arc::downgrade(&queue));
-    queue
-}
 
 /// Starts the next run of the session, or does with the message as the session says.
 pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, SessionError> {
@@ -69,7 +24,7 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
     let context = session.context();
     // A message that steers passes those that wait for the run's end.
     if when_busy == WhenBusy::Steer {
-        let last = exchanges::started(&context, &session.key()).await?;
+        let last = started(session).await?;
         if let Some(open) = open(session, last).await?
             && let Some(run) = steer(session, &open, &prompt).await?
         {
@@ -77,15 +32,20 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
         }
     }
     let busy = || SessionError::Busy { session: Arc::clone(&session.id) };
-    let queue = queue(session);
+    let queue = cache::queue(session);
     let _waiting = Waiting::enter(&queue).ok_or_else(busy)?;
     let _turn = match when_busy {
         WhenBusy::Refuse => queue.turn.try_lock().map_err(|_| busy())?,
         WhenBusy::Wait | WhenBusy::Steer => queue.turn.lock().await,
     };
     loop {
-        let last = exchanges::started(&context, &session.key()).await?;
-        if let Some(open) = open(session, last).await? {
+        let last = started(session).await?;
+        let status = match last {
+            0 => None,
+            _ => status(session, &session.run_id(last)).await?,
+        };
+        if status.is_some_and(|status| !status.is_ended()) {
+            let open = session.run_id(last);
             match when_busy {
                 WhenBusy::Wait => ended(session, &open).await?,
                 WhenBusy::Refuse => return Err(busy()),
@@ -96,6 +56,10 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
             }
             continue;
         }
+        if status.is_some_and(|status| status != RunStatus::Completed) {
+            // It may have been cancelled between the entry of its exchange and its end.
+            head::take_back(&context, &session.place(last)).await?;
+        }
         let number = last.saturating_add(1);
         let mut prompt = prompt.clone();
         prompt.session = Some(session.place(number));
@@ -103,14 +67,17 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
         match starting.await {
             Ok(run) => {
                 // The run notes its start too, so a failure here must not look as if nothing was said.
-                if let Err(error) = exchanges::start(&context, &session.key(), number).await {
+                if let Err(error) = head::start(&context, &session.key(), number).await {
                     tracing::warn!(run = %run.id(), %error, "the start of a session's run was not noted");
                 }
                 return Ok(AgentRun::new(session.engine.clone(), session.agent.clone(), run));
             }
             // Another process said something at the same time.
             Err(StartError::DuplicateRun { .. } | StartError::Elsewhere { .. }) => {
-                exchanges::start(&context, &session.key(), number).await?;
+                let head = head::start(&context, &session.key(), number).await?;
+                if head.started < number {
+                    return Err(busy());
+                }
             }
             Err(error) => return Err(SessionError::Start(error)),
         }
@@ -133,6 +100,11 @@ async fn steer(session: &Session, open: &RunId, prompt: &Prompt) -> Result<Optio
     }
 }
 
+/// The number of the run that started last. A session that is being copied is busy.
+async fn started(session: &Session) -> Result<u64, SessionError> {
+    Ok(head::read_complete(&session.context(), &session.key()).await?.started)
+}
+
 /// The run of this number, if it has not ended.
 async fn open(session: &Session, number: u64) -> Result<Option<RunId>, SessionError> {
     if number == 0 {
@@ -143,13 +115,23 @@ async fn open(session: &Session, number: u64) -> Result<Option<RunId>, SessionEr
 }
 
 async fn is_open(session: &Session, id: &RunId) -> Result<bool, SessionError> {
-    if let Some(run) = session.engine.find(id) {
-        return Ok(!run.status().is_ended());
+    Ok(status(session, id).await?.is_some_and(|status| !status.is_ended()))
+}
+
+/// The status of a run. `None`: nobody knows the run, or how it ended.
+async fn status(session: &Session, id: &RunId) -> Result<Option<RunStatus>, SessionError> {
+    let here = session.engine.find(id).map(|run| run.status());
+    if here.is_some_and(|status| !status.is_ended() || status == RunStatus::Completed) {
+        return Ok(here);
     }
     match session.engine.runs(&RunQuery::new().run(id.clone())).await {
-        Ok(found) => Ok(found.first().is_some_and(|found| !found.run.status.is_ended())),
+        // A run whose store failed has ended here, and is open there.
+        Ok(found) => Ok(found
+            .first()
+            .map(|found| found.run.status)
+            .filter(|status| here.is_none() || status.is_ended())),
         // Without a store, a run that the engine does not have has ended.
-        Err(StoreError::NoStore) => Ok(false),
+        Err(StoreError::NoStore) => Ok(here),
         Err(error) => Err(error.into()),
     }
 }
@@ -179,7 +161,7 @@ async fn attach(session: &Session, id: &RunId) -> Result<AgentRun, SessionError>
 
 /// The run that works or waits now.
 pub(super) async fn open_run(session: &Session) -> Result<Option<AgentRun>, SessionError> {
-    let last = exchanges::started(&session.context(), &session.key()).await?;
+    let last = started(session).await?;
     // A process that died between a start and its note left one more.
     for number in [last.saturating_add(1), last] {
         if let Some(id) = open(session, number).await? {

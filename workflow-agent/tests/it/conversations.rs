@@ -312,7 +312,7 @@ async fn end(rng: &mut Rng, run: AgentRun, found: &mut Found) -> Result<(), ()> 
 
 /// Each run of a session has one exchange at most, and the texts of all are whole.
 async fn check_exchanges(session: &Session) {
-    let exchanges = session.messages(0, 1_000).await.unwrap();
+    let exchanges = session.exchanges(0, 1_000).await.unwrap();
     let mut runs = std::collections::HashSet::new();
     for exchange in exchanges {
         assert!(runs.insert(exchange.run.clone()), "run {} has two exchanges", exchange.run);

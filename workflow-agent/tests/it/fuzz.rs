@@ -283,7 +283,7 @@ fn garbage_among_the_stored_values_of_a_session_is_a_clear_error_or_left_out() {
                 assert_clear(error);
                 errors += 1;
             };
-            if let Err(error) = session.messages(0, 1_000).await {
+            if let Err(error) = session.exchanges(0, 1_000).await {
                 note(&error);
             }
             if let Err(error) = session.open_run().await {
@@ -302,7 +302,7 @@ fn garbage_among_the_stored_values_of_a_session_is_a_clear_error_or_left_out() {
                     Ok(_) => {}
                 },
             }
-            if let Err(error) = session.messages(0, 1_000).await {
+            if let Err(error) = session.exchanges(0, 1_000).await {
                 note(&error);
             }
             refused.fetch_add(usize::from(errors > 0), SeqCst);

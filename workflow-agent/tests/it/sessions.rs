@@ -79,7 +79,7 @@ pub(crate) fn window(tokens: u64) -> ModelLimits {
 
 /// The questions of a session, oldest first.
 pub(crate) async fn questions(session: &Session) -> Vec<String> {
-    let exchanges = session.messages(0, 1_000).await.unwrap();
+    let exchanges = session.exchanges(0, 1_000).await.unwrap();
     exchanges.iter().map(|exchange| exchange.question().to_string()).collect()
 }
 

@@ -268,3 +268,32 @@ fn a_waiting_run_of_a_session_is_found_after_a_restart() {
         assert!(session.open_run().await.unwrap().is_none());
     });
 }
+
+/// Nothing is done behind the entry of the exchange, so a process that ends there has begun the extraction.
+///
+/// A40, A44
+#[test]
+fn the_extraction_of_an_exchange_has_begun_when_that_is_in_its_session() {
+    use workflow_core::store::RunQuery;
+    for at in 0.. {
+        let (disk, agent) = (Disk::default(), echo());
+        let agent = Agent::builder("a").model(agent).memory(workflow_agent::memory::EpisodicMemory::new());
+        let agent = agent.entities().build().unwrap();
+        let process = disk.process(Fails::From(at, Lost::Operation));
+        life(async {
+            if let Ok(run) = session(&process.engine(&agent), &agent).say("go").await {
+                drop(run.outcome().await);
+            }
+        });
+        life(async {
+            let engine = disk_engine(&disk, &agent);
+            let runs = engine.runs(&RunQuery::new().workflow("a.entities")).await.unwrap();
+            let entered = questions(&session(&engine, &agent)).await.len();
+            assert!(runs.len() >= entered, "{at}: {entered} exchanges, {} extractions", runs.len());
+        });
+        if !process.has_failed() {
+            assert!(at > 12, "{at} operations");
+            break;
+        }
+    }
+}

@@ -145,7 +145,7 @@ fn runs_without_an_answer_leave_gaps_that_later_runs_pass_over() {
         say(&session, "fail").await;
         say(&session, "three").await;
         assert_eq!(questions(&session).await, ["one", "two", "three"]);
-        let numbers: Vec<u64> = session.messages(0, 9).await.unwrap().iter().map(|one| one.number).collect();
+        let numbers: Vec<u64> = session.exchanges(0, 9).await.unwrap().iter().map(|one| one.number).collect();
         assert_eq!(numbers, [1, 32, 34]);
         assert_eq!(model.requests().pop().unwrap().messages.len(), 5);
     });
@@ -190,7 +190,7 @@ fn a_head_whose_numbers_contradict_each_other_is_an_error_that_names_it() {
         life(async {
             let session = session(&disk.healthy().engine(&agent), &agent);
             let errors = [
-                session.messages(0, 10).await.unwrap_err(),
+                session.exchanges(0, 10).await.unwrap_err(),
                 session.fork("copy").await.unwrap_err(),
                 session.say("two").await.unwrap_err(),
             ];
@@ -211,7 +211,7 @@ fn keys_that_are_no_numbers_are_left_out_and_a_long_gap_ends_the_history() {
         let session = session(&engine, &agent);
         say(&session, "one").await;
         let context = engine.thread_context("ada");
-        let first: serde_json::Value =
+        let mut first: serde_json::Value =
             context.get("agent/session/a.s/x/000000000001").await.unwrap().unwrap();
         for stray in ["1", "+5", "0000000000007", "end"] {
             context.set(&format!("agent/session/a.s/x/{stray}"), first.clone()).await.unwrap();
@@ -221,6 +221,7 @@ fn keys_that_are_no_numbers_are_left_out_and_a_long_gap_ends_the_history() {
         let mut head: serde_json::Value = context.get(key).await.unwrap().unwrap();
         (head["started"], head["last"]) = (json!(1_000_000), json!(1_000_000));
         context.set(key, head).await.unwrap();
+        first["before"] = json!(1);
         context.set("agent/session/a.s/x/000001000000", first).await.unwrap();
     });
     life(async {

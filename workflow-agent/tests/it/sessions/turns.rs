@@ -200,7 +200,7 @@ fn two_engines_answer_all_messages_one_after_another() {
         });
         let answers = join_all(says).await;
         assert_eq!(answers, (0..12).map(|n| format!("re: q{n}")).collect::<Vec<_>>());
-        let exchanges = sessions[0].messages(0, 100).await.unwrap();
+        let exchanges = sessions[0].exchanges(0, 100).await.unwrap();
         let numbers: Vec<u64> = exchanges.iter().map(|exchange| exchange.number).collect();
         assert_eq!(numbers, (1..=12).collect::<Vec<_>>());
         let mut asked: Vec<String> = questions(&sessions[1]).await;
@@ -257,5 +257,27 @@ fn a_message_that_arrives_while_an_answer_is_written_changes_nothing_before_it()
         assert_eq!(texts[..2], ["go", "first draft"]);
         assert!(texts[2].contains("in blue"), "{texts:?}");
         assert!(texts[3].starts_with("[Phase: two]"), "{texts:?}");
+    });
+}
+
+/// A41
+#[test]
+fn a_run_with_a_number_that_is_not_the_next_one_fails_and_changes_nothing() {
+    let agent = agent(&echo());
+    life(async {
+        let engine = Disk::default().healthy().engine(&agent);
+        let session = session(&engine, &agent);
+        say(&session, "one").await;
+        for number in [0, 3, 1_000_000, 2_000_000_000_000, u64::MAX] {
+            let prompt = json!({"text": "x", "session": {"id": "a.s", "number": number}});
+            let options = workflow_core::RunOptions::new().id(format!("ada.a.s.{number}")).thread("ada");
+            let run = engine.start_json("a", "agent.prompt", prompt, options).await.unwrap();
+            run.outcome_any().await.unwrap();
+            assert_eq!(questions(&session).await, ["one"], "{number}");
+        }
+        assert_eq!(say(&session, "two").await.text(), "re: two");
+        let numbers: Vec<u64> =
+            session.exchanges(0, 9).await.unwrap().iter().map(|exchange| exchange.number).collect();
+        assert_eq!(numbers, [1, 2]);
     });
 }
