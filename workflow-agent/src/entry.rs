@@ -1,6 +1,7 @@
 //! Entries: the events of which a conversation consists. Each is logged once, when it happens; `transcript` makes
 //! requests of them.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -109,7 +110,7 @@ pub(crate) fn text(parts: &[Part]) -> String {
 }
 
 /// The result of a tool call. Viewers receive it too.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(control, display, name = "agent.tool_result")]
 #[non_exhaustive]
 pub struct ToolDone {
@@ -153,6 +154,23 @@ impl Marked {
 impl PartialEq for Marked {
     fn eq(&self, _: &Self) -> bool {
         true
+    }
+}
+
+/// Without the text as requests have it, which is the other one between marks.
+impl fmt::Debug for ToolDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, tool, text, is_error, ran, usage, cost, ends_run, marked: _ } = self;
+        f.debug_struct("ToolDone")
+            .field("call", call)
+            .field("tool", tool)
+            .field("text", text)
+            .field("is_error", is_error)
+            .field("ran", ran)
+            .field("usage", usage)
+            .field("cost", cost)
+            .field("ends_run", ends_run)
+            .finish()
     }
 }
 
