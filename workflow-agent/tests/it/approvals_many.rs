@@ -179,7 +179,6 @@ async fn a_thousand_open_approvals_each_concern_their_own_call_across_a_restart(
         }
         assert_eq!(run.outcome().await.unwrap().text(), "done");
     }
-    assert_eq!(hasty.len(), hasty_runs * CALLS);
     for run in &mut all {
         open(run, CALLS).await;
     }
