@@ -339,7 +339,7 @@ impl PendingPlan {
         let redactor = &self.project.inner.redactor;
         match &mut decision {
             PlanDecision::Edit { tasks } => {
-                *tasks = Plan::new(std::mem::take(tasks)).redacted(redactor).tasks
+                *tasks = Plan::new(std::mem::take(tasks)).redacted(redactor).tasks;
             }
             PlanDecision::Reject { reason: Some(reason) } => *reason = redactor.text(reason).into_owned(),
             PlanDecision::Approve | PlanDecision::Reject { reason: None } => {}

@@ -122,9 +122,12 @@ async fn after_a_restart_viewers_see_the_states_and_the_plan_still_waits() {
 async fn a_project_that_completed_in_an_earlier_process_shows_its_outcome_once() {
     for has_failed in [false, true] {
         let (planner, _) = planner([plan([task("a", &[])])]);
-        let (worker, _) = worker(move |task| match has_failed {
-            true => ScriptedReply::fail(workflow_agent::model::ModelError::permanent("no key")),
-            false => answers(task),
+        let (worker, _) = worker(move |task| {
+            if has_failed {
+                ScriptedReply::fail(workflow_agent::model::ModelError::permanent("no key"))
+            } else {
+                answers(task)
+            }
         });
         let project = builder(&planner, &worker).build().unwrap();
         let store = Arc::new(MemoryStore::default());

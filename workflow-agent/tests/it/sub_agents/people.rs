@@ -186,7 +186,10 @@ async fn the_handle_of_a_sub_agents_own_run_shows_and_lists_the_requests_below_i
     assert_ne!(below, asked.0, "the approval is of the level below");
     let mut below = AgentRun::attach(&engine, &second, below).await.unwrap();
     let listed = below.approvals().await.unwrap();
-    assert_eq!(listed.iter().map(|one| (one.run().clone(), one.seq())).collect::<Vec<_>>(), [asked.clone()]);
+    assert_eq!(
+        listed.iter().map(|one| (one.run().clone(), one.seq())).collect::<Vec<_>>(),
+        std::slice::from_ref(&asked)
+    );
     loop {
         match below.next().await.expect("the approval comes before the end") {
             Shown::Approval(approval) => {
