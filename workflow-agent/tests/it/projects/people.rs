@@ -202,7 +202,7 @@ async fn decisions_about_a_plan_and_the_reason_of_a_cancel_have_no_secret() {
     run.outcome().await.unwrap_err();
     let records = store.read(run.id(), workflow_core::store::Position::default(), 1_000).await.unwrap();
     let text = serde_json::to_string(&records).unwrap();
-    assert!(!text.contains("4711"), "{text}");
+    assert!(!text.contains(KEY), "{text}");
     for kept in
         ["it uses [secret bank]", "it still uses", "Pay with [secret bank]", "nobody knows [secret bank]"]
     {
