@@ -8,7 +8,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use tokio::io::{AsyncBufReadExt as _, BufReader, Stdin};
 use workflow_agent::prelude::*;
-use workflow_agent::{AnswerError, PendingApproval, PendingQuestion, terminal_safe};
+use workflow_agent::{AnswerError, PendingApproval, PendingQuestion, Piece, terminal_safe};
+use workflow_core::ExecutionId;
 
 /// Lines of the standard input.
 pub(crate) struct Lines(tokio::io::Lines<BufReader<Stdin>>);
@@ -37,6 +38,8 @@ impl Lines {
 pub(crate) struct Screen {
     /// Whether the last line has no end yet.
     is_open: bool,
+    /// The attempt of the text that was shown last.
+    attempt: Option<(ExecutionId, u32)>,
 }
 
 impl Screen {
@@ -49,10 +52,17 @@ impl Screen {
     }
 
     /// A piece of text.
-    fn piece(&mut self, text: &str) {
-        print!("{}", terminal_safe(text));
-        self.is_open = true;
+    fn piece(&mut self, piece: &Piece) {
+        print!("{}", terminal_safe(piece));
+        (self.is_open, self.attempt) = (true, Some((piece.execution, piece.attempt)));
         drop(io::stdout().flush());
+    }
+
+    /// Takes the text of an attempt back, as far as a terminal can: by a remark below it. Other texts stay as they are.
+    fn retract(&mut self, attempt: (ExecutionId, u32)) {
+        if self.attempt.take_if(|shown| *shown == attempt).is_some() {
+            self.say("(this reply broke off: once more)");
+        }
     }
 
     /// Shows a run to its end. `false` if it waits for an answer that nobody gives.
@@ -72,7 +82,7 @@ impl Screen {
     /// Shows an item of a run. `false` if nobody answers.
     pub(crate) async fn item(&mut self, shown: Shown, lines: &mut Lines) -> Result<bool, Box<dyn Error>> {
         match shown {
-            Shown::Delta(text) => self.piece(&text),
+            Shown::Delta(piece) => self.piece(&piece),
             Shown::Thought(text) => self.say(format_args!("({})", terminal_safe(&text))),
             Shown::ToolUse(call) => {
                 self.say(format_args!(
@@ -82,7 +92,7 @@ impl Screen {
                 ));
             }
             Shown::ToolResult(done) => self.say(format_args!("< {}", terminal_safe(&done.text))),
-            Shown::Retracted { .. } => self.say("(the connection broke: once more)"),
+            Shown::Retracted { execution, attempt } => self.retract((execution, attempt)),
             Shown::Approval(approval) => return self.approve(&approval, lines).await,
             Shown::Question(question) => return self.answer(&question, lines).await,
             Shown::Done(Outcome::Stopped(stopped)) => self.say(format_args!("(stopped: {})", stopped.reason)),

@@ -1,6 +1,7 @@
 //! Entries: the events of which a conversation consists. Each is logged once, when it happens; `transcript` makes
 //! requests of them.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -113,7 +114,7 @@ pub(crate) fn text(parts: &[Part]) -> String {
 }
 
 /// The result of a tool call. Viewers receive it too.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(control, display, name = "agent.tool_result")]
 #[non_exhaustive]
 pub struct ToolDone {
@@ -194,6 +195,25 @@ macro_rules! derived {
 
 derived!(Marked);
 derived!(Counted);
+
+/// Without the text as requests have it, which is the other one between marks.
+impl fmt::Debug for ToolDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, tool, text, is_error, ran, usage, cost, tool_calls, ends_run, marked: _, size: _ } =
+            self;
+        f.debug_struct("ToolDone")
+            .field("call", call)
+            .field("tool", tool)
+            .field("text", text)
+            .field("is_error", is_error)
+            .field("ran", ran)
+            .field("usage", usage)
+            .field("cost", cost)
+            .field("tool_calls", tool_calls)
+            .field("ends_run", ends_run)
+            .finish()
+    }
+}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(cost: &f64) -> bool {

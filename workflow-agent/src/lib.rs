@@ -85,7 +85,7 @@ pub use project::{ProjectDone, ProjectError, ProjectFailed, ProjectFailure, Proj
 pub use project::{TaskFailure, TaskResult, TaskState, TaskStatus};
 #[cfg(feature = "providers")]
 pub use provider::{Provider, ProviderError, ProviderModel};
-pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Shown};
+pub use run::{AgentRun, AnswerError, PendingApproval, PendingQuestion, Piece, Shown};
 pub use secret::{Secret, SecretError};
 pub use session::{Session, SessionError, SessionExchange, WhenBusy};
 pub use sub_agent::Aggregation;

@@ -336,7 +336,7 @@ impl Project {
 
     /// Ends a project about whose plan nobody decided in time.
     #[step]
-    async fn unapproved(
+    async fn approval_expired(
         &self,
         asked: &Expired<ApprovePlan>,
         ran: Passive<List<PlannerRan>>,
@@ -385,8 +385,8 @@ impl Project {
 
     /// Gives a task whose step failed for good its end.
     #[step(catches = [work])]
-    async fn broken(&self, failed: &StepFailed, run: Passive<&TaskRun>) -> Option<TaskRan> {
-        run.map(|run| TaskRan(task::broken(&self.inner, run, failed)))
+    async fn fail_task(&self, failed: &StepFailed, run: Passive<&TaskRun>) -> Option<TaskRan> {
+        run.map(|run| TaskRan(task::failed(&self.inner, run, failed)))
     }
 
     /// Takes the end of a task out of its branch.
@@ -396,7 +396,7 @@ impl Project {
     }
 
     /// Ends a project in which a step failed for good.
-    #[step(catches = [plan, approved, unapproved, schedule, begin, end])]
+    #[step(catches = [plan, approved, approval_expired, schedule, begin, end])]
     async fn give_up(
         &self,
         failed: &StepFailed,

@@ -1,26 +1,27 @@
 //! The handle of an agent's run: a stream of everything that it shows, and the answers of people.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::{Stream, StreamExt as _};
+use futures_util::stream::Stream;
 use serde_json::{Value, json};
 use workflow_chat::{Chunk, Thought};
 use workflow_core::report::OpenRequest;
 use workflow_core::{
-    DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, RunError, RunHandle, RunId, RunStatus,
-    SendError, Seq,
+    DisplayItem, Engine, ExecutionId, RequestEnd, RunError, RunHandle, RunId, RunStatus, SendError, Seq,
 };
 
+mod feed;
+mod open;
 mod pending;
+mod piece;
 
+pub(crate) use feed::{Fed, Feed};
 pub(crate) use pending::reply;
 pub use pending::{AnswerError, PendingApproval, PendingQuestion};
+pub use piece::Piece;
 
 use crate::agent::{Agent, Outcome};
 use crate::approval::{ApproveTool, AskUser};
@@ -35,31 +36,30 @@ pub struct AgentRun {
     engine: Engine,
     agent: Agent,
     run: RunHandle<Agent>,
-    display: Option<DisplayStream>,
-    ready: VecDeque<Shown>,
-    /// Whether the outcome was shown.
-    is_done: bool,
-    /// The outcome of a run that ended before this stream began.
-    ending: Option<BoxFuture<'static, Option<Outcome>>>,
+    feed: Feed<Shown>,
 }
 
 /// An item that an agent's run shows.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Shown {
-    /// A piece of the model's text.
-    Delta(String),
-    /// A piece of the model's thoughts.
-    Thought(String),
-    /// The agent handles a tool call.
+    /// A piece of the model's text. Pieces with one execution belong to one reply; a run of several turns has several
+    /// replies, and only the last one is the answer.
+    Delta(Piece),
+    /// A piece of the model's thoughts, with the execution of their reply.
+    Thought(Piece),
+    /// The agent handles a tool call, with the arguments of the model. A person may [edit](PendingApproval::edit) them.
     ToolUse(ToolCall),
     /// The result of a tool call.
     ToolResult(ToolDone),
-    /// A tool call waits for a person.
+    /// A tool call waits for a person: a call of this run, or of a sub-agent at any depth.
+    ///
+    /// Those of sub-agents come as they are too, and not inside of [`SubAgent`](Self::SubAgent). Their
+    /// [`run`](PendingApproval::run) is that of the sub-agent.
     Approval(PendingApproval),
-    /// The model asks a person.
+    /// The model asks a person: that of this run, or of a sub-agent at any depth, as with [`Approval`](Self::Approval).
     Question(PendingQuestion),
-    /// A request of the run `run` is no longer open.
+    /// A request of the run `run` is no longer open: an approval or a question, also of a sub-agent.
     Closed {
         /// The run that asked.
         run: RunId,
@@ -68,14 +68,18 @@ pub enum Shown {
         /// How it was closed.
         how: RequestEnd,
     },
-    /// An item of a sub-agent, at any depth.
+    /// An item of a sub-agent, at any depth, but no approval, question or end of one.
     SubAgent {
         /// The run of the sub-agent.
         run: RunId,
         /// The item.
         item: Box<Self>,
     },
-    /// Everything that this attempt of a step has shown counts no more.
+    /// An attempt failed: remove each [`Delta`](Self::Delta) and [`Thought`](Self::Thought) with this execution and
+    /// attempt.
+    ///
+    /// Attempts of tools are retracted too, and other texts stay. Executions belong to their run: a retraction inside of
+    /// [`SubAgent`](Self::SubAgent) concerns pieces of the same sub-agent's run.
     Retracted {
         /// The execution.
         execution: ExecutionId,
@@ -92,8 +96,8 @@ pub enum Shown {
 
 impl AgentRun {
     pub(crate) fn new(engine: Engine, agent: Agent, run: RunHandle<Agent>) -> Self {
-        let display = Some(run.display());
-        Self { engine, agent, run, display, ready: VecDeque::new(), is_done: false, ending: None }
+        let feed = Feed::new(run.display());
+        Self { engine, agent, run, feed }
     }
 
     /// Attaches to a run of the agent: to watch it, to answer its requests, or for its outcome. A run that an ended
@@ -179,18 +183,37 @@ impl AgentRun {
         Ok(texts)
     }
 
-    /// The open approvals of the run itself; those of sub-agents come through the stream.
+    /// The open approvals of the run and of its sub-agents, at any depth: first those of the run.
+    ///
+    /// For a page that lists them; the stream has each as it is asked. A sub-agent's run that an ended process left
+    /// resumes. The run of an agent without sub-agents only looks its open requests up. Each open run of an agent that has
+    /// sub-agents makes a report too, in O(events + executions) of that run, to find those below.
     ///
     /// # Errors
     /// If the run has ended, or its store failed.
     pub async fn approvals(&self) -> Result<Vec<PendingApproval>, SendError> {
-        let requests = self.run.requests().await?;
-        let pending = requests.iter().filter_map(|request| {
-            let asked = request.downcast_ref::<ApproveTool>()?.clone();
-            let (engine, agent, run) = (self.engine.clone(), self.agent.clone(), self.id().clone());
-            Some(PendingApproval { engine, agent, run, seq: request.seq(), request: asked })
+        let open = self.open().await?.into_iter();
+        let pending = open.filter_map(|open::Open { run, agent, request }| {
+            PendingApproval::of(&self.engine, &agent, &run, &request)
         });
         Ok(pending.collect())
+    }
+
+    /// The open questions of the run and of its sub-agents, at any depth, in the order and at the cost of
+    /// [`approvals`](Self::approvals).
+    ///
+    /// # Errors
+    /// If the run has ended, or its store failed.
+    pub async fn questions(&self) -> Result<Vec<PendingQuestion>, SendError> {
+        let open = self.open().await?.into_iter();
+        let pending = open.filter_map(|open::Open { run, agent, request }| {
+            PendingQuestion::of(&self.engine, &agent, &run, &request)
+        });
+        Ok(pending.collect())
+    }
+
+    async fn open(&self) -> Result<Vec<open::Open>, SendError> {
+        open::requests(&self.engine, &self.agent, self.run.any()).await
     }
 
     /// The item of the stream for an item of the display, if people need it.
@@ -198,7 +221,7 @@ impl AgentRun {
         match item {
             DisplayItem::Child { path, item } => {
                 let child = path.last()?;
-                let agent = crate::sub_agent::find(&self.agent, self.agent.name(), &child.workflow)?;
+                let agent = crate::sub_agent::find(&self.agent, self.run.workflow(), &child.workflow)?;
                 match shown(&self.engine, &child.run, agent, item)? {
                     shown @ (Shown::Approval(_) | Shown::Question(_) | Shown::Closed { .. }) => Some(shown),
                     Shown::Ended(_) => None,
@@ -237,14 +260,8 @@ pub(crate) fn tool_of(request: &OpenRequest) -> Option<String> {
 pub(crate) fn shown(engine: &Engine, run: &RunId, agent: &Agent, item: &DisplayItem) -> Option<Shown> {
     Some(match item {
         DisplayItem::Asked { request } => {
-            let (engine, run, seq) = (engine.clone(), run.clone(), request.seq());
-            let agent = agent.clone();
-            if let Some(asked) = request.downcast_ref::<ApproveTool>() {
-                Shown::Approval(PendingApproval { engine, agent, run, seq, request: asked.clone() })
-            } else {
-                let request = request.downcast_ref::<AskUser>()?.clone();
-                Shown::Question(PendingQuestion { engine, agent, run, seq, request })
-            }
+            let approval = PendingApproval::of(engine, agent, run, request).map(Shown::Approval);
+            approval.or_else(|| PendingQuestion::of(engine, agent, run, request).map(Shown::Question))?
         }
         DisplayItem::Closed { seq, how } => Shown::Closed { run: run.clone(), seq: *seq, how: *how },
         DisplayItem::Retracted { execution, attempt, .. } => {
@@ -258,11 +275,14 @@ pub(crate) fn shown(engine: &Engine, run: &RunId, agent: &Agent, item: &DisplayI
 
 /// The item for an event that a step showed, or that entered the log.
 fn shown_event(item: &DisplayItem) -> Option<Shown> {
-    if let Some(chunk) = item.event::<Chunk>() {
-        return Some(Shown::Delta(chunk.text.clone()));
-    }
-    if let Some(thought) = item.event::<Thought>() {
-        return Some(Shown::Thought(thought.text.clone()));
+    if let DisplayItem::Shown { execution, attempt, event, .. } = item {
+        let piece = |text: &str| Piece { text: text.to_owned(), execution: *execution, attempt: *attempt };
+        if let Some(chunk) = event.downcast_ref::<Chunk>() {
+            return Some(Shown::Delta(piece(&chunk.text)));
+        }
+        if let Some(thought) = event.downcast_ref::<Thought>() {
+            return Some(Shown::Thought(piece(&thought.text)));
+        }
     }
     if let Some(call) = item.event::<ToolCall>() {
         return Some(Shown::ToolUse(call.clone()));
@@ -281,33 +301,18 @@ impl Stream for AgentRun {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Shown>> {
         loop {
-            if let Some(shown) = self.ready.pop_front() {
-                return Poll::Ready(Some(shown));
-            }
-            if let Some(ending) = &mut self.ending {
-                let outcome = std::task::ready!(ending.poll_unpin(cx));
-                self.ending = None;
-                self.ready.extend(outcome.map(Shown::Done));
-                continue;
-            }
-            let Some(display) = &mut self.display else { return Poll::Ready(None) };
-            match display.poll_next_unpin(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(None) => self.display = None,
-                Poll::Ready(Some(item)) => {
-                    // The outcome of a completed run has come before its end.
-                    let shown = self.shown(&item);
-                    self.is_done |= matches!(shown, Some(Shown::Done(_)));
-                    match shown {
-                        Some(Shown::Ended(RunStatus::Completed)) if self.is_done => {}
-                        // The display of an earlier process is gone, and the journal has the outcome.
-                        Some(Shown::Ended(RunStatus::Completed)) => {
-                            let run = self.run.clone();
-                            self.ending = Some(async move { run.outcome().await.ok() }.boxed());
-                        }
-                        shown => self.ready.extend(shown),
-                    }
+            match ready!(self.feed.poll(cx)) {
+                None => return Poll::Ready(None),
+                Some(Fed::Ready(shown)) => return Poll::Ready(Some(shown)),
+                Some(Fed::Displayed(DisplayItem::Ended { status: RunStatus::Completed })) => {
+                    let run = self.run.clone();
+                    self.feed.completed(async move { run.outcome().await.ok().map(Shown::Done) });
                 }
+                Some(Fed::Displayed(item)) => match self.shown(&item) {
+                    Some(done @ Shown::Done(_)) => self.feed.done(done),
+                    Some(shown) => self.feed.add(shown),
+                    None => {}
+                },
             }
         }
     }

@@ -1,20 +1,20 @@
 //! The handle of a project's run: a stream of everything that it shows, and the answers of people.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use futures_util::stream::{Stream, StreamExt as _};
+use futures_util::stream::Stream;
 use workflow_core::report::{ChildRun, OpenRequest};
-use workflow_core::{DisplayItem, DisplayStream, Engine, ExecutionId, RequestEnd, ResumeError};
+use workflow_core::{DisplayItem, Engine, ExecutionId, RequestEnd, ResumeError};
 use workflow_core::{RunError, RunHandle, RunId, RunOptions, RunStatus, SendError, Seq};
 
 use super::outcome::{ProjectDone, ProjectError, ProjectFailed, ProjectOutcome, TaskState, TaskStatus};
-use super::plan::PlanTask;
+use super::plan::{Plan, PlanTask};
 use super::{ApprovePlan, PLANNER, PlanDecision, Project, ProjectGoal, WORKER, planning};
-use crate::run::{AnswerError, PendingApproval, PendingQuestion, Shown};
+use crate::run::{AnswerError, Fed, Feed, PendingApproval, PendingQuestion, Shown};
 
 /// A run of a project: a stream of [`ProjectShown`] items, and the handle of the run.
 ///
@@ -24,8 +24,7 @@ pub struct ProjectRun {
     engine: Engine,
     project: Project,
     run: RunHandle<Project>,
-    display: Option<DisplayStream>,
-    ready: VecDeque<ProjectShown>,
+    feed: Feed<ProjectShown>,
     /// The state of each task that was shown last.
     states: BTreeMap<Arc<str>, TaskState>,
 }
@@ -60,7 +59,9 @@ pub enum ProjectShown {
         /// How it was closed.
         how: RequestEnd,
     },
-    /// Everything that agents have shown under this attempt of a step counts no more.
+    /// An attempt of a step of the project failed: the items of agents that worked in it count no more.
+    ///
+    /// Failed attempts of an agent's own steps come as [`Shown::Retracted`], inside of [`Agent`](Self::Agent).
     Retracted {
         /// The execution.
         execution: ExecutionId,
@@ -130,15 +131,14 @@ impl ProjectRun {
         // A display does not survive its process, and the log does.
         for status in run.tasks().await.unwrap_or_default() {
             run.states.insert(Arc::clone(&status.id), status.status);
-            run.ready.push_back(ProjectShown::TaskStatus(status));
+            run.feed.add(ProjectShown::TaskStatus(status));
         }
         Ok(run)
     }
 
     fn new(engine: &Engine, project: &Project, run: RunHandle<Project>) -> Self {
-        let display = Some(run.display());
-        let (engine, project) = (engine.clone(), project.clone());
-        Self { engine, project, run, display, ready: VecDeque::new(), states: BTreeMap::new() }
+        let feed = Feed::new(run.display());
+        Self { engine: engine.clone(), project: project.clone(), run, feed, states: BTreeMap::new() }
     }
 
     /// The id.
@@ -159,11 +159,12 @@ impl ProjectRun {
         self.run.outcome().await
     }
 
-    /// Ends the run, and those of its tasks.
+    /// Ends the run, and those of its tasks. Secrets of the project's agents are removed from the reason.
     ///
     /// # Errors
     /// If the run has ended, or its store failed.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
+        let reason = self.project.inner.redactor.shared(&reason.into());
         self.run.cancel(reason).await
     }
 
@@ -211,8 +212,6 @@ impl ProjectRun {
                 ProjectShown::Retracted { execution: *execution, attempt: *attempt }
             }
             DisplayItem::Missed { count } => ProjectShown::Missed(*count),
-            // The outcome has come already.
-            DisplayItem::Ended { status: RunStatus::Completed } => return None,
             DisplayItem::Ended { status } => ProjectShown::Ended(*status),
             item => return self.event(item),
         })
@@ -238,7 +237,7 @@ impl ProjectRun {
         let inner = &self.project.inner;
         let found =
             [(PLANNER, &inner.planner), (WORKER, &inner.worker)].into_iter().find_map(|(role, agent)| {
-                let hosted = crate::agent::below(&inner.name, role);
+                let hosted = crate::agent::below(self.run.workflow(), role);
                 Some((role, crate::sub_agent::find(agent, &hosted, &last.workflow)?))
             });
         let (role, agent) = found?;
@@ -265,17 +264,18 @@ impl Stream for ProjectRun {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ProjectShown>> {
         loop {
-            if let Some(shown) = self.ready.pop_front() {
-                return Poll::Ready(Some(shown));
-            }
-            let Some(display) = &mut self.display else { return Poll::Ready(None) };
-            match display.poll_next_unpin(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(None) => self.display = None,
-                Poll::Ready(Some(item)) => {
-                    let shown = self.shown(&item);
-                    self.ready.extend(shown);
+            match ready!(self.feed.poll(cx)) {
+                None => return Poll::Ready(None),
+                Some(Fed::Ready(shown)) => return Poll::Ready(Some(shown)),
+                Some(Fed::Displayed(DisplayItem::Ended { status: RunStatus::Completed })) => {
+                    let run = self.run.clone();
+                    self.feed.completed(async move { run.outcome().await.ok().map(ProjectShown::Done) });
                 }
+                Some(Fed::Displayed(item)) => match self.shown(&item) {
+                    Some(done @ ProjectShown::Done(_)) => self.feed.done(done),
+                    Some(shown) => self.feed.add(shown),
+                    None => {}
+                },
             }
         }
     }
@@ -317,8 +317,8 @@ impl PendingPlan {
     /// # Errors
     /// If the request is no longer open, or the run cannot be reached.
     pub async fn reject(&self, reason: impl Into<String>) -> Result<(), AnswerError> {
-        let reason = self.project.inner.redactor.text(&reason.into()).into_owned();
-        self.decide(PlanDecision::Reject { reason: Some(reason).filter(|reason| !reason.is_empty()) }).await
+        let reason = Some(reason.into()).filter(|reason| !reason.is_empty());
+        self.decide(PlanDecision::Reject { reason }).await
     }
 
     /// Lets these tasks begin instead.
@@ -330,11 +330,20 @@ impl PendingPlan {
         self.decide(PlanDecision::Edit { tasks: plan.tasks }).await
     }
 
-    /// Replies with a decision, as it is.
+    /// Replies with a decision, without the secrets of the project's agents. Tasks go as they are otherwise: those that
+    /// cannot be carried out go back to the planner.
     ///
     /// # Errors
     /// If the request is no longer open, or the run cannot be reached.
-    pub async fn decide(&self, decision: PlanDecision) -> Result<(), AnswerError> {
+    pub async fn decide(&self, mut decision: PlanDecision) -> Result<(), AnswerError> {
+        let redactor = &self.project.inner.redactor;
+        match &mut decision {
+            PlanDecision::Edit { tasks } => {
+                *tasks = Plan::new(std::mem::take(tasks)).redacted(redactor).tasks;
+            }
+            PlanDecision::Reject { reason: Some(reason) } => *reason = redactor.text(reason).into_owned(),
+            PlanDecision::Approve | PlanDecision::Reject { reason: None } => {}
+        }
         let decision = serde_json::to_value(&decision).unwrap_or_default();
         crate::run::reply(&self.engine, &self.run, self.seq, decision).await
     }

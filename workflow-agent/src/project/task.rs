@@ -179,7 +179,7 @@ fn failure_of(project: &Inner, class: FailureClass, error: &str) -> TaskFailure 
 }
 
 /// The end of a task whose step failed for good.
-pub(super) fn broken(project: &Inner, run: &TaskRun, failed: &StepFailed) -> TaskEnd {
+pub(super) fn failed(project: &Inner, run: &TaskRun, failed: &StepFailed) -> TaskEnd {
     let failure = failure_of(project, failed.class.into(), &failed.error);
     TaskEnd {
         id: Arc::clone(&run.id),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use workflow_core::report::OpenRequest;
 use workflow_core::{Engine, ResumeError, RunId, SendError, Seq};
 
 use crate::agent::Agent;
@@ -11,21 +12,21 @@ use crate::approval::{ApproveTool, AskUser, Decision};
 /// A tool call that waits for a person's decision.
 #[derive(Clone)]
 pub struct PendingApproval {
-    pub(super) engine: Engine,
-    pub(super) agent: Agent,
-    pub(super) run: RunId,
-    pub(super) seq: Seq,
-    pub(super) request: ApproveTool,
+    engine: Engine,
+    agent: Agent,
+    run: RunId,
+    seq: Seq,
+    request: ApproveTool,
 }
 
 /// A question that waits for a person's answer.
 #[derive(Clone)]
 pub struct PendingQuestion {
-    pub(super) engine: Engine,
-    pub(super) agent: Agent,
-    pub(super) run: RunId,
-    pub(super) seq: Seq,
-    pub(super) request: AskUser,
+    engine: Engine,
+    agent: Agent,
+    run: RunId,
+    seq: Seq,
+    request: AskUser,
 }
 
 /// Why an answer was not taken.
@@ -56,6 +57,13 @@ fn at(pointer: &str) -> String {
 }
 
 impl PendingApproval {
+    /// The request of a run of `agent`, if it is one for an approval.
+    pub(super) fn of(engine: &Engine, agent: &Agent, run: &RunId, request: &OpenRequest) -> Option<Self> {
+        let asked = request.downcast_ref::<ApproveTool>()?.clone();
+        let (engine, agent, run) = (engine.clone(), agent.clone(), run.clone());
+        Some(Self { engine, agent, run, seq: request.seq(), request: asked })
+    }
+
     /// The run that asks: a sub-agent's if a sub-agent asks.
     pub fn run(&self) -> &RunId {
         &self.run
@@ -108,6 +116,9 @@ impl PendingApproval {
 
     /// Lets the call run with other arguments.
     ///
+    /// No item of the stream shows these. [`Shown::ToolUse`](crate::Shown::ToolUse) has the arguments of the model, and the
+    /// reply to the request, in the log of the run, has these.
+    ///
     /// # Errors
     /// [`AnswerError::Edit`] if they do not fit the tool, and the request stays open; or as [`approve`](Self::approve).
     pub async fn edit(&self, mut arguments: Value) -> Result<(), AnswerError> {
@@ -134,6 +145,13 @@ impl PendingApproval {
 }
 
 impl PendingQuestion {
+    /// The request of a run of `agent`, if it is a question.
+    pub(super) fn of(engine: &Engine, agent: &Agent, run: &RunId, request: &OpenRequest) -> Option<Self> {
+        let asked = request.downcast_ref::<AskUser>()?.clone();
+        let (engine, agent, run) = (engine.clone(), agent.clone(), run.clone());
+        Some(Self { engine, agent, run, seq: request.seq(), request: asked })
+    }
+
     /// The run that asks: a sub-agent's if a sub-agent asks.
     pub fn run(&self) -> &RunId {
         &self.run

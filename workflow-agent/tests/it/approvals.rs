@@ -281,6 +281,27 @@ async fn edited_arguments_run_and_unfit_ones_are_refused_while_the_request_stays
     assert_eq!(calls.all(), ["B"]);
 }
 
+/// A23
+#[tokio::test(start_paused = true)]
+async fn the_stream_has_the_arguments_of_the_model_and_the_log_those_of_an_edit() {
+    let model = then_done(call("1", "visit", "A"));
+    let desk = Desk::of(agent(&model).tool(needs_approval(&Calls::default())));
+    let mut run = desk.start().await;
+    let mut used = Vec::new();
+    while let Some(shown) = run.next().await {
+        match shown {
+            Shown::ToolUse(call) => used.push(call.arguments),
+            Shown::Approval(approval) => approval.edit(json!({"city": "B"})).await.unwrap(),
+            _ => {}
+        }
+    }
+    assert_eq!(used, [json!({"city": "A"})]);
+    let report = run.handle().report().await.unwrap();
+    let reply = report.log.iter().find(|logged| &*logged.event == "agent.approve_tool.reply").unwrap();
+    let reply = reply.value.to_json().unwrap();
+    assert_eq!((&reply["decision"], &reply["arguments"]), (&json!("edit"), &json!({"city": "B"})));
+}
+
 /// A23, A10
 #[tokio::test(start_paused = true)]
 async fn unfit_edits_of_other_front_ends_become_the_error_result() {

@@ -1,5 +1,5 @@
-//! A thousand approvals at a time over a file: decided in random order, before and after a restart, expired, and decided
-//! twice. `APPROVALS` sets their number.
+//! A thousand open approvals at a time over a file: decided in random order, before and after a restart, and decided
+//! twice. A tenth more expire. `APPROVALS` sets the number of open ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -146,7 +146,8 @@ async fn results(run: &AgentRun) -> Vec<(String, bool)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_open_approvals_each_concern_their_own_call_across_a_restart() {
     let count = std::env::var("APPROVALS").ok().and_then(|text| text.parse().ok()).unwrap_or(APPROVALS);
-    let runs = (count / CALLS).max(2);
+    let runs = usize::div_ceil(count, CALLS).max(2);
+    let hasty_runs = runs.div_ceil(10);
     let (folder, desk) = (tempfile::tempdir().unwrap(), Shared::default());
     let office = Office {
         path: folder.path().join("runs.redb"),
@@ -154,32 +155,38 @@ async fn a_thousand_open_approvals_each_concern_their_own_call_across_a_restart(
         hasty: agent("hasty", &desk, Duration::from_millis(1)),
     };
     let mut rng = Rng::with_seed(17);
-    // One run in ten belongs to the agent whose approvals expire.
-    let is_hasty = |n: usize| n % 10 == 9;
     let name = |n: usize| format!("r{n}");
+    let hasty_name = |n: usize| format!("h{n}");
 
     let engine = office.engine();
     let (mut approvals, mut hasty) = (Vec::new(), Vec::new());
-    let mut all: Vec<(usize, AgentRun)> = Vec::new();
+    let (mut all, mut expiring): (Vec<AgentRun>, Vec<AgentRun>) = (Vec::new(), Vec::new());
     for n in 0..runs {
-        let agent = if is_hasty(n) { &office.hasty } else { &office.patient };
         let options = RunOptions::new().id(name(n));
-        all.push((n, agent.start_with(&engine, Prompt::new(name(n)), options).await.unwrap()));
-    }
-    for (n, run) in &mut all {
-        if is_hasty(*n) {
-            // Late answers come to requests that expired.
-            while let Some(shown) = run.next().await {
-                if let Shown::Approval(approval) = shown {
-                    hasty.push(approval);
-                }
-            }
-            assert_eq!(run.outcome().await.unwrap().text(), "done");
-        } else {
-            approvals.extend(open(run, CALLS).await);
+        all.push(office.patient.start_with(&engine, Prompt::new(name(n)), options).await.unwrap());
+        if n < hasty_runs {
+            let (name, agent) = (hasty_name(n), &office.hasty);
+            let options = RunOptions::new().id(name.as_str());
+            expiring.push(agent.start_with(&engine, Prompt::new(name), options).await.unwrap());
         }
     }
-    assert_eq!(approvals.len(), (0..runs).filter(|n| !is_hasty(*n)).count() * CALLS);
+    for run in &mut expiring {
+        // Late answers come to requests that expired.
+        while let Some(shown) = run.next().await {
+            if let Shown::Approval(approval) = shown {
+                hasty.push(approval);
+            }
+        }
+        assert_eq!(run.outcome().await.unwrap().text(), "done");
+    }
+    for run in &mut all {
+        open(run, CALLS).await;
+    }
+    // All at the same time: none was decided, and none expires within the hour.
+    for run in &all {
+        approvals.extend(run.approvals().await.unwrap());
+    }
+    assert!(approvals.len() >= count && approvals.len() == runs * CALLS, "{} are open", approvals.len());
     assert!(desk.lock().unwrap().ran.is_empty(), "a call ran before its approval");
     for approval in &hasty {
         approval.approve().await.expect_err("a decision after the expiry counts");
@@ -192,14 +199,14 @@ async fn a_thousand_open_approvals_each_concern_their_own_call_across_a_restart(
     }
     let undecided: BTreeSet<String> =
         approvals.iter().map(|approval| approval.arguments()["city"].as_str().unwrap().to_owned()).collect();
-    drop((approvals, hasty, all));
+    drop((approvals, hasty, all, expiring));
     engine.shut_down(Duration::from_secs(10)).await;
     drop(engine);
 
     let engine = office.engine();
     engine.resume_open_runs().await.unwrap();
     let (mut approvals, mut all) = (Vec::new(), Vec::new());
-    for n in (0..runs).filter(|n| !is_hasty(*n)) {
+    for n in 0..runs {
         let mut run = AgentRun::attach(&engine, &office.patient, name(n)).await.unwrap();
         let prefix = format!("{}.", name(n));
         let left = undecided.iter().filter(|city| city.starts_with(&prefix)).count();
@@ -234,8 +241,8 @@ async fn a_thousand_open_approvals_each_concern_their_own_call_across_a_restart(
         }
     }
     assert!(interrupted <= all.len(), "{interrupted} calls were interrupted by one restart");
-    for n in (0..runs).filter(|n| is_hasty(*n)) {
-        let run = AgentRun::attach(&engine, &office.hasty, name(n)).await.unwrap();
+    for n in 0..hasty_runs {
+        let run = AgentRun::attach(&engine, &office.hasty, hasty_name(n)).await.unwrap();
         for (text, is_error) in results(&run).await {
             assert!(is_error && text.contains("rejected") && text.contains("expired"), "{text}");
         }

@@ -28,6 +28,7 @@ mod providers;
 mod requests;
 mod secrets;
 mod sessions;
+mod shown;
 mod spans;
 mod sub_agents;
 mod tools;

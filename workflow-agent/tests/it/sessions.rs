@@ -9,6 +9,7 @@ mod crashes;
 mod exchanges;
 mod forks;
 mod history;
+mod late;
 mod turns;
 
 /// Arguments of `look`.

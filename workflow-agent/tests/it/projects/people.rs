@@ -112,6 +112,7 @@ async fn a_plan_about_which_nobody_decides_in_time_fails_the_project() {
     let (worker, model) = worker(answers);
     let hour = scenario(&approved(&planner, &worker), &planner, &worker).start(goal()).await;
     assert_eq!((failed(&hour), hour.elapsed()), (&ProjectFailure::Unapproved, Duration::from_hours(1)));
+    assert_eq!(hour.executions("approval_expired"), 1);
     let project =
         builder(&planner, &worker).approve_plan().approval_expires(Duration::from_secs(5)).build().unwrap();
     let soon = scenario(&project, &planner, &worker).start(goal()).await;
@@ -158,6 +159,55 @@ async fn unfit_tasks_of_another_front_end_go_to_the_planner_with_their_problems(
     assert_eq!(run.outcome().unwrap().results()[0].id.as_ref(), "two");
     let again = model.requests()[1].messages[0].text().into_owned();
     assert!(again.contains("a person edited the tasks") && again.contains("`x` depends on `y`"), "{again}");
+}
+
+/// A18
+#[tokio::test]
+async fn decisions_about_a_plan_and_the_reason_of_a_cancel_have_no_secret() {
+    use workflow_core::store::EventStore as _;
+
+    const KEY: &str = "sk-4711-secret";
+    let (planner, _) = planner([plan([task("a", &[])])]);
+    let asking =
+        ScriptedModel::respond(|_| ScriptedReply::call("1", "ask_user", json!({ "question": "Which?" })));
+    let worker = Agent::builder("worker").model(asking).ask_user().secret(Secret::new("bank", KEY));
+    let project = approved(&planner, &worker.build().unwrap());
+    let store = Arc::new(workflow_core::store::MemoryStore::default());
+    let engine = Engine::builder().project(project.clone()).store(Arc::clone(&store)).build().unwrap();
+    let options = workflow_core::RunOptions::new().id("r");
+    let mut run = ProjectRun::start_with(&engine, &project, "Release 2.0", options).await.unwrap();
+    let mut proposed = 0;
+    loop {
+        match run.next().await.unwrap() {
+            ProjectShown::PlanProposed(pending) => {
+                proposed += 1;
+                let with_key = PlanTask::new("x", format!("Pay with {KEY}"), format!("The key is {KEY}."));
+                let decision = match proposed {
+                    1 => PlanDecision::Reject { reason: Some(format!("it uses {KEY}")) },
+                    2 => PlanDecision::Edit { tasks: vec![with_key.clone().after([KEY])] },
+                    3 => {
+                        pending.reject(format!("it still uses {KEY}")).await.unwrap();
+                        continue;
+                    }
+                    _ => PlanDecision::Edit { tasks: vec![with_key] },
+                };
+                pending.decide(decision).await.unwrap();
+            }
+            ProjectShown::Question(_) => break,
+            _ => {}
+        }
+    }
+    assert_eq!(proposed, 4);
+    run.cancel(format!("nobody knows {KEY}")).await.unwrap();
+    run.outcome().await.unwrap_err();
+    let records = store.read(run.id(), workflow_core::store::Position::default(), 1_000).await.unwrap();
+    let text = serde_json::to_string(&records).unwrap();
+    assert!(!text.contains(KEY), "{text}");
+    for kept in
+        ["it uses [secret bank]", "it still uses", "Pay with [secret bank]", "nobody knows [secret bank]"]
+    {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
 }
 
 /// A70

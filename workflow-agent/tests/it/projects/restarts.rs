@@ -116,3 +116,37 @@ async fn after_a_restart_viewers_see_the_states_and_the_plan_still_waits() {
     let first = run.next().await.unwrap();
     assert!(matches!(&first, ProjectShown::TaskStatus(task) if said(task) == "a completed"), "{first:?}");
 }
+
+/// A73
+#[tokio::test]
+async fn a_project_that_completed_in_an_earlier_process_shows_its_outcome_once() {
+    for has_failed in [false, true] {
+        let (planner, _) = planner([plan([task("a", &[])])]);
+        let (worker, _) = worker(move |task| {
+            if has_failed {
+                ScriptedReply::fail(workflow_agent::model::ModelError::permanent("no key"))
+            } else {
+                answers(task)
+            }
+        });
+        let project = builder(&planner, &worker).build().unwrap();
+        let store = Arc::new(MemoryStore::default());
+        let host = || Engine::builder().project(project.clone()).store(Arc::clone(&store)).build().unwrap();
+        let engine = host();
+        let options = RunOptions::new().id("r");
+        let run = ProjectRun::start_with(&engine, &project, "Release 2.0", options).await.unwrap();
+        let outcome = run.outcome().await.unwrap();
+        let here = ProjectRun::attach(&engine, &project, "r").await.unwrap();
+        engine.shut_down(Duration::from_secs(10)).await;
+        let there = ProjectRun::attach(&host(), &project, "r").await.unwrap();
+        for run in [run, here, there] {
+            let shown: Vec<ProjectShown> = run.collect().await;
+            let ends: Vec<&ProjectShown> = shown
+                .iter()
+                .filter(|item| matches!(item, ProjectShown::Done(_) | ProjectShown::Ended(_)))
+                .collect();
+            assert!(matches!(&ends[..], [ProjectShown::Done(done)] if *done == outcome), "{ends:?}");
+            assert!(matches!(shown.last(), Some(ProjectShown::Done(_))), "the outcome is the last item");
+        }
+    }
+}
