@@ -28,9 +28,9 @@ use crate::parts::City;
 /// The number of random runs without `HOSTILE`.
 const RUNS: u64 = 200;
 /// Secrets: one with characters that JSON escapes, and one that begins like the other.
-const SECRETS: [&str; 2] = ["sk-77\"quoted\\key\"-4711", "sk-77-plain-4711"];
+const SECRETS: [&str; 2] = ["sk-77\"quoted\\key\"-wxyz", "sk-77-plain-wxyz"];
 /// The end of both secrets, which nothing else has.
-const TELLTALE: &str = "4711";
+const TELLTALE: &str = "wxyz";
 
 fn instructions(rng: &mut Rng) -> String {
     let texts = [

@@ -247,7 +247,7 @@ async fn the_tool_calls_of_sub_agents_are_the_parents() {
         1 => ScriptedReply::call("1", "work", json!({})).and_call("2", "work", json!({})),
         _ => ScriptedReply::text("done"),
     });
-    let helper = Agent::builder("helper").model(model).tool(work).build().unwrap();
+    let helper = Agent::builder("helper").identity("You help.").model(model).tool(work).build().unwrap();
     let model = ScriptedModel::respond(move |request| match request.messages.len() {
         length @ (1 | 3 | 5) => ScriptedReply::call(
             &format!("s{length}"),
