@@ -120,9 +120,8 @@ pub(crate) struct Spent {
 
 impl std::ops::AddAssign for Spent {
     fn add_assign(&mut self, other: Self) {
-        self.usage += other.usage;
-        self.cost += other.cost;
-        self.tool_calls += other.tool_calls;
+        self.add_at(other.usage, other.cost);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
     }
 }
 
@@ -134,8 +133,15 @@ impl Spent {
 
     /// Adds usage of a model with this price.
     pub(crate) fn add(&mut self, usage: Usage, price: Option<Price>) {
+        self.add_at(usage, price.map_or(0.0, |price| price.of(&usage)));
+    }
+
+    /// Adds usage whose cost is known. A sum beyond all numbers, or of none, is the greatest number: no journal takes any
+    /// other, and every budget is below it.
+    pub(crate) fn add_at(&mut self, usage: Usage, cost: f64) {
         self.usage += usage;
-        self.cost += price.map_or(0.0, |price| price.of(&usage));
+        let sum = self.cost + cost;
+        self.cost = if sum.is_finite() { sum } else { f64::MAX };
     }
 }
 

@@ -150,22 +150,30 @@ impl Caller {
         reply
     }
 
-    /// The texts of a reply are one text with other parts in between, and a secret may lie across them.
+    /// The texts of a reply are one text with other parts in between, and a secret may lie across them. A signature behind a
+    /// text that changed goes.
     fn redact_texts(&self, parts: &mut Vec<Part>) {
         let mut stream = self.redactor.stream();
-        for part in parts.iter_mut() {
+        let last = parts.iter().rposition(|part| matches!(part, Part::Text(_)));
+        let mut changed = Vec::new();
+        for (place, part) in parts.iter_mut().enumerate() {
             if let Part::Text(text) = part {
-                *text = stream.push(text);
+                let mut redacted = stream.push(text);
+                if Some(place) == last {
+                    redacted.push_str(&std::mem::replace(&mut stream, self.redactor.stream()).finish());
+                }
+                if redacted != *text {
+                    changed.push(place);
+                    *text = redacted;
+                }
             }
         }
-        let last = parts.iter_mut().rev().find_map(|part| match part {
-            Part::Text(text) => Some(text),
-            _ => None,
+        let mut place = 0;
+        parts.retain(|part| {
+            let is_behind = place > 0 && changed.contains(&(place - 1)) && matches!(part, Part::Opaque(_));
+            place += 1;
+            !is_behind && !matches!(part, Part::Text(text) if text.is_empty())
         });
-        if let Some(last) = last {
-            last.push_str(&stream.finish());
-        }
-        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use workflow_core::Event;
 
@@ -225,6 +225,11 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
+/// Reads a value that is there: JSON `null` is one as well.
+pub(crate) fn some<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
 fn is_unused(usage: &Usage) -> bool {
     *usage == Usage::default()
 }
@@ -390,7 +395,7 @@ pub struct Marker {
     /// The answer of the phase that ended.
     pub accomplished: Arc<str>,
     /// The data of that answer, if the phase has an output schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "some", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// The focus of the phase that begins.
     pub next: Arc<str>,

@@ -24,6 +24,7 @@ pub(crate) use state::State;
 
 use crate::agent::{Agent, Outcome, Prompt, StopReason, Terms};
 use crate::approval::{ApproveTool, AskUser};
+use crate::budget::Spent;
 use crate::entry::{Entry, ToolCall, ToolDone};
 use crate::model::Usage;
 
@@ -65,7 +66,7 @@ pub(crate) struct Shorten {
 #[event(name = "agent.accepted")]
 pub(crate) struct Accepted {
     /// Its data, if there is a schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::entry::some", skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<Value>,
     /// The tokens of the judge, and their cost.
     pub(crate) usage: Usage,
@@ -319,8 +320,21 @@ impl Agent {
 
     /// Gives a call whose step failed for good its result.
     #[step(catches = [admit, approved, unanswered, told, untold, read, act, spawn])]
-    async fn failed(&self, failed: &StepFailed, call: Passive<&ToolCall>) -> Option<ToolDone> {
-        call.map(|call| call::failed(self, call, failed))
+    async fn failed(
+        &self,
+        failed: &StepFailed,
+        call: Passive<&ToolCall>,
+        info: &RunInfo,
+        engine: &Engine,
+    ) -> Option<ToolDone> {
+        let done = call::failed(self, (*call)?, failed);
+        if &*failed.step != "spawn" {
+            return Some(done);
+        }
+        // Sub-agents may have worked before.
+        let tasks = crate::sub_agent::Unfinished::new(self, info, engine, failed.execution);
+        let Spent { usage, cost, tool_calls } = tasks.spent_so_far().await;
+        Some(ToolDone { usage: Some(usage), cost, tool_calls, ..done })
     }
 
     /// Collects the results of all calls.
@@ -393,11 +407,16 @@ impl Agent {
         failed: &StepFailed,
         entries: Passive<List<Entry>>,
         prompt: Passive<&Prompt>,
+        accepted: Passive<&Accepted>,
+        stopping: Passive<&Stopping>,
         thread: &ThreadContext,
     ) -> Result<crate::agent::Stopped, StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        finish::gave_up(&terms, failed, &own, thread).await
+        // The last verdict of a judge is in no entry.
+        let accepted = accepted.map(|accepted| (accepted.usage, accepted.cost));
+        let judged = accepted.or_else(|| stopping.map(|stopping| (stopping.usage, stopping.cost)));
+        finish::gave_up(&terms, failed, &own, judged.unwrap_or_default(), thread).await
     }
 }
 

@@ -298,13 +298,15 @@ impl Price {
         Self { cached_input, ..self }
     }
 
-    /// The cost of `usage`.
+    /// The cost of `usage`; the greatest number if a price is none.
     #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
     pub fn of(&self, usage: &Usage) -> f64 {
         let cached = usage.cached_input.min(usage.input);
         let fresh = usage.input - cached;
-        (fresh as f64 * self.input + cached as f64 * self.cached_input + usage.output as f64 * self.output)
-            / 1e6
+        let cost =
+            fresh as f64 * self.input + cached as f64 * self.cached_input + usage.output as f64 * self.output;
+        // No journal takes any other number, and a price that is none must not pass a budget.
+        if cost.is_finite() { cost / 1e6 } else { f64::MAX }
     }
 }
 

@@ -24,6 +24,9 @@ use crate::run::AgentRun;
 
 /// A conversation of runs with one agent: each run sees the exchanges before it.
 ///
+/// A session is one conversation: other libraries call it a thread. A *thread* here is its owner, usually a user, who has
+/// sessions and memory.
+///
 /// A session lives in the context of its thread, so it is as durable as the engine's contexts, and any process of the
 /// engine's store can continue it. One run of a session works at a time. The exchange of a run enters the session when the
 /// run ends with an answer, or stops at a limit of turns, output or budget; cancelled and failed runs leave nothing.
@@ -142,7 +145,8 @@ impl Session {
     /// and failures of the store.
     pub async fn fork(&self, id: impl Into<Arc<str>>) -> Result<Self, SessionError> {
         let forked = self.clone().id(id);
-        fork::fork(&self.context(), &self.key(), &forked.key()).await?;
+        let source = turns::settled(self).await?;
+        fork::fork(&self.context(), source, &self.key(), &forked.key()).await?;
         Ok(forked)
     }
 
@@ -177,7 +181,7 @@ impl Session {
     }
 
     fn place(&self, number: u64) -> SessionPlace {
-        SessionPlace { id: self.key(), number }
+        SessionPlace { id: self.key(), number, takes_back: false }
     }
 }
 

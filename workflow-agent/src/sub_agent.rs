@@ -19,7 +19,7 @@ use crate::budget::{Budget, Spent};
 use crate::entry::{Reply, ToolCall, ToolDone};
 use crate::flow::State;
 use crate::tool::ToolSpec;
-use unfinished::Unfinished;
+pub(crate) use unfinished::Unfinished;
 
 /// The name of the tool.
 pub(crate) const SPAWN: &str = "spawn_sub_agent";
@@ -195,7 +195,7 @@ pub(crate) async fn spawn(
             .id((index + 1).to_string());
         run(terms.agent, sub_agent, task, rest, place.children, options)
     });
-    let mut unfinished = Unfinished::new(terms.agent, place);
+    let mut unfinished = Unfinished::new(terms.agent, place.info, place.engine, place.info.execution());
     let (mut ended, cancelled) = match agent.aggregation {
         Aggregation::First => first(running, &mut unfinished).await?,
         _ => (join_all(running).await.into_iter().collect::<Result<Vec<_>, _>>()?, 0),
@@ -203,14 +203,14 @@ pub(crate) async fn spawn(
     let mut spent = if cancelled > 0 || ended.iter().any(|one| one.spent.is_none()) {
         unfinished.spent().await
     } else {
-        Spent::default()
+        ended.iter().filter_map(|one| one.spent).fold(Spent::default(), |mut all, one| {
+            all += one;
+            all
+        })
     };
     for one in &mut ended {
         let (Ok(text) | Err(text)) = &mut one.result;
         *text = agent.caller.redactor.text(text).into_owned();
-    }
-    for one in ended.iter().filter_map(|one| one.spent) {
-        spent += one;
     }
     let mut all = state.spent;
     all += spent;

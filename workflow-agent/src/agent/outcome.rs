@@ -63,7 +63,7 @@ pub struct Answer {
     /// The text; for an answer with data and without text, the data as JSON.
     pub text: String,
     /// The data, if the run has an output schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::entry::some", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// The tokens that the run used, sub-agents and summaries included.
     pub usage: Usage,

@@ -68,6 +68,9 @@ pub struct Prompt {
 pub(crate) struct SessionPlace {
     pub(crate) id: Arc<str>,
     pub(crate) number: u64,
+    /// Whether the run before ended otherwise than completed: its exchange, if it entered, goes as this run starts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) takes_back: bool,
 }
 
 impl Prompt {

@@ -16,6 +16,7 @@ use crate::flow::request::Earlier;
 use crate::flow::state::State;
 use crate::flow::{Accepted, Ending, Stopping};
 use crate::memory::{Episode, Memory};
+use crate::model::Usage;
 use crate::phase::Conversation;
 use crate::session;
 use crate::transcript;
@@ -110,18 +111,20 @@ pub(super) async fn gave_up(
     terms: &Terms<'_>,
     failed: &StepFailed,
     own: &[&Entry],
+    (usage, cost): (Usage, f64),
     thread: &ThreadContext,
 ) -> Result<Stopped, StepError> {
-    // The outcome may have been refused once the exchange had entered: it can be larger than events may be.
+    // The outcome may have been refused once the exchange had entered: it can be larger than events may be. A message that
+    // arrives beside the end can fail as well.
     if let Some(session) = terms.prompt.and_then(|prompt| prompt.session.as_ref())
-        && &*failed.step == "finish"
+        && matches!(&*failed.step, "finish" | "hear")
     {
         session::take_back(thread, session).await.map_err(failures::of_context)?;
     }
     let error = format!("step `{}`: {}", failed.step, failed.error);
     let error = terms.agent.inner.caller.redactor.text(&error).as_ref().into();
     let reason = StopReason::Failed { class: FailureClass::from(failed.class), error };
-    Ok(stopped(terms.agent, reason.into(), own))
+    Ok(stopped(terms.agent, Stopping { reason, usage, cost }, own))
 }
 
 /// Adds the exchange to session and memory. A repetition after a crash changes nothing.

@@ -76,6 +76,9 @@ async fn judged(
 ) -> Result<Judgement, StepError> {
     let redactor = &terms.agent.inner.caller.redactor;
     match failures::guarded(judging).await {
+        Ok(Ok(judgement)) if !judgement.cost.is_finite() => {
+            Err(StepError::permanent(format!("the cost of the judge is no number: {}", judgement.cost)))
+        }
         Ok(judgement) => judgement.map_err(|error| failures::of_user(&error, redactor)),
         Err(panic) => {
             let text = format!("the judge failed: {panic}");

@@ -50,13 +50,11 @@ impl<'a> State<'a> {
                 Entry::Results { results } => {
                     for result in results {
                         state.spent.tool_calls += u64::from(result.ran) + result.tool_calls;
-                        state.spent.add(result.usage.unwrap_or_default(), None);
-                        state.spent.cost += result.cost;
+                        state.spent.add_at(result.usage.unwrap_or_default(), result.cost);
                     }
                 }
                 Entry::Note(note) => {
-                    state.spent.usage += note.usage;
-                    state.spent.cost += note.cost;
+                    state.spent.add_at(note.usage, note.cost);
                     match note.about {
                         NoteKind::Judge => state.judge_retries += 1,
                         NoteKind::Output => state.output_retries += 1,
@@ -66,8 +64,7 @@ impl<'a> State<'a> {
                     }
                 }
                 Entry::Marker(marker) => {
-                    state.spent.usage += marker.usage;
-                    state.spent.cost += marker.cost;
+                    state.spent.add_at(marker.usage, marker.cost);
                     state.entered = Some(&marker.entered);
                     (state.judge_retries, state.output_retries) = (0, 0);
                 }
@@ -84,8 +81,7 @@ impl<'a> State<'a> {
 
     /// The same with the usage of a judge whose remark is in no entry.
     pub(crate) fn and_spent(mut self, usage: Usage, cost: f64) -> Self {
-        self.spent.usage += usage;
-        self.spent.cost += cost;
+        self.spent.add_at(usage, cost);
         self
     }
 

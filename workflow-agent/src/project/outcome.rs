@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use workflow_core::errors::chain;
 use workflow_core::{BuildError, Event, EventSet, RunError, SendError, StartError};
 
 use super::plan::PlanError;
@@ -258,15 +259,15 @@ pub enum ProjectError {
         request: String,
     },
     /// The project could not be started.
-    #[error("the project could not be started")]
+    #[error("the project could not be started: {}", chain(.0))]
     Start(#[from] StartError),
     /// The project ended in another way, such as cancelled.
-    #[error("the project did not end with an outcome")]
+    #[error("the project did not end with an outcome: {}", chain(.0))]
     Run(#[from] RunError),
     /// The engine could not be built.
-    #[error("the engine could not be built")]
+    #[error("the engine could not be built: {}", chain(.0))]
     Build(#[from] BuildError),
     /// The open requests of the project could not be read.
-    #[error("the open requests of the project could not be read")]
+    #[error("the open requests of the project could not be read: {}", chain(.0))]
     Requests(#[from] SendError),
 }

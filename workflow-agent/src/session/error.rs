@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use workflow_core::errors::ContextError;
+use workflow_core::errors::{ContextError, chain};
 use workflow_core::store::StoreError;
 use workflow_core::{ResumeError, SendError, StartError};
 
@@ -25,19 +25,19 @@ pub enum SessionError {
     #[error(transparent)]
     Prompt(#[from] PromptError),
     /// The run could not be started.
-    #[error("the run could not be started")]
+    #[error("the run could not be started: {}", chain(.0))]
     Start(#[source] StartError),
     /// The run that works could not be attached to.
-    #[error("the run of the session could not be attached to")]
+    #[error("the run of the session could not be attached to: {}", chain(.0))]
     Resume(#[source] ResumeError),
     /// The run that works did not take the message.
-    #[error("the run of the session did not take the message")]
+    #[error("the run of the session did not take the message: {}", chain(.0))]
     Send(#[source] SendError),
     /// The context of the thread failed.
-    #[error("the context of the thread failed")]
+    #[error("the context of the thread failed: {}", chain(.0))]
     Context(#[from] ContextError),
     /// The store of runs failed.
-    #[error("the store failed")]
+    #[error("the store failed: {}", chain(.0))]
     Store(#[from] StoreError),
     /// There is a session with the id of a fork.
     #[error("there is a session `{session}` already")]

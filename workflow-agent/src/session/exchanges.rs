@@ -180,8 +180,7 @@ pub(crate) async fn add(
         thread.remove(&key(&place.id, left)).await.map_err(failures::of_context)?;
     }
     let entries = stored(own);
-    // A summary within an isolated phase says nothing of the exchanges before.
-    let is_summary = matches!(entries.first(), Some(Entry::Summary(_))) && transcript::begin(own).is_none();
+    let is_summary = begins_anew(&entries);
     let key = key(&place.id, number);
     let exchange =
         Exchange { run: info.run().clone(), execution, before: entered.last, entries: entries.into() };
@@ -196,6 +195,12 @@ pub(crate) async fn add(
         thread.remove(&key).await.map_err(failures::of_context)?;
     }
     remove_oldest(thread, &place.id, head).await.map_err(failures::of_context)
+}
+
+/// Whether an exchange says everything of those before it. A summary within an isolated phase says nothing of them.
+pub(super) fn begins_anew(entries: &[Entry]) -> bool {
+    let own: Vec<&Entry> = entries.iter().collect();
+    matches!(entries.first(), Some(Entry::Summary(_))) && transcript::begin(&own).is_none()
 }
 
 /// The entries of a run as later runs see them: from its last summary on, without places among its entries.

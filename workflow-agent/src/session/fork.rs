@@ -8,10 +8,14 @@ use super::SessionError;
 use super::exchanges::{self, PAGE};
 use super::head::{self, Head};
 
-/// Copies a session. The head of the copy comes first: nobody else writes there, and a repetition after a crash goes on with
+/// Copies a session, whose settled head is `source`. The head of the copy comes first: nobody else writes there, and a repetition after a crash goes on with
 /// the copy that began, whatever the session has become meanwhile.
-pub(super) async fn fork(thread: &ThreadContext, from: &str, to: &str) -> Result<(), SessionError> {
-    let source = head::read_complete(thread, from).await?;
+pub(super) async fn fork(
+    thread: &ThreadContext,
+    source: Head,
+    from: &str,
+    to: &str,
+) -> Result<(), SessionError> {
     let of: Arc<str> = format!("{from}@{}", source.nonce).into();
     let copy = Head {
         nonce: RunId::generate().to_string(),

@@ -97,9 +97,14 @@ impl Head {
     }
 
     /// The head once a run has started: the next one, or one of those before.
-    fn started(self, number: u64) -> Self {
+    fn started(self, place: &SessionPlace) -> Self {
+        let SessionPlace { number, takes_back, .. } = *place;
         let is_next = self.copies.is_none() && number == self.started + 1 && number < NUMBERS;
-        Self { started: if is_next { number } else { self.started }, ..self }
+        if !is_next {
+            return self;
+        }
+        let head = if takes_back { self.without(number - 1) } else { self };
+        Self { started: number, ..head }
     }
 
     /// Whether the run of this number may add its exchange, or has added it.
@@ -132,6 +137,16 @@ impl Head {
         }
     }
 
+    /// The head without its last exchange, whose run may still end otherwise.
+    pub(super) fn before_last(self) -> Self {
+        match self.entered {
+            Some(Entered { last, summary, .. }) => {
+                Self { last, summary, count: self.count.saturating_sub(1), entered: None, ..self }
+            }
+            None => self,
+        }
+    }
+
     /// The head without the exchange of this run, which adds none any more. Once a later run has started, which may have
     /// seen the exchange, nothing changes.
     fn without(self, number: u64) -> Self {
@@ -139,12 +154,8 @@ impl Head {
             return self;
         }
         let closed = self.closed.max(number);
-        match self.entered {
-            Some(Entered { last, summary, .. }) if self.last == number => {
-                Self { last, summary, count: self.count.saturating_sub(1), entered: None, closed, ..self }
-            }
-            _ => Self { closed, ..self },
-        }
+        let head = if self.last == number { self.before_last() } else { self };
+        Self { closed, ..head }
     }
 }
 
@@ -166,8 +177,8 @@ pub(super) async fn read_complete(thread: &ThreadContext, session: &str) -> Resu
 }
 
 /// Notes that the next run has started. Any other number changes nothing, and the head tells.
-pub(super) async fn start(thread: &ThreadContext, session: &str, number: u64) -> Result<Head, ContextError> {
-    thread.update::<Head>(&key(session), |head| Head::of(head).started(number)).await
+pub(super) async fn start(thread: &ThreadContext, place: &SessionPlace) -> Result<Head, ContextError> {
+    thread.update::<Head>(&key(&place.id), |head| Head::of(head).started(place)).await
 }
 
 /// Whether the exchange of a run may enter its session, or has done so in an earlier life of the run. A run that was

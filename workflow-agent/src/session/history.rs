@@ -6,7 +6,7 @@ use std::sync::Arc;
 use workflow_core::prelude::*;
 use workflow_core::{RunId, ThreadContext};
 
-use super::exchanges::{Exchange, MOST, PAGE, between};
+use super::exchanges::{self, Exchange, MOST, PAGE, between};
 use super::{cache, head};
 use crate::agent::SessionPlace;
 use crate::entry::{Entry, HistoryRange};
@@ -27,9 +27,9 @@ pub(crate) async fn history(
     window: u64,
     info: &RunInfo,
 ) -> Result<History, StepError> {
-    let head = head::start(thread, &place.id, place.number).await.map_err(failures::of_context)?;
+    let head = head::start(thread, place).await.map_err(failures::of_context)?;
     if head.started < place.number || head.copies.is_some() {
-        let SessionPlace { id, number } = place;
+        let SessionPlace { id, number, .. } = place;
         return Err(StepError::permanent(format!(
             "run {number} is not the next one of session `{id}`: say it through `Session`"
         )));
@@ -44,7 +44,8 @@ pub(crate) async fn history(
     };
     let mut left = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
     let (mut newest, mut to) = (VecDeque::<(u64, Exchange)>::new(), last + 1);
-    let first = head.summary.max(1);
+    // A run that was redriven after a later one's summary begins with what was there before.
+    let first = if head.summary <= last { head.summary.max(1) } else { 1 };
     // The number that the exchange behind names.
     let mut named = last;
     'pages: while to > first {
@@ -67,8 +68,12 @@ pub(crate) async fn history(
                 break 'pages;
             }
             left = rest;
+            let is_summary = exchanges::begins_anew(&exchange.entries);
             if exchange.run != *info.run() {
                 newest.push_front((number, exchange));
+            }
+            if is_summary {
+                break 'pages;
             }
         }
         to = from;

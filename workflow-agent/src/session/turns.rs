@@ -7,8 +7,9 @@ use workflow_core::store::{RunQuery, StoreError};
 use workflow_core::{ResumeError, RunId, RunStatus, SendError, StartError};
 
 use super::cache::{self, Waiting};
-use super::{Session, SessionError, WhenBusy, head};
-use crate::agent::{Agent, Prompt};
+use super::head::{self, Head};
+use super::{Session, SessionError, WhenBusy};
+use crate::agent::{Agent, Prompt, SessionPlace};
 use crate::run::AgentRun;
 
 /// The time between looks at a run that another engine drives.
@@ -56,25 +57,24 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
             }
             continue;
         }
-        if status.is_some_and(|status| status != RunStatus::Completed) {
-            // It may have been cancelled between the entry of its exchange and its end.
-            head::take_back(&context, &session.place(last)).await?;
-        }
         let number = last.saturating_add(1);
+        // The run before may have been cancelled between the entry of its exchange and its end.
+        let takes_back = status.is_some_and(|status| status != RunStatus::Completed);
+        let place = SessionPlace { takes_back, ..session.place(number) };
         let mut prompt = prompt.clone();
-        prompt.session = Some(session.place(number));
+        prompt.session = Some(place.clone());
         let starting = session.engine.start_with::<Agent>(prompt, session.options(number));
         match starting.await {
             Ok(run) => {
                 // The run notes its start too, so a failure here must not look as if nothing was said.
-                if let Err(error) = head::start(&context, &session.key(), number).await {
+                if let Err(error) = head::start(&context, &place).await {
                     tracing::warn!(run = %run.id(), %error, "the start of a session's run was not noted");
                 }
                 return Ok(AgentRun::new(session.engine.clone(), session.agent.clone(), run));
             }
             // Another process said something at the same time.
             Err(StartError::DuplicateRun { .. } | StartError::Elsewhere { .. }) => {
-                let head = head::start(&context, &session.key(), number).await?;
+                let head = head::start(&context, &place).await?;
                 if head.started < number {
                     return Err(busy());
                 }
@@ -103,6 +103,15 @@ async fn steer(session: &Session, open: &RunId, prompt: &Prompt) -> Result<Optio
 /// The number of the run that started last. A session that is being copied is busy.
 async fn started(session: &Session) -> Result<u64, SessionError> {
     Ok(head::read_complete(&session.context(), &session.key()).await?.started)
+}
+
+/// The head without an exchange whose run has not completed yet, and may be cancelled.
+pub(super) async fn settled(session: &Session) -> Result<Head, SessionError> {
+    let head = head::read_complete(&session.context(), &session.key()).await?;
+    match status(session, &session.run_id(head.last)).await? {
+        Some(status) if status != RunStatus::Completed => Ok(head.before_last()),
+        _ => Ok(head),
+    }
 }
 
 /// The run of this number, if it has not ended.

@@ -221,3 +221,25 @@ async fn a_judge_costs_as_much_as_its_own_model() {
         assert!((outcome.cost() - expected).abs() < 1e-9, "{} and not {expected}", outcome.cost());
     }
 }
+
+/// A54, A9
+#[tokio::test]
+async fn a_cost_that_is_no_number_ends_the_run_with_an_outcome() {
+    struct Endless;
+    impl Judge for Endless {
+        fn judge<'a>(&'a self, _: &'a Candidate) -> BoxFuture<'a, Result<Judgement, StepError>> {
+            let mut judgement = Judgement::from(Verdict::Accept);
+            judgement.cost = f64::NAN;
+            async move { Ok(judgement) }.boxed()
+        }
+    }
+    let agent = Agent::builder("a").model(counting()).judge(Endless).build().unwrap();
+    let reason = stopped(outcome(&agent).await);
+    assert!(matches!(&reason, StopReason::Failed { error, .. } if error.contains("no number")), "{reason:?}");
+    // A price that is none passes no budget.
+    let limits = ModelLimits::new(200_000, 1_000).price(Price::new(f64::NAN, f64::INFINITY));
+    let model = ScriptedModel::new([ScriptedReply::text("yes").usage(Usage::new(1, 1))]).limits(limits);
+    let agent = Agent::builder("a").model(model).budget(Budget::unlimited().cost(1e300)).build().unwrap();
+    let outcome = outcome(&agent).await;
+    assert!(outcome.cost() >= f64::MAX && matches!(stopped(outcome), StopReason::Budget { .. }));
+}

@@ -608,3 +608,16 @@ async fn the_longest_output_is_the_smaller_of_both_limits() {
         assert_eq!(model.requests()[0].max_output, expected);
     }
 }
+
+/// A55
+#[tokio::test]
+async fn data_that_is_null_is_data_after_a_restart_too() {
+    let agent = agent(&scripted([ScriptedReply::call("1", "final_answer", json!({"answer": null}))]));
+    let answer =
+        agent.build().unwrap().ask(Prompt::new("Is there one?").output_of::<Option<u8>>()).await.unwrap();
+    assert_eq!(answer.read::<Option<u8>>().unwrap(), None);
+    let stored: workflow_agent::Answer =
+        serde_json::from_value(serde_json::to_value(&answer).unwrap()).unwrap();
+    assert_eq!(stored, answer);
+    assert_eq!(stored.read::<Option<u8>>().unwrap(), None);
+}

@@ -12,6 +12,7 @@ use workflow_agent::model::{
 use workflow_agent::prelude::*;
 use workflow_agent::tool::FnTool;
 use workflow_agent::{AgentBuilder, Aggregation};
+use workflow_core::RunOptions;
 use workflow_testkit::{Scenario, ScenarioOf};
 
 mod aggregations;

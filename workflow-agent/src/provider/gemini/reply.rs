@@ -89,7 +89,9 @@ impl Gemini {
     /// A text with a signature stays a part of its own, so that both go back together.
     fn text(&mut self, text: &str, signature: Option<&Value>) {
         let Some(signature) = signature else { return self.assembly.text(text) };
-        if text.is_empty() {
+        if text.trim().is_empty() {
+            // A blank text has no part of its own: others refuse it.
+            self.assembly.text(text);
             self.assembly.opaque(json!({ SIGNATURE: signature }));
         } else {
             self.assembly.begin_text();

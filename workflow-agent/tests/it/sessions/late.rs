@@ -365,3 +365,29 @@ fn the_next_message_takes_back_the_exchange_of_a_run_that_was_cancelled_at_its_e
         });
     }
 }
+
+/// A42, A40
+#[test]
+fn a_fork_lacks_the_exchange_of_a_run_that_has_not_ended() {
+    for behind in [false, true] {
+        let stood = (0..1_000).take_while(|at| {
+            let (disk, gate, model) = (Disk::default(), Gate::new(*at, behind, u64::MAX), slow());
+            let agent = agent(&model);
+            life(async {
+                let other = disk.healthy().engine(&agent);
+                say(&session(&other, &agent), "one").await;
+                let engine = Gated::new(&disk, &gate).engine(&agent);
+                let Some(run) = stands(&session(&engine, &agent), &model, &gate).await else { return false };
+                let copy = session(&other, &agent).fork("copy").await.unwrap();
+                assert_eq!(questions(&copy).await, ["one"], "at {at}, behind {behind}");
+                gate.opened.add_permits(1);
+                run.outcome().await.unwrap();
+                assert_eq!(questions(&session(&other, &agent)).await, ["one", "two"]);
+                say(&copy, "left").await;
+                assert_eq!(questions(&copy).await, ["one", "left"], "at {at}, behind {behind}");
+                true
+            })
+        });
+        assert!(stood.count() >= 4);
+    }
+}

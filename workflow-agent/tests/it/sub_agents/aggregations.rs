@@ -172,3 +172,22 @@ async fn a_used_up_budget_pays_for_no_summary() {
     assert!(!is_error && text.contains("one"), "{text}");
     assert_eq!(model.requests().len(), 1);
 }
+
+/// A33, A32
+#[tokio::test(start_paused = true)]
+async fn a_task_that_completes_beside_the_first_success_counts_too() {
+    let helper = by_task("helper", |task| {
+        let tokens = if task == "a" { 100 } else { 1_000 };
+        ScriptedReply::text("done").usage(Usage::new(tokens, 0)).after(Duration::from_secs(5))
+    });
+    let spawn = json!({ "tasks": [to("helper", "a"), to("helper", "b")] });
+    let model = ScriptedModel::new([
+        ScriptedReply::call("1", "spawn_sub_agent", spawn).usage(Usage::new(1, 0)),
+        ScriptedReply::text("done").usage(Usage::new(1, 0)),
+    ]);
+    let top = Agent::builder("top").model(model).sub_agent(helper).aggregation(Aggregation::First);
+    let engine = Engine::builder().agent(top.build().unwrap()).build().unwrap();
+    let run =
+        engine.start_with::<Agent>(Prompt::new("Go."), RunOptions::new().workflow("top")).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap().usage().input, 1_102);
+}
