@@ -111,7 +111,7 @@ pub mod prelude {
     pub use crate::secret::Secret;
     pub use crate::session::{Session, WhenBusy};
     pub use crate::sub_agent::Aggregation;
-    pub use crate::tool::{ToolContext, ToolError, ToolOutput};
+    pub use crate::tool::{ToolContext, ToolError, ToolOutput, terminal_safe};
 }
 
 /// The page of the guide, compiled and run with the other examples of this crate.

@@ -88,7 +88,7 @@ pub enum Shown {
     },
     /// The viewer was too slow for this many items; `None` after a restart.
     Missed(Option<u64>),
-    /// The run answered or stopped. The stream ends.
+    /// The run has answered or stopped, and has ended. The stream ends.
     Done(Outcome),
     /// The run ended in another way, such as cancelled. The stream ends.
     Ended(RunStatus),
@@ -189,8 +189,10 @@ impl AgentRun {
     /// resumes. The run of an agent without sub-agents only looks its open requests up. Each open run of an agent that has
     /// sub-agents makes a report too, in O(events + executions) of that run, to find those below.
     ///
+    /// An ended run has none.
+    ///
     /// # Errors
-    /// If the run has ended, or its store failed.
+    /// If the store failed.
     pub async fn approvals(&self) -> Result<Vec<PendingApproval>, SendError> {
         let open = self.open().await?.into_iter();
         let pending = open.filter_map(|open::Open { run, agent, request }| {
@@ -203,7 +205,7 @@ impl AgentRun {
     /// [`approvals`](Self::approvals).
     ///
     /// # Errors
-    /// If the run has ended, or its store failed.
+    /// If the store failed.
     pub async fn questions(&self) -> Result<Vec<PendingQuestion>, SendError> {
         let open = self.open().await?.into_iter();
         let pending = open.filter_map(|open::Open { run, agent, request }| {
@@ -212,8 +214,12 @@ impl AgentRun {
         Ok(pending.collect())
     }
 
+    /// An ended run has none.
     async fn open(&self) -> Result<Vec<open::Open>, SendError> {
-        open::requests(&self.engine, &self.agent, self.run.any()).await
+        match open::requests(&self.engine, &self.agent, self.run.any()).await {
+            Err(SendError::Ended { .. }) => Ok(Vec::new()),
+            open => open,
+        }
     }
 
     /// The item of the stream for an item of the display, if people need it.
@@ -304,14 +310,15 @@ impl Stream for AgentRun {
             match ready!(self.feed.poll(cx)) {
                 None => return Poll::Ready(None),
                 Some(Fed::Ready(shown)) => return Poll::Ready(Some(shown)),
-                Some(Fed::Displayed(DisplayItem::Ended { status: RunStatus::Completed })) => {
+                Some(Fed::Displayed(DisplayItem::Ended { status })) => {
                     let run = self.run.clone();
-                    self.feed.completed(async move { run.outcome().await.ok().map(Shown::Done) });
+                    self.feed
+                        .end(async move { run.outcome().await.map_or(Shown::Ended(status), Shown::Done) });
                 }
                 Some(Fed::Displayed(item)) => match self.shown(&item) {
-                    Some(done @ Shown::Done(_)) => self.feed.done(done),
+                    // The end has the outcome.
+                    Some(Shown::Done(_)) | None => {}
                     Some(shown) => self.feed.add(shown),
-                    None => {}
                 },
             }
         }

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::Deserialize;
 use serde_json::json;
-use workflow_core::RunOptions;
 use workflow_core::prelude::*;
+use workflow_core::{RunError, RunOptions, StartError};
 
 mod aggregate;
 mod unfinished;
@@ -16,7 +16,7 @@ pub use aggregate::Aggregation;
 
 use crate::agent::{Agent, Outcome, Prompt, Terms};
 use crate::budget::{Budget, Spent};
-use crate::entry::{Reply, ToolCall, ToolDone};
+use crate::entry::{FailureClass, Reply, ToolCall, ToolDone};
 use crate::flow::State;
 use crate::tool::ToolSpec;
 pub(crate) use unfinished::Unfinished;
@@ -152,6 +152,8 @@ pub(crate) struct Ended {
     result: Result<String, String>,
     /// The amounts that it used; `None` if it ended without an outcome.
     spent: Option<Spent>,
+    /// Whether the engine hosts it.
+    is_hosted: bool,
 }
 
 /// The surroundings of the tasks of a call.
@@ -200,6 +202,16 @@ pub(crate) async fn spawn(
         Aggregation::First => first(running, &mut unfinished).await?,
         _ => (join_all(running).await.into_iter().collect::<Result<Vec<_>, _>>()?, 0),
     };
+    if let Some(missing) = ended.iter().find(|one| !one.is_hosted) {
+        // A mistake of the program, which no model can mend.
+        let text = format!(
+            "the engine does not host sub-agent `{}`: `.agent(…)` of an engine's builder hosts an agent with its \
+             sub-agents, and a `Scenario` needs `.host_named(\"{}\", …)`",
+            missing.agent,
+            crate::agent::below(place.info.workflow(), &missing.agent),
+        );
+        return Ok(ToolDone::error(call, text).ending_run(FailureClass::Permanent));
+    }
     let mut spent = if cancelled > 0 || ended.iter().any(|one| one.spent.is_none()) {
         unfinished.spent().await
     } else {
@@ -283,8 +295,11 @@ async fn run(
                 }
                 Outcome::Stopped(stopped) => Err(format!("{}; last text: {}", stopped.reason, stopped.text)),
             };
-            Ended { agent, result, spent: Some(Spent::of(&outcome)) }
+            Ended { agent, result, spent: Some(Spent::of(&outcome)), is_hosted: true }
         }
-        Err(error) => Ended { agent, result: Err(crate::failures::of_child(error)?.text), spent: None },
+        Err(error) => {
+            let is_hosted = !matches!(error, RunError::Start(StartError::UnknownWorkflow { .. }));
+            Ended { agent, result: Err(crate::failures::of_child(error)?.text), spent: None, is_hosted }
+        }
     })
 }

@@ -33,9 +33,15 @@ pub enum AgentError {
         /// The tool that needs an approval, or `ask_user`.
         request: String,
     },
+    /// The engine does not host the agent.
+    #[error("the engine does not host agent `{agent}`: add `.agent(…)` to its builder")]
+    NotHosted {
+        /// The name of the agent.
+        agent: Arc<str>,
+    },
     /// The run could not be started.
     #[error("the run could not be started: {}", chain(.0))]
-    Start(#[from] StartError),
+    Start(#[source] StartError),
     /// The run ended in another way, such as cancelled.
     #[error("the run did not end with an outcome: {}", chain(.0))]
     Run(#[from] RunError),
@@ -129,7 +135,7 @@ impl Agent {
     /// Starts a run with options, such as an id or a thread.
     ///
     /// # Errors
-    /// If the prompt exceeds a bound, or the engine refuses the run.
+    /// If the prompt exceeds a bound, or the engine does not host the agent or refuses the run.
     pub async fn start_with(
         &self,
         engine: &Engine,
@@ -141,7 +147,12 @@ impl Agent {
         prompt.check()?;
         self.check_price(&prompt)?;
         let options = options.workflow(Arc::clone(&self.inner.name));
-        let run = engine.start_with::<Self>(prompt, options).await?;
+        let run = engine.start_with::<Self>(prompt, options).await.map_err(|error| match error {
+            StartError::UnknownWorkflow { .. } => {
+                AgentError::NotHosted { agent: Arc::clone(&self.inner.name) }
+            }
+            error => AgentError::Start(error),
+        })?;
         Ok(AgentRun::new(engine.clone(), self.clone(), run))
     }
 }

@@ -115,7 +115,7 @@ fn written(text: &str) -> Result<Value, Misfit> {
     });
     serde_json::from_str(unfenced.unwrap_or(trimmed).trim()).map_err(|error| Misfit {
         pointer: String::new(),
-        problem: format!("the answer is no JSON: {error}"),
+        problem: format!("the answer is no JSON: {error}; it begins: {}", crate::tool::head(trimmed, 80)),
     })
 }
 

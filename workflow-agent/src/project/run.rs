@@ -267,14 +267,17 @@ impl Stream for ProjectRun {
             match ready!(self.feed.poll(cx)) {
                 None => return Poll::Ready(None),
                 Some(Fed::Ready(shown)) => return Poll::Ready(Some(shown)),
-                Some(Fed::Displayed(DisplayItem::Ended { status: RunStatus::Completed })) => {
+                Some(Fed::Displayed(DisplayItem::Ended { status })) => {
                     let run = self.run.clone();
-                    self.feed.completed(async move { run.outcome().await.ok().map(ProjectShown::Done) });
+                    let last = async move {
+                        run.outcome().await.map_or(ProjectShown::Ended(status), ProjectShown::Done)
+                    };
+                    self.feed.end(last);
                 }
                 Some(Fed::Displayed(item)) => match self.shown(&item) {
-                    Some(done @ ProjectShown::Done(_)) => self.feed.done(done),
+                    // The end has the outcome.
+                    Some(ProjectShown::Done(_)) | None => {}
                     Some(shown) => self.feed.add(shown),
-                    None => {}
                 },
             }
         }

@@ -1,4 +1,4 @@
-//! The feed behind a stream: what the display has, what waits to be shown, and the outcome exactly once.
+//! The feed behind a stream: the items of the display, those that wait to be shown, and the outcome once the run has ended.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
@@ -12,10 +12,8 @@ use workflow_core::{DisplayItem, DisplayStream};
 pub(crate) struct Feed<S> {
     display: Option<DisplayStream>,
     ready: VecDeque<S>,
-    /// Whether the outcome was shown.
-    is_done: bool,
-    /// The outcome of a run that completed before this stream began.
-    ending: Option<BoxFuture<'static, Option<S>>>,
+    /// The last item, once the run has ended.
+    ending: Option<BoxFuture<'static, S>>,
 }
 
 /// The next part of a feed.
@@ -28,7 +26,7 @@ pub(crate) enum Fed<S> {
 
 impl<S> Feed<S> {
     pub(crate) fn new(display: DisplayStream) -> Self {
-        Self { display: Some(display), ready: VecDeque::new(), is_done: false, ending: None }
+        Self { display: Some(display), ready: VecDeque::new(), ending: None }
     }
 
     /// Adds an item to the stream.
@@ -36,18 +34,10 @@ impl<S> Feed<S> {
         self.ready.push_back(item);
     }
 
-    /// Adds the outcome to the stream.
-    pub(crate) fn done(&mut self, item: S) {
-        self.is_done = true;
-        self.add(item);
-    }
-
-    /// Takes the end of a completed run. Its outcome has come before, unless the display is that of an earlier process:
-    /// then the journal has the outcome.
-    pub(crate) fn completed(&mut self, outcome: impl Future<Output = Option<S>> + Send + 'static) {
-        if !self.is_done {
-            self.ending = Some(outcome.boxed());
-        }
+    /// Takes the end of the run: the future waits for it, and makes the last item. A viewer who has that item finds the run
+    /// ended wherever it looks. The display of an earlier process may have no outcome, and the journal has it.
+    pub(crate) fn end(&mut self, last: impl Future<Output = S> + Send + 'static) {
+        self.ending = Some(last.boxed());
     }
 
     /// The next part; `None` at the end of the stream.
@@ -57,9 +47,9 @@ impl<S> Feed<S> {
                 return Poll::Ready(Some(Fed::Ready(item)));
             }
             if let Some(ending) = &mut self.ending {
-                let outcome = ready!(ending.poll_unpin(cx));
+                let last = ready!(ending.poll_unpin(cx));
                 self.ending = None;
-                self.ready.extend(outcome);
+                self.ready.push_back(last);
                 continue;
             }
             let Some(display) = &mut self.display else { return Poll::Ready(None) };

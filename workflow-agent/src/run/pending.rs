@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
+use workflow_core::errors::chain;
 use workflow_core::report::OpenRequest;
 use workflow_core::{Engine, ResumeError, RunId, SendError, Seq};
 
@@ -47,8 +48,8 @@ pub enum AnswerError {
     /// The run did not take it: it has ended, or the request was answered or expired before.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// The run could not be reached.
-    #[error("the run could not be attached to")]
+    /// The run could not be reached: it may have ended.
+    #[error("the run that asked cannot take the answer: {}", chain(.0))]
     Resume(#[from] ResumeError),
 }
 

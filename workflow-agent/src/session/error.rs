@@ -15,7 +15,8 @@ pub enum SessionError {
     /// A run of the session works, and the session refuses messages meanwhile; or 64 messages wait already; or the session
     /// is being copied from another one.
     #[error(
-        "session `{session}` is busy: wait for its run, or say it with `WhenBusy::Wait` or `WhenBusy::Steer`"
+        "session `{session}` is busy: watch and answer `Session::open_run`, or say it with `WhenBusy::Wait` or \
+         `WhenBusy::Steer`"
     )]
     Busy {
         /// The session.
@@ -24,6 +25,12 @@ pub enum SessionError {
     /// The prompt exceeds a bound.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// The engine does not host the agent.
+    #[error("the engine does not host agent `{agent}`: add `.agent(…)` to its builder")]
+    NotHosted {
+        /// The name of the agent.
+        agent: Arc<str>,
+    },
     /// The run could not be started.
     #[error("the run could not be started: {}", chain(.0))]
     Start(#[source] StartError),

@@ -79,6 +79,9 @@ pub(super) async fn say(session: &Session, prompt: Prompt) -> Result<AgentRun, S
                     return Err(busy());
                 }
             }
+            Err(StartError::UnknownWorkflow { .. }) => {
+                return Err(SessionError::NotHosted { agent: session.agent.name().into() });
+            }
             Err(error) => return Err(SessionError::Start(error)),
         }
     }

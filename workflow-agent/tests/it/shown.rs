@@ -108,3 +108,39 @@ async fn a_piece_reads_as_its_text_and_a_result_prints_its_own_fields_alone() {
     executions.dedup();
     assert_eq!(executions.len(), 1, "text and thoughts of one reply");
 }
+
+/// A41, A24
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_stream_is_done_has_ended_wherever_one_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = scripted((0..30).map(|n| ScriptedReply::text(format!("answer {n}"))));
+    let assistant = agent(&model).build().unwrap();
+    let store = workflow_redb::RedbStore::open(folder.path().join("runs.redb")).unwrap();
+    let engine = Engine::builder().agent(assistant.clone()).store(store).build().unwrap();
+    let session = Session::of(&engine, &assistant).when_busy(WhenBusy::Refuse);
+    for n in 0..30 {
+        let mut run = session.say("next").await.expect("the session is free");
+        let mut outcome = None;
+        while let Some(shown) = run.next().await {
+            if let Shown::Done(done) = shown {
+                assert!(session.open_run().await.unwrap().is_none());
+                assert!(
+                    run.approvals().await.unwrap().is_empty() && run.questions().await.unwrap().is_empty()
+                );
+                outcome = Some(done);
+            }
+        }
+        assert_eq!(outcome.expect("the outcome was shown").text(), format!("answer {n}"));
+    }
+}
+
+/// A9
+#[tokio::test]
+async fn an_agent_that_the_engine_does_not_host_is_named() {
+    let assistant = agent(&scripted([])).build().unwrap();
+    let engine = Engine::builder().build().unwrap();
+    let expected = "the engine does not host agent `assistant`: add `.agent(…)` to its builder";
+    assert_eq!(assistant.start(&engine, "Hello").await.unwrap_err().to_string(), expected);
+    let said = Session::of(&engine, &assistant).say("Hello").await;
+    assert_eq!(said.unwrap_err().to_string(), expected);
+}

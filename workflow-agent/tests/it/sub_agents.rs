@@ -267,3 +267,18 @@ async fn the_tool_calls_of_sub_agents_are_the_parents() {
     let Outcome::Stopped(stopped) = outcome else { panic!() };
     assert!(matches!(stopped.reason, StopReason::Budget { tool_calls: 4, .. }), "{}", stopped.reason);
 }
+
+/// A30
+#[tokio::test]
+async fn a_sub_agent_that_the_engine_does_not_host_ends_the_run_and_says_how_to_host_it() {
+    let helper = by_task("helper", |_| ScriptedReply::text("done"));
+    let (top, model) = spawning("top", [to("helper", "a")]);
+    let run = scenario(&top.sub_agent(helper).build().unwrap(), []).start(Prompt::new("Go.")).await;
+    let Outcome::Stopped(stopped) = run.outcome().unwrap() else { panic!("it answered") };
+    let reason = stopped.reason.to_string();
+    assert!(
+        reason.contains("host sub-agent `helper`") && reason.contains(r#".host_named("Agent.helper""#),
+        "{reason}"
+    );
+    assert_eq!(model.requests().len(), 1);
+}

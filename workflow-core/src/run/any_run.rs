@@ -219,7 +219,8 @@ impl AnyRun {
     /// Waits until the run is settled: it [waits](RunStatus::Waiting), is [paused](RunStatus::Paused), or has ended. Returns
     /// that status.
     ///
-    /// A run waits for a timer, or for an event or a reply from outside. A paused one waits to be unpaused. A settled *branch* of a fan-out is another
+    /// A run waits for a timer, or for an event or a reply from outside. A paused one waits to be unpaused. A run whose step
+    /// waits for a child works, also while the child waits for the outside. A settled *branch* of a fan-out is another
     /// matter: it has no work left, and an open request keeps it from settling.
     pub async fn settled(&self) -> RunStatus {
         let is_settled =

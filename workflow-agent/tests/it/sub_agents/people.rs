@@ -80,8 +80,8 @@ async fn requests_of_sub_agents_at_every_depth_come_through_the_top_stream_and_t
         assert_eq!((asked.len(), &asked), (2, &closed));
         let depth = asked[0].0.as_str().matches('/').count();
         assert_eq!((depth, asked[0].0 == asked[1].0), (levels.len(), true), "{asked:?}");
-        assert!(items > 0 && run.approvals().await.is_err(), "the run has ended");
-        assert!(run.questions().await.is_err(), "the run has ended");
+        assert!(items > 0 && run.approvals().await.unwrap().is_empty(), "the run has ended");
+        assert!(run.questions().await.unwrap().is_empty(), "the run has ended");
         let answer = run.outcome().await.unwrap();
         let answer = answer.text();
         assert!(answer.contains("paid 5") && answer.contains("the blue one"), "{answer}");
