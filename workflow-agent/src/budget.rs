@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::Outcome;
 use crate::model::{Price, Usage};
 
 /// The most that a run may use. Without a limit of a kind, that kind is unlimited.
@@ -126,11 +125,6 @@ impl std::ops::AddAssign for Spent {
 }
 
 impl Spent {
-    /// The amounts that a run used.
-    pub(crate) fn of(outcome: &Outcome) -> Self {
-        Self { usage: outcome.usage(), cost: outcome.cost(), tool_calls: outcome.tool_calls() }
-    }
-
     /// Adds usage of a model with this price.
     pub(crate) fn add(&mut self, usage: Usage, price: Option<Price>) {
         self.add_at(usage, price.map_or(0.0, |price| price.of(&usage)));

@@ -15,8 +15,8 @@ mod reply;
 mod scripted;
 
 pub use fallback::Fallback;
+pub(crate) use reply::json_bytes;
 pub use reply::{Finish, Image, ModelReply, Opaque, Part, ToolUse, Usage};
-pub(crate) use reply::{json_bytes, json_length};
 pub use scripted::{ScriptedModel, ScriptedReply};
 
 use crate::tool::ToolSpec;
@@ -142,7 +142,7 @@ impl ModelRequest {
 
     /// The number of characters of everything that the model reads.
     pub(crate) fn characters(&self) -> usize {
-        let output = self.output.as_deref().map_or(0, json_length);
+        let output = self.output.as_deref().map_or(0, crate::tool::json_length);
         let messages: usize = self.messages.iter().map(Message::characters).sum();
         self.system.chars().count()
             + messages

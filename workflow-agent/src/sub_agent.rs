@@ -295,7 +295,7 @@ async fn run(
                 }
                 Outcome::Stopped(stopped) => Err(format!("{}; last text: {}", stopped.reason, stopped.text)),
             };
-            Ended { agent, result, spent: Some(Spent::of(&outcome)), is_hosted: true }
+            Ended { agent, result, spent: Some(outcome.spent()), is_hosted: true }
         }
         Err(error) => {
             let is_hosted = !matches!(error, RunError::Start(StartError::UnknownWorkflow { .. }));

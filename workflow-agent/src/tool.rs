@@ -18,13 +18,12 @@ pub(crate) mod shim;
 
 pub use attribute::{IntoTool, IsTool, ToolFuture};
 pub(crate) use bound::{OUTPUT, cut, head};
-pub(crate) use check::{Misfit, Schema};
+pub(crate) use check::{Misfit, Schema, json_length};
 pub(crate) use function::schema_of;
 pub use function::{FnTool, IntoToolOutput};
 pub(crate) use name::{fitted, is_fit};
 
 use crate::approval::Approval;
-use crate::model::json_length;
 
 /// The longest time that a call may take, unless its tool says otherwise.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(2);

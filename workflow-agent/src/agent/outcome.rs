@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use workflow_core::{Event, EventSet};
 
+use crate::budget::Spent;
 use crate::entry::FailureClass;
 use crate::model::Usage;
 use crate::phase::Conversation;
@@ -44,6 +45,11 @@ impl Outcome {
             Self::Answered(answer) => answer.tool_calls,
             Self::Stopped(stopped) => stopped.tool_calls,
         }
+    }
+
+    /// The amounts that the run used.
+    pub(crate) fn spent(&self) -> Spent {
+        Spent { usage: self.usage(), cost: self.cost(), tool_calls: self.tool_calls() }
     }
 
     /// The cost, in the currency of the model's price; 0 without one.

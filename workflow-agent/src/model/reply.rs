@@ -74,8 +74,8 @@ impl Part {
     pub(crate) fn characters(&self) -> usize {
         match self {
             Self::Text(text) | Self::Thought { text, .. } => text.chars().count(),
-            Self::Call(call) => call.name.chars().count() + json_length(&call.arguments),
-            Self::Opaque(opaque) => json_length(&opaque.data),
+            Self::Call(call) => call.name.chars().count() + crate::tool::json_length(&call.arguments),
+            Self::Opaque(opaque) => crate::tool::json_length(&opaque.data),
         }
     }
 }
@@ -228,18 +228,4 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
     // Neither a value nor the count can fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
-}
-
-/// About the characters of a value as JSON, without making the text.
-pub(crate) fn json_length(value: &Value) -> usize {
-    match value {
-        Value::Null => 4,
-        Value::Bool(_) => 5,
-        Value::Number(_) => 6,
-        Value::String(text) => text.chars().count() + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| json_length(item) + 1).sum::<usize>(),
-        Value::Object(fields) => {
-            2 + fields.iter().map(|(key, item)| key.len() + 4 + json_length(item)).sum::<usize>()
-        }
-    }
 }

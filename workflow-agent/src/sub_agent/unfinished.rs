@@ -131,7 +131,7 @@ fn add_outcome(spent: &mut Spent, report: &RunReport) {
         let stopped =
             || logged.value.downcast::<Stopped>().map(|stopped| Outcome::Stopped((*stopped).clone()));
         if let Some(outcome) = answer.or_else(stopped) {
-            *spent += Spent::of(&outcome);
+            *spent += outcome.spent();
         }
     }
 }

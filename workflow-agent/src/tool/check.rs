@@ -62,6 +62,20 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// About the characters of a value as JSON, without making the text.
+pub(crate) fn json_length(value: &Value) -> usize {
+    match value {
+        Value::Null => 4,
+        Value::Bool(_) => 5,
+        Value::Number(_) => 6,
+        Value::String(text) => text.chars().count() + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| json_length(item) + 1).sum::<usize>(),
+        Value::Object(fields) => {
+            2 + fields.iter().map(|(key, item)| key.len() + 4 + json_length(item)).sum::<usize>()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
