@@ -1,0 +1,102 @@
+//! `dead-route`, `ambiguous-routes`, `no-default`: consequences of the order of routes.
+
+use std::collections::HashMap;
+
+use crate::document::model::{Decide, Graph, Next, Node, OnFailure, Route, Target};
+use crate::problem::Code;
+use crate::problem::sink::{At, Problems};
+
+pub(super) fn check(graph: &Graph, problems: &mut Problems) {
+    for node in &graph.nodes {
+        match &node.next {
+            Next::Routes(routes) => {
+                dead(node, routes, problems);
+                no_default(graph, node, routes, problems);
+            }
+            Next::Decide(decide) => choices(node, decide, problems),
+            Next::End | Next::To(_) | Next::Parallel(_) => {}
+        }
+        if let Some(OnFailure::Routes(routes)) = &node.on_failure {
+            dead(node, routes, problems);
+        }
+        ids(node, problems);
+    }
+}
+
+fn always_holds(route: &Route) -> bool {
+    let is_true = |source: &str| matches!(source.trim(), "true" | "True");
+    route.max.is_none() && route.when.as_ref().is_none_or(|when| is_true(when.parsed.source()))
+}
+
+/// The first route that holds is taken, so none is behind one that always does.
+fn dead(node: &Node, routes: &[Route], problems: &mut Problems) {
+    let Some(first) = routes.iter().position(always_holds) else { return };
+    let (by, line) = (written(&routes[first].to), routes[first].at.line);
+    for route in &routes[first + 1..] {
+        let message = format!(
+            "the route of `{}` to `{}` is never taken: the one to `{by}` in line {line} always holds",
+            node.id.value,
+            written(&route.to)
+        );
+        problems.add(
+            Code::DeadRoute,
+            route.at,
+            message,
+            format!("move it before the route to `{by}`, or remove it"),
+        );
+    }
+}
+
+fn no_default(graph: &Graph, node: &Node, routes: &[Route], problems: &mut Problems) {
+    let is_stated = node.on_no_match.or(graph.defaults.on_no_match).is_some();
+    if is_stated || routes.iter().any(always_holds) {
+        return;
+    }
+    let Some(last) = routes.last() else { return };
+    let message = format!("the run fails where no route of `{}` holds", node.id.value);
+    let remedy = "add a route without `when` as the last one, or write `on_no_match: fail`";
+    problems.add(Code::NoDefault, last.at, message, remedy);
+}
+
+/// The answer of a model is the id of a choice.
+fn choices(node: &Node, decide: &Decide, problems: &mut Problems) {
+    let mut known: HashMap<&str, At> = HashMap::new();
+    for choice in &decide.choices {
+        let to = written(&choice.to);
+        if let Some(first) = known.get(to) {
+            let message = format!(
+                "two choices of `{}` lead to `{to}`, the first in line {}",
+                node.id.value, first.line
+            );
+            let remedy = "join them into one, or lead one of them to a node of its own";
+            problems.add(Code::AmbiguousRoutes, choice.at, message, remedy);
+        } else {
+            known.insert(to, choice.at);
+        }
+    }
+}
+
+/// Reports name routes by their ids.
+fn ids(node: &Node, problems: &mut Problems) {
+    let next: &[Route] = if let Next::Routes(routes) = &node.next { routes } else { &[] };
+    let caught: &[Route] = if let Some(OnFailure::Routes(routes)) = &node.on_failure { routes } else { &[] };
+    let mut known: HashMap<&str, At> = HashMap::new();
+    for id in next.iter().chain(caught).filter_map(|route| route.id.as_ref()) {
+        if let Some(first) = known.get(&*id.value) {
+            let message = format!(
+                "two routes of `{}` have the id `{}`, the first in line {}",
+                node.id.value, id.value, first.line
+            );
+            problems.add(Code::AmbiguousRoutes, id.at, message, "rename one of them");
+        } else {
+            known.insert(&id.value, id.at);
+        }
+    }
+}
+
+fn written(target: &Target) -> &str {
+    match target {
+        Target::Node(name) => &name.value,
+        Target::End => "end",
+    }
+}

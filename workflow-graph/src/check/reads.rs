@@ -1,0 +1,125 @@
+//! Checks the reads of expressions (G7), and reports `type-mismatch`. `meaning` checks names, and
+//! `precedence` the order of nodes.
+
+use super::Flow;
+use super::history::History;
+use super::region::Regions;
+use super::scope::{Facts, Names};
+use super::uses::{self, Phase, Use};
+use crate::document::Source;
+use crate::document::model::{Graph, Node, Rule, Segment as Step};
+use crate::document::template::Expression;
+use crate::expression::{Read, Segment};
+use crate::problem::Code;
+use crate::problem::sink::{At, Problems};
+
+pub(super) fn check(
+    graph: &Graph,
+    flow: &Flow,
+    regions: Option<&Regions>,
+    source: Source<'_>,
+    problems: &mut Problems,
+) {
+    let history = match (regions, graph.start()) {
+        (Some(regions), Some(start)) => Some(History::of(graph, flow, regions, start)),
+        _ => None,
+    };
+    let facts = Facts::of(graph);
+    let mut reads = Reads { graph, facts: &facts, history, source, problems };
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for used in uses::of(node) {
+            reads.expression(Some((index, node)), used);
+        }
+        reads.required_paths(node);
+    }
+    let mut found = Vec::new();
+    graph.output.iter().for_each(|output| output.expressions(&mut found));
+    for expression in found {
+        reads.expression(None, Use { expression, phase: Phase::After, is_condition: false });
+    }
+}
+
+/// Where a problem of a read stands. Places within texts take a search, so they are found only for problems.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'e> {
+    At(At),
+    Within(&'e Expression, usize),
+}
+
+pub(super) struct Reads<'a, 'p> {
+    pub(super) graph: &'a Graph,
+    pub(super) facts: &'a Facts<'a>,
+    /// Absent where the order of nodes is not known, because routes are wrong.
+    pub(super) history: Option<History<'a>>,
+    source: Source<'a>,
+    pub(super) problems: &'p mut Problems,
+}
+
+impl<'a> Reads<'a, '_> {
+    fn expression(&mut self, at: Option<(usize, &Node)>, used: Use<'_>) {
+        let before = self.problems.total();
+        let names = self.names_at(at.map(|(_, node)| node));
+        for read in used.expression.parsed.reads() {
+            let place = Place::Within(used.expression, read.offset);
+            if self.is_named(names, &read, place) {
+                self.order(at, used, names, &read, place);
+            }
+        }
+        // Types of what does not exist would be guesses.
+        if self.problems.total() == before {
+            self.types(names, used);
+        }
+    }
+
+    fn names_at<'n>(&self, node: Option<&'n Node>) -> Names<'n>
+    where
+        'a: 'n,
+    {
+        Names { graph: self.graph, facts: self.facts, node }
+    }
+
+    pub(super) fn at(&self, place: Place<'_>) -> At {
+        match place {
+            Place::At(at) => at,
+            Place::Within(expression, offset) => expression.locate(self.source, offset, self.problems),
+        }
+    }
+
+    fn types(&mut self, names: Names<'_>, used: Use<'_>) {
+        let Expression { parsed, .. } = used.expression;
+        let found =
+            if used.is_condition { parsed.check_condition_types(&names) } else { parsed.check_types(&names) };
+        for problem in found {
+            let place = self.at(Place::Within(used.expression, problem.offset));
+            self.problems.add(
+                Code::TypeMismatch,
+                place,
+                problem.message,
+                "convert one of them, or correct the schema",
+            );
+        }
+    }
+
+    /// Paths of `requires` begin like expressions. Nothing that they name has to be there.
+    fn required_paths(&mut self, node: &Node) {
+        let checks = node.requires.iter().flat_map(|requires| &requires.all);
+        let paths = checks.flat_map(|check| match &check.rule {
+            Rule::Required(paths) => paths.as_slice(),
+            Rule::Path { path, .. } => std::slice::from_ref(path),
+            Rule::Expression(_) | Rule::Called { .. } | Rule::Judge { .. } => &[],
+        });
+        for path in paths {
+            let mut steps = path.segments.iter();
+            let Some(Step::Key(root)) = steps.next() else { continue };
+            let segments = steps
+                .map_while(|step| match step {
+                    Step::Key(name) => Some(Segment::Field(name.to_string())),
+                    Step::Index(index) => i64::try_from(*index).ok().map(Segment::Index),
+                    Step::Every => None,
+                })
+                .collect();
+            let read = Read { root: root.to_string(), segments, offset: 0, is_guarded: true };
+            self.is_named(self.names_at(Some(node)), &read, Place::At(path.at));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The native format: trees to the model. Every value that does not fit is reported here; `check` checks the graph
+//! as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::files::Files;
+use super::model::Graph;
+use super::source::Source;
+use super::tree::Tree;
+use crate::problem::Code;
+use crate::problem::sink::Problems;
+
+mod agent;
+mod check;
+mod fields;
+mod graph;
+mod name;
+mod next;
+mod node;
+mod path;
+mod retry;
+mod schema;
+mod work;
+
+pub(super) use graph::{MOST_ITEMS, MOST_STEPS};
+pub(super) use name::RESERVED;
+pub(super) use next::MOST_PARALLEL;
+
+/// The most nodes of a graph.
+pub(crate) const MOST_NODES: usize = 10_000;
+/// The most routes of a graph.
+pub(crate) const MOST_ROUTES: usize = 50_000;
+
+/// The state of reading besides the tree.
+struct Reading<'a> {
+    source: Source<'a>,
+    files: &'a mut Files,
+    problems: &'a mut Problems,
+    /// Routes of the present graph, so far.
+    routes: usize,
+    /// Set where a node or route could not be read.
+    is_incomplete: bool,
+}
+
+/// The graphs of a file: the first is the one that is run.
+pub(crate) fn graphs(
+    documents: &[Tree],
+    source: Source<'_>,
+    files: &mut Files,
+    problems: &mut Problems,
+) -> Vec<Graph> {
+    let mut graphs: Vec<Graph> = Vec::new();
+    let mut lines: HashMap<Arc<str>, u32> = HashMap::new();
+    for tree in documents {
+        let mut reading =
+            Reading { source, files: &mut *files, problems: &mut *problems, routes: 0, is_incomplete: false };
+        let Some(graph) = graph::read(tree, &mut reading) else { continue };
+        let (name, at) = (&graph.name.value, graph.name.at);
+        // The name of a graph whose name is wrong is empty, and a problem already.
+        if let Some(first) = lines.get(name).filter(|_| !name.is_empty()) {
+            let message = format!("two graphs of this file are named `{name}`, the first in line {first}");
+            problems.add(Code::DuplicateKey, at, message, "rename one of them");
+        }
+        lines.entry(name.clone()).or_insert(at.line);
+        graphs.push(graph);
+    }
+    graphs
+}

@@ -1,0 +1,307 @@
+//! Keys and values of a map with a fixed set of keys. It knows no particular key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Reading;
+use crate::document::model::{Located, Name};
+use crate::document::template::{Expression, Template};
+use crate::document::tree::{Kind, Text, Tree};
+use crate::problem::Code;
+use crate::problem::sink::At;
+
+/// A century.
+const LONGEST: Duration = Duration::from_hours(36_500 * 24);
+
+/// A map, after a look for unknown keys.
+pub(super) struct Fields<'t> {
+    tree: &'t Tree,
+    /// The kind of the map, such as "a node".
+    what: &'static str,
+    /// Keys that the author may have meant with an unknown one. They are not reported as missing.
+    meant: Vec<String>,
+    has_unknown: bool,
+}
+
+impl<'t> Fields<'t> {
+    /// Whether some key is unknown.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.has_unknown
+    }
+
+    /// Nothing, after a problem, if `tree` is no map.
+    pub(super) fn new(
+        tree: &'t Tree,
+        what: &'static str,
+        known: &[&str],
+        reading: &mut Reading<'_>,
+    ) -> Option<Self> {
+        let Kind::Map(pairs) = &tree.kind else {
+            reading.wrong_type(tree, what, "a map");
+            return None;
+        };
+        let (mut meant, mut has_unknown) = (Vec::new(), false);
+        for (key, _) in pairs.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
+            has_unknown = true;
+            let message = format!("{what} has no key `{}`", key.name);
+            let similar = reading.problems.add_unknown(
+                Code::UnknownKey,
+                key.at,
+                message,
+                &key.name,
+                known.iter().copied(),
+                || format!("remove it; the keys are {}", listed(known)),
+            );
+            meant.extend(similar);
+        }
+        Some(Self { tree, what, meant, has_unknown })
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'t Tree> {
+        self.tree.get(key)
+    }
+
+    /// Where `key` itself stands, else the map.
+    pub(super) fn key_at(&self, key: &str) -> At {
+        match &self.tree.kind {
+            Kind::Map(pairs) => {
+                pairs.iter().find(|(k, _)| &*k.name == key).map_or(self.tree.at, |(k, _)| k.at)
+            }
+            _ => self.tree.at,
+        }
+    }
+
+    /// The value of a key that has to be there.
+    pub(super) fn required(&self, key: &str, reading: &mut Reading<'_>) -> Option<&'t Tree> {
+        let found = self.get(key);
+        if found.is_none() && !self.meant.iter().any(|meant| meant == key) {
+            let message = format!("{} needs the key `{key}`", self.what);
+            reading.problems.add(Code::MissingKey, self.tree.at, message, format!("add `{key}:`"));
+        }
+        found
+    }
+
+    pub(super) fn text(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Arc<str>> {
+        self.get(key).and_then(|tree| reading.text(tree, key)).map(|text| text.value.clone())
+    }
+
+    pub(super) fn duration(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Duration> {
+        self.get(key).and_then(|tree| reading.duration(tree, key))
+    }
+
+    pub(super) fn number(
+        &self,
+        key: &'static str,
+        bounds: (u32, u32),
+        reading: &mut Reading<'_>,
+    ) -> Option<u32> {
+        self.get(key).and_then(|tree| reading.number(tree, key, bounds))
+    }
+
+    pub(super) fn template(&self, key: &str, reading: &mut Reading<'_>) -> Option<Template> {
+        self.get(key).map(|tree| reading.template(tree))
+    }
+
+    pub(super) fn names(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Vec<Name>> {
+        self.get(key).map(|tree| reading.names(tree, key))
+    }
+
+    pub(super) fn word<T: Copy>(
+        &self,
+        key: &'static str,
+        words: &[(&str, T)],
+        reading: &mut Reading<'_>,
+    ) -> Option<T> {
+        self.get(key).and_then(|tree| reading.word(tree, key, words))
+    }
+}
+
+/// Readers of single values. Each reports what does not fit, and returns nothing then.
+impl Reading<'_> {
+    pub(super) fn wrong_type(&mut self, tree: &Tree, what: &str, expected: &str) {
+        let message = format!("{what} is {expected}, and this is {}", tree.described());
+        self.problems.add(Code::WrongType, tree.at, message, format!("write {expected}"));
+    }
+
+    pub(super) fn text<'t>(&mut self, tree: &'t Tree, key: &str) -> Option<&'t Text> {
+        let Kind::Text(text) = &tree.kind else {
+            self.wrong_type(tree, &format!("`{key}`"), "a text");
+            return None;
+        };
+        Some(text)
+    }
+
+    pub(super) fn name(&mut self, tree: &Tree, key: &str) -> Option<Name> {
+        let text = self.text(tree, key)?;
+        if text.value.is_empty() {
+            self.problems.add(Code::BadName, tree.at, format!("`{key}` is empty"), "write a name");
+            return None;
+        }
+        Some(Located { value: text.value.clone(), at: tree.at })
+    }
+
+    pub(super) fn list<'t>(&mut self, tree: &'t Tree, key: &str) -> &'t [Tree] {
+        if let Kind::List(items) = &tree.kind {
+            return items;
+        }
+        self.wrong_type(tree, &format!("`{key}`"), "a list");
+        &[]
+    }
+
+    pub(super) fn names(&mut self, tree: &Tree, key: &str) -> Vec<Name> {
+        let items = self.list(tree, key);
+        items.iter().filter_map(|item| self.name(item, key)).collect()
+    }
+
+    pub(super) fn template(&mut self, tree: &Tree) -> Template {
+        Template::of(tree, self.source, self.problems)
+    }
+
+    /// A template that is a text.
+    pub(super) fn text_template(&mut self, tree: &Tree, key: &str) -> Option<Template> {
+        self.text(tree, key)?;
+        Some(self.template(tree))
+    }
+
+    /// An expression without `${ }`. `true` and numbers are expressions, too.
+    pub(super) fn expression(&mut self, tree: &Tree, key: &str) -> Option<Expression> {
+        match &tree.kind {
+            Kind::Text(text) => {
+                let inside = text.value.trim();
+                if inside.starts_with("${") && inside.ends_with('}') {
+                    let message = format!("`{key}` is an expression, and this is a template");
+                    let remedy = format!("write `{}`", inside[2..inside.len() - 1].trim());
+                    self.problems.add(Code::BadExpression, tree.at, message, remedy);
+                    return None;
+                }
+                Expression::whole(text, tree.at, self.source, self.problems)
+            }
+            Kind::Bool(_) | Kind::Number(_) => {
+                let text = Text { value: tree.to_json().to_string().into(), span: (0, 0) };
+                Expression::whole(&text, tree.at, self.source, self.problems)
+            }
+            _ => {
+                self.wrong_type(tree, &format!("`{key}`"), "an expression");
+                None
+            }
+        }
+    }
+
+    /// A whole number within `bounds`, both included.
+    pub(super) fn number(&mut self, tree: &Tree, key: &str, bounds: (u32, u32)) -> Option<u32> {
+        let (least, most) = bounds;
+        let expected = if most == u32::MAX {
+            format!("a whole number from {least}")
+        } else {
+            format!("a whole number from {least} to {most}")
+        };
+        let Kind::Number(number) = &tree.kind else {
+            self.wrong_type(tree, &format!("`{key}`"), &expected);
+            return None;
+        };
+        let whole = number.as_u64().and_then(|number| u32::try_from(number).ok());
+        let found = whole.filter(|number| (least..=most).contains(number));
+        if found.is_none() {
+            let code = if number.as_u64().is_some_and(|number| number > u64::from(most)) {
+                Code::TooLarge
+            } else {
+                Code::WrongType
+            };
+            let message = format!("`{key}` is {expected}, and this is {number}");
+            self.problems.add(code, tree.at, message, format!("write {expected}"));
+        }
+        found
+    }
+
+    /// A number within `bounds`, both included.
+    pub(super) fn fraction(&mut self, tree: &Tree, key: &str, bounds: (f64, f64)) -> Option<f64> {
+        let expected = format!("a number from {} to {}", bounds.0, bounds.1);
+        let number = match &tree.kind {
+            Kind::Number(number) => number.as_f64().filter(|n| (bounds.0..=bounds.1).contains(n)),
+            _ => None,
+        };
+        if number.is_none() {
+            self.wrong_type(tree, &format!("`{key}`"), &expected);
+        }
+        number
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(&mut self, tree: &Tree, key: &str, words: &[(&str, T)]) -> Option<T> {
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let Kind::Text(text) = &tree.kind else {
+            self.wrong_type(tree, &format!("`{key}`"), &alternatives(&known));
+            return None;
+        };
+        let found = words.iter().find(|(word, _)| *word == &*text.value).map(|(_, value)| *value);
+        if found.is_none() {
+            let message = format!("`{key}` is {}, and this is `{}`", alternatives(&known), text.value);
+            let remedy = || format!("write {}", alternatives(&known));
+            self.problems.add_unknown(
+                Code::WrongType,
+                tree.at,
+                message,
+                &text.value,
+                known.iter().copied(),
+                remedy,
+            );
+        }
+        found
+    }
+
+    /// `250ms`, `30s`, `10m`, `48h` or `7d`.
+    pub(super) fn duration(&mut self, tree: &Tree, key: &str) -> Option<Duration> {
+        let written = match &tree.kind {
+            Kind::Text(text) => text.value.to_string(),
+            Kind::Number(number) => number.to_string(),
+            _ => {
+                self.wrong_type(tree, &format!("`{key}`"), "a duration");
+                return None;
+            }
+        };
+        let found = parse_duration(&written);
+        if found.is_none() {
+            let message = format!("`{written}` is no duration");
+            let remedy =
+                "write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`";
+            self.problems.add(Code::BadDuration, tree.at, message, remedy);
+        }
+        found
+    }
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs);
+    let duration = match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => seconds(1),
+        "m" => seconds(60),
+        "h" => seconds(3_600),
+        "d" => seconds(86_400),
+        _ => None,
+    };
+    // Deadlines are sums with the present time, which must not overflow.
+    duration.filter(|duration| *duration <= LONGEST)
+}
+
+/// "`a`, `b` and `c`".
+pub(super) fn listed(names: &[&str]) -> String {
+    joined(names, "and")
+}
+
+/// "`a`, `b` or `c`".
+pub(super) fn alternatives(names: &[&str]) -> String {
+    joined(names, "or")
+}
+
+fn joined(names: &[&str], word: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} {word} {last}", before.join(", ")),
+        None => String::new(),
+    }
+}

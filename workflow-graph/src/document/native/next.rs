@@ -1,0 +1,194 @@
+//! `next` and `on_failure`: where a node leads. Whether the nodes exist is checked in `check`.
+
+use super::Reading;
+use super::fields::Fields;
+use crate::document::model::{
+    Branch, Choice, Conflicts, Decide, Failures, Next, OnFailure, Parallel, Route, Target,
+};
+use crate::document::tree::{Kind, Tree};
+use crate::problem::Code;
+
+/// The most branches of one node.
+pub(crate) const MOST_PARALLEL: usize = 64;
+
+pub(super) const FAILURES: [(&str, Failures); 3] = [
+    ("fail_all", Failures::FailAll),
+    ("continue_others", Failures::ContinueOthers),
+    ("wait_all", Failures::WaitAll),
+];
+
+const CONFLICTS: [(&str, Conflicts); 3] =
+    [("error", Conflicts::Error), ("last_wins", Conflicts::LastWins), ("first_wins", Conflicts::FirstWins)];
+
+const PARALLEL: [&str; 5] = ["parallel", "join", "failures", "conflicts", "concurrency"];
+const DECIDE: [&str; 3] = ["decide", "choices", "otherwise"];
+
+pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
+    match &tree.kind {
+        Kind::Text(_) => Some(match target(tree, "next", reading)? {
+            Target::Node(name) => Next::To(name),
+            Target::End => Next::End,
+        }),
+        Kind::List(_) => routes(tree, "next", reading).map(Next::Routes),
+        Kind::Map(_) if tree.get("decide").is_some() || tree.get("choices").is_some() => {
+            decide(tree, reading)
+        }
+        Kind::Map(_) if tree.get("to").is_some() => {
+            reading.problems.add(
+                Code::WrongType,
+                tree.at,
+                "routes of `next` are a list",
+                "write `- ` before the route",
+            );
+            None
+        }
+        Kind::Map(_) => parallel(tree, reading),
+        _ => {
+            reading.wrong_type(tree, "`next`", "an id, `end`, a list of routes, or a map");
+            None
+        }
+    }
+}
+
+pub(super) fn on_failure(tree: &Tree, reading: &mut Reading<'_>) -> Option<OnFailure> {
+    match &tree.kind {
+        Kind::Text(text) if &*text.value == "continue" => Some(OnFailure::Continue),
+        Kind::List(_) => routes(tree, "on_failure", reading).map(OnFailure::Routes),
+        Kind::Text(_) => match target(tree, "on_failure", reading)? {
+            Target::Node(name) => Some(OnFailure::To(name)),
+            to @ Target::End => {
+                let route = Route { at: tree.at, to, when: None, max: None, id: None };
+                Some(OnFailure::Routes(vec![route]))
+            }
+        },
+        _ => {
+            reading.wrong_type(tree, "`on_failure`", "an id, a list of routes, or `continue`");
+            None
+        }
+    }
+}
+
+fn target(tree: &Tree, key: &str, reading: &mut Reading<'_>) -> Option<Target> {
+    let name = reading.name(tree, key)?;
+    reading.routes += 1;
+    Some(if &*name.value == "end" { Target::End } else { Target::Node(name) })
+}
+
+/// The routes of a list. Nothing, after problems, unless all of them can be read.
+fn routes(tree: &Tree, key: &str, reading: &mut Reading<'_>) -> Option<Vec<Route>> {
+    let items = reading.list(tree, key);
+    if items.is_empty() {
+        let message = format!("`{key}` is a list without routes");
+        reading.problems.add(Code::MissingKey, tree.at, message, "add a route, or remove the key");
+        return None;
+    }
+    let routes: Vec<Option<Route>> = items.iter().map(|item| route(item, reading)).collect();
+    routes.into_iter().collect()
+}
+
+fn route(tree: &Tree, reading: &mut Reading<'_>) -> Option<Route> {
+    if matches!(tree.kind, Kind::Text(_)) {
+        let to = target(tree, "to", reading)?;
+        return Some(Route { at: tree.at, to, when: None, max: None, id: None });
+    }
+    let fields = Fields::new(tree, "a route", &["to", "when", "max", "id"], reading)?;
+    let to = fields.required("to", reading).and_then(|tree| target(tree, "to", reading));
+    let when = fields.get("when").map(|tree| reading.expression(tree, "when"));
+    let max = fields.get("max").map(|tree| reading.number(tree, "max", (1, u32::MAX)));
+    let id = fields.get("id").and_then(|tree| reading.name(tree, "id"));
+    // A route whose condition or bound is lost would look like one that always holds.
+    if matches!(when, Some(None)) || matches!(max, Some(None)) {
+        return None;
+    }
+    Some(Route { at: tree.at, to: to?, when: when.flatten(), max: max.flatten(), id })
+}
+
+fn parallel(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
+    let fields = Fields::new(tree, "`next`", &PARALLEL, reading)?;
+    let items = fields.required("parallel", reading).map(|tree| (tree, reading.list(tree, "parallel")));
+    let join = fields.get("join").map(|tree| reading.name(tree, "join"));
+    let failures = fields.word("failures", &FAILURES, reading).unwrap_or(Failures::FailAll);
+    let conflicts = fields.word("conflicts", &CONFLICTS, reading);
+    let concurrency = fields.number("concurrency", (1, u32::MAX), reading);
+    let (list, items) = items?;
+    if items.len() > MOST_PARALLEL {
+        let message =
+            format!("the node has {} branches, and at most {MOST_PARALLEL} are allowed", items.len());
+        reading.problems.add(Code::TooLarge, list.at, message, "use `for_each`, or nest branches");
+    } else if items.is_empty() && matches!(list.kind, Kind::List(_)) {
+        reading.problems.add(
+            Code::MissingKey,
+            list.at,
+            "`parallel` has no branches",
+            "add an id, or remove the key",
+        );
+    }
+    let branches: Vec<Option<Branch>> = items.iter().map(|item| branch(item, reading)).collect();
+    let branches: Vec<Branch> = branches.into_iter().collect::<Option<_>>()?;
+    if branches.is_empty() || matches!(join, Some(None)) {
+        return None;
+    }
+    let parallel = Parallel { at: list.at, branches, join: join.flatten(), failures, conflicts, concurrency };
+    Some(Next::Parallel(Box::new(parallel)))
+}
+
+fn branch(tree: &Tree, reading: &mut Reading<'_>) -> Option<Branch> {
+    let (tree, when) = match &tree.kind {
+        Kind::Map(_) => {
+            let fields = Fields::new(tree, "a branch", &["to", "when"], reading)?;
+            let to = fields.required("to", reading);
+            let when = fields.get("when").map(|tree| reading.expression(tree, "when"));
+            if matches!(when, Some(None)) {
+                return None;
+            }
+            (to?, when.flatten())
+        }
+        _ => (tree, None),
+    };
+    match target(tree, "a branch", reading)? {
+        Target::Node(to) => Some(Branch { to, when }),
+        Target::End => {
+            let message = "a branch begins with a node, and `end` is none";
+            reading.problems.add(
+                Code::WrongType,
+                tree.at,
+                message,
+                "remove it: without a branch nothing runs",
+            );
+            None
+        }
+    }
+}
+
+fn decide(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
+    let fields = Fields::new(tree, "`next`", &DECIDE, reading)?;
+    let question = fields.required("decide", reading).and_then(|tree| reading.text_template(tree, "decide"));
+    let choices = fields.required("choices", reading).map(|tree| (tree, reading.list(tree, "choices")));
+    let otherwise = fields.required("otherwise", reading).and_then(|tree| target(tree, "otherwise", reading));
+    let (list, items) = choices?;
+    if items.is_empty() && matches!(list.kind, Kind::List(_)) {
+        reading.problems.add(
+            Code::MissingKey,
+            list.at,
+            "`choices` is empty",
+            "add one with `to` and `about`",
+        );
+        return None;
+    }
+    let choices: Vec<Option<Choice>> = items.iter().map(|item| choice(item, reading)).collect();
+    let choices: Vec<Choice> = choices.into_iter().collect::<Option<_>>()?;
+    if choices.is_empty() {
+        return None;
+    }
+    Some(Next::Decide(Box::new(Decide { question: question?, choices, otherwise: otherwise? })))
+}
+
+fn choice(tree: &Tree, reading: &mut Reading<'_>) -> Option<Choice> {
+    if matches!(tree.kind, Kind::Text(_)) {
+        return Some(Choice { at: tree.at, to: target(tree, "to", reading)?, about: None });
+    }
+    let fields = Fields::new(tree, "a choice", &["to", "about"], reading)?;
+    let to = fields.required("to", reading).and_then(|tree| target(tree, "to", reading));
+    let about = fields.text("about", reading);
+    Some(Choice { at: tree.at, to: to?, about })
+}

@@ -1,0 +1,158 @@
+//! Reads one node. `work` reads its work, and `next` its routes.
+
+use super::fields::Fields;
+use super::graph::ON_NO_MATCH;
+use super::next::{self, FAILURES};
+use super::work::{self, KINDS};
+use super::{Reading, check, retry};
+use crate::document::model::{Failures, ForEach, Located, Name, Node, Reads};
+use crate::document::template::Template;
+use crate::document::tree::{Kind, Tree};
+use crate::problem::{Code, similar};
+
+const KEYS: [&str; 22] = [
+    "function",
+    "tool",
+    "agent",
+    "command",
+    "human",
+    "value",
+    "graph",
+    "workflow",
+    "description",
+    "with",
+    "reads",
+    "output",
+    "requires",
+    "ensure",
+    "retry",
+    "timeout",
+    "max_visits",
+    "for_each",
+    "set",
+    "on_failure",
+    "next",
+    "on_no_match",
+];
+
+/// Items of one node that run at the same time, unless it says otherwise.
+const CONCURRENCY: u32 = 16;
+
+pub(super) fn read(id: Name, tree: &Tree, reading: &mut Reading<'_>) -> Option<Node> {
+    let fields = Fields::new(tree, "a node", &KEYS, reading)?;
+    // A misspelled key may be the route that makes other nodes reachable.
+    reading.is_incomplete |= fields.has_unknown();
+    let has_similar = unknown_kind(tree);
+    let kind = work::kind(&id, tree, &fields, has_similar, reading);
+    let work = kind.and_then(|(kind, value)| work::read(kind, value, reading));
+    let kind = kind.map_or("", |(kind, _)| kind);
+    misplaced(kind, &fields, reading);
+    let retry = fields
+        .get("retry")
+        .and_then(|tree| Some(Located { value: retry::read(tree, reading)?, at: tree.at }));
+    let with = fields.template("with", reading);
+    let reads = fields.get("reads").map_or(Reads::All, |tree| reads(tree, reading));
+    let output = fields.get("output").and_then(|tree| reading.schema(tree, "output"));
+    let requires = fields.get("requires").and_then(|tree| check::requires(tree, reading));
+    let ensure =
+        fields.get("ensure").and_then(|tree| check::ensure(tree, matches!(kind, "agent" | ""), reading));
+    let for_each = fields.get("for_each").map(|tree| for_each(tree, reading));
+    let set = fields.get("set").map(|tree| set(tree, reading)).unwrap_or_default();
+    let on_failure = fields.get("on_failure").map(|tree| next::on_failure(tree, reading));
+    let next = fields.get("next").map(|tree| next::read(tree, reading));
+    // Routes that cannot be read make no end of the walk.
+    reading.is_incomplete |= matches!(on_failure, Some(None)) || matches!(next, Some(None));
+    let description = fields.text("description", reading);
+    let timeout = fields.duration("timeout", reading);
+    let max_visits = fields.number("max_visits", (1, u32::MAX), reading);
+    let on_no_match = fields.word("on_no_match", &ON_NO_MATCH, reading);
+    reading.is_incomplete |= work.is_none();
+    Some(Node {
+        id,
+        description,
+        // The document is refused then, and checks of routes do not look at it.
+        work: work.unwrap_or(work::unreadable()),
+        with,
+        reads,
+        output,
+        requires,
+        ensure,
+        retry,
+        timeout,
+        max_visits,
+        for_each: for_each.flatten(),
+        set,
+        on_failure: on_failure.flatten(),
+        next: next.flatten().unwrap_or(crate::document::model::Next::End),
+        on_no_match,
+    })
+}
+
+/// Whether an unknown key of the node is spelled like a kind: that problem says what to do already.
+fn unknown_kind(tree: &Tree) -> bool {
+    let Kind::Map(pairs) = &tree.kind else { return false };
+    let mut unknown = pairs.iter().filter(|(key, _)| !KEYS.contains(&&*key.name));
+    unknown.any(|(key, _)| !similar(&key.name, KINDS).is_empty())
+}
+
+/// Keys that only some kinds have a use for.
+fn misplaced(kind: &str, fields: &Fields<'_>, reading: &mut Reading<'_>) {
+    let takes_input = matches!(kind, "function" | "tool" | "graph" | "workflow" | "");
+    if !takes_input && fields.get("with").is_some() {
+        let message = format!("`with` is no key of a node with `{kind}`, which takes no input");
+        let remedy = "remove it, and write expressions where the values are used";
+        reading.problems.add(Code::UnknownKey, fields.key_at("with"), message, remedy);
+    }
+    if !matches!(kind, "agent" | "") && fields.get("reads").is_some() {
+        let message =
+            format!("`reads` is no key of a node with `{kind}`: its expressions name what it reads");
+        reading.problems.add(Code::UnknownKey, fields.key_at("reads"), message, "remove it");
+    }
+}
+
+fn reads(tree: &Tree, reading: &mut Reading<'_>) -> Reads {
+    match &tree.kind {
+        Kind::Text(text) if &*text.value == "all" => Reads::All,
+        Kind::List(_) => Reads::Only(reading.names(tree, "reads")),
+        _ => {
+            reading.wrong_type(tree, "`reads`", "`all` or a list of ids");
+            Reads::All
+        }
+    }
+}
+
+fn for_each(tree: &Tree, reading: &mut Reading<'_>) -> Option<ForEach> {
+    let failures = Failures::FailAll;
+    if !matches!(tree.kind, Kind::Map(_)) {
+        let list = reading.expression(tree, "for_each")?;
+        return Some(ForEach { list, item: "item".into(), concurrency: CONCURRENCY, failures });
+    }
+    let fields = Fields::new(tree, "`for_each`", &["in", "as", "concurrency", "failures"], reading)?;
+    let list = fields.required("in", reading).and_then(|tree| reading.expression(tree, "in"));
+    let item = fields.get("as").and_then(|tree| {
+        let text = reading.text(tree, "as")?;
+        match &*text.value {
+            "item" => Some(Located { value: text.value.clone(), at: tree.at }),
+            name => reading.id(name, tree.at, "name of an item"),
+        }
+    });
+    let concurrency = fields.number("concurrency", (1, u32::MAX), reading);
+    let failures = fields.word("failures", &FAILURES, reading).unwrap_or(failures);
+    Some(ForEach {
+        list: list?,
+        item: item.map_or("item".into(), |item| item.value),
+        concurrency: concurrency.unwrap_or(CONCURRENCY),
+        failures,
+    })
+}
+
+fn set(tree: &Tree, reading: &mut Reading<'_>) -> Vec<(Name, Template)> {
+    let Kind::Map(pairs) = &tree.kind else {
+        reading.wrong_type(tree, "`set`", "a map of variables to values");
+        return Vec::new();
+    };
+    pairs
+        .iter()
+        .map(|(key, value)| (Located { value: key.name.clone(), at: key.at }, reading.template(value)))
+        .collect()
+}

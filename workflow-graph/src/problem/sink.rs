@@ -1,0 +1,123 @@
+//! Collects problems while a document is read and checked. It decides nothing about them but their order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{CheckError, Code, Location, Problem, Severity, similar};
+
+/// A place in the file that is being read: [`Location`] without the name of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct At {
+    /// From 1.
+    pub(crate) line: u32,
+    /// In characters, from 1.
+    pub(crate) column: u32,
+}
+
+/// More problems than anybody reads. Further ones are counted as one problem.
+const MOST: usize = 1_000;
+
+/// Names are compared with at most this many unknown ones, since a document of 50,000 wrong routes must not take
+/// minutes.
+const MOST_COMPARED: usize = 100;
+
+/// The problems of one file, so far.
+#[derive(Debug)]
+pub(crate) struct Problems {
+    file: Arc<str>,
+    found: Vec<Problem>,
+    omitted: usize,
+    compared: usize,
+    counts: HashMap<Code, usize>,
+}
+
+impl Problems {
+    pub(crate) fn new(file: &str) -> Self {
+        Self { file: file.into(), found: Vec::new(), omitted: 0, compared: 0, counts: HashMap::new() }
+    }
+
+    /// Adds a problem.
+    pub(crate) fn add(&mut self, code: Code, at: At, message: impl Into<String>, remedy: impl Into<String>) {
+        self.push(code, at, message.into(), remedy.into(), Vec::new());
+    }
+
+    /// Adds a problem of a name that is none of `known`, and returns the nearest of them. These are the remedy, else
+    /// `otherwise` is.
+    pub(crate) fn add_unknown<'a>(
+        &mut self,
+        code: Code,
+        at: At,
+        message: impl Into<String>,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+        otherwise: impl FnOnce() -> String,
+    ) -> Vec<String> {
+        self.compared += 1;
+        let similar = if self.compared > MOST_COMPARED { Vec::new() } else { similar(name, known) };
+        let remedy = if similar.is_empty() {
+            otherwise()
+        } else {
+            let names: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
+            format!("did you mean {}?", names.join(" or "))
+        };
+        self.push(code, at, message.into(), remedy, similar.clone());
+        similar
+    }
+
+    fn push(&mut self, code: Code, at: At, message: String, remedy: String, similar: Vec<String>) {
+        *self.counts.entry(code).or_default() += 1;
+        if self.found.len() >= MOST {
+            self.omitted += 1;
+            return;
+        }
+        let location = Location { file: self.file.clone(), line: at.line, column: at.column };
+        self.found.push(Problem { code, severity: code.severity(), location, message, remedy, similar });
+    }
+
+    /// How many problems of `code` there are.
+    pub(crate) fn count(&self, code: Code) -> usize {
+        self.counts.get(&code).copied().unwrap_or_default()
+    }
+
+    /// How many problems there are.
+    pub(crate) fn total(&self) -> usize {
+        self.found.len() + self.omitted
+    }
+
+    /// Whether further problems are counted only.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MOST
+    }
+
+    /// Whether a problem refuses the document.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.counts.keys().any(|code| code.severity() == Severity::Error)
+    }
+
+    /// The warnings of a document without errors, or all problems.
+    ///
+    /// # Errors
+    ///
+    /// At least one problem is an error.
+    pub(crate) fn finish(mut self) -> Result<Vec<Problem>, CheckError> {
+        let has_errors = self.has_errors();
+        // A stable sort: problems of one place stay in the order in which they were found.
+        self.found.sort_by_key(|problem| (problem.location.line, problem.location.column));
+        if self.omitted > 0 {
+            let last = self.found.last().map_or(At { line: 1, column: 1 }, |problem| At {
+                line: problem.location.line,
+                column: problem.location.column,
+            });
+            let location = Location { file: self.file.clone(), line: last.line, column: last.column };
+            self.found.push(Problem {
+                code: Code::TooLarge,
+                severity: if has_errors { Severity::Error } else { Severity::Warning },
+                location,
+                message: format!("{} further problems are not listed", self.omitted),
+                remedy: "correct those above first".to_owned(),
+                similar: Vec::new(),
+            });
+        }
+        if has_errors { Err(CheckError { problems: self.found }) } else { Ok(self.found) }
+    }
+}

@@ -1,0 +1,336 @@
+//! Keys, types, names, durations, schemas and checks of the native format.
+
+use expect_test::expect;
+
+use super::support::problems;
+
+/// G4
+#[test]
+fn unknown_keys_name_the_nearest_known_ones() {
+    let text = r"graph: g
+descripton: x
+nodes:
+  a: {value: 1, on_fail: b, timeot: 1s, max-visits: 3}
+  b: {value: 1, zzz: 1}
+";
+    expect![[r#"
+        g.yaml:2:1: error[unknown-key]: a document has no key `descripton`; did you mean `description`?
+        g.yaml:4:17: error[unknown-key]: a node has no key `on_fail`; did you mean `on_failure`?
+        g.yaml:4:29: error[unknown-key]: a node has no key `timeot`; did you mean `timeout`?
+        g.yaml:4:41: error[unknown-key]: a node has no key `max-visits`; did you mean `max_visits`?
+        g.yaml:5:17: error[unknown-key]: a node has no key `zzz`; remove it; the keys are `function`, `tool`, `agent`, `command`, `human`, `value`, `graph`, `workflow`, `description`, `with`, `reads`, `output`, `requires`, `ensure`, `retry`, `timeout`, `max_visits`, `for_each`, `set`, `on_failure`, `next` and `on_no_match`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn missing_keys_are_problems() {
+    let text = r"description: x
+nodes:
+  a: {next: b}
+  b: {human: {reply: {}}, next: c}
+  c: {workflow: {name: w}, next: d}
+  d: {agent: {model: small}, next: [{when: 'true'}]}
+";
+    expect![[r#"
+        g.yaml:1:1: error[missing-key]: a document needs the key `graph`; add `graph:`
+        g.yaml:3:6: error[missing-key]: the node `a` does nothing; add one of `function`, `tool`, `agent`, `command`, `human`, `value`, `graph` or `workflow`
+        g.yaml:4:14: error[missing-key]: `human` needs the key `ask`; add `ask:`
+        g.yaml:5:17: error[missing-key]: `workflow` needs the key `start`; add `start:`
+        g.yaml:6:14: error[missing-key]: an agent needs the key `instruction`; add `instruction:`
+        g.yaml:6:37: error[missing-key]: a route needs the key `to`; add `to:`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn a_misspelled_key_is_not_missing_as_well() {
+    let text = r"grpah: g
+nodes:
+  a: {functoin: f}
+";
+    expect![[r#"
+        g.yaml:1:1: error[unknown-key]: a document has no key `grpah`; did you mean `graph`?
+        g.yaml:3:7: error[unknown-key]: a node has no key `functoin`; did you mean `function`?
+    "#]]
+    .assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn a_document_needs_nodes() {
+    let text = r"graph: g
+";
+    expect![[r#"
+        g.yaml:1:1: error[missing-key]: a document needs the key `nodes`; add `nodes:`
+    "#]]
+    .assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn a_document_that_is_a_list_is_refused() {
+    let text = r"- graph: g
+";
+    expect![[r#"
+        g.yaml:1:1: error[wrong-type]: a document is a map, and this is a list; write a map
+    "#]]
+    .assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn values_of_wrong_types_are_problems() {
+    let text = r"graph: [g]
+format: 2
+description: 1
+vars: []
+limits: {steps: 0, items: many}
+nodes:
+  a: {function: {name: f}, next: 1}
+  b: {value: 1, max_visits: -1, reads: all, set: []}
+  c: {command: ls}
+  d: {value: 1, on_no_match: stop, for_each: {in: [1], failures: fail-all}}
+";
+    expect![[r#"
+        g.yaml:1:8: error[wrong-type]: `graph` is a text, and this is a list; write a text
+        g.yaml:2:9: error[wrong-type]: `format` is 1, the only version of the format; write `format: 1`, or remove the key
+        g.yaml:3:14: error[wrong-type]: `description` is a text, and this is the number 1; write a text
+        g.yaml:4:7: error[wrong-type]: `vars` is a map, and this is a list; write a map
+        g.yaml:5:17: error[wrong-type]: `steps` is a whole number from 1 to 100000, and this is 0; write a whole number from 1 to 100000
+        g.yaml:5:27: error[wrong-type]: `items` is a whole number from 1 to 100000, and this is the text `many`; write a whole number from 1 to 100000
+        g.yaml:7:17: error[wrong-type]: `function` is a text, and this is a map; write a text
+        g.yaml:7:34: error[wrong-type]: `next` is an id, `end`, a list of routes, or a map, and this is the number 1; write an id, `end`, a list of routes, or a map
+        g.yaml:8:29: error[wrong-type]: `max_visits` is a whole number from 1, and this is -1; write a whole number from 1
+        g.yaml:8:33: error[unknown-key]: `reads` is no key of a node with `value`: its expressions name what it reads; remove it
+        g.yaml:8:50: error[wrong-type]: `set` is a map of variables to values, and this is a list; write a map of variables to values
+        g.yaml:9:16: error[wrong-type]: `command` is a list of the program and its arguments, or a map, and this is the text `ls`; write a list of the program and its arguments, or a map
+        g.yaml:10:30: error[wrong-type]: `on_no_match` is `fail` or `end`, and this is `stop`; write `fail` or `end`
+        g.yaml:10:51: error[wrong-type]: `in` is an expression, and this is a list; write an expression
+        g.yaml:10:66: error[wrong-type]: `failures` is `fail_all`, `continue_others` or `wait_all`, and this is `fail-all`; did you mean `fail_all` or `wait_all`?
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn a_node_does_one_thing() {
+    let text = r"graph: g
+nodes:
+  a: {value: 1, function: f}
+";
+    expect![[r#"
+        g.yaml:3:7: error[unknown-key]: the node `a` does two things, `function` and `value`; split it into two nodes
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn keys_of_other_kinds_are_unknown() {
+    let text = r"graph: g
+nodes:
+  a: {value: 1, with: {x: 1}, reads: [a], next: b}
+  b: {function: f, ensure: {all: [], retries: 2}}
+";
+    expect![[r#"
+        g.yaml:3:17: error[unknown-key]: `with` is no key of a node with `value`, which takes no input; remove it, and write expressions where the values are used
+        g.yaml:3:31: error[unknown-key]: `reads` is no key of a node with `value`: its expressions name what it reads; remove it
+        g.yaml:4:38: error[unknown-key]: `retries` is for agents only: other nodes would fail in the same way again; remove it, or use `retry`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn names_have_letters_digits_and_a_few_signs() {
+    let text = r#"graph: 1st
+vars: {"a b": 1}
+nodes:
+  -x: {value: 1, next: höhe}
+  höhe: {value: 1, next: w}
+  w: {graph: no name}
+"#;
+    expect![[r#"
+        g.yaml:1:8: error[bad-name]: `1st` is no name of a graph; begin with a letter and use at most 64 letters, digits, `.`, `_` and `-`
+        g.yaml:2:8: error[bad-name]: `a b` is no name of a variable; begin with a letter or `_` and use at most 64 letters, digits, `_` and `-`
+        g.yaml:4:3: error[bad-name]: `-x` is no id of a node; begin with a letter or `_` and use at most 64 letters, digits, `_` and `-`
+        g.yaml:5:3: error[bad-name]: `höhe` is no id of a node; begin with a letter or `_` and use at most 64 letters, digits, `_` and `-`
+        g.yaml:6:14: error[bad-name]: `no name` is no name of a graph; begin with a letter and use at most 64 letters, digits, `.`, `_` and `-`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn reserved_names_are_no_ids() {
+    let text = r"graph: g
+vars: {item: 1}
+nodes:
+  error: {value: 1, next: a}
+  a: {value: 1, for_each: {in: input, as: visits}}
+";
+    expect![[r#"
+        g.yaml:4:3: error[reserved-name]: `error` has a meaning of its own in expressions, and is no id of a node; rename it, for example to `error_`
+        g.yaml:5:43: error[reserved-name]: `visits` has a meaning of its own in expressions, and is no name of an item; rename it, for example to `visits_`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn durations_have_a_unit() {
+    let text = r"graph: g
+limits: {time: 10}
+defaults: {timeout: 1.5s}
+nodes:
+  a: {function: f, timeout: 5 s, retry: {first: soon, most: 99999999d}, next: b}
+  b: {human: {ask: x, reply: true, expires: 2w}}
+";
+    expect![[r#"
+        g.yaml:2:16: error[bad-duration]: `10` is no duration; write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`
+        g.yaml:3:21: error[bad-duration]: `1.5s` is no duration; write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`
+        g.yaml:5:29: error[bad-duration]: `5 s` is no duration; write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`
+        g.yaml:5:49: error[bad-duration]: `soon` is no duration; write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`
+        g.yaml:5:61: error[bad-duration]: `99999999d` is no duration; write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`
+        g.yaml:6:45: error[bad-duration]: `2w` is no duration; write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn schemas_are_checked_when_they_are_read() {
+    let text = r"graph: g
+input: {type: objekt}
+nodes:
+  a: {value: 1, output: {properties: {x: {minimum: big}}}, next: b}
+  b: {value: 1, output: {$ref: 'http://example.com/s.json'}, next: c}
+  c: {value: 1, output: {pattern: '('}}
+";
+    expect![[r#"
+        g.yaml:2:15: error[bad-schema]: `input` is no valid JSON Schema: "objekt" is not valid under any of the schemas listed in the 'anyOf' keyword; correct the schema
+        g.yaml:4:52: error[bad-schema]: `output` is no valid JSON Schema: "big" is not of type "number"; correct the schema
+        g.yaml:5:25: error[bad-schema]: `output` is no valid JSON Schema: it refers to `http://example.com/s.json`, and the reader fetches nothing; write that schema here, under `$defs`
+        g.yaml:6:35: error[bad-schema]: `output` is no valid JSON Schema: "(" is not a "regex"; correct the schema
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn retries_have_bounds() {
+    let text = r"graph: g
+nodes:
+  a: {function: f, retry: {attempts: 0, factor: 0.5, jitter: 2}, next: b}
+  b: {function: f, retry: never}
+";
+    expect![[r#"
+        g.yaml:3:38: error[wrong-type]: `attempts` is a whole number from 1 to 1000, and this is 0; write a whole number from 1 to 1000
+        g.yaml:3:49: error[wrong-type]: `factor` is a number from 1 to 1000, and this is the number 0.5; write a number from 1 to 1000
+        g.yaml:3:62: error[wrong-type]: `jitter` is a number from 0 to 1, and this is the number 2; write a number from 0 to 1
+        g.yaml:4:27: error[wrong-type]: `retry` is `none` or a map, and this is the text `never`; write `none` or a map
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn checks_ask_one_thing() {
+    let text = r#"graph: g
+nodes:
+  a:
+    agent: Do it.
+    requires:
+      - {name: nothing}
+      - {name: twice, check: "true", required: [a]}
+      - {check: "true"}
+    ensure:
+      - {name: open, path: a.b}
+      - {name: both, path: a.b, equals: 1, matches: x}
+      - {name: other, judge: Good?, equals: 1}
+      - {name: path, path: "a..b", equals: 1}
+      - {name: tools, called: {}}
+      - {name: index, required: ["a[x]"]}
+"#;
+    expect![[r#"
+        g.yaml:6:9: error[bad-check]: the check asks nothing; write one of `check`, `required`, `path`, `called` or `judge`
+        g.yaml:7:9: error[bad-check]: a check asks one thing, and this one has 2 of them; write one of `check`, `required`, `path`, `called` or `judge`
+        g.yaml:8:9: error[missing-key]: a check needs the key `name`; add `name:`
+        g.yaml:10:9: error[bad-check]: the check does not say what `path` has to be; write one of `equals`, `in` or `matches`
+        g.yaml:11:9: error[bad-check]: the check says more than once what `path` has to be; write one of `equals`, `in` or `matches`
+        g.yaml:12:37: error[bad-check]: `equals` belongs to a check with `path`, and this one has `judge`; remove it, or split the check
+        g.yaml:13:28: error[bad-check]: `a..b` is no path; write it as `a.b`, `a[0].b` or `a[*].b`
+        g.yaml:14:31: error[bad-check]: `called` names no tools; list tools under `any`, `all` or `none`
+        g.yaml:15:34: error[bad-check]: `a[x]` is no path; write it as `a.b`, `a[0].b` or `a[*].b`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G37
+#[test]
+fn patterns_are_linear_and_short() {
+    let text = r#"graph: g
+nodes:
+  a:
+    value: 1
+    ensure:
+      - {name: open, path: a, matches: "a(b"}
+      - {name: back, path: a, matches: '(a)\1'}
+      - {name: large, path: a, matches: '(x{1000}){1000}'}
+"#;
+    expect![[r#"
+        g.yaml:6:40: error[bad-pattern]: "a(b" is no regular expression: unclosed group; correct it, or escape characters with `\`
+        g.yaml:7:40: error[bad-pattern]: "(a)\\1" is no regular expression: backreferences are not supported; correct it, or escape characters with `\`
+        g.yaml:8:41: error[bad-pattern]: the regular expression is too large when compiled; repeat less in it; correct it, or escape characters with `\`
+    "#]].assert_eq(&problems(text));
+}
+
+/// G35
+#[test]
+fn a_template_closes_its_expressions() {
+    let text = r#"graph: g
+nodes:
+  a: {value: "costs $${x} or ${ input.x", next: b}
+  b:
+    value: |
+      first
+        and ${ here
+"#;
+    expect![[r#"
+        g.yaml:3:30: error[bad-expression]: the expression that `${` begins has no `}`; close it, or write `$${` for the characters themselves
+        g.yaml:7:13: error[bad-expression]: the expression that `${` begins has no `}`; close it, or write `$${` for the characters themselves
+    "#]].assert_eq(&problems(text));
+}
+
+/// G35
+#[test]
+fn an_expression_is_written_without_braces() {
+    let text = r#"graph: g
+nodes:
+  a: {value: 1, next: [{to: a, when: "${ a > 1 }", max: 1}, {to: end}]}
+"#;
+    expect![[r#"
+        g.yaml:3:38: error[bad-expression]: `when` is an expression, and this is a template; write `a > 1`
+    "#]]
+    .assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn two_graphs_of_a_file_have_two_names() {
+    let text = r"graph: g
+nodes: {a: {value: 1}}
+---
+graph: g
+nodes: {a: {value: 1}}
+";
+    expect![[r#"
+        g.yaml:4:8: error[duplicate-key]: two graphs of this file are named `g`, the first in line 1; rename one of them
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
+fn a_variable_of_the_environment_has_a_name() {
+    let text = r#"graph: g
+nodes: {a: {command: {run: [env], env: {"A=B": 1}, parse: xml}, next: b}, b: {command: []}}
+"#;
+    expect![[r#"
+        g.yaml:2:41: error[bad-name]: `A=B` is no name of an environment variable; use letters, digits and `_`
+        g.yaml:2:59: error[wrong-type]: `parse` is `json` or `text`, and this is `xml`; write `json` or `text`
+        g.yaml:2:88: error[missing-key]: the command is empty; begin with the program
+    "#]]
+    .assert_eq(&problems(text));
+}

@@ -1,0 +1,17 @@
+//! Documents as strangers write them: refusals, and how their problems read.
+
+#![expect(clippy::unwrap_used, reason = "what a test helper cannot do fails its test")]
+#![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
+
+mod support;
+mod reading;
+mod format;
+mod routes;
+mod branches;
+mod reads;
+mod files;
+mod schema;
+mod examples;
+mod edits;
+mod arbitrary;
+mod bounds;
