@@ -202,16 +202,6 @@ pub(crate) async fn spawn(
         Aggregation::First => first(running, &mut unfinished).await?,
         _ => (join_all(running).await.into_iter().collect::<Result<Vec<_>, _>>()?, 0),
     };
-    if let Some(missing) = ended.iter().find(|one| !one.is_hosted) {
-        // A mistake of the program, which no model can mend.
-        let text = format!(
-            "the engine does not host sub-agent `{}`: `.agent(…)` of an engine's builder hosts an agent with its \
-             sub-agents, and a `Scenario` needs `.host_named(\"{}\", …)`",
-            missing.agent,
-            crate::agent::below(place.info.workflow(), &missing.agent),
-        );
-        return Ok(ToolDone::error(call, text).ending_run(FailureClass::Permanent));
-    }
     let mut spent = if cancelled > 0 || ended.iter().any(|one| one.spent.is_none()) {
         unfinished.spent().await
     } else {
@@ -220,6 +210,18 @@ pub(crate) async fn spawn(
             all
         })
     };
+    if let Some(missing) = ended.iter().find(|one| !one.is_hosted) {
+        // A mistake of the program, which no model can mend.
+        let text = format!(
+            "the engine does not host sub-agent `{}`: `.agent(…)` of an engine's builder hosts an agent with its \
+             sub-agents, and a `Scenario` needs `.host_named(\"{}\", …)`",
+            missing.agent,
+            crate::agent::below(place.info.workflow(), &missing.agent),
+        );
+        let Spent { usage, cost, tool_calls } = spent;
+        let done = ToolDone::error(call, text).ending_run(FailureClass::Permanent);
+        return Ok(ToolDone { usage: Some(usage), cost, tool_calls, ..done });
+    }
     for one in &mut ended {
         let (Ok(text) | Err(text)) = &mut one.result;
         *text = agent.caller.redactor.text(text).into_owned();

@@ -89,7 +89,7 @@ impl AgentBuilder {
         Self { model: Some(Arc::new(model)), ..self }
     }
 
-    /// Sets the first part of the system prompt: who the agent is.
+    /// Sets the first part of the system prompt: the identity of the agent.
     ///
     /// It is the same in all phases. The model of an agent above this one reads its first line as the description of this
     /// one.

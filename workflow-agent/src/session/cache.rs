@@ -58,7 +58,7 @@ pub(super) fn remember(nonce: String, range: HistoryRange, entries: Vec<Arc<[Ent
 /// The queue of a session in this process.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The holder says something; tokio's mutex is fair, so messages are said in order.
+    /// Held by the message that is being said. Tokio's mutex is fair, so messages are said in order.
     pub(super) turn: tokio::sync::Mutex<()>,
     waiting: AtomicUsize,
 }

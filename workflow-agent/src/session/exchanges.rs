@@ -162,7 +162,7 @@ pub(super) async fn linked(
 
 /// Adds the exchange of a run, once. A run that was redriven after a later one started adds nothing.
 ///
-/// Two engines may be here at once: one that stood still and lost its run, and the run's owner. Whichever comes last, the
+/// Two engines may be here at once: one that stood still and lost its run, and the run's owner. In either order the
 /// exchange of the later execution stays, and only the head decides whether it is in the session.
 pub(crate) async fn add(
     thread: &ThreadContext,

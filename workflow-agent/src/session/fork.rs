@@ -8,8 +8,10 @@ use super::SessionError;
 use super::exchanges::{self, PAGE};
 use super::head::{self, Head};
 
-/// Copies a session, whose settled head is `source`. The head of the copy comes first: nobody else writes there, and a repetition after a crash goes on with
-/// the copy that began, whatever the session has become meanwhile.
+/// Copies a session, whose settled head is `source`.
+///
+/// The head of the copy comes first: nobody else writes there, and a repetition after a crash goes on with the copy that
+/// began, also if the session has new exchanges meanwhile.
 pub(super) async fn fork(
     thread: &ThreadContext,
     source: Head,

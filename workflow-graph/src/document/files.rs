@@ -100,7 +100,7 @@ impl Files {
     }
 }
 
-/// Whether a path leads out of the folder in which it begins, whatever files there are.
+/// Whether a path leads out of the folder in which it begins, by its text alone: the files need not exist.
 fn leads_out(path: &str) -> bool {
     use std::path::Component;
     let mut depth = 0_i32;

@@ -13,6 +13,7 @@
 //! A plain run compares 2,000 expressions; `EXPRESSIONS=100000` sets another number, and `EXPRESSIONS_SEED` the seed.
 
 mod random;
+mod values;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -21,7 +22,8 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use super::Expression;
-use random::{Source, scope};
+use random::Source;
+use values::scope;
 
 /// G35 G36 HV11
 #[test]
