@@ -468,7 +468,7 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::FailuresGathered { step, event } => {
                 Self::FailuresGathered { step: own(step), event: own(event) }
             }
-            Mistake::StopTaken { step, event } => Self::StopTaken { step: own(step), event: own(event) },
+            Mistake::StopTaken { step, event, .. } => Self::StopTaken { step: own(step), event: own(event) },
             Mistake::UnfitPassive { step, events } => {
                 Self::UnfitPassive { step: own(step), events: events.to_vec() }
             }

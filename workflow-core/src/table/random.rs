@@ -71,6 +71,15 @@ impl Parts {
         }
     }
 
+    /// Rarely one of the events that no branch has.
+    fn gathered(&mut self) -> String {
+        match self.numbers.below(16) {
+            0 => "Stop".into(),
+            1 => "Failed".into(),
+            _ => self.event(),
+        }
+    }
+
     fn emitted(&mut self) -> String {
         match self.numbers.below(12) {
             0 | 1 => "Stop".into(),
@@ -112,7 +121,7 @@ impl Parts {
             1 => InputDef::fixed(1 + u32::try_from(self.numbers.below(3)).unwrap(), [self.event()]),
             2 | 3 => InputDef::one_of([self.event(), self.event()]),
             4 if self.has[REQUESTS] => InputDef::reply("Ask.reply"),
-            5 | 6 if self.has[FAN_OUTS] => InputDef::gather(self.event()),
+            5 | 6 if self.has[FAN_OUTS] || self.numbers.one_in(20) => InputDef::gather(self.gathered()),
             7 if self.has[FAN_OUTS] => InputDef::gather_of(self.event(), [self.event()]),
             _ => InputDef::one(self.event()),
         };

@@ -18,7 +18,7 @@ use super::text::Text;
 #[expect(clippy::large_enum_variant, reason = "nothing can be boxed in constant evaluation")]
 pub(crate) enum Mistake<'n> {
     /// A parameter takes an event that ends the run.
-    StopTaken { step: &'n str, event: &'n str },
+    StopTaken { step: &'n str, event: &'n str, gathered: bool },
     /// A step names steps in `catches`, and has no parameter that takes failures.
     CatchesWithoutInput { step: &'n str },
     /// A parameter takes failures, and there is no step whose failure it could take.
@@ -94,6 +94,8 @@ impl Mistake<'_> {
                 | Self::PreconditionInput { .. }
                 | Self::GatherFitsNothing { .. }
                 | Self::AmbiguousGather { .. }
+                | Self::FailuresGathered { .. }
+                | Self::StopTaken { gathered: true, .. }
                 | Self::FanOutNeverEnds { .. }
                 | Self::CleanUpCatches { .. }
                 | Self::CatchesCleanUp { .. }
@@ -104,7 +106,7 @@ impl Mistake<'_> {
     /// The message, made in constant evaluation.
     pub(crate) const fn text(&self) -> Text {
         match self {
-            Self::StopTaken { step, event } => messages::stop_taken(step, event),
+            Self::StopTaken { step, event, .. } => messages::stop_taken(step, event),
             Self::CatchesWithoutInput { step } => messages::catches_without_input(step),
             Self::NothingToCatch { step, event } => messages::nothing_to_catch(step, event),
             Self::CleanUpCatches { step } => messages::clean_up_catches(step),

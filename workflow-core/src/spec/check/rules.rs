@@ -136,7 +136,10 @@ impl<'n> RuleGraph<'_, 'n> {
                 mistake => mistake,
             },
             Some(Fault::Empty) => Some(Mistake::EmptyFixedList { step: step_name }),
-            Some(Fault::Stop(event)) => Some(Mistake::StopTaken { step: step_name, event: self.name(event) }),
+            Some(Fault::Stop(event)) => {
+                let gathered = matches!(self.inputs.get(input).kind, InputKind::Gather);
+                Some(Mistake::StopTaken { step: step_name, event: self.name(event), gathered })
+            }
             Some(Fault::Own(event)) => {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })
             }

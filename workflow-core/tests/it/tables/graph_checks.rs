@@ -816,6 +816,25 @@ fn an_unchecked_table_needs_only_what_its_scheduler_needs() {
           - step `tick` takes no event, so nothing would ever run it: give it a parameter for the event it waits for, such as `&Question`"#]].assert_eq(&error.to_string());
 }
 
+// S48
+#[test]
+fn an_unchecked_table_has_no_gather_that_no_fan_out_ends() {
+    let with = |gathered: &str| {
+        table(&[("Draft", CONTROL)])
+            .event(EventDef::failure("Failure"))
+            .step(step("write", &[one("Question")], &[emits("Draft")]))
+            .step(answers(&[one("Draft"), one("Failure"), InputDef::gather(gathered)]).catches(["write"]))
+            .build_unchecked()
+    };
+    let error = with("Failure").unwrap_err();
+    assert!(matches!(&error.problems[..], [TableProblem::FailuresGathered { .. }]), "{error}");
+    let error = with("Answer").unwrap_err();
+    assert!(matches!(&error.problems[..], [TableProblem::StopTaken { .. }]), "{error}");
+    // A step that only takes a stop event never runs, which the scheduler can work with.
+    let never = table(&[]).step(step("after", &[one("Answer")], &[emits("Answer")]));
+    assert!(never.build_unchecked().is_ok());
+}
+
 // S59
 #[test]
 fn a_gather_by_item_collects_several_types_or_none_and_refuses_what_no_branch_has() {
