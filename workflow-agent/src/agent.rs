@@ -20,6 +20,7 @@ pub(crate) use builder::{ASK_USER, is_name};
 pub use host::HostAgents;
 pub(crate) use host::below;
 pub use outcome::{Answer, DataError, Outcome, StopReason, Stopped};
+pub(crate) use outcome::{Called, Work};
 pub use problem::{AgentBuildError, AgentProblem};
 pub(crate) use prompt::{CONVERSATION, IMAGE, SessionPlace, TEXT};
 pub use prompt::{Prompt, PromptError};

@@ -20,6 +20,7 @@ mod state;
 mod think;
 
 pub(crate) use admit::edit_problem;
+use request::Sources;
 pub(crate) use state::State;
 
 use crate::agent::{Agent, Outcome, Prompt, StopReason, Terms};
@@ -206,11 +207,12 @@ impl Agent {
         prompt: Passive<&Prompt>,
         chat: Passive<&ChatTurn>,
         thread: &ThreadContext,
+        engine: &Engine,
         display: &Display,
     ) -> Result<(Vec<Entry>, Next), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        think::turn(&terms, &own, *chat, thread, display).await
+        think::turn(&terms, &own, *chat, Sources { thread, engine }, display).await
     }
 
     /// Opens a branch for each call of a reply.
@@ -356,10 +358,11 @@ impl Agent {
         prompt: Passive<&Prompt>,
         chat: Passive<&ChatTurn>,
         thread: &ThreadContext,
+        engine: &Engine,
     ) -> Result<(Option<Entry>, Continued), StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        shorten::summary(&terms, shorten, &own, *chat, thread).await
+        shorten::summary(&terms, shorten, &own, *chat, Sources { thread, engine }).await
     }
 
     /// Checks an answer, asks the judge, and ends the phase or the run.
@@ -393,10 +396,11 @@ impl Agent {
         thread: &ThreadContext,
         info: &RunInfo,
         children: &Children,
+        engine: &Engine,
     ) -> Result<Outcome, StepError> {
         let own: Vec<&Entry> = entries.iter().collect();
         let terms = Terms { prompt: *prompt, agent: self };
-        let place = finish::Place { thread, info, children };
+        let place = finish::Place { thread, info, children, engine };
         finish::run(&terms, ending, &own, *chat, &place).await
     }
 

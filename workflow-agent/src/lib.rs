@@ -34,6 +34,7 @@
 //! | `genai` | to `Provider`, the providers that the crate `genai` knows beyond those |
 //! | `mcp` | `Mcp`: the tools of MCP servers |
 //! | `files`, `bash`, `fetch` | the tools of the module `builtin`; `bash` on Unix |
+//! | `graph` | `GraphAgents`: agents as the nodes of documents of `workflow-graph` |
 
 mod mark;
 mod secret;
@@ -50,6 +51,7 @@ mod compact;
 pub mod judge;
 pub mod memory;
 mod session;
+mod chain;
 mod chat;
 mod sub_agent;
 mod entities;
@@ -57,6 +59,8 @@ mod agent;
 mod flow;
 mod run;
 mod project;
+#[cfg(feature = "graph")]
+mod graph;
 #[cfg(feature = "providers")]
 mod provider;
 #[cfg(any(feature = "files", all(unix, feature = "bash"), feature = "fetch"))]
@@ -74,6 +78,8 @@ pub use approval::{Approval, ApproveTool, AskUser, Decision, OnRejection};
 pub use budget::Budget;
 pub use chat::ChatError;
 pub use flow::Steer;
+#[cfg(feature = "graph")]
+pub use graph::GraphAgents;
 pub use judge::ModelJudge;
 #[cfg(feature = "mcp")]
 pub use mcp::{Mcp, McpError, McpServer};

@@ -19,6 +19,8 @@ mod pending;
 mod piece;
 
 pub(crate) use feed::{Fed, Feed};
+#[cfg(feature = "graph")]
+pub(crate) use open::{Open, requests};
 pub(crate) use pending::reply;
 pub use pending::{AnswerError, PendingApproval, PendingQuestion};
 pub use piece::Piece;

@@ -15,7 +15,7 @@ mod turns;
 
 pub use error::SessionError;
 pub use exchanges::SessionExchange;
-pub(crate) use exchanges::add;
+pub(crate) use exchanges::{add, begins_anew, stored};
 pub(crate) use head::{accepts, take_back};
 pub(crate) use history::{exchanges, history};
 

@@ -156,8 +156,9 @@ impl RuntimeWorkflow {
     ///
     /// The builder of an engine reports a table whose events have Rust types.
     pub fn new(mut table: DependencyTable, steps: impl Steps) -> Self {
-        let steps: Arc<dyn Steps> = Arc::new(steps);
+        let steps = Arc::new(steps);
         let checks = Arc::clone(&steps);
+        table.edges.steps = Some(Arc::clone(&steps) as _);
         table.edges.accept = Some(Arc::new(move |event, data| checks.accept(event, data)));
         Self { table: Arc::new(table), steps }
     }

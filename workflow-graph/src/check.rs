@@ -2,11 +2,8 @@
 //!
 //! All of them take time in proportion to nodes and routes, and none recurses over nodes.
 
-use std::collections::HashSet;
-
 use crate::document::Source;
-use crate::document::model::{Graph, Work};
-use crate::problem::Code;
+use crate::document::model::{Dialect, Graph};
 use crate::problem::sink::Problems;
 
 mod flow;
@@ -27,17 +24,26 @@ mod history;
 mod reads;
 mod meaning;
 mod precedence;
+mod needs;
+mod layout;
+
+pub(crate) use layout::Layout;
+
+pub(crate) use scope::Outputs;
+pub(crate) use shape::resolved;
 
 use flow::Flow;
 
 /// Checks the graphs of one file.
 pub(crate) fn check(graphs: &[Graph], source: Source<'_>, problems: &mut Problems) {
-    let names: HashSet<&str> = graphs.iter().map(|graph| &*graph.name.value).collect();
     for graph in graphs {
+        if let Dialect::Hive(_) = graph.dialect {
+            hive(graph, problems);
+            continue;
+        }
         names::check(graph, problems);
         kinds::check(graph, problems);
         order::check(graph, problems);
-        child_graphs(graph, &names, problems);
         let flow = Flow::of(graph);
         cycle::check(graph, &flow, problems);
         vars::check(graph, problems);
@@ -47,24 +53,29 @@ pub(crate) fn check(graphs: &[Graph], source: Source<'_>, problems: &mut Problem
             reach::check(graph, &flow, problems);
             regions = region::check(graph, &flow, problems);
         }
-        reads::check(graph, &flow, regions.as_ref(), source, problems);
+        // Texts of imported documents are no templates.
+        if matches!(graph.dialect, Dialect::Native) {
+            reads::check(graph, &flow, regions.as_ref(), source, problems);
+        }
     }
 }
 
-/// `unknown-graph`: the children that a file names are in it.
-fn child_graphs(graph: &Graph, names: &HashSet<&str>, problems: &mut Problems) {
-    for node in &graph.nodes {
-        let Work::Graph(name) = &node.work else { continue };
-        if names.contains(&*name.value) {
-            continue;
-        }
-        problems.add_unknown(
-            Code::UnknownGraph,
-            name.at,
-            format!("this file has no graph `{}`", name.value),
-            &name.value,
-            names.iter().copied(),
-            || "add it behind a line `---`".to_owned(),
-        );
+/// The importer has checked names. Hive documents need no bounds, and their conditions read memory, whose keys nobody declares.
+fn hive(graph: &Graph, problems: &mut Problems) {
+    let flow = Flow::of(graph);
+    if !graph.is_incomplete && flow.is_complete() {
+        reach::check(graph, &flow, problems);
+        region::check(graph, &flow, problems);
     }
+}
+
+/// Checks the expressions of a graph once more, by what functions return. Names and order were checked before, so the
+/// problems that were found before are found again, which are all warnings.
+pub(crate) fn described(graph: &Graph, outputs: &Outputs<'_>, source: Source<'_>, problems: &mut Problems) {
+    reads::described(graph, outputs, source, problems);
+}
+
+/// By node of a checked graph, the node where its branches meet. Absent: they never meet, or it has none.
+pub(crate) fn joins(graph: &Graph) -> Vec<Option<usize>> {
+    meet::joins(graph, &Flow::of(graph))
 }

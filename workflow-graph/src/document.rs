@@ -1,24 +1,27 @@
 //! Documents: files of graphs, read and checked as a whole. Nothing runs here.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::check;
+use crate::import::Format;
 use crate::problem::sink::{At, Problems};
 use crate::problem::{CheckError, Code, Problem};
 
 mod source;
-mod tree;
+pub(crate) mod tree;
 mod read;
-mod files;
+pub(crate) mod files;
 pub(crate) mod template;
 pub(crate) mod model;
-mod native;
+pub(crate) mod native;
 mod schema;
 
+pub(crate) use native::{ByNode, Entry, Play, Script, script};
 pub(crate) use source::Source;
 
 use files::Files;
@@ -36,9 +39,12 @@ use model::Graph;
 /// assert!(document.warnings().is_empty());
 /// # Ok::<(), workflow_graph::CheckError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Document {
-    graphs: Vec<Graph>,
+    /// The name of the file, as problems give it.
+    file: Arc<str>,
+    text: Arc<str>,
+    graphs: Vec<Arc<Graph>>,
     warnings: Vec<Problem>,
 }
 
@@ -58,7 +64,23 @@ impl Document {
     /// assert_eq!(error.problems[0].code, Code::UnknownNode);
     /// ```
     pub fn parse(text: &str, name: &str) -> Result<Self, CheckError> {
-        Self::check(text, &mut Files::default(), Problems::new(name))
+        Self::check(text, &mut Files::default(), Problems::new(name), None)
+    }
+
+    /// The same for a document of this format, whatever its keys tell.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    ///
+    /// ```
+    /// use workflow_graph::{Code, Document, Format, SwenyOptions};
+    ///
+    /// let error = Document::parse_as("id: g\n", "g.yaml", Format::Sweny(SwenyOptions::new())).unwrap_err();
+    /// assert_eq!(error.problems[0].code, Code::MissingKey);
+    /// ```
+    pub fn parse_as(text: &str, name: &str, format: Format) -> Result<Self, CheckError> {
+        Self::check(text, &mut Files::default(), Problems::new(name), Some(format))
     }
 
     /// Reads and checks the file at `path`. Files that it names have to lie in its folder.
@@ -74,24 +96,39 @@ impl Document {
     /// assert_eq!(error.problems[0].code, Code::FileNotFound);
     /// ```
     pub fn load(path: impl AsRef<Path>) -> Result<Self, CheckError> {
-        let path = path.as_ref();
-        let mut problems = Problems::new(&path.display().to_string());
-        let mut bytes = Vec::new();
-        // One byte more than is allowed, so that the reader notices what is missing.
-        let most = read::MOST_BYTES as u64 + 1;
-        let opened = File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
-        let folder = path.parent().unwrap_or(Path::new("."));
-        match opened.and_then(|_| Files::below(folder)) {
-            Ok(mut files) => Self::check(&decoded(bytes, &mut problems)?, &mut files, problems),
-            Err(error) => {
-                let message = format!("the document cannot be read: {error}");
-                problems.add(Code::FileNotFound, At { line: 1, column: 1 }, message, "correct its path");
-                Err(refused(problems))
-            }
-        }
+        Self::load_in(path.as_ref(), None)
     }
 
-    fn check(text: &str, files: &mut Files, mut problems: Problems) -> Result<Self, CheckError> {
+    /// The same for a file of this format, whatever its keys tell.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    ///
+    /// ```
+    /// use workflow_graph::{Code, Document, Format};
+    ///
+    /// let error = Document::load_as("absent.yaml", Format::Native).unwrap_err();
+    /// assert_eq!(error.problems[0].code, Code::FileNotFound);
+    /// ```
+    pub fn load_as(path: impl AsRef<Path>, format: Format) -> Result<Self, CheckError> {
+        Self::load_in(path.as_ref(), Some(format))
+    }
+
+    fn load_in(path: &Path, format: Option<Format>) -> Result<Self, CheckError> {
+        let mut problems = Problems::new(&path.display().to_string());
+        let text = read_file(path, "document", &mut problems)?;
+        let mut files = Files::below(path.parent().unwrap_or(Path::new(".")))
+            .map_err(|error| unreadable(&error, "document", &mut problems))?;
+        Self::check(&text, &mut files, problems, format)
+    }
+
+    fn check(
+        text: &str,
+        files: &mut Files,
+        mut problems: Problems,
+        format: Option<Format>,
+    ) -> Result<Self, CheckError> {
         let source = Source::new(text);
         let documents = read::read(source, &mut problems);
         if documents.is_empty() && !problems.has_errors() {
@@ -103,18 +140,57 @@ impl Document {
                 "begin with `graph:` and `nodes:`",
             );
         }
-        let graphs = native::graphs(&documents, source, files, &mut problems);
+        let format = format.unwrap_or_else(|| Format::of(&documents));
+        let graphs = format.graphs(&documents, source, files, &mut problems);
         // After an error of syntax the rest of the file is unknown, and so is what its graphs lack.
         if problems.count(Code::Syntax) == 0 {
             check::check(&graphs, source, &mut problems);
         }
+        let file = problems.file().clone();
         let warnings = problems.finish()?;
-        Ok(Self { graphs, warnings })
+        let graphs = graphs.into_iter().map(Arc::new).collect();
+        Ok(Self { file, text: text.into(), graphs, warnings })
+    }
+
+    pub(crate) fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source::new(&self.text)
+    }
+
+    /// At least one: the first is the one that is run.
+    pub(crate) fn graphs(&self) -> &[Arc<Graph>] {
+        &self.graphs
     }
 
     /// The name of the graph that is run: the first of the file.
     pub fn name(&self) -> &str {
         self.graphs.first().map_or("", |graph| &graph.name.value)
+    }
+
+    /// The keys of an imported document that its format leaves open, with their values. Native documents have none.
+    ///
+    /// ```
+    /// use workflow_graph::Document;
+    ///
+    /// let text = "
+    /// id: notes
+    /// name: Notes
+    /// author: Ada
+    /// entry: write
+    /// nodes: {write: {name: Write, instruction: Write the notes.}}
+    /// edges: []
+    /// ";
+    /// assert_eq!(Document::parse(text, "notes.yaml")?.metadata()["author"], "Ada");
+    /// # Ok::<(), workflow_graph::CheckError>(())
+    /// ```
+    pub fn metadata(&self) -> serde_json::Map<String, Value> {
+        match self.graphs.first().map(|graph| &graph.dialect) {
+            Some(model::Dialect::Sweny(sweny)) => sweny.metadata.clone(),
+            _ => serde_json::Map::new(),
+        }
     }
 
     /// Parts of the document that may do something else than their author expects, in the order of the file.
@@ -143,6 +219,23 @@ impl Document {
     pub fn schema() -> Value {
         schema::schema()
     }
+}
+
+/// The text of the file at `path`, which is a `what`.
+pub(crate) fn read_file(path: &Path, what: &str, problems: &mut Problems) -> Result<String, CheckError> {
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that the reader notices what is missing.
+    let most = read::MOST_BYTES as u64 + 1;
+    match File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)) {
+        Ok(_) => decoded(bytes, problems),
+        Err(error) => Err(unreadable(&error, what, problems)),
+    }
+}
+
+fn unreadable(error: &io::Error, what: &str, problems: &mut Problems) -> CheckError {
+    let message = format!("the {what} cannot be read: {error}");
+    problems.add(Code::FileNotFound, At { line: 1, column: 1 }, message, "correct its path");
+    refused(std::mem::replace(problems, Problems::new("")))
 }
 
 fn decoded(bytes: Vec<u8>, problems: &mut Problems) -> Result<String, CheckError> {

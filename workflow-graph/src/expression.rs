@@ -92,6 +92,11 @@ impl Expression {
         self.evaluator(scope, Rules::Native).value(&self.parsed.root)
     }
 
+    /// The same where a path that is missing stands for null: as a value of its own, not as an operand.
+    pub(crate) fn evaluate_or_null(&self, scope: &dyn Scope) -> Result<Value, EvaluateError> {
+        self.evaluator(scope, Rules::Native).value_or_null(&self.parsed.root)
+    }
+
     /// Whether it holds. Its value must be true or false.
     pub(crate) fn evaluate_condition(&self, scope: &dyn Scope) -> Result<bool, EvaluateError> {
         self.evaluator(scope, Rules::Native).condition(&self.parsed.root)

@@ -61,7 +61,8 @@ pub(crate) fn fix(repository: &Repository) -> Result<Report, CheckError> {
 
 /// Reports citations of rules that do not exist; says how many citations there are.
 fn unknown(pages: &Pages, path: &Path, citations: &[Citation], report: &mut Report) -> usize {
-    let ours: Vec<_> = citations.iter().filter(|citation| pages.has_letter(citation.first.letter)).collect();
+    let ours: Vec<_> =
+        citations.iter().filter(|citation| pages.has_letters(citation.first.letters)).collect();
     for citation in &ours {
         for number in [citation.first, citation.last] {
             if !pages.has(number) {

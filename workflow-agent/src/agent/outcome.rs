@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use workflow_core::{Event, EventSet};
+use workflow_core::{Event, EventSet, RunId};
 
 use crate::budget::Spent;
 use crate::entry::FailureClass;
@@ -82,6 +82,25 @@ pub struct Answer {
     /// The conversation, if the prompt asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
+    /// The work behind the answer, if the prompt asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) work: Option<Work>,
+}
+
+/// The work behind an answer, for the caller that continues it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// The run that answered.
+    pub(crate) run: RunId,
+    /// Its calls of tools that ended, in order.
+    pub(crate) calls: Vec<Called>,
+}
+
+/// A call of a tool that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Called {
+    pub(crate) tool: Arc<str>,
+    pub(crate) ok: bool,
 }
 
 impl Answer {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use workflow_core::Event;
 
 use crate::budget::Budget;
+use crate::chain::Continues;
 use crate::model::Image;
 use crate::phase::Conversation;
 use crate::secret::Redactor;
@@ -61,6 +62,12 @@ pub struct Prompt {
     /// The session to which the run belongs, and its number there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<SessionPlace>,
+    /// The run that this one continues, in a conversation over several runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) continues: Option<Continues>,
+    /// Whether the answer has the run's id and its calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) return_work: bool,
 }
 
 /// The place of a run in its session.

@@ -7,12 +7,12 @@ use workflow_chat::ChatTurn;
 use workflow_core::StepFailed;
 use workflow_core::prelude::*;
 
-use crate::agent::{Agent, Answer, Outcome, StopReason, Stopped, Terms};
+use crate::agent::{Agent, Answer, Called, Outcome, StopReason, Stopped, Terms, Work};
 use crate::budget::Spent;
 use crate::entities;
-use crate::entry::{Entry, FailureClass};
+use crate::entry::{Entry, FailureClass, ToolDone};
 use crate::failures;
-use crate::flow::request::Earlier;
+use crate::flow::request::{Earlier, Sources};
 use crate::flow::state::State;
 use crate::flow::{Accepted, Ending, Stopping};
 use crate::memory::{Episode, Memory};
@@ -26,6 +26,13 @@ pub(super) struct Place<'a> {
     pub(super) thread: &'a ThreadContext,
     pub(super) info: &'a RunInfo,
     pub(super) children: &'a Children,
+    pub(super) engine: &'a Engine,
+}
+
+impl Place<'_> {
+    fn sources(&self) -> Sources<'_> {
+        Sources { thread: self.thread, engine: self.engine }
+    }
 }
 
 /// Stores the exchange, and returns the outcome.
@@ -40,11 +47,12 @@ pub(super) async fn run(
     let outcome = match ending {
         Ending::Accepted(accepted) => {
             let before = if terms.prompt.is_some_and(|prompt| prompt.return_conversation) {
-                Some(Earlier::of(terms, own, chat, place.thread).await?)
+                Some(Earlier::of(terms, own, chat, place.sources()).await?)
             } else {
                 None
             };
-            Outcome::Answered(answer(terms, accepted, own, state, before.as_ref()))
+            let work = terms.prompt.is_some_and(|prompt| prompt.return_work).then(|| work(own, place.info));
+            Outcome::Answered(Answer { work, ..answer(terms, accepted, own, state, before.as_ref()) })
         }
         Ending::Stopping(stopping) => Outcome::Stopped(stopped(terms.agent, stopping, own)),
     };
@@ -77,7 +85,18 @@ fn answer(
         cost: state.spent.cost,
         tool_calls: state.spent.tool_calls,
         conversation: before.map(|before| conversation(terms, before, own, &state)),
+        work: None,
     }
+}
+
+/// The run, and its calls that have results.
+fn work(own: &[&Entry], info: &RunInfo) -> Work {
+    let results = own.iter().filter_map(|entry| match entry {
+        Entry::Results { results } => Some(results),
+        _ => None,
+    });
+    let called = |done: &ToolDone| Called { tool: Arc::clone(&done.tool), ok: done.ran && !done.is_error };
+    Work { run: info.run().clone(), calls: results.flatten().map(called).collect() }
 }
 
 fn as_text(data: &Value) -> String {
@@ -135,7 +154,7 @@ async fn store(
     outcome: &Outcome,
     place: &Place<'_>,
 ) -> Result<(), StepError> {
-    let Place { thread, info, children } = place;
+    let Place { thread, info, children, .. } = place;
     let session = terms.prompt.and_then(|prompt| prompt.session.as_ref());
     // Memory must not know an exchange that the session refuses.
     if let Some(session) = session

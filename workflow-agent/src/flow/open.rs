@@ -41,6 +41,9 @@ pub(super) async fn entries(
         agent.check_phase(conversation)?;
         entries.push(Entry::Given);
     }
+    if prompt.continues.is_some() {
+        entries.push(Entry::Given);
+    }
     let text = agent.inner.caller.redactor.shared(&prompt.text);
     let question = Question::new(&*text).known_runs(known);
     entries.extend(recalled(agent, &question, thread).await?);

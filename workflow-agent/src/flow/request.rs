@@ -7,6 +7,7 @@ use workflow_chat::ChatTurn;
 use workflow_core::prelude::*;
 
 use crate::agent::Terms;
+use crate::chain;
 use crate::compact;
 use crate::entry::Entry;
 use crate::flow::State;
@@ -15,6 +16,13 @@ use crate::phase::Phase;
 use crate::session;
 use crate::tool::ToolSpec;
 use crate::transcript::{self, Before, FINAL_ANSWER, Item};
+
+/// The places where entries before a run are stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) thread: &'a ThreadContext,
+    pub(crate) engine: &'a Engine,
+}
 
 /// The entries before a run, held while a request is made.
 pub(crate) struct Earlier {
@@ -28,18 +36,23 @@ impl Earlier {
         terms: &Terms<'_>,
         own: &[&Entry],
         chat: Option<&ChatTurn>,
-        thread: &ThreadContext,
+        sources: Sources<'_>,
     ) -> Result<Self, StepError> {
         let range = own.iter().find_map(|entry| match entry {
             Entry::History(range) => Some(range),
             _ => None,
         });
         let history = match range {
-            Some(range) => session::exchanges(thread, range).await?,
+            Some(range) => session::exchanges(sources.thread, range).await?,
             None => Vec::new(),
         };
+        let continues = terms.prompt.and_then(|prompt| prompt.continues.as_ref());
         let given = match (terms.prompt.and_then(|prompt| prompt.conversation.as_ref()), chat) {
             (Some(conversation), _) => conversation.shared_entries(),
+            (None, None) if let Some(continues) = continues => {
+                let window = terms.agent.inner.caller.model.limits().context;
+                chain::entries(sources.engine, continues, window).await?.into()
+            }
             (None, Some(chat)) => crate::chat::given(chat, &terms.agent.inner.caller.redactor)?.into(),
             (None, None) => Arc::default(),
         };

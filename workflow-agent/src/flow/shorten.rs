@@ -10,7 +10,7 @@ use crate::agent::{StopReason, Terms};
 use crate::compact;
 use crate::entry::{Entry, FailureClass, Marker, Summary};
 use crate::failures;
-use crate::flow::request::Earlier;
+use crate::flow::request::{Earlier, Sources};
 use crate::flow::{Continued, Shorten, Think};
 use crate::mark;
 use crate::model::{Finish, Message, ModelRequest};
@@ -31,12 +31,12 @@ pub(super) async fn summary(
     shorten: &Shorten,
     own: &[&Entry],
     chat: Option<&ChatTurn>,
-    thread: &ThreadContext,
+    sources: Sources<'_>,
 ) -> Result<(Option<Entry>, Continued), StepError> {
     let Some(keep) = compact::keep_from(own, shorten.rounds) else {
         return Ok((None, Continued::Think(Think {})));
     };
-    let before = Earlier::of(terms, own, chat, thread).await?;
+    let before = Earlier::of(terms, own, chat, sources).await?;
     let line = transcript::line(before.before(), own);
     // The summary before leads the line, and its own place may lie behind the rounds that stay.
     let is_older = |item: &transcript::Item<'_>| {

@@ -11,7 +11,7 @@ use crate::agent::{StopReason, Terms};
 use crate::caller::Piece;
 use crate::entry::{Counted, Entry, FailureClass, Note, NoteKind, Reply};
 use crate::failures;
-use crate::flow::request::{self, Earlier};
+use crate::flow::request::{self, Earlier, Sources};
 use crate::flow::state::State;
 use crate::flow::{CallTools, CandidateAnswer, Next, Shorten, Stopping, Think};
 use crate::model::{Finish, ModelReply, Part, Usage};
@@ -27,7 +27,7 @@ pub(super) async fn turn(
     terms: &Terms<'_>,
     own: &[&Entry],
     chat: Option<&ChatTurn>,
-    thread: &ThreadContext,
+    sources: Sources<'_>,
     display: &Display,
 ) -> Result<(Vec<Entry>, Next), StepError> {
     let state = State::of(own, terms.agent);
@@ -37,7 +37,7 @@ pub(super) async fn turn(
     if state.turns >= terms.max_turns() && (!state.closing || state.closed) {
         return Ok(last_turn(terms, &state));
     }
-    let before = Earlier::of(terms, own, chat, thread).await?;
+    let before = Earlier::of(terms, own, chat, sources).await?;
     let turn = request::turn(terms, &before, own, chat, &state);
     if let Some(rounds) = turn.due.filter(|_| state.summaries < SUMMARIES) {
         return Ok((Vec::new(), Next::Shorten(Shorten { rounds, overflow: false })));

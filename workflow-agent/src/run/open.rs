@@ -7,15 +7,15 @@ use crate::agent::Agent;
 use crate::sub_agent;
 
 /// An open request, with the run and the agent that ask.
-pub(super) struct Open {
-    pub(super) run: RunId,
-    pub(super) agent: Agent,
-    pub(super) request: OpenRequest,
+pub(crate) struct Open {
+    pub(crate) run: RunId,
+    pub(crate) agent: Agent,
+    pub(crate) request: OpenRequest,
 }
 
 /// The open requests of a run of `agent`, and then those of its sub-agents, at any depth. The runs are in the order in
 /// which they began, each before those below it.
-pub(super) async fn requests(engine: &Engine, agent: &Agent, run: &AnyRun) -> Result<Vec<Open>, SendError> {
+pub(crate) async fn requests(engine: &Engine, agent: &Agent, run: &AnyRun) -> Result<Vec<Open>, SendError> {
     let mut open = own(agent, run).await?;
     // Sub-agents nest three levels deep, so the walk ends.
     let mut left = below(engine, agent, run).await?;

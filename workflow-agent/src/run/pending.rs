@@ -59,7 +59,7 @@ fn at(pointer: &str) -> String {
 
 impl PendingApproval {
     /// The request of a run of `agent`, if it is one for an approval.
-    pub(super) fn of(engine: &Engine, agent: &Agent, run: &RunId, request: &OpenRequest) -> Option<Self> {
+    pub(crate) fn of(engine: &Engine, agent: &Agent, run: &RunId, request: &OpenRequest) -> Option<Self> {
         let asked = request.downcast_ref::<ApproveTool>()?.clone();
         let (engine, agent, run) = (engine.clone(), agent.clone(), run.clone());
         Some(Self { engine, agent, run, seq: request.seq(), request: asked })
@@ -147,7 +147,7 @@ impl PendingApproval {
 
 impl PendingQuestion {
     /// The request of a run of `agent`, if it is a question.
-    pub(super) fn of(engine: &Engine, agent: &Agent, run: &RunId, request: &OpenRequest) -> Option<Self> {
+    pub(crate) fn of(engine: &Engine, agent: &Agent, run: &RunId, request: &OpenRequest) -> Option<Self> {
         let asked = request.downcast_ref::<AskUser>()?.clone();
         let (engine, agent, run) = (engine.clone(), agent.clone(), run.clone());
         Some(Self { engine, agent, run, seq: request.seq(), request: asked })

@@ -198,13 +198,13 @@ pub(crate) async fn add(
 }
 
 /// Whether an exchange says everything of those before it. A summary within an isolated phase says nothing of them.
-pub(super) fn begins_anew(entries: &[Entry]) -> bool {
+pub(crate) fn begins_anew(entries: &[Entry]) -> bool {
     let own: Vec<&Entry> = entries.iter().collect();
     matches!(entries.first(), Some(Entry::Summary(_))) && transcript::begin(&own).is_none()
 }
 
 /// The entries of a run as later runs see them: from its last summary on, without places among its entries.
-fn stored(own: &[&Entry]) -> Vec<Entry> {
+pub(crate) fn stored(own: &[&Entry]) -> Vec<Entry> {
     let line = transcript::line(Before::default(), own);
     let characters: usize = line.iter().map(|item| item.entry.characters()).sum();
     let kept =

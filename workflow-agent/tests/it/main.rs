@@ -11,6 +11,7 @@ mod compaction;
 mod conversations;
 mod crashes;
 mod fuzz;
+mod graph;
 mod hostile;
 mod judges;
 mod lives;

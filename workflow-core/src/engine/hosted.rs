@@ -9,6 +9,7 @@ use super::Engine;
 use crate::draw::Graph;
 use crate::event::Roles;
 use crate::run::Host;
+use crate::runtime_workflow::Steps;
 use crate::table::{EventForm, RecordedTable};
 
 /// A workflow that an engine hosts, as data for front ends.
@@ -91,6 +92,45 @@ impl Engine {
     /// ```
     pub fn hosted(&self) -> Vec<HostedWorkflow> {
         self.inner.hosts.all().map(|host| HostedWorkflow::of(host)).collect()
+    }
+
+    /// The steps of the [run-time workflow](crate::RuntimeWorkflow) of this name, if they are of type `S`.
+    ///
+    /// A crate that builds run-time workflows finds its own again with it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use futures::future::BoxFuture;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::signature::{Emitted, Roles, StepCall};
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef, StepIndex};
+    /// use workflow_core::{RuntimeWorkflow, Steps};
+    ///
+    /// struct Said(&'static str);
+    ///
+    /// impl Steps for Said {
+    ///     fn call(self: Arc<Self>, _: StepIndex, mut call: StepCall) -> BoxFuture<'static, Result<Emitted, StepError>> {
+    ///         Box::pin(async move {
+    ///             call.emit("Text", serde_json::json!(self.0))?;
+    ///             call.commit(())
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = DependencyTable::builder("say")
+    ///     .event(EventDef::new("Say", Roles::NONE.start()))
+    ///     .event(EventDef::new("Text", Roles::NONE.stop()))
+    ///     .step(StepDef::new("say").input(InputDef::one("Say")).output(OutputDef::event("Text")))
+    ///     .build()?;
+    /// let engine = Engine::builder().workflows([RuntimeWorkflow::new(table, Said("hello"))]).build()?;
+    /// assert_eq!(engine.steps_of::<Said>("say").unwrap().0, "hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn steps_of<S: Steps>(&self, workflow: &str) -> Option<Arc<S>> {
+        let steps = self.inner.hosts.get(workflow)?.table.edges.steps.clone()?;
+        steps.downcast().ok()
     }
 }
 

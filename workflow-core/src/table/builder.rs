@@ -240,6 +240,13 @@ impl OutputDef {
         Self { fan_out: true, ..Self::event(event) }
     }
 
+    /// Opens a branch per item of this type, or emits no fan-out at all.
+    ///
+    /// Without a fan-out, no gather of it follows; an empty one is gathered at once.
+    pub fn optional_fan_out(event: impl Into<Arc<str>>) -> Self {
+        Self { least: 0, ..Self::fan_out(event) }
+    }
+
     /// Sets any number of timers for this event type. A due timer logs its event.
     pub fn timer(event: impl Into<Arc<str>>) -> Self {
         Self { timed: true, ..Self::many(event) }

@@ -1,5 +1,6 @@
 //! The part of a table for the outside of its runs: how JSON becomes an event, and what a run-time workflow adds.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub(crate) struct Edges {
     pub(crate) retries: Vec<(usize, RetryPolicy)>,
     /// Checks JSON from outside; of a run-time workflow.
     pub(crate) accept: Option<Arc<Accept>>,
+    /// The value that runs the steps; of a run-time workflow.
+    pub(crate) steps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The form of a declared event.
@@ -60,6 +63,7 @@ impl Edges {
             forms: draft.events.iter().map(form).collect(),
             retries: own.filter_map(|(row, step)| Some((row, step.retry.clone()?))).collect(),
             accept: None,
+            steps: None,
         }
     }
 

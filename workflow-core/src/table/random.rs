@@ -138,7 +138,8 @@ impl Parts {
             0 => OutputDef::many(event),
             1 | 2 => OutputDef::optional(event),
             3 => OutputDef::timer(event),
-            4 | 5 if self.has[FAN_OUTS] => OutputDef::fan_out(event),
+            4 if self.has[FAN_OUTS] => OutputDef::fan_out(event),
+            5 if self.has[FAN_OUTS] => OutputDef::optional_fan_out(event),
             _ => OutputDef::event(event),
         }
     }

@@ -2,14 +2,21 @@
 
 use super::Flow;
 use super::flow::Edge;
-use crate::document::model::Graph;
+use crate::document::model::{Dialect, Graph};
 use crate::problem::Code;
 use crate::problem::sink::Problems;
 
 /// Longer cycles are named by their first nodes.
 const MOST_NAMED: usize = 8;
 
-const REMEDY: &str = "add `max:` to a route of a list, or `max_visits:` to a node";
+/// The change that bounds a cycle, in the words of the format.
+fn remedy(graph: &Graph) -> &'static str {
+    match graph.dialect {
+        Dialect::Native => "add `max:` to a route of a list, or `max_visits:` to a node",
+        Dialect::Hive(_) => "add `max_node_visits` to one of its nodes",
+        Dialect::Sweny(_) => "add `max_iterations:` to one of its edges",
+    }
+}
 
 pub(super) fn check(graph: &Graph, flow: &Flow, problems: &mut Problems) {
     let is_bounded = |edge: &Edge| {
@@ -21,7 +28,7 @@ pub(super) fn check(graph: &Graph, flow: &Flow, problems: &mut Problems) {
     for edge in flow.edges().iter().filter(|edge| edge.from == edge.to && !is_bounded(edge)) {
         if !std::mem::replace(&mut is_looped[edge.from], true) {
             let message = format!("`{}` leads to itself without a bound", graph.nodes[edge.from].id.value);
-            problems.add(Code::SelfLoop, edge.at, message, REMEDY);
+            problems.add(Code::SelfLoop, edge.at, message, remedy(graph));
         }
     }
     let follow = |edge: &Edge| edge.from != edge.to && !is_bounded(edge);
@@ -42,7 +49,7 @@ pub(super) fn check(graph: &Graph, flow: &Flow, problems: &mut Problems) {
             .collect();
         let more = if cycle.len() >= MOST_NAMED { " → …" } else { "" };
         let message = format!("the cycle {}{more} has no bound", names.join(" → "));
-        problems.add(Code::UnboundedCycle, graph.nodes[node].id.at, message, REMEDY);
+        problems.add(Code::UnboundedCycle, graph.nodes[node].id.at, message, remedy(graph));
     }
 }
 

@@ -87,6 +87,9 @@ fn each_target(
                 add(&branch.to, EdgeKind::Branch(index), false, false);
             }
         }
+        Next::Sweny(sweny) => {
+            sweny.edges.iter().for_each(|edge| add(&edge.to, EdgeKind::Route, edge.max.is_some(), false));
+        }
         Next::Decide(decide) => {
             for target in decide.choices.iter().map(|choice| &choice.to).chain([&decide.otherwise]) {
                 if let Target::Node(name) = target {

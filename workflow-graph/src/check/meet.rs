@@ -57,7 +57,8 @@ pub(super) fn may_end(graph: &Graph, node: &Node) -> bool {
         Next::Decide(decide) => {
             decide.choices.iter().any(|choice| ends(&choice.to)) || ends(&decide.otherwise)
         }
-        Next::To(_) | Next::Parallel(_) => false,
+        // That no condition of a SWEny document holds ends a branch, and does not hold up the join of the others.
+        Next::Sweny(_) | Next::To(_) | Next::Parallel(_) => false,
     };
     by_next || matches!(&node.on_failure, Some(OnFailure::Routes(routes)) if any_ends(routes))
 }

@@ -39,6 +39,9 @@ pub(super) fn check(graph: &Graph, problems: &mut Problems) {
                     unknown(Code::UnknownNode, join, &joins);
                 }
             }
+            Next::Sweny(sweny) => {
+                sweny.edges.iter().for_each(|edge| unknown(Code::UnknownNode, &edge.to, &leads));
+            }
             Next::Decide(decide) => {
                 decide.choices.iter().for_each(|choice| target(&choice.to));
                 target(&decide.otherwise);

@@ -14,7 +14,7 @@ pub(super) fn check(graph: &Graph, problems: &mut Problems) {
                 no_default(graph, node, routes, problems);
             }
             Next::Decide(decide) => choices(node, decide, problems),
-            Next::End | Next::To(_) | Next::Parallel(_) => {}
+            Next::End | Next::To(_) | Next::Parallel(_) | Next::Sweny(_) => {}
         }
         if let Some(OnFailure::Routes(routes)) = &node.on_failure {
             dead(node, routes, problems);

@@ -4,7 +4,7 @@
 use super::Flow;
 use super::history::History;
 use super::region::Regions;
-use super::scope::{Facts, Names};
+use super::scope::{Facts, Names, Outputs};
 use super::uses::{self, Phase, Use};
 use crate::document::Source;
 use crate::document::model::{Graph, Node, Rule, Segment as Step};
@@ -25,7 +25,17 @@ pub(super) fn check(
         _ => None,
     };
     let facts = Facts::of(graph);
-    let mut reads = Reads { graph, facts: &facts, history, source, problems };
+    all(Reads { graph, facts: &facts, history, source, problems });
+}
+
+/// The same where it is known what functions return, and the order of nodes is not asked for.
+pub(super) fn described(graph: &Graph, outputs: &Outputs<'_>, source: Source<'_>, problems: &mut Problems) {
+    let facts = Facts::of(graph).with_outputs(outputs);
+    all(Reads { graph, facts: &facts, history: None, source, problems });
+}
+
+fn all(mut reads: Reads<'_, '_>) {
+    let graph = reads.graph;
     for (index, node) in graph.nodes.iter().enumerate() {
         for used in uses::of(node) {
             reads.expression(Some((index, node)), used);
@@ -35,7 +45,7 @@ pub(super) fn check(
     let mut found = Vec::new();
     graph.output.iter().for_each(|output| output.expressions(&mut found));
     for expression in found {
-        reads.expression(None, Use { expression, phase: Phase::After, is_condition: false });
+        reads.expression(None, Use::of(expression, Phase::After, false));
     }
 }
 
@@ -58,7 +68,7 @@ pub(super) struct Reads<'a, 'p> {
 impl<'a> Reads<'a, '_> {
     fn expression(&mut self, at: Option<(usize, &Node)>, used: Use<'_>) {
         let before = self.problems.total();
-        let names = self.names_at(at.map(|(_, node)| node));
+        let names = Names { of_item: used.of_item, ..self.names_at(at.map(|(_, node)| node)) };
         for read in used.expression.parsed.reads() {
             let place = Place::Within(used.expression, read.offset);
             if self.is_named(names, &read, place) {
@@ -75,7 +85,7 @@ impl<'a> Reads<'a, '_> {
     where
         'a: 'n,
     {
-        Names { graph: self.graph, facts: self.facts, node }
+        Names { graph: self.graph, facts: self.facts, node, of_item: false }
     }
 
     pub(super) fn at(&self, place: Place<'_>) -> At {

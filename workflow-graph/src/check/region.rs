@@ -204,7 +204,11 @@ impl Walk<'_> {
                 self.begins(second)
             )
         };
-        let remedy = format!("let them meet there: add `join: {to}` beside `parallel`");
+        let remedy = if self.graph.hive().is_some() {
+            "let all branches meet in one node, or end them before".to_owned()
+        } else {
+            format!("let them meet there: add `join: {to}` beside `parallel`")
+        };
         let at = match &self.graph.nodes[first.node].next {
             Next::Parallel(parallel) => parallel.at,
             _ => edge.at,
@@ -223,6 +227,7 @@ impl Walk<'_> {
         );
         let remedy = match self.regions.joins[inside.node] {
             Some(join) => format!("lead it to `{node}`, or to `{}`, where the branches meet", self.id(join)),
+            None if self.graph.hive().is_some() => format!("lead it to `{node}`"),
             None => format!("lead it to `{node}`, or let the branches meet before `{to}` by `join:`"),
         };
         self.problems.add(Code::EnteredFromOutside, edge.at, message, remedy);

@@ -41,13 +41,22 @@ pub(super) struct Facts<'a> {
     pub(super) vars: HashMap<&'a str, &'a Value>,
     /// Names of those that some node sets.
     set: HashSet<&'a str>,
+    outputs: Option<&'a Outputs<'a>>,
 }
+
+/// Schemas of what nodes return, by their places, where the document states none.
+pub(crate) type Outputs<'a> = HashMap<usize, &'a Value>;
 
 impl<'a> Facts<'a> {
     pub(super) fn of(graph: &'a Graph) -> Self {
         let vars = graph.vars.iter().map(|variable| (&*variable.name.value, &variable.first)).collect();
         let set = graph.nodes.iter().flat_map(|node| &node.set).map(|(name, _)| &*name.value).collect();
-        Self { vars, set }
+        Self { vars, set, outputs: None }
+    }
+
+    /// The same, where it is known what functions return.
+    pub(super) fn with_outputs(self, outputs: &'a Outputs<'a>) -> Self {
+        Self { outputs: Some(outputs), ..self }
     }
 }
 
@@ -57,6 +66,8 @@ pub(super) struct Names<'a> {
     pub(super) graph: &'a Graph,
     pub(super) facts: &'a Facts<'a>,
     pub(super) node: Option<&'a Node>,
+    /// Whether the result of the node is that of one of its items.
+    pub(super) of_item: bool,
 }
 
 pub(super) const PARTS: [&str; 4] = ["data", "status", "error", "visits"];
@@ -105,11 +116,22 @@ impl<'a> Names<'a> {
     pub(super) fn shape(&self, meaning: Meaning<'_>) -> Shape<'a> {
         match meaning {
             Meaning::Input => shape::of_input(self.graph),
-            Meaning::Data(node) => shape::of_node(&self.graph.nodes[node]),
+            Meaning::Data(node) => self.data(node),
             Meaning::Var(Some(name)) => self.variable(name),
             Meaning::Visits | Meaning::Index | Meaning::About(_, "visits") => Shape::Of(Type::NUMBER),
             Meaning::About(_, "status") => Shape::Of(Type::TEXT),
             _ => Shape::Any,
+        }
+    }
+
+    fn data(&self, node: usize) -> Shape<'a> {
+        let described = self.facts.outputs.and_then(|outputs| outputs.get(&node));
+        let of = &self.graph.nodes[node];
+        let is_own = self.node.is_some_and(|own| std::ptr::eq(own, of));
+        let shape = if self.of_item && is_own { shape::of_work(of) } else { shape::of_node(of) };
+        match (shape, described) {
+            (Shape::Any, Some(schema)) => Shape::Schema(schema, schema),
+            (shape, _) => shape,
         }
     }
 

@@ -37,6 +37,11 @@ pub(super) fn of_node(node: &Node) -> Shape<'_> {
     if node.for_each.is_some() {
         return Shape::Items;
     }
+    of_work(node)
+}
+
+/// The shape of the data of one run of a node.
+pub(super) fn of_work(node: &Node) -> Shape<'_> {
     match (&node.work, &node.output) {
         (_, Some(schema)) => Shape::Schema(&schema.value, &schema.value),
         (Work::Human(human), None) => {
@@ -160,7 +165,7 @@ fn sorted(map: &Map<String, Value>) -> Vec<&str> {
 }
 
 /// The schema that a `$ref` within the same schema leads to.
-fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> Option<&'a Value> {
+pub(crate) fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> Option<&'a Value> {
     for _ in 0..MOST_REFERENCES {
         let Some(reference) = schema.get("$ref") else { return Some(schema) };
         schema = root.pointer(reference.as_str()?.strip_prefix('#')?)?;

@@ -23,6 +23,14 @@ pub(super) struct Use<'a> {
     pub(super) phase: Phase,
     /// Whether its value has to be true or false.
     pub(super) is_condition: bool,
+    /// Whether it sees the result of one item of the node as that of the node.
+    pub(super) of_item: bool,
+}
+
+impl<'a> Use<'a> {
+    pub(super) fn of(expression: &'a Expression, phase: Phase, is_condition: bool) -> Self {
+        Self { expression, phase, is_condition, of_item: false }
+    }
 }
 
 pub(super) fn of(node: &Node) -> Vec<Use<'_>> {
@@ -31,19 +39,21 @@ pub(super) fn of(node: &Node) -> Vec<Use<'_>> {
         uses.checks(&requires.all, Phase::Before);
     }
     if let Some(each) = &node.for_each {
-        uses.found.push(Use { expression: &each.list, phase: Phase::Before, is_condition: false });
+        uses.found.push(Use::of(&each.list, Phase::Before, false));
     }
     uses.templates(&node.with, Phase::Before);
     uses.work(&node.work);
     if let Some(ensure) = &node.ensure {
+        let first = uses.found.len();
         uses.checks(&ensure.all, Phase::After);
         if let Some(Guidance::Text(text)) = &ensure.guidance {
             uses.templates([text], Phase::After);
         }
+        uses.found[first..].iter_mut().for_each(|used| used.of_item = node.for_each.is_some());
     }
     uses.templates(node.set.iter().map(|(_, value)| value), Phase::After);
     match &node.next {
-        Next::End | Next::To(_) => {}
+        Next::End | Next::To(_) | Next::Sweny(_) => {}
         Next::Routes(routes) => uses.routes(routes, Phase::Leaving),
         Next::Parallel(parallel) => {
             let conditions = parallel.branches.iter().filter_map(|branch| branch.when.as_ref());
@@ -65,11 +75,11 @@ impl<'a> Uses<'a> {
     fn templates(&mut self, templates: impl IntoIterator<Item = &'a Template>, phase: Phase) {
         let mut found = Vec::new();
         templates.into_iter().for_each(|template| template.expressions(&mut found));
-        self.found.extend(found.into_iter().map(|expression| Use { expression, phase, is_condition: false }));
+        self.found.extend(found.into_iter().map(|expression| Use::of(expression, phase, false)));
     }
 
     fn conditions(&mut self, conditions: impl Iterator<Item = &'a Expression>, phase: Phase) {
-        self.found.extend(conditions.map(|expression| Use { expression, phase, is_condition: true }));
+        self.found.extend(conditions.map(|expression| Use::of(expression, phase, true)));
     }
 
     fn routes(&mut self, routes: &'a [Route], phase: Phase) {

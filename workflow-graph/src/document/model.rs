@@ -12,6 +12,12 @@ use serde_json::Value;
 use super::template::{Expression, Template};
 use crate::problem::sink::At;
 
+pub(crate) mod hive;
+pub(crate) mod sweny;
+
+use hive::{HiveGraph, HiveNode};
+use sweny::{SwenyEdges, SwenyGraph, SwenyNode};
+
 /// A value and the place where it begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
@@ -40,9 +46,35 @@ pub(crate) struct Graph {
     pub(crate) ids: HashMap<Arc<str>, usize>,
     /// Whether a node or a route could not be read, so that conclusions about the whole would be guesses.
     pub(crate) is_incomplete: bool,
+    /// The format from which the graph comes.
+    pub(crate) dialect: Dialect,
+}
+
+/// The format of a document, with what only that format has.
+#[derive(Debug)]
+pub(crate) enum Dialect {
+    Native,
+    Sweny(Box<SwenyGraph>),
+    Hive(Box<HiveGraph>),
+}
+
+/// The parts that only nodes of an imported format have.
+#[derive(Debug)]
+pub(crate) enum Extras {
+    None,
+    Sweny(Box<SwenyNode>),
+    Hive(Box<HiveNode>),
 }
 
 impl Graph {
+    /// The parts that only Hive documents have.
+    pub(crate) fn hive(&self) -> Option<&HiveGraph> {
+        match &self.dialect {
+            Dialect::Hive(hive) => Some(hive),
+            Dialect::Native | Dialect::Sweny(_) => None,
+        }
+    }
+
     /// The place of the node where a run begins; nothing if `start` names no node.
     pub(crate) fn start(&self) -> Option<usize> {
         match &self.start {
@@ -116,6 +148,17 @@ pub(crate) struct Node {
     pub(crate) on_failure: Option<OnFailure>,
     pub(crate) next: Next,
     pub(crate) on_no_match: Option<OnNoMatch>,
+    pub(crate) extras: Extras,
+}
+
+impl Node {
+    /// The parts that only nodes of Hive documents have.
+    pub(crate) fn hive(&self) -> Option<&HiveNode> {
+        match &self.extras {
+            Extras::Hive(hive) => Some(hive),
+            Extras::None | Extras::Sweny(_) => None,
+        }
+    }
 }
 
 /// The work of a node.
@@ -311,6 +354,7 @@ pub(crate) enum Next {
     Routes(Vec<Route>),
     Parallel(Box<Parallel>),
     Decide(Box<Decide>),
+    Sweny(Box<SwenyEdges>),
 }
 
 /// One route of a list.

@@ -12,20 +12,22 @@ use crate::problem::Code;
 use crate::problem::sink::Problems;
 
 mod agent;
-mod check;
-mod fields;
+pub(crate) mod check;
+pub(crate) mod fields;
 mod graph;
-mod name;
-mod next;
+pub(crate) mod name;
+pub(crate) mod next;
 mod node;
-mod path;
+pub(crate) mod path;
 mod retry;
-mod schema;
+pub(crate) mod schema;
+mod script;
 mod work;
 
 pub(super) use graph::{MOST_ITEMS, MOST_STEPS};
 pub(super) use name::RESERVED;
 pub(super) use next::MOST_PARALLEL;
+pub(crate) use script::{ByNode, Entry, Play, Script, read as script};
 
 /// The most nodes of a graph.
 pub(crate) const MOST_NODES: usize = 10_000;
@@ -33,14 +35,14 @@ pub(crate) const MOST_NODES: usize = 10_000;
 pub(crate) const MOST_ROUTES: usize = 50_000;
 
 /// The state of reading besides the tree.
-struct Reading<'a> {
-    source: Source<'a>,
-    files: &'a mut Files,
-    problems: &'a mut Problems,
+pub(crate) struct Reading<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) files: &'a mut Files,
+    pub(crate) problems: &'a mut Problems,
     /// Routes of the present graph, so far.
-    routes: usize,
+    pub(crate) routes: usize,
     /// Set where a node or route could not be read.
-    is_incomplete: bool,
+    pub(crate) is_incomplete: bool,
 }
 
 /// The graphs of a file: the first is the one that is run.

@@ -74,7 +74,7 @@ pub(crate) enum Template {
 /// A piece of a text.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
-    Literal(#[expect(dead_code, reason = "the compiler of tables writes it into texts")] Arc<str>),
+    Literal(Arc<str>),
     Expression(Expression),
 }
 

@@ -55,6 +55,12 @@ impl<'s> Evaluator<'s> {
         Self { source, scope, budget: Budget::new(), rules }
     }
 
+    pub(super) fn value_or_null(mut self, root: &'s Node) -> Evaluated<Value> {
+        let Some(value) = self.find(root, false)? else { return Ok(Value::Null) };
+        measure(&value).map_err(|fault| self.fail(root.span, fault, &[]))?;
+        Ok(value.into_owned())
+    }
+
     pub(super) fn value(mut self, root: &'s Node) -> Evaluated<Value> {
         let value = self.eval(root)?;
         measure(&value).map_err(|fault| self.fail(root.span, fault, &[]))?;

@@ -35,7 +35,7 @@ macro_rules! codes {
 codes! {
     /// The file is no YAML or JSON.
     Syntax = "syntax" Error,
-    /// A map has one key twice, or a file one graph.
+    /// A map has one key twice, a file one graph, or a registry two things of one name.
     DuplicateKey = "duplicate-key" Error,
     /// The format has no such key here.
     UnknownKey = "unknown-key" Error,
@@ -69,7 +69,7 @@ codes! {
     UnknownVar = "unknown-var" Error,
     /// An expression reads a field that the schema does not have.
     UnknownField = "unknown-field" Error,
-    /// A node runs a graph that the file does not have.
+    /// A node runs a graph that neither the file nor the registry has.
     UnknownGraph = "unknown-graph" Error,
     /// No route leads to a node.
     UnreachableNode = "unreachable-node" Error,
@@ -109,6 +109,8 @@ codes! {
     LegacyKey = "legacy-key" Error,
     /// An imported document uses what this crate does not have.
     Unsupported = "unsupported" Error,
+    /// A document declares more judges than its budget allows.
+    JudgeBudget = "judge-budget" Warning,
     /// The registry has no such function.
     UnknownFunction = "unknown-function" Error,
     /// The executor of tools has no such tool.

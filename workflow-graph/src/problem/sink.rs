@@ -36,6 +36,27 @@ impl Problems {
         Self { file: file.into(), found: Vec::new(), omitted: 0, compared: 0, counts: HashMap::new() }
     }
 
+    /// The name of the file.
+    pub(crate) fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
+    /// Adds the errors of `found`, which are of the same file, and none of its warnings.
+    pub(crate) fn add_errors(&mut self, found: Self) {
+        for problem in found.finish().err().into_iter().flat_map(|error| error.problems) {
+            let Problem { code, severity, location, message, remedy, similar } = problem;
+            if severity == Severity::Error {
+                self.push(
+                    code,
+                    At { line: location.line, column: location.column },
+                    message,
+                    remedy,
+                    similar,
+                );
+            }
+        }
+    }
+
     /// Adds a problem.
     pub(crate) fn add(&mut self, code: Code, at: At, message: impl Into<String>, remedy: impl Into<String>) {
         self.push(code, at, message.into(), remedy.into(), Vec::new());

@@ -34,7 +34,14 @@ fn every_code_has_a_name_of_its_own_and_few_are_warnings() {
         .collect();
     assert_eq!(
         warnings,
-        ["maybe-missing", "unset-var", "branch-conflict", "no-default", "missing-reply-schema"]
+        [
+            "maybe-missing",
+            "unset-var",
+            "branch-conflict",
+            "no-default",
+            "missing-reply-schema",
+            "judge-budget"
+        ]
     );
 }
 

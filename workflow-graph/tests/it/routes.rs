@@ -182,21 +182,6 @@ nodes: {a: {human: {ask: Well?}}}
 
 /// G3
 #[test]
-fn a_child_graph_is_in_the_file() {
-    let text = r"graph: g
-nodes: {a: {graph: chlid}}
----
-graph: child
-nodes: {a: {value: 1}}
-";
-    expect![[r#"
-        g.yaml:2:20: error[unknown-graph]: this file has no graph `chlid`; did you mean `child`?
-    "#]]
-    .assert_eq(&problems(text));
-}
-
-/// G3
-#[test]
 fn routes_have_a_form() {
     let text = r"graph: g
 nodes:

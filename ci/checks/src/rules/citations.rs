@@ -15,8 +15,8 @@ pub(crate) struct Citation {
 
 impl Citation {
     pub(crate) fn numbers(&self) -> impl Iterator<Item = Number> + use<> {
-        let letter = self.first.letter;
-        (self.first.digits..=self.last.digits).map(move |digits| Number { letter, digits })
+        let letters = self.first.letters;
+        (self.first.digits..=self.last.digits).map(move |digits| Number { letters, digits })
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn in_line(text: &str) -> Vec<(std::ops::Range<usize>, Number, Number
 /// The second half of a range: `–S17`, `-S17` or `–17`.
 fn range_end(first: Number, rest: &str) -> Option<(Number, &str)> {
     let rest = rest.strip_prefix(['–', '-'])?;
-    let rest = rest.strip_prefix(first.letter).unwrap_or(rest);
+    let rest = first.letters.strip(rest);
     let (digits, rest) = digits(rest)?;
     (digits > first.digits).then_some((Number { digits, ..first }, rest))
 }

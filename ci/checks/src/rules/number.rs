@@ -2,25 +2,55 @@
 
 use std::fmt;
 
-/// The number of a rule: the letter of its pages, and digits.
+/// The letters of a page's rules, one or two: `S`, `SW`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Letters(char, Option<char>);
+
+/// The number of a rule: the letters of its page, and digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number {
-    pub(crate) letter: char,
+    pub(crate) letters: Letters,
     pub(crate) digits: u16,
 }
 
 impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}{}", self.letter, self.digits)
+        write!(formatter, "{}{}", self.letters, self.digits)
+    }
+}
+
+impl fmt::Display for Letters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(first, second) = self;
+        write!(formatter, "{first}")?;
+        second.iter().try_for_each(|second| write!(formatter, "{second}"))
+    }
+}
+
+impl Letters {
+    /// The letters at the beginning of a text, and what follows them.
+    fn at_start(text: &str) -> Option<(Self, &str)> {
+        let is_letter = |letter: &char| letter.is_ascii_uppercase();
+        let mut letters = text.chars();
+        let first = letters.next().filter(is_letter)?;
+        let second = letters.next().filter(is_letter);
+        let rest = &text[1 + usize::from(second.is_some())..];
+        Some((Self(first, second), rest))
+    }
+
+    /// The text without these letters at its beginning.
+    pub(crate) fn strip(self, text: &str) -> &str {
+        Self::at_start(text).filter(|(letters, _)| *letters == self).map_or(text, |(_, rest)| rest)
     }
 }
 
 impl Number {
-    /// The number at the beginning of a text, and what follows it. A letter and up to three digits, and no word goes on.
+    /// The number at the beginning of a text, and what follows it. One or two letters, up to three digits, and no word
+    /// goes on.
     pub(crate) fn at_start(text: &str) -> Option<(Self, &str)> {
-        let letter = text.chars().next().filter(char::is_ascii_uppercase)?;
-        let (digits, rest) = digits(&text[1..])?;
-        Some((Self { letter, digits }, rest))
+        let (letters, rest) = Letters::at_start(text)?;
+        let (digits, rest) = digits(rest)?;
+        Some((Self { letters, digits }, rest))
     }
 }
 

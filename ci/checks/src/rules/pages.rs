@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::number::Number;
+use super::number::{Letters, Number};
 use crate::error::CheckError;
 use crate::report::Report;
 use crate::repository::Repository;
@@ -68,8 +68,8 @@ impl Pages {
     }
 
     /// Numbers with other letters are names of other things.
-    pub(crate) fn has_letter(&self, letter: char) -> bool {
-        self.rules.keys().any(|number| number.letter == letter)
+    pub(crate) fn has_letters(&self, letters: Letters) -> bool {
+        self.rules.keys().any(|number| number.letters == letters)
     }
 }
 

@@ -249,7 +249,7 @@ impl Walk<'_> {
     }
 
     fn cites(&self, line: &str) -> bool {
-        in_line(line).iter().any(|&(_, Number { letter, .. }, _)| self.pages.has_letter(letter))
+        in_line(line).iter().any(|&(_, Number { letters, .. }, _)| self.pages.has_letters(letters))
     }
 }
 

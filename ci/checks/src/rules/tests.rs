@@ -69,6 +69,17 @@ fn a_range_cites_what_is_in_it() {
 }
 
 #[test]
+fn a_page_may_have_two_letters() {
+    let page = "# Rules of `core`\n\n- **SW1** One.\n- **SW2** Two.\n- **SW3** Three.\n";
+    let tests = "// SW1–SW2\n#[test]\nfn both() {}\n// SW9, XSW3\n";
+    let found = findings(&[("docs/rules-more.md", page), ("core/tests/more.rs", tests)]);
+    assert_eq!(
+        found,
+        ["core/tests/more.rs:4: no page docs/rules*.md has SW9", "docs/rules-more.md:5: no test cites SW3"]
+    );
+}
+
+#[test]
 fn a_number_that_two_rules_have_is_found() {
     let found = findings(&[("docs/rules-more.md", "# Rules of `core`\n\n- **S2** Again.\n")]);
     assert_eq!(found, ["docs/rules.md:4: docs/rules-more.md:3 has S2 too"]);

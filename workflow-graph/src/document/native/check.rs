@@ -10,7 +10,7 @@ use crate::expression;
 use crate::problem::Code;
 
 /// The most `ensure.retries`.
-pub(super) const MOST_RETRIES: u32 = 100;
+pub(crate) const MOST_RETRIES: u32 = 100;
 
 const KINDS: [&str; 5] = ["check", "required", "path", "called", "judge"];
 const TESTS: [&str; 3] = ["equals", "in", "matches"];
@@ -113,7 +113,7 @@ fn rule(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) -> Option<R
 }
 
 /// In YAML, `yes` is a text; authors who write `pass_when: true` mean the text as well.
-fn pass_when(fields: &Fields<'_>, reading: &mut Reading<'_>) -> Arc<str> {
+pub(crate) fn pass_when(fields: &Fields<'_>, reading: &mut Reading<'_>) -> Arc<str> {
     match fields.get("pass_when").map(|tree| &tree.kind) {
         Some(Kind::Bool(value)) => value.to_string().into(),
         Some(_) => fields.text("pass_when", reading).unwrap_or_else(|| "yes".into()),
@@ -132,7 +132,7 @@ fn called(tree: &Tree, reading: &mut Reading<'_>) -> Option<Rule> {
     Some(Rule::Called { any: names("any"), all: names("all"), none: names("none") })
 }
 
-fn test(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) -> Option<Test> {
+pub(crate) fn test(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) -> Option<Test> {
     let present: Vec<&str> = TESTS.into_iter().filter(|key| fields.get(key).is_some()).collect();
     let [kind] = present[..] else {
         let message = if present.is_empty() {
@@ -156,7 +156,7 @@ fn test(tree: &Tree, fields: &Fields<'_>, reading: &mut Reading<'_>) -> Option<T
     }
 }
 
-fn pattern(tree: &Tree, reading: &mut Reading<'_>) -> Option<regex::Regex> {
+pub(crate) fn pattern(tree: &Tree, reading: &mut Reading<'_>) -> Option<regex::Regex> {
     let text = reading.text(tree, "matches")?;
     match expression::pattern(&text.value) {
         Ok(regex) => Some(regex),

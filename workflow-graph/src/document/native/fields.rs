@@ -14,7 +14,7 @@ use crate::problem::sink::At;
 const LONGEST: Duration = Duration::from_hours(36_500 * 24);
 
 /// A map, after a look for unknown keys.
-pub(super) struct Fields<'t> {
+pub(crate) struct Fields<'t> {
     tree: &'t Tree,
     /// The kind of the map, such as "a node".
     what: &'static str,
@@ -25,12 +25,12 @@ pub(super) struct Fields<'t> {
 
 impl<'t> Fields<'t> {
     /// Whether some key is unknown.
-    pub(super) fn has_unknown(&self) -> bool {
+    pub(crate) fn has_unknown(&self) -> bool {
         self.has_unknown
     }
 
     /// Nothing, after a problem, if `tree` is no map.
-    pub(super) fn new(
+    pub(crate) fn new(
         tree: &'t Tree,
         what: &'static str,
         known: &[&str],
@@ -57,12 +57,21 @@ impl<'t> Fields<'t> {
         Some(Self { tree, what, meant, has_unknown })
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'t Tree> {
+    /// A map in which any other key is allowed as well.
+    pub(crate) fn open(tree: &'t Tree, what: &'static str, reading: &mut Reading<'_>) -> Option<Self> {
+        if !matches!(tree.kind, Kind::Map(_)) {
+            reading.wrong_type(tree, what, "a map");
+            return None;
+        }
+        Some(Self { tree, what, meant: Vec::new(), has_unknown: false })
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'t Tree> {
         self.tree.get(key)
     }
 
     /// Where `key` itself stands, else the map.
-    pub(super) fn key_at(&self, key: &str) -> At {
+    pub(crate) fn key_at(&self, key: &str) -> At {
         match &self.tree.kind {
             Kind::Map(pairs) => {
                 pairs.iter().find(|(k, _)| &*k.name == key).map_or(self.tree.at, |(k, _)| k.at)
@@ -72,7 +81,7 @@ impl<'t> Fields<'t> {
     }
 
     /// The value of a key that has to be there.
-    pub(super) fn required(&self, key: &str, reading: &mut Reading<'_>) -> Option<&'t Tree> {
+    pub(crate) fn required(&self, key: &str, reading: &mut Reading<'_>) -> Option<&'t Tree> {
         let found = self.get(key);
         if found.is_none() && !self.meant.iter().any(|meant| meant == key) {
             let message = format!("{} needs the key `{key}`", self.what);
@@ -81,15 +90,15 @@ impl<'t> Fields<'t> {
         found
     }
 
-    pub(super) fn text(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Arc<str>> {
+    pub(crate) fn text(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Arc<str>> {
         self.get(key).and_then(|tree| reading.text(tree, key)).map(|text| text.value.clone())
     }
 
-    pub(super) fn duration(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Duration> {
+    pub(crate) fn duration(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Duration> {
         self.get(key).and_then(|tree| reading.duration(tree, key))
     }
 
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         key: &'static str,
         bounds: (u32, u32),
@@ -98,15 +107,24 @@ impl<'t> Fields<'t> {
         self.get(key).and_then(|tree| reading.number(tree, key, bounds))
     }
 
-    pub(super) fn template(&self, key: &str, reading: &mut Reading<'_>) -> Option<Template> {
+    pub(crate) fn truth(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<bool> {
+        let tree = self.get(key)?;
+        let Kind::Bool(value) = tree.kind else {
+            reading.wrong_type(tree, &format!("`{key}`"), "`true` or `false`");
+            return None;
+        };
+        Some(value)
+    }
+
+    pub(crate) fn template(&self, key: &str, reading: &mut Reading<'_>) -> Option<Template> {
         self.get(key).map(|tree| reading.template(tree))
     }
 
-    pub(super) fn names(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Vec<Name>> {
+    pub(crate) fn names(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Vec<Name>> {
         self.get(key).map(|tree| reading.names(tree, key))
     }
 
-    pub(super) fn word<T: Copy>(
+    pub(crate) fn word<T: Copy>(
         &self,
         key: &'static str,
         words: &[(&str, T)],
@@ -118,12 +136,12 @@ impl<'t> Fields<'t> {
 
 /// Readers of single values. Each reports what does not fit, and returns nothing then.
 impl Reading<'_> {
-    pub(super) fn wrong_type(&mut self, tree: &Tree, what: &str, expected: &str) {
+    pub(crate) fn wrong_type(&mut self, tree: &Tree, what: &str, expected: &str) {
         let message = format!("{what} is {expected}, and this is {}", tree.described());
         self.problems.add(Code::WrongType, tree.at, message, format!("write {expected}"));
     }
 
-    pub(super) fn text<'t>(&mut self, tree: &'t Tree, key: &str) -> Option<&'t Text> {
+    pub(crate) fn text<'t>(&mut self, tree: &'t Tree, key: &str) -> Option<&'t Text> {
         let Kind::Text(text) = &tree.kind else {
             self.wrong_type(tree, &format!("`{key}`"), "a text");
             return None;
@@ -131,7 +149,7 @@ impl Reading<'_> {
         Some(text)
     }
 
-    pub(super) fn name(&mut self, tree: &Tree, key: &str) -> Option<Name> {
+    pub(crate) fn name(&mut self, tree: &Tree, key: &str) -> Option<Name> {
         let text = self.text(tree, key)?;
         if text.value.is_empty() {
             self.problems.add(Code::BadName, tree.at, format!("`{key}` is empty"), "write a name");
@@ -140,7 +158,7 @@ impl Reading<'_> {
         Some(Located { value: text.value.clone(), at: tree.at })
     }
 
-    pub(super) fn list<'t>(&mut self, tree: &'t Tree, key: &str) -> &'t [Tree] {
+    pub(crate) fn list<'t>(&mut self, tree: &'t Tree, key: &str) -> &'t [Tree] {
         if let Kind::List(items) = &tree.kind {
             return items;
         }
@@ -148,23 +166,23 @@ impl Reading<'_> {
         &[]
     }
 
-    pub(super) fn names(&mut self, tree: &Tree, key: &str) -> Vec<Name> {
+    pub(crate) fn names(&mut self, tree: &Tree, key: &str) -> Vec<Name> {
         let items = self.list(tree, key);
         items.iter().filter_map(|item| self.name(item, key)).collect()
     }
 
-    pub(super) fn template(&mut self, tree: &Tree) -> Template {
+    pub(crate) fn template(&mut self, tree: &Tree) -> Template {
         Template::of(tree, self.source, self.problems)
     }
 
     /// A template that is a text.
-    pub(super) fn text_template(&mut self, tree: &Tree, key: &str) -> Option<Template> {
+    pub(crate) fn text_template(&mut self, tree: &Tree, key: &str) -> Option<Template> {
         self.text(tree, key)?;
         Some(self.template(tree))
     }
 
     /// An expression without `${ }`. `true` and numbers are expressions, too.
-    pub(super) fn expression(&mut self, tree: &Tree, key: &str) -> Option<Expression> {
+    pub(crate) fn expression(&mut self, tree: &Tree, key: &str) -> Option<Expression> {
         match &tree.kind {
             Kind::Text(text) => {
                 let inside = text.value.trim();
@@ -188,7 +206,7 @@ impl Reading<'_> {
     }
 
     /// A whole number within `bounds`, both included.
-    pub(super) fn number(&mut self, tree: &Tree, key: &str, bounds: (u32, u32)) -> Option<u32> {
+    pub(crate) fn number(&mut self, tree: &Tree, key: &str, bounds: (u32, u32)) -> Option<u32> {
         let (least, most) = bounds;
         let expected = if most == u32::MAX {
             format!("a whole number from {least}")
@@ -214,7 +232,7 @@ impl Reading<'_> {
     }
 
     /// A number within `bounds`, both included.
-    pub(super) fn fraction(&mut self, tree: &Tree, key: &str, bounds: (f64, f64)) -> Option<f64> {
+    pub(crate) fn fraction(&mut self, tree: &Tree, key: &str, bounds: (f64, f64)) -> Option<f64> {
         let expected = format!("a number from {} to {}", bounds.0, bounds.1);
         let number = match &tree.kind {
             Kind::Number(number) => number.as_f64().filter(|n| (bounds.0..=bounds.1).contains(n)),
@@ -227,7 +245,7 @@ impl Reading<'_> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T: Copy>(&mut self, tree: &Tree, key: &str, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&mut self, tree: &Tree, key: &str, words: &[(&str, T)]) -> Option<T> {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let Kind::Text(text) = &tree.kind else {
             self.wrong_type(tree, &format!("`{key}`"), &alternatives(&known));
@@ -250,7 +268,7 @@ impl Reading<'_> {
     }
 
     /// `250ms`, `30s`, `10m`, `48h` or `7d`.
-    pub(super) fn duration(&mut self, tree: &Tree, key: &str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, tree: &Tree, key: &str) -> Option<Duration> {
         let written = match &tree.kind {
             Kind::Text(text) => text.value.to_string(),
             Kind::Number(number) => number.to_string(),
@@ -288,12 +306,12 @@ fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// "`a`, `b` and `c`".
-pub(super) fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     joined(names, "and")
 }
 
 /// "`a`, `b` or `c`".
-pub(super) fn alternatives(names: &[&str]) -> String {
+pub(crate) fn alternatives(names: &[&str]) -> String {
     joined(names, "or")
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::fields::Fields;
 use super::{MOST_NODES, MOST_ROUTES, Reading, node, retry};
-use crate::document::model::{Defaults, Graph, Limits, Located, Name, OnNoMatch, Var};
+use crate::document::model::{Defaults, Dialect, Graph, Limits, Located, Name, OnNoMatch, Var};
 use crate::document::tree::{Kind, Tree};
 use crate::problem::Code;
 use crate::problem::sink::At;
@@ -40,6 +40,7 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
         ids: HashMap::new(),
         is_incomplete: start.as_ref().is_some_and(Option::is_none),
         start: start.flatten(),
+        dialect: Dialect::Native,
     };
     nodes(&fields, &mut graph, reading);
     // So may the value of a key that stands twice, of which only the first is read.

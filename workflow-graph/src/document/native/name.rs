@@ -13,7 +13,7 @@ const LONGEST: usize = 64;
 
 impl Reading<'_> {
     /// A name of a graph.
-    pub(super) fn graph_name(&mut self, name: &str, at: At) -> Option<Name> {
+    pub(crate) fn graph_name(&mut self, name: &str, at: At) -> Option<Name> {
         let is_good = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
             && name.len() <= LONGEST;
@@ -27,7 +27,7 @@ impl Reading<'_> {
     }
 
     /// An id: of a node, or, as `what` says, of something else that expressions name.
-    pub(super) fn id(&mut self, name: &str, at: At, what: &str) -> Option<Name> {
+    pub(crate) fn id(&mut self, name: &str, at: At, what: &str) -> Option<Name> {
         if !is_id(name) {
             let message = format!("`{name}` is no {what}");
             let remedy = "begin with a letter or `_` and use at most 64 letters, digits, `_` and `-`";
@@ -48,7 +48,7 @@ impl Reading<'_> {
     }
 
     /// A variable: an id, but `vars.` stands before it, so no word is reserved.
-    pub(super) fn variable(&mut self, name: &str, at: At) -> Option<Name> {
+    pub(crate) fn variable(&mut self, name: &str, at: At) -> Option<Name> {
         if is_id(name) {
             return Some(Located { value: name.into(), at });
         }
@@ -56,7 +56,7 @@ impl Reading<'_> {
     }
 }
 
-fn is_id(name: &str) -> bool {
+pub(crate) fn is_id(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
         && name.len() <= LONGEST

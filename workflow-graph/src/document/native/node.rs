@@ -5,7 +5,7 @@ use super::graph::ON_NO_MATCH;
 use super::next::{self, FAILURES};
 use super::work::{self, KINDS};
 use super::{Reading, check, retry};
-use crate::document::model::{Failures, ForEach, Located, Name, Node, Reads};
+use crate::document::model::{Extras, Failures, ForEach, Located, Name, Node, Reads};
 use crate::document::template::Template;
 use crate::document::tree::{Kind, Tree};
 use crate::problem::{Code, similar};
@@ -85,6 +85,7 @@ pub(super) fn read(id: Name, tree: &Tree, reading: &mut Reading<'_>) -> Option<N
         on_failure: on_failure.flatten(),
         next: next.flatten().unwrap_or(crate::document::model::Next::End),
         on_no_match,
+        extras: Extras::None,
     })
 }
 

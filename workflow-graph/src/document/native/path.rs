@@ -6,7 +6,7 @@ use crate::document::tree::Tree;
 use crate::problem::Code;
 
 impl Reading<'_> {
-    pub(super) fn path(&mut self, tree: &Tree, key: &str) -> Option<Path> {
+    pub(crate) fn path(&mut self, tree: &Tree, key: &str) -> Option<Path> {
         let text = self.text(tree, key)?;
         let (is_any, written) = match text.value.strip_prefix("any:") {
             Some(rest) => (true, rest),

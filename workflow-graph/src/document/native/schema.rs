@@ -13,7 +13,7 @@ use crate::problem::Code;
 use crate::problem::sink::At;
 
 impl Reading<'_> {
-    pub(super) fn schema(&mut self, tree: &Tree, key: &str) -> Option<Schema> {
+    pub(crate) fn schema(&mut self, tree: &Tree, key: &str) -> Option<Schema> {
         if !matches!(tree.kind, Kind::Map(_) | Kind::Bool(_)) {
             self.wrong_type(tree, &format!("`{key}`"), "a JSON Schema");
             return None;

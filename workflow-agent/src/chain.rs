@@ -1,0 +1,139 @@
+//! Conversations over several runs, each of which continues one before it. Their entries stay in the logs of the runs:
+//! nothing is copied, so two runs can continue the same one, and journals grow linearly.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use workflow_core::errors::chain as causes;
+use workflow_core::prelude::*;
+use workflow_core::report::RunReport;
+use workflow_core::store::EngineId;
+use workflow_core::{ResumeError, RunError, RunId};
+
+use crate::agent::Prompt;
+use crate::entry::{Entry, Marker};
+use crate::session::{begins_anew, stored};
+
+/// The exchanges that a process remembers, and the characters in them.
+const EXCHANGES: usize = 64;
+const CHARACTERS: usize = 16 * 1024 * 1024;
+
+/// The run that a run continues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Continues {
+    /// A run that has answered, in the same engine or its store.
+    pub(crate) run: RunId,
+    /// The run whose child it is.
+    pub(crate) parent: RunId,
+    /// The begin of another part of the work, between the two runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) marker: Option<Marker>,
+}
+
+/// The entries of the runs before: those of the newest one, and of the earlier ones as many as fit in half the window, from
+/// the last summary on.
+pub(crate) async fn entries(
+    engine: &Engine,
+    continues: &Continues,
+    window: u64,
+) -> Result<Vec<Entry>, StepError> {
+    let mut left = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
+    let mut newest: VecDeque<Entry> = VecDeque::new();
+    let mut next = Some(continues.clone());
+    while let Some(Continues { run, parent, marker }) = next {
+        let exchange = exchange(engine, &run, &parent).await?;
+        let rest = left.checked_sub(exchange.characters);
+        if rest.is_none() && !newest.is_empty() {
+            break;
+        }
+        left = rest.unwrap_or(0);
+        let entries = exchange.entries.iter().cloned().chain(marker.map(Entry::Marker));
+        entries.rev().for_each(|entry| newest.push_front(entry));
+        next = if begins_anew(&exchange.entries) { None } else { exchange.continues.clone() };
+    }
+    Ok(newest.into())
+}
+
+/// A run's part of a conversation.
+struct Exchange {
+    entries: Vec<Entry>,
+    characters: usize,
+    continues: Option<Continues>,
+}
+
+async fn exchange(engine: &Engine, run: &RunId, parent: &RunId) -> Result<Arc<Exchange>, StepError> {
+    if let Some(found) = remembered(engine.id(), run) {
+        return Ok(found);
+    }
+    let report = report(engine, run, parent).await?;
+    let prompt = report.log.iter().find_map(|logged| logged.value.downcast::<Prompt>());
+    let logged: Vec<_> = report.log.iter().filter_map(|logged| logged.value.downcast::<Entry>()).collect();
+    let own: Vec<&Entry> = logged.iter().map(|entry| &**entry).collect();
+    let entries = stored(&own);
+    let characters = entries.iter().map(Entry::characters).sum();
+    let continues = prompt.and_then(|prompt| prompt.continues.clone());
+    let exchange = Arc::new(Exchange { entries, characters, continues });
+    remember(engine.id(), run, &exchange);
+    Ok(exchange)
+}
+
+/// The report of a run: its own, or without a store, in which an ended run is gone, the one that its parent has.
+async fn report(engine: &Engine, run: &RunId, parent: &RunId) -> Result<Arc<RunReport>, StepError> {
+    let found = match engine.find(run) {
+        Some(found) => found,
+        None => match engine.attach_any(run.clone()).await {
+            Ok(found) => found,
+            Err(ResumeError::Store(error)) => return Err(StepError::transient(error)),
+            Err(error) => {
+                let held = of_parent(engine, run, parent).await;
+                return held.ok_or_else(|| lost(run, &error));
+            }
+        },
+    };
+    found.report_so_far().await.map_err(|error| match error {
+        RunError::Store { .. } => StepError::transient(error),
+        error => lost(run, &error),
+    })
+}
+
+async fn of_parent(engine: &Engine, run: &RunId, parent: &RunId) -> Option<Arc<RunReport>> {
+    let report = engine.find(parent)?.report_so_far().await.ok()?;
+    report.children.iter().find(|child| child.child.run == *run)?.report.clone()
+}
+
+fn lost(run: &RunId, error: &(dyn std::error::Error + 'static)) -> StepError {
+    StepError::permanent(format!(
+        "run `{run}`, which the conversation continues, cannot be read: {}",
+        causes(error)
+    ))
+}
+
+/// An exchange that this process has read. A run that has answered changes no more.
+struct Remembered {
+    engine: EngineId,
+    run: RunId,
+    exchange: Arc<Exchange>,
+}
+
+static REMEMBERED: Mutex<VecDeque<Remembered>> = Mutex::new(VecDeque::new());
+
+fn remembered(engine: &EngineId, run: &RunId) -> Option<Arc<Exchange>> {
+    let all = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = all.iter().find(|one| one.engine == *engine && one.run == *run);
+    found.map(|one| Arc::clone(&one.exchange))
+}
+
+/// Remembers an exchange, and forgets the oldest ones beyond the bounds.
+fn remember(engine: &EngineId, run: &RunId, exchange: &Arc<Exchange>) {
+    if exchange.characters > CHARACTERS {
+        return;
+    }
+    let mut all = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held: usize = all.iter().map(|one| one.exchange.characters).sum();
+    while all.len() >= EXCHANGES || held + exchange.characters > CHARACTERS {
+        let Some(oldest) = all.pop_front() else { break };
+        held -= oldest.exchange.characters;
+    }
+    all.push_back(Remembered { engine: engine.clone(), run: run.clone(), exchange: Arc::clone(exchange) });
+}

@@ -1,0 +1,58 @@
+//! The runs of a node's visit so far: saved for the next one, which continues the conversation of the last. The value that
+//! goes to further nodes names the last run and copies nothing.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use workflow_core::RunId;
+use workflow_graph::{NodeContext, NodeError};
+
+use crate::agent::{Agent, Called, Work};
+use crate::chain::Continues;
+
+/// The runs so far.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    agent: Arc<str>,
+    /// The last run, and the calls of all.
+    work: Work,
+}
+
+impl Progress {
+    /// The runs of this agent in the visit before. `None` if the context has lost them.
+    pub(super) async fn of(context: &NodeContext, agent: &Agent) -> Result<Option<Self>, NodeError> {
+        let saved: Option<Self> = context.saved().await?;
+        Ok(saved.filter(|saved| *saved.agent == *agent.name()))
+    }
+
+    /// The runs with one more.
+    pub(super) fn after(before: Option<Self>, agent: &Agent, work: Work) -> Self {
+        let mut calls = before.map(|before| before.work.calls).unwrap_or_default();
+        calls.extend(work.calls);
+        Self { agent: agent.name().into(), work: Work { run: work.run, calls } }
+    }
+
+    pub(super) async fn save(&self, context: &NodeContext) -> Result<(), NodeError> {
+        context.save(self).await
+    }
+
+    /// The calls that ended, and whether each succeeded.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (Arc<str>, bool)> {
+        self.work.calls.iter().map(|Called { tool, ok }| (Arc::clone(tool), *ok))
+    }
+
+    /// The place of a next run of the same node.
+    pub(super) fn continues(&self, context: &NodeContext) -> Continues {
+        Continues { run: self.run().clone(), parent: context.run().clone(), marker: None }
+    }
+
+    /// The conversation, for the next agent node on the path.
+    pub(super) fn conversation(&self) -> Value {
+        json!({ "agent": self.agent, "run": self.run() })
+    }
+
+    fn run(&self) -> &RunId {
+        &self.work.run
+    }
+}

@@ -1,0 +1,99 @@
+//! Tasks of nodes to prompts of agents.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use workflow_graph::{AgentTask, Mend, NodeError};
+
+use crate::agent::{Agent, Prompt};
+use crate::chain::Continues;
+use crate::mark;
+
+/// The prompt of a task. In a retry it continues the run before, if that is known.
+pub(super) fn prompt(
+    task: &AgentTask<'_>,
+    agent: &Agent,
+    skills: &BTreeMap<Arc<str>, Arc<str>>,
+    continues: Option<Continues>,
+) -> Result<Prompt, NodeError> {
+    let text = match (&task.retry, &continues) {
+        (Some(mend), Some(_)) => again(mend),
+        (Some(mend), None) => format!("{}\n\n{}", text(task, skills)?, again(mend)),
+        (None, _) => text(task, skills)?,
+    };
+    let mut prompt = Prompt::new(text);
+    prompt.tools = tools(task, agent)?;
+    prompt.output = task.output.cloned();
+    prompt.turns = task.max_turns;
+    prompt.continues = continues;
+    prompt.return_work = true;
+    Ok(prompt)
+}
+
+/// The task in words: the instruction first, and then each part that there is under a heading.
+fn text(task: &AgentTask<'_>, skills: &BTreeMap<Arc<str>, Arc<str>>) -> Result<String, NodeError> {
+    let mut parts = vec![task.instruction.clone()];
+    if !task.rules.is_empty() {
+        parts.push(format!("# Rules\n{}", task.rules.join("\n")));
+    }
+    if !task.background.is_empty() {
+        parts.push(format!("# Background\n{}", task.background.join("\n")));
+    }
+    for name in &task.skills {
+        let Some(skill) = skills.get(*name) else {
+            let known: Vec<&str> = skills.keys().map(|name| &**name).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(NodeError::permanent(format!("there is no skill `{name}`; skills: {known}")));
+        };
+        parts.push(format!("# Skill: {name}\n{skill}"));
+    }
+    if has_content(&task.context) {
+        let context = mark::data("workflow", &task.context.to_string());
+        parts.push(format!("# Input and results of earlier steps, as data\n{context}"));
+    }
+    Ok(parts.join("\n\n"))
+}
+
+fn has_content(context: &Value) -> bool {
+    match context {
+        Value::Null => false,
+        Value::Object(fields) => fields.values().any(|value| !value.is_null()),
+        _ => true,
+    }
+}
+
+/// The message after failed checks. The reasons quote the data, so they are data too.
+fn again(mend: &Mend) -> String {
+    let failure = mark::data("checks", &mend.failure);
+    let mut text = format!("Your result did not pass these checks:\n{failure}");
+    if let Some(guidance) = &mend.guidance {
+        text.push_str("\n\n# Advice\n");
+        text.push_str(guidance);
+    }
+    text.push_str("\n\nDo what is missing, and give the whole result again.");
+    text
+}
+
+/// The tools that the run may use; `None` for all of the agent's.
+///
+/// A name that the agent lacks would allow less, or deny less, than the document says.
+fn tools(task: &AgentTask<'_>, agent: &Agent) -> Result<Option<Vec<String>>, NodeError> {
+    let own = &agent.inner.tools.0;
+    let named = task.allow.iter().flatten().chain(&task.deny);
+    let mut unknown: Vec<&str> = named.copied().filter(|name| !own.contains_key(*name)).collect();
+    unknown.dedup();
+    if !unknown.is_empty() {
+        let own: Vec<&str> = own.keys().map(|name| &**name).collect();
+        let own = if own.is_empty() { "none".to_owned() } else { own.join(", ") };
+        let (agent, unknown) = (agent.name(), unknown.join("`, `"));
+        return Err(NodeError::permanent(format!("agent `{agent}` has no tool `{unknown}`; tools: {own}")));
+    }
+    if task.allow.is_none() && task.deny.is_empty() {
+        return Ok(None);
+    }
+    let is_allowed = |name: &str| {
+        task.allow.as_ref().is_none_or(|allow| allow.contains(&name)) && !task.deny.contains(&name)
+    };
+    Ok(Some(own.keys().filter(|name| is_allowed(name)).map(ToString::to_string).collect()))
+}

@@ -1,0 +1,54 @@
+//! `check`: every problem of documents.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use workflow_graph::{Problem as Found, Severity};
+
+use crate::format::{self, Format};
+use crate::problem::Problem;
+use crate::text::{plain, print_json};
+use crate::{Exit, Output};
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The documents.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+impl Check {
+    pub(crate) fn run(&self, format: Option<Format>, output: &mut Output<'_>) -> Result<Exit, Problem> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            let problems = match format::load(file, format) {
+                Ok(document) => document.warnings().to_vec(),
+                Err(error) => error.problems,
+            };
+            if !output.json {
+                for problem in &problems {
+                    writeln!(output.to, "{}", plain(&problem.to_string()))?;
+                }
+                writeln!(output.to, "{}: {}", plain(&file.display().to_string()), verdict(&problems))?;
+            }
+            found.extend(problems);
+        }
+        if output.json {
+            print_json(output.to, &json!({ "problems": found }))?;
+        }
+        let is_wrong = found.iter().any(|problem| problem.severity == Severity::Error);
+        Ok(if is_wrong { Exit::Wrong } else { Exit::Success })
+    }
+}
+
+fn verdict(problems: &[Found]) -> String {
+    let warnings = problems.iter().filter(|problem| problem.severity == Severity::Warning).count();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    match (problems.len() - warnings, warnings) {
+        (0, 0) => "sound".to_owned(),
+        (0, warnings) => format!("sound, {}", counted(warnings, "warning")),
+        (errors, 0) => counted(errors, "error"),
+        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
+    }
+}

@@ -1,0 +1,235 @@
+//! The surroundings of a node's work, beside its input. The walk makes them for each attempt.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use workflow_core::{Cancellation, Children, Display, RunContext, RunId};
+
+use crate::sight::Held;
+use crate::{Activity, NodeActivity, NodeError};
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+/// The longest text that is displayed, in bytes.
+const MOST_TEXT: usize = 1 << 20;
+
+/// The surroundings of an attempt of a node: functions, tools and agents receive it.
+///
+/// Clones share everything.
+///
+/// ```
+/// use serde_json::{Value, json};
+/// use workflow_graph::{NodeContext, NodeError, Registry};
+///
+/// async fn import(pages: Vec<String>, context: NodeContext) -> Result<Value, NodeError> {
+///     // An attempt after a crash continues where the one before it stood.
+///     let mut done: usize = context.saved().await?.unwrap_or_default();
+///     for page in pages.iter().skip(done) {
+///         context.progress(format!("page {page}"));
+///         done += 1;
+///         context.save(done).await?;
+///     }
+///     Ok(json!({"pages": done, "key": context.idempotency_key()}))
+/// }
+///
+/// let registry = Registry::new().function("pages.import", import);
+/// # drop(registry);
+/// ```
+#[derive(Clone)]
+pub struct NodeContext {
+    parts: Arc<Parts>,
+}
+
+/// The parts that the walk gives an attempt.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) run: RunId,
+    pub(crate) node: Arc<str>,
+    pub(crate) iteration: u32,
+    /// From 1.
+    pub(crate) attempt: u32,
+    /// The place of the item, in a node with `for_each`.
+    pub(crate) item: Option<u32>,
+    pub(crate) key: String,
+    /// The input of the graph, with its defaults.
+    pub(crate) input: Held,
+    /// The data of the latest results that the node reads.
+    pub(crate) results: HashMap<Arc<str>, Held>,
+    /// Runs of the node before this attempt, over all of its visits.
+    pub(crate) runs: u32,
+    pub(crate) display: Display,
+    pub(crate) children: Children,
+    pub(crate) cancellation: Cancellation,
+    pub(crate) saved: RunContext,
+}
+
+impl std::fmt::Debug for NodeContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Parts { run, node, iteration, attempt, .. } = &*self.parts;
+        let mut debug = f.debug_struct("NodeContext");
+        debug.field("run", run).field("node", node).field("iteration", iteration).field("attempt", attempt);
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl NodeContext {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// The same after this many runs in the present attempt.
+    pub(crate) fn after(&self, runs: u32) -> Self {
+        Self::new(Parts { runs: self.parts.runs.saturating_add(runs), ..Parts::clone(&self.parts) })
+    }
+
+    /// The id of the node.
+    pub fn node(&self) -> &str {
+        &self.parts.node
+    }
+
+    /// The run that visits the node.
+    pub fn run(&self) -> &RunId {
+        &self.parts.run
+    }
+
+    /// Which visit of the node in this run it is, from 1.
+    pub fn iteration(&self) -> u32 {
+        self.parts.iteration
+    }
+
+    /// Which attempt of the visit it is, from 1. In a node with `for_each` each item has attempts of its own.
+    pub fn attempt(&self) -> u32 {
+        self.parts.attempt
+    }
+
+    /// The place of the item in its list, from 0. `None` unless the node has `for_each`.
+    pub fn item(&self) -> Option<u32> {
+        self.parts.item
+    }
+
+    /// A key that is the same in every attempt of this visit, or item, also after a crash, and in no other one.
+    ///
+    /// Pass it to systems that perform each key once.
+    ///
+    /// ```
+    /// use workflow_graph::{NodeContext, NodeError, Registry};
+    ///
+    /// # async fn pay(key: &str, cents: u64) -> Result<u64, std::io::Error> { Ok(cents + key.len() as u64) }
+    /// let registry = Registry::new().function("pay", |cents: u64, context: NodeContext| async move {
+    ///     Ok::<_, NodeError>(pay(context.idempotency_key(), cents).await?)
+    /// });
+    /// # drop(registry);
+    /// ```
+    pub fn idempotency_key(&self) -> &str {
+        &self.parts.key
+    }
+
+    /// The input of the graph, with its defaults.
+    pub fn input(&self) -> &Value {
+        &self.parts.input
+    }
+
+    /// The data of the latest result of the node `id`. `None` if it has none, or if this node does not read it.
+    ///
+    /// Agents read what `reads` lists. Other nodes read what their expressions name.
+    pub fn result(&self, id: &str) -> Option<&Value> {
+        self.parts.results.get(id).map(|data| &**data)
+    }
+
+    /// Runs before this attempt of the node in this run, over all of its visits.
+    pub(crate) fn runs(&self) -> u32 {
+        self.parts.runs
+    }
+
+    /// Shows viewers of the run how far the work is: an [`Activity::Progress`], which leaves at once.
+    ///
+    /// Never waits and never fails. A text beyond 1 MiB is cut.
+    pub fn progress(&self, text: impl Into<Arc<str>>) {
+        let text = text.into();
+        let text =
+            if text.len() > MOST_TEXT { text[..text.floor_char_boundary(MOST_TEXT)].into() } else { text };
+        self.show(Activity::Progress { text });
+    }
+
+    /// Shows viewers of the run that the work calls a tool. [`tool_returned`](Self::tool_returned) belongs to it.
+    pub fn tool_called(&self, tool: impl Into<Arc<str>>) {
+        self.show(Activity::ToolCalled { tool: tool.into() });
+    }
+
+    /// Shows viewers of the run that a tool has returned, and whether its call succeeded.
+    pub fn tool_returned(&self, tool: impl Into<Arc<str>>, ok: bool) {
+        self.show(Activity::ToolReturned { tool: tool.into(), ok });
+    }
+
+    fn show(&self, activity: Activity) {
+        let Parts { node, iteration, attempt, item, display, .. } = &*self.parts;
+        let (iteration, attempt, item) = (*iteration, *attempt, *item);
+        display.show(NodeActivity { node: node.clone(), iteration, attempt, item, activity });
+    }
+
+    /// Stores partial work, in place of what was saved before: later attempts of this visit, or item, find it.
+    ///
+    /// It is stored when the future completes, and outlives a crash if the engine has a store of contexts. The success of
+    /// the visit removes it.
+    ///
+    /// # Errors
+    ///
+    /// The work has no JSON, which is permanent, or the store fails.
+    pub fn save<T: Serialize>(&self, work: T) -> impl Future<Output = Result<(), NodeError>> + Send + use<T> {
+        let work = serde_json::to_value(work).map_err(NodeError::permanent);
+        let context = self.clone();
+        async move { Ok(context.parts.saved.set(&context.saved_key(), work?).await?) }
+    }
+
+    /// The partial work that this attempt, or one before it, has saved. `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The work is no `T`, which is permanent, or the store fails.
+    pub async fn saved<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeError> {
+        let Some(work) = self.parts.saved.get::<Value>(&self.saved_key()).await? else { return Ok(None) };
+        match serde_path_to_error::deserialize(work) {
+            Ok(work) => Ok(Some(work)),
+            Err(error) => {
+                let path = error.path().to_string();
+                let at = if path == "." { String::new() } else { format!(" at `{path}`") };
+                let message =
+                    format!("the saved work of `{}` cannot be read{at}: {}", self.node(), error.inner());
+                Err(NodeError::permanent(message))
+            }
+        }
+    }
+
+    /// Removes what was saved. The walk calls it after success. It writes nothing where nothing was saved.
+    pub(crate) async fn forget(&self) -> Result<(), NodeError> {
+        let key = self.saved_key();
+        if self.parts.saved.get::<Value>(&key).await?.is_some() {
+            self.parts.saved.remove(&key).await?;
+        }
+        Ok(())
+    }
+
+    fn saved_key(&self) -> String {
+        let Parts { node, iteration, item, .. } = &*self.parts;
+        match item {
+            Some(item) => format!("graph.saved:{node}:{iteration}:{item}"),
+            None => format!("graph.saved:{node}:{iteration}"),
+        }
+    }
+
+    /// Starts child runs of this attempt: of typed workflows, and of graphs.
+    pub fn children(&self) -> &Children {
+        &self.parts.children
+    }
+
+    /// Tells the work that nobody waits for it any more.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.parts.cancellation
+    }
+}

@@ -1,0 +1,290 @@
+//! Explanations: for each node of a graph the routes that led there, or why each route did not. They are a function of the
+//! graph and the run's report, so they can be made at any time, also from a journal.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use workflow_core::report::RunReport;
+use workflow_core::{RunId, RunStatus, Seq};
+
+use crate::VisitError;
+use crate::document::model::Graph;
+use crate::draw::kind;
+use crate::routes::{Route, routes};
+use crate::trace::{History, Log, milliseconds, optional_milliseconds};
+
+mod summary;
+mod text;
+mod under_way;
+mod view;
+mod waits;
+mod why;
+#[cfg(test)]
+#[expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
+mod tests;
+
+/// Where a run is, and why each node was visited or not.
+///
+/// It prints for people, and serialises for programs.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The id of the run.
+    pub run: RunId,
+    /// The name of the graph.
+    pub graph: Arc<str>,
+    /// The status of the run.
+    pub status: RunStatus,
+    /// Where the run is, or how it ended, in a sentence.
+    pub summary: String,
+    /// The events for which the run waits. Empty once it has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
+    /// The nodes, in the order of the document.
+    pub nodes: Vec<NodeExplanation>,
+}
+
+/// An event that a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wait {
+    /// A person's reply.
+    Reply {
+        /// The node that asks.
+        node: Arc<str>,
+        /// The branch that the node lies in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        branch: Option<Arc<str>>,
+        /// The number of the request, with which it is answered.
+        request: Seq,
+        /// The question.
+        text: Arc<str>,
+        /// When the request expires, since the run began. In JSON as milliseconds: `expires_ms`.
+        #[serde(
+            rename = "expires_ms",
+            serialize_with = "optional_milliseconds",
+            skip_serializing_if = "Option::is_none"
+        )]
+        expires: Option<Duration>,
+    },
+    /// The next attempt of a node.
+    Attempt {
+        /// The node.
+        node: Arc<str>,
+        /// The number of the attempt, from 2.
+        attempt: u32,
+        /// The failure of the attempt before.
+        error: VisitError,
+        /// When the attempt is due, since the run began. In JSON as milliseconds: `due_ms`.
+        #[serde(rename = "due_ms", serialize_with = "milliseconds::serialize")]
+        due: Duration,
+    },
+    /// The end of a child run.
+    Child {
+        /// The node that runs the child.
+        node: Arc<str>,
+        /// The child.
+        run: RunId,
+        /// The graph or workflow of the child.
+        graph: Arc<str>,
+    },
+    /// A place within a limit of the engine, or the end of a pause.
+    Turn {
+        /// The node that begins then.
+        node: Arc<str>,
+        /// The limit, in words.
+        limit: String,
+    },
+}
+
+/// Why one node was visited, or not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct NodeExplanation {
+    /// The id of the node.
+    pub node: Arc<str>,
+    /// The kind of its work and the name of that, such as `function orders.find`.
+    pub kind: String,
+    /// The number of its visits that have ended.
+    pub visits: u32,
+    /// Whether a visit of it has begun and not ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub under_way: bool,
+    /// Whether runs begin with it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub start: bool,
+    /// The routes that were taken to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub led: Vec<Led>,
+    /// The routes to it that were not taken. Empty if it was visited.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_taken: Vec<NotTaken>,
+}
+
+/// A route that was taken to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Led {
+    /// The node that it leaves.
+    pub from: Arc<str>,
+    /// Why it was taken, as in [`RouteTaken`](crate::RouteTaken).
+    pub reason: Arc<str>,
+    /// How often it was taken for this reason.
+    pub times: u32,
+}
+
+/// A route that was never taken.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct NotTaken {
+    /// The node that it leaves.
+    pub from: Arc<str>,
+    /// The route: its condition or place, as drawings label it.
+    pub route: String,
+    /// The reason, as the latest visit of `from` has it.
+    #[serde(flatten)]
+    pub why: WhyNot,
+}
+
+/// Why a route was not taken.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WhyNot {
+    /// The node before was not visited.
+    NotVisited,
+    /// The node before has not ended yet, or its model has not chosen.
+    UnderWay,
+    /// The condition was false.
+    DidNotHold {
+        /// Which visit of the node before.
+        visit: u32,
+        /// The values that the condition saw, each with its path as the document writes it.
+        values: Vec<SeenValue>,
+    },
+    /// The condition could not be evaluated.
+    Erred {
+        /// Which visit of the node before.
+        visit: u32,
+        /// The error.
+        error: String,
+        /// The values that the condition saw.
+        values: Vec<SeenValue>,
+    },
+    /// The route had been taken as often as its `max` allows.
+    UsedUp {
+        /// The bound.
+        max: u32,
+    },
+    /// Another route of the list came first, and held.
+    AnotherRoute {
+        /// Its reason.
+        taken: Arc<str>,
+        /// The node that it leads to.
+        to: Arc<str>,
+    },
+    /// The model chose another one.
+    NotChosen {
+        /// The reason of the one that was taken.
+        taken: Arc<str>,
+        /// The node that it leads to.
+        to: Arc<str>,
+    },
+    /// The node before did not fail.
+    DidNotFail,
+    /// The node before failed.
+    Failed {
+        /// Its error.
+        error: Option<VisitError>,
+    },
+    /// The walk ended at the node before, by a limit, a dry run or an end of the run.
+    WalkEnded,
+}
+
+/// A value that a condition saw.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SeenValue {
+    /// The path, as the document writes it.
+    pub path: String,
+    /// The value, or a short form of a long one as text; absent if the path led to none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+}
+
+impl Explanation {
+    /// Explains a run of the graph.
+    pub(crate) fn of(graph: &Graph, report: &RunReport) -> Self {
+        let log = Log::of(graph, report);
+        let history = History::of(&log);
+        let under_way = under_way::nodes(&log, &history);
+        let waits = if report.status.is_ended() { Vec::new() } else { waits::waits(&log) };
+        Self {
+            run: report.run.clone(),
+            graph: graph.name.value.clone(),
+            status: report.status,
+            summary: summary::summary(&log, &history, &under_way),
+            waits,
+            nodes: nodes(&log, &history, &under_way),
+        }
+    }
+}
+
+/// Each node in the order of the document.
+fn nodes(log: &Log<'_>, history: &History, under_way: &[bool]) -> Vec<NodeExplanation> {
+    let graph = log.graph;
+    let routes = routes(graph);
+    let mut visits = vec![0_u32; graph.nodes.len()];
+    history.visited.iter().for_each(|visited| visits[visited.node] += 1);
+    let mut led = led(graph, history);
+    let mut to_node: HashMap<usize, Vec<&Route<'_>>> = HashMap::new();
+    for route in &routes {
+        to_node.entry(route.to.unwrap_or(usize::MAX)).or_default().push(route);
+    }
+    let why = why::Why::of(log, history, &routes, under_way);
+    let mut found = Vec::with_capacity(graph.nodes.len());
+    for (place, node) in graph.nodes.iter().enumerate() {
+        let led = led.remove(&place).unwrap_or_default();
+        let is_led = |route: &Route<'_>| {
+            let from = &graph.nodes[route.from].id.value;
+            led.iter().any(|led| led.from == *from && route.fits(&led.reason))
+        };
+        let open = to_node.get(&place).into_iter().flatten();
+        let open = open.filter(|route| visits[place] == 0 && !is_led(route));
+        let not_taken = open.map(|route| NotTaken {
+            from: graph.nodes[route.from].id.value.clone(),
+            route: route.to_string(),
+            why: why.not(route),
+        });
+        found.push(NodeExplanation {
+            node: node.id.value.clone(),
+            kind: kind(&node.work),
+            visits: visits[place],
+            under_way: under_way[place],
+            start: graph.start() == Some(place),
+            not_taken: not_taken.collect(),
+            led,
+        });
+    }
+    found
+}
+
+/// The routes that were taken, by the node that they lead to.
+fn led(graph: &Graph, history: &History) -> HashMap<usize, Vec<Led>> {
+    let mut found: HashMap<usize, Vec<Led>> = HashMap::new();
+    let mut places: HashMap<(&str, &str, &str), usize> = HashMap::new();
+    for route in &history.trace.routes {
+        let Some(to) = graph.find(&route.to) else { continue };
+        let led = found.entry(to).or_default();
+        let place = *places.entry((&route.from, &route.to, &route.reason)).or_insert(led.len());
+        if place == led.len() {
+            led.push(Led { from: route.from.clone(), reason: route.reason.clone(), times: 0 });
+        }
+        led[place].times += 1;
+    }
+    found
+}

@@ -1,0 +1,80 @@
+//! Where a run is, or how it ended, in a sentence.
+
+use workflow_core::RunStatus;
+
+use crate::document::model::Graph;
+use crate::state::{Output, names};
+use crate::trace::{History, Log, data};
+use crate::{GraphStatus, VisitStatus};
+
+pub(super) fn summary(log: &Log<'_>, history: &History, under_way: &[bool]) -> String {
+    let at = under(log.graph, under_way);
+    let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
+    match log.report.status {
+        RunStatus::Completed => ended(log).unwrap_or_else(|| "The run completed.".into()),
+        RunStatus::Failed => failed(history).unwrap_or_else(|| "The run failed.".into()),
+        RunStatus::Cancelled => format!("The run was cancelled{at}."),
+        RunStatus::TimedOut => format!("The run used up its time{at}."),
+        RunStatus::Stalled => format!("The run stalled{at}."),
+        RunStatus::Waiting => format!("The run waits{at}."),
+        RunStatus::Paused => match &log.report.paused {
+            Some(paused) => format!("{}{at}.", sentence(&paused.to_string())),
+            None => format!("The run is paused{at}."),
+        },
+        status => format!("The run is {status}{at}."),
+    }
+}
+
+/// The end that the walk left.
+fn ended(log: &Log<'_>) -> Option<String> {
+    let output = log.report.log.iter().rev().find(|event| *event.event == *names::OUTPUT)?;
+    let Output { status, at, candidates, .. } = data(output)?;
+    Some(match status {
+        GraphStatus::Completed => format!("The run completed at `{at}`."),
+        GraphStatus::NoMatch => format!("No route of `{at}` held, and the walk ended there."),
+        GraphStatus::DryRun if candidates.is_empty() => format!("The dry run ended at `{at}`."),
+        GraphStatus::DryRun => {
+            let routes: Vec<String> = candidates.iter().map(|route| format!("`{route}`")).collect();
+            format!("The dry run ended at `{at}`, from where a run may take {}.", routes.join(" or "))
+        }
+        GraphStatus::StepLimit => {
+            format!("The run reached its limit of {} steps at `{at}`.", log.graph.limits.steps)
+        }
+    })
+}
+
+/// The last failure.
+fn failed(history: &History) -> Option<String> {
+    let visit = history.trace.visits.iter().rev().find(|visit| visit.status == VisitStatus::Failed)?;
+    let branch = visit.branch.as_ref().map_or_else(String::new, |branch| format!(" in {branch}"));
+    let error = visit.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+    let attempts = match visit.attempts {
+        0 | 1 => String::new(),
+        more => format!(", after {more} attempts"),
+    };
+    Some(format!("The run failed at `{}`{branch}{attempts}{error}.", visit.node))
+}
+
+/// The nodes that are under way, at most five of them by name.
+fn under(graph: &Graph, under_way: &[bool]) -> String {
+    const NAMED: usize = 5;
+    let places = (0..under_way.len()).filter(|place| under_way[*place]);
+    let count = places.clone().count();
+    let mut names: Vec<String> =
+        places.take(NAMED).map(|place| format!("`{}`", graph.nodes[place].id.value)).collect();
+    if count > NAMED {
+        names.push(format!("{} more nodes", count - NAMED));
+    }
+    match names.split_last() {
+        None => String::new(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// The words with a capital letter.
+fn sentence(words: &str) -> String {
+    let mut characters = words.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    first + characters.as_str()
+}

@@ -1,0 +1,134 @@
+//! The names of expressions as a visit saw them, out of the log.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use serde_json::{Map, Value, json};
+use workflow_core::report::{ExecutionTrace, LoggedEvent};
+use workflow_core::{ScopeId, Seq};
+
+use crate::expression::Scope;
+use crate::state::{Begin, Joined, Token, names};
+use crate::trace::{EventName, Log, data};
+
+/// The log as the routes of one visit saw it: what was visible when the visit's last step began, and what that left.
+pub(super) struct View<'l, 'a> {
+    log: &'l Log<'a>,
+    scope: ScopeId,
+    until: Seq,
+    /// The events of the step that took the route.
+    own: Vec<&'a LoggedEvent>,
+    /// Which visit of its node it is.
+    visit: u32,
+    /// The failure that led to the visit, or away from it.
+    error: Option<Value>,
+    joined: Option<Value>,
+    input: OnceCell<Value>,
+    vars: OnceCell<Value>,
+    nodes: OnceCell<Value>,
+}
+
+impl<'l, 'a> View<'l, 'a> {
+    /// The view of a visit that `began` began and `ended` ended. `is_failure`: `error` is its own.
+    pub(super) fn of(
+        log: &'l Log<'a>,
+        began: &'a ExecutionTrace,
+        ended: &'a ExecutionTrace,
+        visit: u32,
+        is_failure: bool,
+    ) -> Self {
+        let own: Vec<_> = ended.emitted.iter().filter_map(|seq| log.event(*seq)).collect();
+        let trigger = log.event(began.trigger);
+        let of_trigger =
+            || trigger.and_then(data::<Token>).and_then(|token| token.error).map(|error| json!(error));
+        let of_result = || {
+            let result = own.iter().find(|event| *event.event == *began.step)?;
+            result.value.as_json()?.get("error").cloned()
+        };
+        let joined = trigger.filter(|event| matches!(EventName::of(&event.event), EventName::Joined(_)));
+        let joined = joined
+            .and_then(data::<Joined>)
+            .map(|joined| json!({"failed": joined.failed, "branches": joined.branches}));
+        let error = if is_failure { of_result() } else { of_trigger() };
+        Self {
+            log,
+            scope: began.scope,
+            until: ended.trigger,
+            own,
+            visit,
+            error,
+            joined,
+            input: OnceCell::new(),
+            vars: OnceCell::new(),
+            nodes: OnceCell::new(),
+        }
+    }
+
+    /// The latest event of this name that the visit saw or left.
+    fn event(&self, name: &str) -> Option<&'a LoggedEvent> {
+        let own = self.own.iter().rev().find(|event| *event.event == *name).copied();
+        own.or_else(|| self.log.latest(name, self.scope, self.until))
+    }
+
+    /// The data of a node's latest result.
+    fn data(&self, node: &str) -> Option<&'a Value> {
+        self.log.graph.find(node)?;
+        self.event(node)?.value.as_json()?.get("data").or(Some(&Value::Null))
+    }
+
+    /// The input of the run, with the defaults of its schema.
+    fn input(&self) -> Value {
+        let begin = self.log.latest(names::INPUT, ScopeId::ROOT, self.until);
+        let mut input = begin.and_then(data::<Begin>).map(|begin| begin.input).unwrap_or_default();
+        let schema = self.log.graph.input.as_ref();
+        let properties = schema.and_then(|schema| schema.value.get("properties")).and_then(Value::as_object);
+        if let (Some(given), Some(properties)) = (input.as_object_mut(), properties) {
+            for (name, property) in properties {
+                if let (false, Some(default)) = (given.contains_key(name), property.get("default")) {
+                    given.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        input
+    }
+
+    fn vars(&self) -> Value {
+        let value = |name: &str| self.event(&names::variable(name)).and_then(|event| event.value.as_json());
+        let vars = self.log.graph.vars.iter().map(|var| {
+            let name = &*var.name.value;
+            (name.to_owned(), value(name).unwrap_or(&var.first).clone())
+        });
+        Value::Object(vars.collect())
+    }
+
+    fn nodes(&self) -> Value {
+        let mut nodes = Map::new();
+        for node in &self.log.graph.nodes {
+            let id = &*node.id.value;
+            let Some(result) = self.event(id).and_then(|event| event.value.as_json()) else { continue };
+            let part = |name: &str, absent: Value| result.get(name).cloned().unwrap_or(absent);
+            let about = json!({
+                "data": part("data", Value::Null),
+                "status": part("status", "success".into()),
+                "error": part("error", Value::Null),
+                "visits": part("visit", Value::Null),
+            });
+            nodes.insert(id.to_owned(), about);
+        }
+        Value::Object(nodes)
+    }
+}
+
+impl Scope for View<'_, '_> {
+    fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
+        Some(match name {
+            "input" => Cow::Borrowed(self.input.get_or_init(|| self.input())),
+            "vars" => Cow::Borrowed(self.vars.get_or_init(|| self.vars())),
+            "nodes" => Cow::Borrowed(self.nodes.get_or_init(|| self.nodes())),
+            "visits" => Cow::Owned(self.visit.into()),
+            "error" => Cow::Borrowed(self.error.as_ref()?),
+            "joined" => Cow::Borrowed(self.joined.as_ref()?),
+            node => Cow::Borrowed(self.data(node)?),
+        })
+    }
+}

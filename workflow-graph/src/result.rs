@@ -1,0 +1,216 @@
+//! The result of a run of a graph: its output, the latest result of each node, and its trace, read out of its log.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use workflow_core::errors::BranchFailure;
+use workflow_core::report::{Quality, RunReport};
+use workflow_core::{AnyEvent, RunError, ScopeId};
+
+use crate::document::model::Dialect;
+use crate::error::GraphError;
+use crate::executor::ToolCall;
+use crate::state::{Begin, GraphStatus, NodeResult, Output, VisitStatus, names};
+use crate::trace::Trace;
+use crate::walk::Walk;
+
+/// The end of a run that came to an end of its own.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct GraphResult {
+    /// How the walk ended.
+    pub status: GraphStatus,
+    /// The node at which the walk ended.
+    pub at: String,
+    /// The output of the graph. Null at the step limit and in a dry run.
+    pub output: Value,
+    /// The latest result of each node that ran outside of branches, or whose branches have met.
+    pub results: BTreeMap<String, NodeOutcome>,
+    /// Whether every visit succeeded, some failure was handled, or the run was no success.
+    pub quality: Quality,
+    /// Visits and routes, in the order of the log.
+    pub trace: Trace,
+    /// Warnings of visits and routes, each with its node.
+    pub warnings: Vec<String>,
+    /// The routes of the last node that a dry run could take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<String>,
+    /// The sources of an imported document, each with its hash. Native documents have none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceHash>,
+    /// Whether the run began with another version of the document.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub document_changed: bool,
+}
+
+/// A text that an imported document names or contains, as it was when the document was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SourceHash {
+    /// Where the document has it, such as `nodes.study.rules[0]`.
+    pub place: String,
+    /// The file, as the document names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The first 16 hexadecimal digits of the SHA-256 of the text.
+    pub hash: String,
+}
+
+/// The latest result of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NodeOutcome {
+    /// Whether the node succeeded, failed or was skipped.
+    pub status: VisitStatus,
+    /// Its data.
+    pub data: Value,
+    /// The text of its failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Which visit of the node it was, from 1.
+    pub iteration: u32,
+    /// The tools that an agent called, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// The checks of `ensure` that failed and those that held, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<String, bool>,
+}
+
+/// The end of a run that failed, was cancelled, or ran out of time.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GraphFailure {
+    /// The engine's error.
+    pub error: RunError,
+    /// The node that failed, if one did.
+    pub node: Option<String>,
+    /// The latest result of each node so far.
+    pub results: BTreeMap<String, NodeOutcome>,
+    /// Visits and routes so far.
+    pub trace: Trace,
+    /// Warnings so far.
+    pub warnings: Vec<String>,
+}
+
+impl GraphResult {
+    pub(crate) fn of(walk: &Walk, output: &AnyEvent, report: Option<&RunReport>) -> Result<Self, GraphError> {
+        let output = parsed(output)?;
+        let read = Log::of(walk, report);
+        let quality = match (output.status, report.map(|report| report.quality)) {
+            (GraphStatus::StepLimit, _) => Quality::Failed,
+            (_, Some(quality)) if quality != Quality::Clean => quality,
+            _ if output.carried.degraded => Quality::Degraded,
+            _ => Quality::Clean,
+        };
+        Ok(Self {
+            status: output.status,
+            at: output.at.to_string(),
+            output: output.output,
+            results: read.results,
+            quality,
+            trace: read.trace,
+            warnings: read.warnings,
+            candidates: output.candidates.iter().map(ToString::to_string).collect(),
+            sources: match &walk.graph.dialect {
+                Dialect::Sweny(sweny) => sweny.sources.clone(),
+                Dialect::Native | Dialect::Hive(_) => Vec::new(),
+            },
+            document_changed: read.document.is_some_and(|document| Some(document) != walk.document()),
+        })
+    }
+
+    /// The output of a child.
+    pub(crate) fn output_of(graph: &str, ended: &AnyEvent) -> Result<Value, GraphError> {
+        let output = parsed(ended)?;
+        match output.status {
+            GraphStatus::StepLimit => Err(GraphError::StepLimit { graph: graph.to_owned() }),
+            _ => Ok(output.output),
+        }
+    }
+}
+
+fn parsed(event: &AnyEvent) -> Result<Output, GraphError> {
+    let value = event.as_json().unwrap_or(&Value::Null);
+    Output::deserialize(value).map_err(|error| GraphError::Unreadable(error.to_string()))
+}
+
+impl GraphFailure {
+    pub(crate) fn of(walk: &Walk, error: RunError, report: Option<&RunReport>) -> Self {
+        let read = Log::of(walk, report);
+        let step = match &error {
+            RunError::StepFailed { step, .. } => Some(&**step),
+            RunError::BranchesFailed { failures, .. } => failures.first().map(BranchFailure::step),
+            _ => None,
+        };
+        let node = step.map(|step| step.split(':').next().unwrap_or(step).to_owned());
+        Self { error, node, results: read.results, trace: read.trace, warnings: read.warnings }
+    }
+}
+
+impl fmt::Display for GraphFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (RunError::StepFailed { attempts, class, source, .. }, Some(node)) = (&self.error, &self.node)
+        else {
+            return self.error.fmt(f);
+        };
+        let times = if *attempts == 1 { "attempt" } else { "attempts" };
+        write!(f, "`{node}` failed after {attempts} {times} ({class}): {source}")
+    }
+}
+
+/// A run so far, by its log.
+#[derive(Default)]
+struct Log {
+    results: BTreeMap<String, NodeOutcome>,
+    trace: Trace,
+    warnings: Vec<String>,
+    document: Option<Arc<str>>,
+}
+
+impl Log {
+    fn of(walk: &Walk, report: Option<&RunReport>) -> Self {
+        let Some(report) = report else { return Self::default() };
+        let mut log = Self { trace: Trace::of(&walk.graph, report), ..Self::default() };
+        let mut ended: Option<Output> = None;
+        for logged in &report.log {
+            let Some(value) = logged.value.as_json() else { continue };
+            if &*logged.event == names::INPUT {
+                log.document = Begin::deserialize(value).ok().and_then(|begin| begin.document);
+            }
+            if &*logged.event == names::OUTPUT {
+                ended = Output::deserialize(value).ok();
+            }
+            if logged.scope != ScopeId::ROOT || walk.graph.find(&logged.event).is_none() {
+                continue;
+            }
+            let Ok(result) = NodeResult::deserialize(value) else { continue };
+            log.results.insert(logged.event.to_string(), NodeOutcome::of(result));
+        }
+        let visits =
+            log.trace.visits.iter().flat_map(|visit| visit.warnings.iter().map(|text| (&visit.node, text)));
+        let routes =
+            log.trace.routes.iter().flat_map(|route| route.warnings.iter().map(|text| (&route.from, text)));
+        let end = ended.iter().flat_map(|end| end.warnings.iter().map(|text| (&end.at, text)));
+        log.warnings =
+            visits.chain(routes).chain(end).map(|(node, text)| format!("`{node}`: {text}")).collect();
+        log
+    }
+}
+
+impl NodeOutcome {
+    fn of(result: NodeResult) -> Self {
+        let checks = result.verdicts.iter();
+        Self {
+            status: result.status,
+            data: result.data,
+            error: result.error.map(|error| error.message.to_string()),
+            iteration: result.visit,
+            calls: result.calls,
+            checks: checks.map(|verdict| (verdict.check.to_string(), verdict.failure.is_none())).collect(),
+        }
+    }
+}

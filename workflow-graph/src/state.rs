@@ -1,0 +1,248 @@
+//! The data of the events that a graph leaves in its run's log: results, tokens, joins and ends. Steps write them,
+//! and traces and explanations read them. This file owns their form; it decides nothing.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::executor::ToolCall;
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The names of events and steps that stand beside those of nodes. No node's id has a colon, a dot or an arrow.
+pub(crate) mod names {
+    use std::sync::Arc;
+
+    pub(crate) const INPUT: &str = "graph.input";
+    pub(crate) const OUTPUT: &str = "graph.output";
+    pub(crate) const FAILURE: &str = "graph.failure";
+
+    /// The event, or step, of a node's part.
+    pub(crate) fn of(node: &str, part: &str) -> Arc<str> {
+        format!("{node}:{part}").into()
+    }
+
+    /// The token of a route.
+    pub(crate) fn token(from: &str, to: &str) -> Arc<str> {
+        format!("{from}->{to}").into()
+    }
+
+    /// The token with which a branch begins.
+    pub(crate) fn opening(from: &str, to: &str) -> Arc<str> {
+        format!("{from}=>{to}").into()
+    }
+
+    /// The event of a variable's new value.
+    pub(crate) fn variable(name: &str) -> Arc<str> {
+        format!("vars.{name}").into()
+    }
+}
+
+/// `graph.input`: the start of a run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Begin {
+    /// As it was given; defaults are filled in where it is read.
+    #[serde(default)]
+    pub(crate) input: Value,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) dry_run: bool,
+    /// For scripts: the runs of the node that began this child, before it. The script's entries go on there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) played: u32,
+    /// The hash of the document that began the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) document: Option<Arc<str>>,
+}
+
+/// The state that a walk hands on from visit to visit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Carried {
+    /// Visits so far.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) steps: u32,
+    /// Prompts for guidance so far, for scripts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) prompts: u32,
+    /// Whether a failure was handled, or no route held.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) degraded: bool,
+    /// The latest agent node on the path, in Hive documents with one conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<Arc<str>>,
+}
+
+/// `a->b`: the route that was taken.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Token {
+    #[serde(rename = "walk", default)]
+    pub(crate) carried: Carried,
+    pub(crate) reason: Arc<str>,
+    /// The failure that led here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<Arc<str>>,
+    /// Keys of a Hive document's memory.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) writes: Map<String, Value>,
+}
+
+/// A failure as expressions see it: `error.message`, `error.class`, `error.node`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) message: Arc<str>,
+    pub(crate) class: Arc<str>,
+    pub(crate) node: Arc<str>,
+}
+
+/// The status of a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum VisitStatus {
+    /// The node's work succeeded.
+    #[default]
+    Success,
+    /// It failed, and the walk went on.
+    Failed,
+    /// It did not run: `requires` was not met, or the visit was beyond `max_visits`.
+    Skipped,
+}
+
+/// `n`: the latest result of node `n`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct NodeResult {
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) status: VisitStatus,
+    #[serde(default)]
+    pub(crate) data: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
+    /// Which visit of the node it is, from 1.
+    pub(crate) visit: u32,
+    /// The visit kept the result before it: it was beyond `max_visits`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) kept: bool,
+    /// The work of the node in this run so far, for scripts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) done: Done,
+    /// The branches that the visit opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) opened: Vec<Arc<str>>,
+    /// The checks of `ensure` and their verdicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) verdicts: Vec<Verdict>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<Arc<str>>,
+    #[serde(rename = "walk", default)]
+    pub(crate) carried: Carried,
+    /// The tools that an agent called, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) calls: Vec<ToolCall>,
+    /// The conversation of an agent, for the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) conversation: Option<Value>,
+    /// Keys of a Hive document's memory.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) writes: Map<String, Value>,
+}
+
+/// How often a node ran, and how often it asked a model, over all visits of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Done {
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) runs: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) judged: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) decided: u32,
+}
+
+/// A check of `ensure` and its verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Verdict {
+    pub(crate) check: Arc<str>,
+    /// Why the check does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
+}
+
+/// `n:item`: the begin of a branch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    #[serde(rename = "walk", default)]
+    pub(crate) carried: Carried,
+    pub(crate) to: Arc<str>,
+    pub(crate) reason: Arc<str>,
+    /// Keys of a Hive document's memory.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) writes: Map<String, Value>,
+}
+
+/// `n:joined`: all branches of `n` have ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Joined {
+    #[serde(rename = "walk", default)]
+    pub(crate) carried: Carried,
+    pub(crate) failed: u32,
+    pub(crate) branches: Vec<JoinedBranch>,
+    /// Keys of a Hive document's memory: what the branches have written, merged.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) writes: Map<String, Value>,
+}
+
+/// One branch, as a join sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JoinedBranch {
+    pub(crate) to: Arc<str>,
+    pub(crate) status: BranchStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
+}
+
+/// The end of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BranchStatus {
+    Arrived,
+    Ended,
+    Failed,
+}
+
+/// The status of a graph's run that ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GraphStatus {
+    /// The walk came to its end.
+    Completed,
+    /// No route held, and the document lets the walk end there.
+    NoMatch,
+    /// A dry run came to the first node that chooses its route.
+    DryRun,
+    /// The walk made as many visits as `limits.steps` allows. The only status here that is no success.
+    StepLimit,
+}
+
+/// `graph.output`: the end of a run.
+#[expect(clippy::struct_field_names, reason = "the fields have the names of the event's data")]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Output {
+    pub(crate) status: GraphStatus,
+    /// The node at which the walk ended.
+    pub(crate) at: Arc<str>,
+    #[serde(default)]
+    pub(crate) output: Value,
+    #[serde(rename = "walk", default)]
+    pub(crate) carried: Carried,
+    /// Why the walk ended here, where a route could not be chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<Arc<str>>,
+    /// The routes that a dry run did not take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) candidates: Vec<Arc<str>>,
+}

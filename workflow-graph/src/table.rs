@@ -1,0 +1,547 @@
+//! Compiles a graph to the table of a run-time workflow: events, steps, and their inputs. The table is a function of
+//! the graph. The walk runs its steps.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use workflow_core::signature::Roles;
+use workflow_core::table::{
+    DependencyTable, EventDef, InputDef, OutputDef, StepDef, StepPolicy, TableBuilder, TableError,
+};
+
+use crate::check::Layout;
+use crate::document::model::hive::HiveNode;
+use crate::document::model::{Failures, Graph, Next, Node, OnFailure, Route, Target, Work};
+use crate::state::names;
+
+mod hive;
+mod retry;
+
+/// A step of the table: the node and the part of its visit that it does, and the places of its inputs.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) node: usize,
+    pub(crate) part: Part,
+    pub(crate) inputs: Inputs,
+}
+
+/// The part of a visit that a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Visit,
+    Reply,
+    Expired,
+    Caught,
+    Route,
+    Branch,
+    Join,
+    Each,
+    Collect,
+}
+
+/// Where a step has its inputs. The first, at 0, triggers it.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs {
+    /// The token, or another event, that began the visit: 0 for the visit itself.
+    pub(crate) token: usize,
+    pub(crate) start: Option<usize>,
+    pub(crate) own: Option<usize>,
+    pub(crate) taken: Option<usize>,
+    /// All results, as a list.
+    pub(crate) all: Option<usize>,
+    /// Results, by the places of their nodes.
+    pub(crate) results: Vec<(usize, usize)>,
+    pub(crate) vars: Vec<(usize, usize)>,
+    /// Nodes that expressions name.
+    pub(crate) named: Vec<usize>,
+}
+
+/// Compiles `graph`, which has passed its checks.
+///
+/// # Errors
+/// A defect of this crate: graphs that passed their checks have tables that the scheduler can work with.
+pub(crate) fn compile(graph: &Graph, layout: &Layout) -> Result<(DependencyTable, Vec<Plan>), TableError> {
+    let table = DependencyTable::builder(graph.name.value.clone());
+    let table = table.description(graph.description.clone().unwrap_or_default());
+    let mut compiler =
+        Compiler { graph, layout, table, plans: Vec::new(), tokens: HashSet::new(), into: Vec::new() };
+    compiler.into = compiler.triggers();
+    compiler.events();
+    for node in 0..graph.nodes.len() {
+        compiler.node(node);
+    }
+    Ok((compiler.table.build_unchecked()?, compiler.plans))
+}
+
+struct Compiler<'a> {
+    graph: &'a Graph,
+    layout: &'a Layout,
+    table: TableBuilder,
+    plans: Vec<Plan>,
+    /// Tokens that have an event already.
+    tokens: HashSet<Arc<str>>,
+    /// The events that begin a visit, by node.
+    into: Vec<Vec<Arc<str>>>,
+}
+
+/// The node that a target names.
+pub(crate) fn target(graph: &Graph, target: &Target) -> Option<usize> {
+    match target {
+        Target::Node(name) => graph.find(&name.value),
+        Target::End => None,
+    }
+}
+
+/// The nodes to which a visit can lead by one token, those of `on_failure` included; not those of branches.
+pub(crate) fn leads_to(graph: &Graph, node: &Node) -> BTreeSet<usize> {
+    let of_routes = |routes: &[Route]| routes.iter().filter_map(|route| target(graph, &route.to)).collect();
+    let mut to: BTreeSet<usize> = match &node.next {
+        Next::End | Next::Parallel(_) => BTreeSet::new(),
+        Next::To(name) => graph.find(&name.value).into_iter().collect(),
+        Next::Routes(routes) => of_routes(routes),
+        Next::Sweny(sweny) => sweny.edges.iter().filter_map(|edge| graph.find(&edge.to.value)).collect(),
+        Next::Decide(decide) => {
+            let choices = decide.choices.iter().map(|choice| &choice.to).chain([&decide.otherwise]);
+            choices.filter_map(|to| target(graph, to)).collect()
+        }
+    };
+    match &node.on_failure {
+        Some(OnFailure::To(name)) => to.extend(graph.find(&name.value)),
+        Some(OnFailure::Routes(routes)) => to.extend::<BTreeSet<usize>>(of_routes(routes)),
+        Some(OnFailure::Continue) | None => {}
+    }
+    to
+}
+
+/// Whether routes of the node are counted.
+pub(crate) fn counts(node: &Node) -> bool {
+    let bounded = |routes: &[Route]| routes.iter().any(|route| route.max.is_some());
+    matches!(&node.next, Next::Routes(routes) if bounded(routes))
+        || matches!(&node.next, Next::Sweny(sweny) if sweny.is_counted())
+        || matches!(&node.on_failure, Some(OnFailure::Routes(routes)) if bounded(routes))
+}
+
+/// Whether the node publishes failed results of its branches.
+fn publishes_failed(node: &Node) -> bool {
+    matches!(&node.next, Next::Parallel(parallel) if parallel.failures == Failures::WaitAll)
+}
+
+/// Whether a model may choose the route, in a step of its own.
+fn asks_model(node: &Node) -> bool {
+    match &node.next {
+        Next::Decide(_) => true,
+        Next::Sweny(sweny) => sweny.is_conditional(),
+        _ => node.hive().is_some_and(HiveNode::asks_model),
+    }
+}
+
+/// The targets of a parallel node, each once.
+pub(crate) fn branches(graph: &Graph, node: &Node) -> BTreeSet<usize> {
+    match &node.next {
+        Next::Parallel(parallel) => {
+            parallel.branches.iter().filter_map(|branch| graph.find(&branch.to.value)).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+impl Compiler<'_> {
+    fn id(&self, node: usize) -> &Arc<str> {
+        &self.graph.nodes[node].id.value
+    }
+
+    fn part(&self, node: usize, part: &str) -> Arc<str> {
+        names::of(self.id(node), part)
+    }
+
+    fn token(&self, from: usize, to: usize) -> Arc<str> {
+        names::token(self.id(from), self.id(to))
+    }
+
+    fn opening(&self, from: usize, to: usize) -> Arc<str> {
+        names::opening(self.id(from), self.id(to))
+    }
+
+    fn has_join(&self, node: usize) -> bool {
+        matches!(self.graph.nodes[node].next, Next::Parallel(_))
+    }
+
+    /// By node, the events that begin a visit of it.
+    fn triggers(&self) -> Vec<Vec<Arc<str>>> {
+        let mut into = vec![Vec::new(); self.graph.nodes.len()];
+        if let Some(start) = self.graph.start() {
+            into[start].push(names::INPUT.into());
+        }
+        for (from, node) in self.graph.nodes.iter().enumerate() {
+            for to in leads_to(self.graph, node) {
+                if !self.layout.arrives(from, to) {
+                    into[to].push(self.token(from, to));
+                }
+            }
+            for to in branches(self.graph, node) {
+                if self.layout.opener(self.layout.scope(to)) == Some(from) {
+                    into[to].push(self.opening(from, to));
+                }
+            }
+            if let Some(join) = self.layout.join(from).filter(|join| !self.layout.arrives(from, *join)) {
+                into[join].push(names::of(&node.id.value, "joined"));
+            }
+        }
+        into
+    }
+
+    fn add(&mut self, event: EventDef) {
+        // A builder moves itself.
+        let table = std::mem::replace(&mut self.table, DependencyTable::builder(""));
+        self.table = table.event(event);
+    }
+
+    fn control(&mut self, name: Arc<str>) {
+        self.add(EventDef::new(name, Roles::NONE));
+    }
+
+    fn controls<const N: usize>(&mut self, names: [Arc<str>; N]) {
+        for name in names {
+            self.control(name);
+        }
+    }
+
+    fn events(&mut self) {
+        let begin = EventDef::new(names::INPUT, Roles::NONE.start());
+        self.add(match &self.graph.input {
+            Some(schema) => begin.schema(begin_schema(&schema.value)),
+            None => begin,
+        });
+        self.add(EventDef::new(names::OUTPUT, Roles::NONE.stop()));
+        if self.graph.nodes.iter().any(|node| node.on_failure.is_some()) {
+            self.add(EventDef::failure(names::FAILURE));
+        }
+        for var in &self.graph.vars {
+            self.control(names::variable(&var.name.value));
+        }
+        for (place, node) in self.graph.nodes.iter().enumerate() {
+            self.control(node.id.value.clone());
+            for to in leads_to(self.graph, node) {
+                self.once(self.token(place, to));
+            }
+            for to in branches(self.graph, node) {
+                self.once(self.opening(place, to));
+            }
+            let part = |name: &str| names::of(&node.id.value, name);
+            if counts(node) {
+                self.control(part("taken"));
+            }
+            if asks_model(node) {
+                self.control(part("choose"));
+            }
+            if let Next::Parallel(_) = &node.next {
+                self.controls(["item", "joined", "ended"].map(part));
+            }
+            self.pause_events(place);
+            if node.for_each.is_some() {
+                self.controls(["each-item", "done"].map(part));
+            }
+            if let Work::Human(human) = &node.work {
+                self.add(EventDef::new(part("ask"), Roles::NONE.request()));
+                let answer = EventDef::reply_to(part("answer"), part("ask"));
+                self.add(match &human.reply {
+                    Some(schema) => answer.schema(serde_json::Value::clone(&schema.value)),
+                    None => answer,
+                });
+                if human.expires.is_some() {
+                    self.add(EventDef::expiry_of(part("expired"), part("ask")));
+                }
+            }
+        }
+    }
+
+    fn once(&mut self, token: Arc<str>) {
+        if self.tokens.insert(token.clone()) {
+            self.control(token);
+        }
+    }
+
+    fn node(&mut self, place: usize) {
+        let node = &self.graph.nodes[place];
+        let is_human = matches!(node.work, Work::Human(_));
+        let is_each = node.for_each.is_some();
+        let into = self.into[place].clone();
+        let visit = self.begin(place, Part::Visit, InputDef::one_of(into));
+        let visit = self.sees(visit, place);
+        let visit = match (is_each, is_human) {
+            (true, _) => visit.output(OutputDef::optional_fan_out(self.part(place, "each-item"))),
+            (false, true) => self.asks(visit, place),
+            (false, false) => self.works(visit, place),
+        };
+        let visit = if self.pauses(place) { self.asks(visit, place) } else { visit };
+        let visit = self.leaves(visit, place);
+        self.push(visit);
+        if is_each {
+            let each = self.begin(place, Part::Each, InputDef::one(self.part(place, "each-item")));
+            let each = self.sees(each, place);
+            let each = if is_human { self.asks(each, place) } else { self.works(each, place) };
+            self.push(each.output(OutputDef::optional(self.part(place, "done"))));
+            let gathered = InputDef::gather_of(self.part(place, "each-item"), [self.part(place, "done")]);
+            let collect = self.begin(place, Part::Collect, gathered);
+            let collect = self.sees(collect, place);
+            let collect = self.leaves(collect, place);
+            self.push(collect);
+        }
+        if let Work::Human(human) = &node.work {
+            let reply = self.begin(place, Part::Reply, InputDef::reply(self.part(place, "answer")));
+            let mut reply = self.sees(reply, place);
+            reply = if is_each {
+                reply.output(OutputDef::optional(self.part(place, "done")))
+            } else {
+                self.leaves(reply, place)
+            };
+            self.push(reply);
+            if human.expires.is_some() {
+                let expired = self.begin(place, Part::Expired, InputDef::one(self.part(place, "expired")));
+                self.push(expired);
+            }
+        }
+        self.pause_reply(place);
+        if asks_model(node) {
+            let route = self.begin(place, Part::Route, InputDef::one(self.part(place, "choose")));
+            let route = self.sees(route, place);
+            let route = self.leaves(route, place);
+            self.push(route);
+        }
+        if self.has_join(place) {
+            self.parallel(place);
+        }
+        if node.on_failure.is_some() {
+            let caught = self.begin(place, Part::Caught, InputDef::one(names::FAILURE));
+            let caught = self.sees(caught, place);
+            let mut caught = self.leaves(caught, place);
+            caught.step = caught.step.catches(self.fails(place));
+            self.push(caught);
+        }
+    }
+
+    /// The steps whose failures are failures of the visit.
+    fn fails(&self, place: usize) -> Vec<Arc<str>> {
+        let node = &self.graph.nodes[place];
+        let mut steps = vec![node.id.value.clone()];
+        if node.for_each.is_some() {
+            steps.push(self.part(place, "collect"));
+        } else if let Work::Human(human) = &node.work {
+            steps.push(self.part(place, "reply"));
+            steps.extend(human.expires.map(|_| self.part(place, "expired")));
+        }
+        if let Next::Decide(_) = node.next {
+            steps.push(self.part(place, "route"));
+        }
+        if self.pauses(place) {
+            steps.push(self.part(place, "reply"));
+        }
+        if self.has_join(place) {
+            steps.push(self.part(place, "join"));
+            // In Hive documents it may be the one that opens the branches.
+            if asks_model(node) {
+                steps.push(self.part(place, "route"));
+            }
+        }
+        steps
+    }
+
+    fn parallel(&mut self, place: usize) {
+        let node = &self.graph.nodes[place];
+        let branch = self.begin(place, Part::Branch, InputDef::one(self.part(place, "item")));
+        let openings = branches(self.graph, node).into_iter().map(|to| self.opening(place, to));
+        let branch = openings.fold(branch, |branch, token| branch.output(OutputDef::optional(token)));
+        self.push(branch);
+
+        let within = self.layout.within(place);
+        let all = self.layout.below(place);
+        let join = self.layout.join(place);
+        let mut published: Vec<Arc<str>> = Vec::new();
+        let mut vars = BTreeSet::new();
+        for inner in all {
+            let inner = &self.graph.nodes[*inner];
+            published.push(inner.id.value.clone());
+            published.extend(counts(inner).then(|| names::of(&inner.id.value, "taken")));
+            vars.extend(inner.set.iter().map(|(name, _)| names::variable(&name.value)));
+        }
+        published.extend(vars);
+        let mut gathered = published.clone();
+        for inner in within.iter().copied() {
+            let id = &self.graph.nodes[inner].id.value;
+            if self.has_join(inner) {
+                gathered.extend([names::of(id, "joined"), names::of(id, "ended")]);
+            }
+            if let Some(join) = join {
+                let leads = leads_to(self.graph, &self.graph.nodes[inner]).contains(&join);
+                gathered.extend(leads.then(|| self.token(inner, join)));
+            }
+        }
+        if let Some(join) = join.filter(|join| branches(self.graph, node).contains(join)) {
+            gathered.push(self.opening(place, join));
+        }
+        self.gathers_writes(place, &mut gathered);
+        let gather = self.begin(place, Part::Join, InputDef::gather_of(self.part(place, "item"), gathered));
+        let mut gather = self.sees(gather, place);
+        for event in published {
+            gather = gather.output(OutputDef::optional(event));
+        }
+        for end in ["joined", "ended"] {
+            gather = gather.output(OutputDef::optional(self.part(place, end)));
+        }
+        if self.layout.is_root(place) {
+            gather = gather.output(OutputDef::optional(names::OUTPUT));
+        }
+        self.push(gather);
+    }
+
+    fn begin(&self, place: usize, part: Part, trigger: InputDef) -> Draft {
+        let id = self.id(place);
+        let name = match part {
+            Part::Visit => id.clone(),
+            Part::Reply => names::of(id, "reply"),
+            Part::Expired => names::of(id, "expired"),
+            Part::Caught => names::of(id, "caught"),
+            Part::Route => names::of(id, "route"),
+            Part::Branch => names::of(id, "branch"),
+            Part::Join => names::of(id, "join"),
+            Part::Each => names::of(id, "each"),
+            Part::Collect => names::of(id, "collect"),
+        };
+        // Cycles are bounded by the graph itself, and no step is tried again but those that work.
+        let step = StepDef::new(name).policy(StepPolicy::DEFAULT.loops()).retry(retry::none()).input(trigger);
+        Draft { step, inputs: Inputs::default(), next: 1, plan: (place, part) }
+    }
+
+    /// Adds what the expressions of the node, and its visits, read.
+    fn sees(&self, mut draft: Draft, place: usize) -> Draft {
+        let node = &self.graph.nodes[place];
+        if draft.plan.1 != Part::Visit {
+            draft.inputs.token = draft.passive(InputDef::one_of(self.into[place].clone()));
+        }
+        draft.inputs.start = Some(draft.passive(InputDef::one(names::INPUT)));
+        draft.inputs.own = Some(draft.passive(InputDef::one(node.id.value.clone())));
+        if counts(node) {
+            draft.inputs.taken = Some(draft.passive(InputDef::one(self.part(place, "taken"))));
+        }
+        let mut needs = self.layout.needs(place);
+        draft.inputs.named = needs.nodes.iter().copied().filter(|read| *read != place).collect();
+        if draft.plan.1 == Part::Join && publishes_failed(node) {
+            // The count of visits of a node that failed begins outside of its branch.
+            needs.nodes.extend(self.layout.within(place));
+        }
+        if self.graph.hive().is_some() {
+            draft.inputs.all = Some(draft.passive(InputDef::list(self.writers())));
+        } else if needs.all {
+            let results = self.graph.nodes.iter().map(|node| node.id.value.clone());
+            draft.inputs.all = Some(draft.passive(InputDef::list(results)));
+        } else {
+            for read in needs.nodes.iter().filter(|read| **read != place) {
+                let at = draft.passive(InputDef::one(self.id(*read).clone()));
+                draft.inputs.results.push((*read, at));
+            }
+        }
+        // A value that the node sets may be read by what it does afterwards.
+        for var in needs.vars {
+            let at = draft.passive(InputDef::one(names::variable(&self.graph.vars[var].name.value)));
+            draft.inputs.vars.push((var, at));
+        }
+        draft
+    }
+
+    /// Lets the step do the work of the node, with its attempts.
+    fn works(&self, mut draft: Draft, place: usize) -> Draft {
+        let node = &self.graph.nodes[place];
+        draft.step = draft.step.retry(retry::of(self.graph, node));
+        let mut policy = StepPolicy::DEFAULT.loops();
+        if let Some(timeout) = node.timeout.or(self.graph.defaults.timeout) {
+            policy = policy.timeout(timeout);
+        }
+        draft.step = draft.step.policy(policy);
+        if matches!(node.work, Work::Function(_) | Work::Tool(_) | Work::Agent(_)) {
+            draft.step = draft.step.uses_context();
+        }
+        draft
+    }
+
+    fn asks(&self, draft: Draft, place: usize) -> Draft {
+        let draft = draft.output(OutputDef::optional(self.part(place, "ask")));
+        match &self.graph.nodes[place].work {
+            Work::Human(human) if human.expires.is_some() => {
+                draft.output(OutputDef::timer(self.part(place, "expired")))
+            }
+            _ => draft,
+        }
+    }
+
+    /// Adds what a visit leaves at its end.
+    fn leaves(&self, mut draft: Draft, place: usize) -> Draft {
+        let node = &self.graph.nodes[place];
+        let (decides, opens) = match draft.plan.1 {
+            Part::Route => (false, node.hive().is_some() && self.has_join(place)),
+            _ => (asks_model(node), self.has_join(place)),
+        };
+        draft = draft.output(OutputDef::optional(node.id.value.clone()));
+        let mut vars = BTreeSet::new();
+        for (name, _) in &node.set {
+            vars.insert(names::variable(&name.value));
+        }
+        for var in vars {
+            draft = draft.output(OutputDef::optional(var));
+        }
+        if counts(node) {
+            draft = draft.output(OutputDef::optional(self.part(place, "taken")));
+        }
+        for to in leads_to(self.graph, node) {
+            draft = draft.output(OutputDef::optional(self.token(place, to)));
+        }
+        if decides {
+            draft = draft.output(OutputDef::optional(self.part(place, "choose")));
+        }
+        if opens {
+            draft = draft.output(OutputDef::optional_fan_out(self.part(place, "item")));
+            // Where the branches failed, `continue` goes on at the join.
+            draft = draft.output(OutputDef::optional(self.part(place, "joined")));
+        }
+        draft.output(OutputDef::optional(names::OUTPUT))
+    }
+
+    fn push(&mut self, draft: Draft) {
+        let table = std::mem::replace(&mut self.table, DependencyTable::builder(""));
+        self.table = table.step(draft.step);
+        let (node, part) = draft.plan;
+        self.plans.push(Plan { node, part, inputs: draft.inputs });
+    }
+}
+
+/// A step so far.
+struct Draft {
+    step: StepDef,
+    inputs: Inputs,
+    /// The place of the next input.
+    next: usize,
+    plan: (usize, Part),
+}
+
+impl Draft {
+    fn passive(&mut self, input: InputDef) -> usize {
+        let step = std::mem::replace(&mut self.step, StepDef::new(""));
+        self.step = step.input(input.passive());
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn output(mut self, output: OutputDef) -> Self {
+        self.step = self.step.output(output);
+        self
+    }
+}
+
+/// The schema of `graph.input`, for front ends.
+fn begin_schema(input: &serde_json::Value) -> serde_json::Value {
+    serde_json::json!({
+        "type": "object",
+        "properties": { "input": input, "dry_run": { "type": "boolean" }, "document": { "type": "string" } },
+        "required": ["input"],
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,180 @@
+//! The visits of a run out of its log: each result is one, and so is a failure that no step caught.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent};
+use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
+
+use super::log::{Log, data};
+use super::{EventName, JOINED, Part, RouteTaken, StepName, Trace, Visit, VisitError};
+use crate::VisitStatus;
+use crate::document::model::Failures;
+use crate::state::{NodeResult, Token};
+
+/// The trace of a run, and where the log has its parts.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) trace: Trace,
+    /// By visit.
+    pub(crate) visited: Vec<Visited>,
+}
+
+/// Where the log has a visit.
+#[derive(Debug, Clone)]
+pub(crate) struct Visited {
+    /// The place of the node.
+    pub(crate) node: usize,
+    /// The execution that began it.
+    pub(crate) began: ExecutionId,
+    /// The execution that left the result, or failed.
+    pub(crate) ended_by: ExecutionId,
+    /// The first result, or the moment at which a failure without one counts.
+    order: (Seq, Duration),
+}
+
+impl History {
+    pub(crate) fn of(log: &Log<'_>) -> Self {
+        let mut visits = Visits { log, places: HashMap::new(), found: Vec::new() };
+        let mut tokens = Vec::new();
+        for event in &log.report.log {
+            match EventName::of(&event.event) {
+                EventName::Result(node) => visits.result(node, event),
+                EventName::Token { .. } | EventName::Joined(_) => tokens.push(event),
+                _ => {}
+            }
+        }
+        log.report.trace.iter().for_each(|execution| visits.failure(execution));
+        visits.found.sort_by_key(|(visited, _)| (visited.order, visited.began));
+        visits.places =
+            visits.found.iter().enumerate().map(|(place, (visited, _))| (visited.began, place)).collect();
+        let routes = tokens.into_iter().filter_map(|event| visits.route(event)).collect();
+        let (visited, visits) = visits.found.into_iter().unzip();
+        Self { trace: Trace { visits, routes }, visited }
+    }
+}
+
+struct Visits<'l, 'a> {
+    log: &'l Log<'a>,
+    /// The places of visits in `found`, until it is sorted.
+    places: HashMap<ExecutionId, usize>,
+    found: Vec<(Visited, Visit)>,
+}
+
+impl<'a> Visits<'_, 'a> {
+    /// A result of a node, unless a join published it.
+    fn result(&mut self, node: &str, event: &'a LoggedEvent) {
+        let execution = event.execution.and_then(|id| self.log.execution(id));
+        let Some((execution, place)) = execution.zip(self.log.graph.find(node)) else { return };
+        let step = StepName::of(&execution.step);
+        if !step.is_some_and(|step| step.node == node && step.part != Part::Join) {
+            return;
+        }
+        let Some((began, result)) = self.log.visit_of(execution).zip(data::<NodeResult>(event)) else {
+            return;
+        };
+        let end = self.log.since_begin(event);
+        let (visited, visit) = self.visit(place, began, execution, (event.seq, Duration::ZERO));
+        visited.ended_by = execution.execution;
+        visit.status = result.status;
+        visit.iteration = result.visit;
+        visit.kept = result.kept;
+        visit.error = result.error.map(|error| VisitError { class: error.class, message: error.message });
+        visit.warnings = result.warnings;
+        visit.took = end.saturating_sub(visit.started);
+    }
+
+    /// A failure that no step caught: it left nothing in the log.
+    fn failure(&mut self, execution: &'a ExecutionTrace) {
+        let ExecutionOutcome::Failed { class, error, .. } = &execution.outcome else { return };
+        let Some(step) = StepName::of(&execution.step) else { return };
+        let Some(place) = self.log.graph.find(step.node) else { return };
+        let Some(began) = self.log.visit_of(execution) else { return };
+        let fails_node = match step.part {
+            Part::Branch => false,
+            Part::Each => {
+                let is_known = began.failure.is_some() || self.places.contains_key(&began.execution);
+                !is_known && self.item_fails(place, began.scope)
+            }
+            _ => true,
+        };
+        if execution.failure.is_some() || !fails_node {
+            return;
+        }
+        let (error, class) = (error.as_str().into(), class.to_string().into());
+        let end = execution.started.saturating_add(execution.took);
+        // A failed branch has ended when its branches are gathered.
+        let order = (self.log.gathered(began.scope).unwrap_or(Seq(u64::MAX)), end);
+        let (visited, visit) = self.visit(place, began, execution, order);
+        visited.ended_by = execution.execution;
+        visit.status = VisitStatus::Failed;
+        visit.error = Some(VisitError { class, message: error });
+        visit.took = end.saturating_sub(visit.started);
+    }
+
+    /// Whether the failure of an item is one of its node.
+    fn item_fails(&self, node: usize, scope: ScopeId) -> bool {
+        let failures = self.log.graph.nodes[node].for_each.as_ref().map(|each| each.failures);
+        match failures {
+            None | Some(Failures::ContinueOthers) => false,
+            Some(Failures::FailAll) => true,
+            Some(Failures::WaitAll) => {
+                let is_failed = |scope| self.log.branch_report(scope).is_some_and(|branch| branch.failed);
+                self.log.report.status == RunStatus::Failed || is_failed(scope)
+            }
+        }
+    }
+
+    /// The visit that an execution began: one of before, or a new one.
+    fn visit(
+        &mut self,
+        node: usize,
+        began: &'a ExecutionTrace,
+        ended_by: &'a ExecutionTrace,
+        order: (Seq, Duration),
+    ) -> &mut (Visited, Visit) {
+        let place = self.places.get(&began.execution).copied().unwrap_or_else(|| {
+            self.places.insert(began.execution, self.found.len());
+            let visited = Visited { node, began: began.execution, ended_by: ended_by.execution, order };
+            self.found.push((visited, self.begun(began)));
+            self.found.len() - 1
+        });
+        &mut self.found[place]
+    }
+
+    /// A visit of which only the begin is known.
+    fn begun(&self, began: &ExecutionTrace) -> Visit {
+        let before = self.log.latest(&began.step, began.scope, began.trigger).and_then(data::<NodeResult>);
+        Visit {
+            node: Arc::clone(&began.step),
+            status: VisitStatus::Success,
+            iteration: before.map_or(0, |before| before.visit).saturating_add(1),
+            attempts: u32::try_from(began.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+            branch: self.log.branch(began.scope).cloned(),
+            error: None,
+            kept: false,
+            warnings: Vec::new(),
+            started: began.started,
+            took: Duration::ZERO,
+        }
+    }
+
+    fn route(&self, event: &'a LoggedEvent) -> Option<RouteTaken> {
+        let (from, to, token) = match EventName::of(&event.event) {
+            EventName::Token { from, to } => (from, to, Some(data::<Token>(event)?)),
+            EventName::Joined(node) => {
+                let join = self.log.joins[self.log.graph.find(node)?]?;
+                (node, &*self.log.graph.nodes[join].id.value, None)
+            }
+            _ => return None,
+        };
+        let began = self.log.visit_of(self.log.execution(event.execution?)?)?;
+        let place = self.places.get(&began.execution);
+        let iteration = place.map_or(1, |place| self.found[*place].1.iteration);
+        let (reason, warnings) =
+            token.map_or_else(|| (JOINED.into(), Vec::new()), |token| (token.reason, token.warnings));
+        let branch = self.log.branch(event.scope).cloned();
+        Some(RouteTaken { from: from.into(), to: to.into(), reason, iteration, branch, warnings })
+    }
+}

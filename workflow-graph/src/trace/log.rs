@@ -1,0 +1,173 @@
+//! A report, indexed for questions about its graph: executions by id, events by name and scope, branches by name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use workflow_core::report::{BranchReport, ExecutionTrace, LoggedEvent, RunReport};
+use workflow_core::{ExecutionId, ScopeId, Seq};
+
+use super::{Part, StepName};
+use crate::check;
+use crate::document::model::Graph;
+
+/// The most steps from a part of a visit back to the execution that began it: a failure of a reply of a node, say.
+const MOST_LINKS: usize = 8;
+
+/// The log of a run, with its graph.
+#[derive(Debug)]
+pub(crate) struct Log<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) report: &'a RunReport,
+    /// By node, where its branches meet.
+    pub(crate) joins: Vec<Option<usize>>,
+    executions: HashMap<ExecutionId, &'a ExecutionTrace>,
+    /// The failures that steps catch.
+    failures: HashMap<Seq, ExecutionId>,
+    /// The visits of each node in each scope, in order.
+    works: HashMap<(&'a str, ScopeId), Vec<ExecutionId>>,
+    /// The places of events in the log, by name and scope, in order.
+    events: HashMap<(&'a str, ScopeId), Vec<usize>>,
+    /// The places of the gathers of each scope, in order.
+    gathers: HashMap<ScopeId, Vec<usize>>,
+    /// The path of each branch, by its scope less one.
+    branches: Vec<Arc<str>>,
+    /// The executions with a branch that failed.
+    with_failures: HashSet<ExecutionId>,
+}
+
+impl<'a> Log<'a> {
+    pub(crate) fn of(graph: &'a Graph, report: &'a RunReport) -> Self {
+        let mut log = Self {
+            graph,
+            report,
+            joins: check::joins(graph),
+            executions: HashMap::with_capacity(report.trace.len()),
+            failures: HashMap::new(),
+            works: HashMap::new(),
+            events: HashMap::new(),
+            gathers: HashMap::new(),
+            branches: Vec::with_capacity(report.branches.len()),
+            with_failures: HashSet::new(),
+        };
+        for execution in &report.trace {
+            log.executions.insert(execution.execution, execution);
+            if let Some(failure) = execution.failure {
+                log.failures.insert(failure, execution.execution);
+            }
+            if matches!(StepName::of(&execution.step), Some(StepName { part: Part::Work, .. })) {
+                log.works.entry((&execution.step, execution.scope)).or_default().push(execution.execution);
+            }
+        }
+        for (place, event) in report.log.iter().enumerate() {
+            // A node may have the name that the log gives to gathers.
+            if event.is_gathered() {
+                log.gathers.entry(event.scope).or_default().push(place);
+            } else {
+                log.events.entry((&event.event, event.scope)).or_default().push(place);
+            }
+        }
+        let mut opened: HashMap<ExecutionId, u32> = HashMap::new();
+        for branch in &report.branches {
+            let number = opened.entry(branch.opener).or_default();
+            *number += 1;
+            let node = StepName::of(&branch.step).map_or(&*branch.step, |step| step.node);
+            let path = match log.branch(branch.parent) {
+                Some(outer) => format!("{outer}/{node}/{number}"),
+                None => format!("{node}/{number}"),
+            };
+            log.branches.push(path.into());
+            if branch.failed {
+                log.with_failures.insert(branch.opener);
+            }
+        }
+        log
+    }
+
+    /// The event with this number.
+    pub(crate) fn event(&self, seq: Seq) -> Option<&'a LoggedEvent> {
+        self.report.log.get(usize::try_from(seq.0).ok()?.checked_sub(1)?)
+    }
+
+    pub(crate) fn execution(&self, id: ExecutionId) -> Option<&'a ExecutionTrace> {
+        self.executions.get(&id).copied()
+    }
+
+    /// The path of the branch of a scope. Nothing for the run itself.
+    pub(crate) fn branch(&self, scope: ScopeId) -> Option<&Arc<str>> {
+        self.branches.get(usize::try_from(scope.0).ok()?.checked_sub(1)?)
+    }
+
+    /// The branch of a scope. Nothing for the run itself.
+    pub(crate) fn branch_report(&self, scope: ScopeId) -> Option<&'a BranchReport> {
+        self.report.branches.get(usize::try_from(scope.0).ok()?.checked_sub(1)?)
+    }
+
+    /// Whether a branch that the execution opened has failed.
+    pub(crate) fn has_failed_branch(&self, opener: ExecutionId) -> bool {
+        self.with_failures.contains(&opener)
+    }
+
+    /// The scope around a branch.
+    pub(crate) fn parent(&self, scope: ScopeId) -> Option<ScopeId> {
+        self.branch_report(scope).map(|branch| branch.parent)
+    }
+
+    /// The scope, and those around it, from the inside out.
+    pub(crate) fn scopes(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> + '_ {
+        std::iter::successors(Some(scope), |inner| self.parent(*inner))
+    }
+
+    /// The latest event of this name that `scope` saw at `until`: the innermost scope that has one wins.
+    pub(crate) fn latest(&self, name: &str, scope: ScopeId, until: Seq) -> Option<&'a LoggedEvent> {
+        self.scopes(scope).find_map(|scope| {
+            let places = self.events.get(&(name, scope))?;
+            let count = places.partition_point(|place| self.report.log[*place].seq <= until);
+            places[..count].last().map(|place| &self.report.log[*place])
+        })
+    }
+
+    /// The time from the begin of the run to the event.
+    pub(crate) fn since_begin(&self, event: &LoggedEvent) -> Duration {
+        let begin = self.report.log.first().map_or(event.at, |first| first.at);
+        event.at.duration_since(begin).unwrap_or_default()
+    }
+
+    /// The execution that began the visit of which `execution` is a part.
+    pub(crate) fn visit_of(&self, execution: &'a ExecutionTrace) -> Option<&'a ExecutionTrace> {
+        let mut current = execution;
+        for _ in 0..MOST_LINKS {
+            let step = StepName::of(&current.step)?;
+            let before = match step.part {
+                Part::Work => return Some(current),
+                Part::Reply | Part::Expired => {
+                    let answer = self.event(current.trigger)?;
+                    self.event(answer.reply_to.or(answer.expired)?)?.execution?
+                }
+                Part::Caught => *self.failures.get(&current.trigger)?,
+                Part::Route | Part::Branch | Part::Each => self.event(current.trigger)?.execution?,
+                Part::Join | Part::Collect => {
+                    let works = self.works.get(&(step.node, current.scope))?;
+                    let count = works.partition_point(|work| *work < current.execution);
+                    *works[..count].last()?
+                }
+            };
+            current = self.execution(before)?;
+        }
+        None
+    }
+
+    /// The number of the gather that ended the branch of a scope; nothing if none did.
+    pub(crate) fn gathered(&self, scope: ScopeId) -> Option<Seq> {
+        let branch = self.branch_report(scope)?;
+        let places = self.gathers.get(&branch.parent)?;
+        let count = places.partition_point(|place| self.report.log[*place].seq < branch.item);
+        places.get(count).map(|place| self.report.log[*place].seq)
+    }
+}
+
+/// The data of an event that a graph left; nothing if it has another form.
+pub(crate) fn data<T: DeserializeOwned>(event: &LoggedEvent) -> Option<T> {
+    T::deserialize(event.value.as_json()?).ok()
+}

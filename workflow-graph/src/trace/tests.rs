@@ -1,0 +1,126 @@
+//! Traces of runs by hand.
+
+use expect_test::expect;
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::{
+    CHECKS, DESK, Script, at_desk, at_gate, caught, document, graph, in_branches, report, start,
+};
+
+async fn trace(name: &str, input: serde_json::Value, script: Script) -> Trace {
+    let document = document(if name == "desk" { DESK } else { CHECKS });
+    let run = start(name, input, script, None).await;
+    Trace::of(graph(&document), &*report(&run).await)
+}
+
+/// The trace without times.
+fn lines(trace: &Trace) -> String {
+    let mut trace = trace.clone();
+    for visit in &mut trace.visits {
+        (visit.started, visit.took) = (Duration::ZERO, Duration::ZERO);
+    }
+    trace.to_string()
+}
+
+/// G33
+#[tokio::test]
+async fn every_visit_has_its_iteration_its_attempts_and_its_route() {
+    let trace = trace("desk", json!({"cents": 5}), at_desk).await;
+    expect![[r#"
+        look_up     success  at 0ms, took 0ms, 2 attempts → look_up (vars.tries < 2)
+        look_up #2  success  at 0ms, took 0ms → pay (default)
+        pay         success  at 0ms, took 0ms
+    "#]]
+    .assert_eq(&lines(&trace));
+    assert_eq!(
+        serde_json::from_value::<Trace>(serde_json::to_value(&trace).unwrap()).unwrap().routes,
+        trace.routes
+    );
+}
+
+/// G33
+#[tokio::test]
+async fn a_gate_is_no_visit_before_its_reply() {
+    let trace = trace("desk", json!({"cents": 5000}), at_gate).await;
+    expect![[r#"
+        look_up  success  at 0ms, took 0ms → approve (input.cents > input.limit)
+    "#]]
+    .assert_eq(&lines(&trace));
+}
+
+/// G19, G33
+#[tokio::test]
+async fn a_caught_failure_is_one_visit() {
+    let trace = trace("desk", json!({"cents": 5}), caught).await;
+    expect![[r#"
+        look_up  failed   at 0ms, took 0ms: permanent: no such order → refuse (on failure)
+        refuse   success  at 0ms, took 0ms
+    "#]]
+    .assert_eq(&lines(&trace));
+}
+
+/// G19, G33
+#[tokio::test]
+async fn a_failure_without_an_event_is_a_visit_too() {
+    let trace = trace("desk", json!({"cents": 5}), |step, call| match step {
+        "pay" => Err(workflow_core::StepError::rejected("closed")),
+        _ => at_desk(step, call),
+    });
+    let trace = trace.await;
+    expect![[r#"
+        look_up     success  at 0ms, took 0ms, 2 attempts → look_up (vars.tries < 2)
+        look_up #2  success  at 0ms, took 0ms → pay (default)
+        pay         failed   at 0ms, took 0ms: rejected: closed
+    "#]]
+    .assert_eq(&lines(&trace));
+}
+
+/// G14, G15, G33
+#[tokio::test]
+async fn visits_in_branches_name_them_and_results_that_a_join_publishes_are_none() {
+    let trace = trace("checks", json!({}), in_branches).await;
+    let mut trace = trace;
+    // Branches run at the same time.
+    trace.visits[1..3].sort_by(|a, b| a.node.cmp(&b.node));
+    trace.routes[..3].sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
+    expect![[r#"
+        collect  success  at 0ms, took 0ms → scan (branch), test (branch), decide (joined)
+        scan     failed   in collect/1  at 0ms, took 0ms: permanent: red
+        test     success  in collect/2  at 0ms, took 0ms → decide (only path)
+        decide   success  at 0ms, took 0ms
+    "#]]
+    .assert_eq(&lines(&trace));
+    let json = serde_json::to_value(&trace.routes).unwrap();
+    expect![[r#"
+        [
+          {
+            "branch": "collect/1",
+            "from": "collect",
+            "iteration": 1,
+            "reason": "branch",
+            "to": "scan"
+          },
+          {
+            "branch": "collect/2",
+            "from": "collect",
+            "iteration": 1,
+            "reason": "branch",
+            "to": "test"
+          },
+          {
+            "branch": "collect/2",
+            "from": "test",
+            "iteration": 1,
+            "reason": "only path",
+            "to": "decide"
+          },
+          {
+            "from": "collect",
+            "iteration": 1,
+            "reason": "joined",
+            "to": "decide"
+          }
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&json).unwrap());
+}

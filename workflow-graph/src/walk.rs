@@ -1,0 +1,140 @@
+//! The steps of a graph's table: each does one part of a visit. This file owns the way in; a part is a file of its own.
+//! Nothing is stored between calls: a step finds everything among its inputs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::table::StepIndex;
+use workflow_core::{StepError, Steps, UnfitJson};
+
+use crate::check::Layout;
+use crate::document::model::{Dialect, Graph, Work};
+use crate::registry::Executors;
+use crate::schema;
+use crate::state::{Begin, names};
+use crate::table::{Part, Plan};
+
+mod visit;
+mod work;
+mod leave;
+mod each;
+mod people;
+mod caught;
+mod decide;
+mod join;
+mod sweny;
+mod hive;
+
+/// A graph, bound to what does the work of its nodes.
+pub(crate) struct Walk {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) layout: Layout,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) executors: Arc<Executors>,
+    /// Defaults of the top-level properties of the input.
+    pub(crate) defaults: Map<String, Value>,
+    /// Every graph that was bound together with this one, by name.
+    children: Arc<HashMap<Arc<str>, Child>>,
+}
+
+/// A graph that others name as a child.
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// The hash of its document.
+    pub(crate) document: Arc<str>,
+    /// The time that its runs may take.
+    pub(crate) time: Option<Duration>,
+}
+
+impl Walk {
+    pub(crate) fn new(
+        graph: Arc<Graph>,
+        layout: Layout,
+        plans: Vec<Plan>,
+        executors: Arc<Executors>,
+        children: Arc<HashMap<Arc<str>, Child>>,
+    ) -> Self {
+        let defaults = graph.input.as_ref().map(|schema| schema::defaults(&schema.value)).unwrap_or_default();
+        Self { graph, layout, plans, executors, defaults, children }
+    }
+
+    /// The hash of the document.
+    pub(crate) fn document(&self) -> Option<Arc<str>> {
+        self.children.get(&self.graph.name.value).map(|child| child.document.clone())
+    }
+
+    fn id(&self, node: usize) -> &Arc<str> {
+        &self.graph.nodes[node].id.value
+    }
+
+    /// The input of a run, with its defaults.
+    pub(crate) fn input(&self, given: &Value) -> Value {
+        match &self.graph.dialect {
+            Dialect::Native | Dialect::Hive(_) => schema::filled(given, &self.defaults),
+            Dialect::Sweny(sweny) => schema::filled(&sweny.without_nulls(given), &self.defaults),
+        }
+    }
+
+    /// Whether a run sees its input as it was given.
+    fn takes_as_given(&self, given: &Value) -> bool {
+        matches!(self.graph.dialect, Dialect::Native) && schema::is_filled(given, &self.defaults)
+    }
+
+    async fn run(&self, step: StepIndex, call: StepCall) -> Result<Emitted, StepError> {
+        let plan =
+            self.plans.get(step.get()).ok_or_else(|| StepError::permanent("the graph has no such step"))?;
+        match plan.part {
+            Part::Visit => self.visit(plan, call).await,
+            Part::Each => self.each(plan, call).await,
+            Part::Collect => self.collect(plan, call).await,
+            Part::Reply => self.reply(plan, call).await,
+            Part::Expired => Err(self.expired(plan)),
+            Part::Caught => self.caught(plan, call),
+            Part::Route => self.route(plan, call).await,
+            Part::Branch => self.branch(plan, call),
+            Part::Join => self.join(plan, call),
+        }
+    }
+}
+
+impl Steps for Walk {
+    fn call(
+        self: Arc<Self>,
+        step: StepIndex,
+        call: StepCall,
+    ) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        Box::pin(async move { self.run(step, call).await })
+    }
+
+    fn accept(&self, event: &str, data: &Value) -> Result<(), UnfitJson> {
+        if event == names::INPUT {
+            let begin = Begin::deserialize(data).map_err(|error| UnfitJson::new("", error.to_string()))?;
+            let Some(schema) = &self.graph.input else { return Ok(()) };
+            return match schema::unfit(schema, &self.input(&begin.input)).into_iter().next() {
+                Some(unfit) => Err(UnfitJson::new(schema::joined("input", &unfit.path), unfit.problem)),
+                None => Ok(()),
+            };
+        }
+        let node = event.strip_suffix(":answer").and_then(|id| self.graph.find(id));
+        if node.is_some_and(|node| self.graph.nodes[node].hive().is_some()) && !data.is_object() {
+            return Err(UnfitJson::new("", "the reply to a pause is a map of keys of memory"));
+        }
+        let Some(Work::Human(human)) = node.map(|node| &self.graph.nodes[node].work) else { return Ok(()) };
+        let Some(schema) = &human.reply else { return Ok(()) };
+        match schema::unfit(schema, data).into_iter().next() {
+            Some(unfit) => Err(UnfitJson::new(unfit.path, unfit.problem)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A value with the fields of `T`, which are read without a copy of the others.
+fn read<'a, T: Deserialize<'a>>(value: &'a Value) -> Result<T, StepError> {
+    T::deserialize(value)
+        .map_err(|error| StepError::permanent(format!("the log has an event in another form: {error}")))
+}

@@ -1,0 +1,349 @@
+//! The begin of a visit: its sight, its bounds, and the checks before its work. Then the work, and the end.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::{AnyEvent, InputValue, StepError};
+
+use super::hive::Memory;
+use super::leave::{End, Leave, Way};
+use super::work::Worked;
+use super::{Walk, read};
+use crate::document::model::sweny::SwenyGraph;
+use crate::document::model::{Dialect, Extras, Node, Otherwise, Work};
+use crate::node::judge::Judges;
+use crate::node::{checks, render};
+use crate::sight::{Held, Sight};
+use crate::state::{Carried, Done, Failure, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names};
+use crate::table::Plan;
+
+/// A visit of a node, in one of its steps.
+pub(super) struct Visit<'w> {
+    pub(super) walk: &'w Walk,
+    pub(super) plan: &'w Plan,
+    pub(super) call: StepCall,
+    pub(super) sight: Sight,
+    /// With this visit counted.
+    pub(super) carried: Carried,
+    /// The work of the node before this visit.
+    pub(super) done: Done,
+    pub(super) is_dry: bool,
+    /// A result of this visit is in the log already.
+    pub(super) is_left: bool,
+    /// The visit has failed before, and went on.
+    pub(super) has_failed: bool,
+    /// The branches that it opened, then.
+    pub(super) opened: Vec<Arc<str>>,
+    pub(super) warnings: Vec<Arc<str>>,
+    /// Of Hive documents.
+    pub(super) memory: Option<Memory>,
+}
+
+/// The part of a result that steps read, without its data.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct About {
+    pub(super) visit: u32,
+    #[serde(default)]
+    pub(super) done: Done,
+    #[serde(default)]
+    pub(super) walk: Carried,
+    #[serde(default)]
+    pub(super) opened: Vec<Arc<str>>,
+    #[serde(default)]
+    pub(super) status: VisitStatus,
+    #[serde(default)]
+    pub(super) kept: bool,
+}
+
+/// The part of a token that steps read.
+#[derive(Debug, Default, Deserialize)]
+struct Came {
+    #[serde(default)]
+    walk: Carried,
+    error: Option<Failure>,
+}
+
+impl Walk {
+    /// The visit of which `call` is a step.
+    pub(super) fn open<'w>(&'w self, plan: &'w Plan, call: StepCall) -> Result<Visit<'w>, StepError> {
+        let inputs = &plan.inputs;
+        let event = |at: Option<usize>| match at.map(|at| call.input(at)) {
+            Some(InputValue::Event(event)) => Some(AnyEvent::clone(event)),
+            _ => None,
+        };
+        let (mut carried, mut error, mut joined) = (Carried::default(), None, None);
+        if let Some(token) = event(Some(inputs.token)).as_ref() {
+            let value = token.as_json().unwrap_or(&Value::Null);
+            if token.name().ends_with(":joined") {
+                let came: Joined = read(value)?;
+                carried = came.carried.clone();
+                joined = Some(Arc::new(came));
+            } else if token.name() != names::INPUT {
+                let came: Came = read(value)?;
+                (carried, error) = (came.walk, came.error);
+            }
+        }
+        let start = event(inputs.start);
+        let begin = start.as_ref().and_then(AnyEvent::as_json).unwrap_or(&Value::Null);
+        let is_dry = begin.get("dry_run").and_then(Value::as_bool).unwrap_or_default();
+        let played =
+            begin.get("played").and_then(Value::as_u64).and_then(|played| u32::try_from(played).ok());
+        let given = begin.get("input").unwrap_or(&Value::Null);
+        let input = match &start {
+            Some(start) if self.takes_as_given(given) => Held::Field(start.clone(), "input"),
+            _ => Held::Made(Arc::new(self.input(given))),
+        };
+        let is_dry = is_dry || matches!(self.graph.dialect, Dialect::Sweny(_)) && SwenyGraph::is_dry(&input);
+        let own = event(inputs.own);
+        let about: About = own.as_ref().and_then(AnyEvent::as_json).map_or(Ok(About::default()), read)?;
+        // A result of this visit would have counted it.
+        let is_left = own.is_some() && about.walk.steps > carried.steps;
+        let visit = if is_left { about.visit } else { about.visit + 1 };
+        let all = inputs.all.map(|all| call.input(all));
+        let events = match &all {
+            Some(InputValue::Events(events)) => events.clone(),
+            _ => Vec::new(),
+        };
+        let memory = self.memory(&input, &events, carried.agent.as_deref());
+        let mut results: Vec<_> = if inputs.all.is_some() {
+            self.latest(&events)
+        } else {
+            let read = inputs.results.iter();
+            read.filter_map(|(node, at)| Some((*node, Held::Event(event(Some(*at))?)))).collect()
+        };
+        if inputs.all.is_none() {
+            results.extend(own.map(|own| (plan.node, Held::Event(own))));
+        }
+        let has_result = |place: &usize| results.iter().any(|(known, _)| known == place);
+        let unseen = inputs.named.iter().copied().filter(|place| !has_result(place)).collect();
+        let vars = inputs.vars.iter().filter_map(|(var, at)| Some((*var, event(Some(*at))?))).collect();
+        carried.steps = carried.steps.saturating_add(1);
+        let sight = Sight {
+            graph: Arc::clone(&self.graph),
+            input,
+            results,
+            vars,
+            unseen,
+            node: plan.node,
+            visit,
+            own: None,
+            set: Vec::new(),
+            error,
+            joined,
+            item: None,
+            built: crate::sight::Built::default(),
+        };
+        let mut done = about.done;
+        if visit == 1 {
+            done.runs = done.runs.max(played.unwrap_or_default());
+        }
+        let has_failed = is_left && about.status == VisitStatus::Failed && !about.kept;
+        let opened = if is_left { about.opened } else { Vec::new() };
+        Ok(Visit {
+            walk: self,
+            plan,
+            call,
+            sight,
+            carried,
+            done,
+            is_dry,
+            is_left,
+            has_failed,
+            opened,
+            warnings: Vec::new(),
+            memory,
+        })
+    }
+
+    /// The last result of each node, in the order of the nodes.
+    fn latest(&self, events: &[&AnyEvent]) -> Vec<(usize, Held)> {
+        let mut latest = std::collections::BTreeMap::new();
+        for event in events {
+            if let Some(node) = self.graph.find(event.name()) {
+                latest.insert(node, *event);
+            }
+        }
+        latest.into_iter().map(|(node, event)| (node, Held::Event(event.clone()))).collect()
+    }
+
+    pub(super) async fn visit(&self, plan: &Plan, call: StepCall) -> Result<Emitted, StepError> {
+        let mut visit = self.open(plan, call)?;
+        let node = visit.node();
+        if visit.carried.steps > self.graph.limits.steps {
+            // The visit does not happen, and does not count.
+            visit.carried.steps -= 1;
+            visit.stop(GraphStatus::StepLimit, Value::Null, Vec::new())?;
+            return visit.call.commit(());
+        }
+        if let Extras::Sweny(extras) = &node.extras {
+            return visit.sweny(extras).await;
+        }
+        if node.max_visits.is_some_and(|most| visit.sight.visit > most) {
+            return visit.keep();
+        }
+        if let Some(requires) = &node.requires
+            && let Err(unmet) = checks::requires(requires, &visit.sight)
+        {
+            let message = format!("`{}` requires what does not hold: {}", node.id.value, unmet.join("; "));
+            if requires.otherwise == Otherwise::Fail {
+                return Err(StepError::permanent(message));
+            }
+            visit.warnings.push(message.into());
+            let result = NodeResult { status: VisitStatus::Skipped, ..visit.result() };
+            return visit.end(result, Leave::Next);
+        }
+        if node.for_each.is_some() {
+            return visit.open_items();
+        }
+        if let Work::Human(human) = &node.work {
+            return visit.ask(human);
+        }
+        let work = visit.work()?;
+        let worked = work.await?;
+        visit.finish(worked).await
+    }
+}
+
+impl<'w> Visit<'w> {
+    pub(super) fn node(&self) -> &'w Node {
+        &self.walk.graph.nodes[self.plan.node]
+    }
+
+    /// A result of this visit, without data.
+    pub(super) fn result(&self) -> NodeResult {
+        NodeResult {
+            visit: self.sight.visit,
+            done: self.done,
+            carried: self.carried.clone(),
+            ..NodeResult::default()
+        }
+    }
+
+    pub(super) fn render(&self, template: &crate::document::template::Template) -> Result<Value, StepError> {
+        render::render(template, &self.sight).map_err(|error| StepError::permanent(error.to_string()))
+    }
+
+    /// A visit beyond `max_visits`: the result before it stays.
+    fn keep(self) -> Result<Emitted, StepError> {
+        let before = self.sight.result(self.plan.node).map(NodeResult::deserialize);
+        let mut result = before.and_then(Result::ok).unwrap_or_else(|| self.result());
+        result.visit = self.sight.visit;
+        result.kept = true;
+        result.opened = Vec::new();
+        // Memory stays, and nothing is written again.
+        result.writes.clear();
+        self.end(result, Leave::Next)
+    }
+
+    /// The end of a visit whose work is done: checks, variables, and the way on.
+    pub(super) async fn finish(mut self, worked: Worked) -> Result<Emitted, StepError> {
+        let node = self.node();
+        if let Some(hive) = node.hive() {
+            return self.finish_hive(hive, worked);
+        }
+        let mut result = NodeResult { status: worked.status, data: worked.data, ..self.result() };
+        result.done.runs += worked.runs;
+        result.done.judged += worked.judged;
+        result.conversation = worked.conversation;
+        result.calls = worked.calls;
+        result.verdicts = worked.verdicts;
+        self.carried.prompts += worked.prompts;
+        self.warnings.extend(worked.warnings);
+        if worked.status == VisitStatus::Skipped {
+            return self.end(result, Leave::Next);
+        }
+        let mut result = Arc::new(result);
+        if !worked.is_checked {
+            let (verdicts, judged) = self.check(&mut result).await?;
+            let result = Arc::make_mut(&mut result);
+            result.verdicts = verdicts;
+            result.done.judged += judged;
+        }
+        self.sight.leave(Arc::clone(&result));
+        for (name, value) in &node.set {
+            let value = self.render(value)?;
+            if let Some(place) = self.walk.graph.vars.iter().position(|var| var.name.value == name.value) {
+                self.sight.set(place, value);
+            }
+        }
+        self.leave(result, Leave::Next)
+    }
+
+    /// The schema and the checks of nodes that have one attempt for them: verdicts, and questions to judges. The result is
+    /// shared with nothing afterwards.
+    pub(super) async fn check(
+        &mut self,
+        result: &mut Arc<NodeResult>,
+    ) -> Result<(Vec<Verdict>, u32), StepError> {
+        let node = self.node();
+        if let Some(schema) = &node.output {
+            checks::output(schema, &result.data).map_err(StepError::permanent)?;
+        }
+        let Some(ensure) = &node.ensure else { return Ok((Vec::new(), 0)) };
+        let sight = self.sight.with_own(Arc::clone(result));
+        let executor = self.walk.executors.agents().map(|agents| &**agents);
+        let model = self.walk.graph.defaults.judge_model.as_deref();
+        let mut judges = Judges::new(&node.id.value, executor, model, result.done.judged);
+        let verdicts = checks::ensure(ensure, &result.data, &sight, &[], &mut judges).await;
+        match checks::failure_text(&verdicts) {
+            Some(failure) => Err(StepError::permanent(failure)),
+            None => Ok((verdicts, judges.asked())),
+        }
+    }
+
+    /// Leaves the result, new values of variables, and the way on, in one batch.
+    pub(super) fn end(mut self, result: NodeResult, leave: Leave) -> Result<Emitted, StepError> {
+        let result = Arc::new(result);
+        self.sight.leave(Arc::clone(&result));
+        self.leave(result, leave)
+    }
+
+    /// The same where the sight has the result already.
+    fn leave(mut self, result: Arc<NodeResult>, leave: Leave) -> Result<Emitted, StepError> {
+        let way = self.way(leave, result.done.decided)?;
+        // Nothing reads it here any more, so that its data moves into the log.
+        self.sight.own = None;
+        self.leave_by(Arc::unwrap_or_clone(result), way)
+    }
+
+    /// The same with the way on.
+    pub(super) fn leave_by(mut self, mut result: NodeResult, way: Way) -> Result<Emitted, StepError> {
+        match &way {
+            Way::Choose(_) => result.done.decided += 1,
+            Way::Open(opened, _) => result.opened = opened.iter().map(|branch| branch.to.clone()).collect(),
+            _ => {}
+        }
+        self.leave_result(result)?;
+        let mut set = std::mem::take(&mut self.sight.set);
+        set.dedup_by_key(|(place, _)| *place);
+        for (place, value) in set {
+            self.call.emit(&names::variable(&self.walk.graph.vars[place].name.value), value)?;
+        }
+        self.take(way)?;
+        self.call.commit(())
+    }
+
+    /// Leaves the result alone.
+    pub(super) fn leave_result(&mut self, mut result: NodeResult) -> Result<(), StepError> {
+        result.carried = self.carried.clone();
+        result.warnings = std::mem::take(&mut self.warnings);
+        let to_json = |error: serde_json::Error| StepError::permanent(error.to_string());
+        let data = std::mem::take(&mut result.data);
+        let mut value = serde_json::to_value(&result).map_err(to_json)?;
+        value["data"] = data;
+        Ok(self.call.emit(&self.node().id.value, value)?)
+    }
+
+    /// Ends the run, or the branch.
+    pub(super) fn stop(
+        &mut self,
+        status: GraphStatus,
+        output: Value,
+        candidates: Vec<Arc<str>>,
+    ) -> Result<(), StepError> {
+        let end = End { status, at: self.node().id.value.clone(), output, candidates, warnings: Vec::new() };
+        super::leave::stop(&mut self.call, end, &self.carried)
+    }
+}
