@@ -215,12 +215,9 @@ impl NodeContext {
         Ok(())
     }
 
+    /// The key of the execution: no other visit, item or branch has it, and every attempt and every restart has.
     fn saved_key(&self) -> String {
-        let Parts { node, iteration, item, .. } = &*self.parts;
-        match item {
-            Some(item) => format!("graph.saved:{node}:{iteration}:{item}"),
-            None => format!("graph.saved:{node}:{iteration}"),
-        }
+        format!("graph.saved:{}", self.parts.key)
     }
 
     /// Starts child runs of this attempt: of typed workflows, and of graphs.

@@ -8,7 +8,9 @@ use crate::result::GraphFailure;
 use crate::schema::Unfit;
 
 /// Why a graph was not started, answered or finished.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the same as `Display`, so that a `main` that returns the error shows it in full.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// The engine hosts no graph of this name.
@@ -80,6 +82,12 @@ pub enum GraphError {
     /// The child run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+impl fmt::Debug for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// A field that does not fit its schema.

@@ -1,9 +1,9 @@
 //! Explanations: for each node of a graph the routes that led there, or why each route did not. They are a function of the
 //! graph and the run's report, so they can be made at any time, also from a journal.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,8 +14,11 @@ use crate::VisitError;
 use crate::document::model::Graph;
 use crate::draw::kind;
 use crate::routes::{Route, routes};
-use crate::trace::{History, Log, milliseconds, optional_milliseconds};
+use crate::trace::{History, Log, milliseconds, moment, optional_milliseconds, optional_moment};
 
+mod ends;
+mod failed;
+mod meet;
 mod summary;
 mod text;
 mod under_way;
@@ -25,6 +28,11 @@ mod why;
 #[cfg(test)]
 #[expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 mod tests;
+
+pub use ends::{FailedItems, VisitsEnded};
+pub use meet::{BranchEnd, BranchState, Meeting};
+use under_way::Begun;
+pub use under_way::Dropped;
 
 /// Where a run is, and why each node was visited or not.
 ///
@@ -70,6 +78,13 @@ pub enum Wait {
             skip_serializing_if = "Option::is_none"
         )]
         expires: Option<Duration>,
+        /// The moment at which it expires, by the engine's clock. In JSON by RFC 3339: `expires_at`.
+        #[serde(
+            rename = "expires_at",
+            serialize_with = "optional_moment",
+            skip_serializing_if = "Option::is_none"
+        )]
+        at: Option<SystemTime>,
     },
     /// The next attempt of a node.
     Attempt {
@@ -82,11 +97,17 @@ pub enum Wait {
         /// When the attempt is due, since the run began. In JSON as milliseconds: `due_ms`.
         #[serde(rename = "due_ms", serialize_with = "milliseconds::serialize")]
         due: Duration,
+        /// The moment at which it is due, by the engine's clock. In JSON by RFC 3339: `due_at`.
+        #[serde(rename = "due_at", serialize_with = "moment")]
+        at: SystemTime,
     },
     /// The end of a child run.
     Child {
         /// The node that runs the child.
         node: Arc<str>,
+        /// The place of the item that the child is of, from 0, in a node with `for_each`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        item: Option<u32>,
         /// The child.
         run: RunId,
         /// The graph or workflow of the child.
@@ -114,10 +135,19 @@ pub struct NodeExplanation {
     /// Whether a visit of it has begun and not ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub under_way: bool,
+    /// Why its last visit without an end was dropped, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Dropped>,
+    /// The visits that did not just succeed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<VisitsEnded>,
     /// Whether runs begin with it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub start: bool,
-    /// The routes that were taken to it.
+    /// The branches that meet at it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub meets: Vec<Meeting>,
+    /// The routes that were taken to it. Those with which branches arrive at it are in `meets`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub led: Vec<Led>,
     /// The routes to it that were not taken. Empty if it was visited.
@@ -180,6 +210,16 @@ pub enum WhyNot {
         /// The bound.
         max: u32,
     },
+    /// The visit of the node before has no end: it was dropped.
+    Dropped {
+        /// Why it was.
+        since: Dropped,
+    },
+    /// The branch had not begun when another one failed, or the run ended.
+    NotBegun {
+        /// Why it never will.
+        since: Dropped,
+    },
     /// Another route of the list came first, and held.
     AnotherRoute {
         /// Its reason.
@@ -221,37 +261,39 @@ impl Explanation {
     pub(crate) fn of(graph: &Graph, report: &RunReport) -> Self {
         let log = Log::of(graph, report);
         let history = History::of(&log);
-        let under_way = under_way::nodes(&log, &history);
+        let begun = Begun::of(&log, &history);
         let waits = if report.status.is_ended() { Vec::new() } else { waits::waits(&log) };
         Self {
             run: report.run.clone(),
             graph: graph.name.value.clone(),
             status: report.status,
-            summary: summary::summary(&log, &history, &under_way),
+            summary: summary::summary(&log, &history, &begun),
             waits,
-            nodes: nodes(&log, &history, &under_way),
+            nodes: nodes(&log, &history, &begun),
         }
     }
 }
 
 /// Each node in the order of the document.
-fn nodes(log: &Log<'_>, history: &History, under_way: &[bool]) -> Vec<NodeExplanation> {
+fn nodes(log: &Log<'_>, history: &History, begun: &Begun) -> Vec<NodeExplanation> {
     let graph = log.graph;
     let routes = routes(graph);
     let mut visits = vec![0_u32; graph.nodes.len()];
     history.visited.iter().for_each(|visited| visits[visited.node] += 1);
-    let mut led = led(graph, history);
+    let mut led = led(log, history);
+    let taken = taken(history);
+    let mut ends = ends::ends(log, history);
     let mut to_node: HashMap<usize, Vec<&Route<'_>>> = HashMap::new();
     for route in &routes {
         to_node.entry(route.to.unwrap_or(usize::MAX)).or_default().push(route);
     }
-    let why = why::Why::of(log, history, &routes, under_way);
+    let why = why::Why::of(log, history, &routes, begun);
     let mut found = Vec::with_capacity(graph.nodes.len());
     for (place, node) in graph.nodes.iter().enumerate() {
         let led = led.remove(&place).unwrap_or_default();
         let is_led = |route: &Route<'_>| {
-            let from = &graph.nodes[route.from].id.value;
-            led.iter().any(|led| led.from == *from && route.fits(&led.reason))
+            let ends = (&*graph.nodes[route.from].id.value, &*node.id.value);
+            taken.get(&ends).is_some_and(|reasons| reasons.iter().any(|reason| route.fits(reason)))
         };
         let open = to_node.get(&place).into_iter().flatten();
         let open = open.filter(|route| visits[place] == 0 && !is_led(route));
@@ -264,7 +306,10 @@ fn nodes(log: &Log<'_>, history: &History, under_way: &[bool]) -> Vec<NodeExplan
             node: node.id.value.clone(),
             kind: kind(&node.work),
             visits: visits[place],
-            under_way: under_way[place],
+            under_way: begun.under_way[place],
+            dropped: begun.dropped[place],
+            ends: std::mem::take(&mut ends[place]),
+            meets: meet::meetings(log, history, begun, place),
             start: graph.start() == Some(place),
             not_taken: not_taken.collect(),
             led,
@@ -273,12 +318,24 @@ fn nodes(log: &Log<'_>, history: &History, under_way: &[bool]) -> Vec<NodeExplan
     found
 }
 
+/// The reasons of the routes that were taken, by the nodes between which they lead.
+fn taken(history: &History) -> HashMap<(&str, &str), HashSet<&str>> {
+    let mut found: HashMap<(&str, &str), HashSet<&str>> = HashMap::new();
+    for route in history.trace.routes.iter().filter(|route| !route.is_join()) {
+        found.entry((&route.from, &route.to)).or_default().insert(&route.reason);
+    }
+    found
+}
+
 /// The routes that were taken, by the node that they lead to.
-fn led(graph: &Graph, history: &History) -> HashMap<usize, Vec<Led>> {
+fn led(log: &Log<'_>, history: &History) -> HashMap<usize, Vec<Led>> {
     let mut found: HashMap<usize, Vec<Led>> = HashMap::new();
     let mut places: HashMap<(&str, &str, &str), usize> = HashMap::new();
     for route in &history.trace.routes {
-        let Some(to) = graph.find(&route.to) else { continue };
+        if route.is_join() || meet::is_arrival(log, route) {
+            continue;
+        }
+        let Some(to) = log.graph.find(&route.to) else { continue };
         let led = found.entry(to).or_default();
         let place = *places.entry((&route.from, &route.to, &route.reason)).or_insert(led.len());
         if place == led.len() {

@@ -142,11 +142,11 @@ fn checks() -> DependencyTable {
         .event(EventDef::new("graph.output", Roles::NONE.stop()));
     let nodes = ["collect", "scan", "test", "audit", "decide", "collect:item", "collect:joined"];
     let tokens =
-        ["collect->scan", "collect->test", "collect->audit", "scan->decide", "test->decide", "audit->decide"];
+        ["collect=>scan", "collect=>test", "collect=>audit", "scan->decide", "test->decide", "audit->decide"];
     for name in nodes.into_iter().chain(tokens) {
         table = table.event(EventDef::new(name, Roles::NONE));
     }
-    let branch = ["collect->scan", "collect->test", "collect->audit"]
+    let branch = ["collect=>scan", "collect=>test", "collect=>audit"]
         .into_iter()
         .fold(StepDef::new("collect:branch").input(InputDef::one("collect:item")), |step, name| {
             step.output(OutputDef::optional(name))
@@ -160,9 +160,9 @@ fn checks() -> DependencyTable {
         )
         .step(branch);
     for (node, from, to) in [
-        ("scan", "collect->scan", "scan->decide"),
-        ("test", "collect->test", "test->decide"),
-        ("audit", "collect->audit", "audit->decide"),
+        ("scan", "collect=>scan", "scan->decide"),
+        ("test", "collect=>test", "test->decide"),
+        ("audit", "collect=>audit", "audit->decide"),
     ] {
         let step = StepDef::new(node).input(InputDef::one(from)).retry(RetryPolicy::none());
         table = table.step(step.output(OutputDef::event(node)).output(OutputDef::event(to)));
@@ -304,8 +304,8 @@ pub(crate) fn in_branches(step: &str, call: u32) -> Result<Vec<Out>, StepError> 
             result("collect", 1, json!({"auth": false})),
             Out::Items("collect:item", vec![item("scan"), item("test")]),
         ],
-        ("collect:branch", 1) => vec![token("collect->scan", "branch")],
-        ("collect:branch", _) => vec![token("collect->test", "branch")],
+        ("collect:branch", 1) => vec![token("collect=>scan", "branch")],
+        ("collect:branch", _) => vec![token("collect=>test", "branch")],
         ("scan", _) => return Err(StepError::permanent("red")),
         ("test", _) => vec![result("test", 1, json!({})), token("test->decide", "only path")],
         ("collect:join", _) => vec![

@@ -79,7 +79,10 @@ pub use executor::{
     AgentExecutor, AgentResult, AgentStatus, AgentTask, Choice, ConversationMode, HiveTask, Mend, NodeError,
     Offer, PriorAgent, Prompt, Purpose, Question, ToolCall, ToolExecutor,
 };
-pub use explain::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, Wait, WhyNot};
+pub use explain::{
+    BranchEnd, BranchState, Dropped, Explanation, FailedItems, Led, Meeting, NodeExplanation, NotTaken,
+    SeenValue, VisitsEnded, Wait, WhyNot,
+};
 pub use import::{BranchConflicts, BranchFailures, Format, HiveOptions, SwenyOptions};
 pub use observe::{GraphEvent, GraphEvents, GraphObserver};
 pub use problem::{CheckError, Code, Location, Problem, Severity};

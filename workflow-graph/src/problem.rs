@@ -96,11 +96,18 @@ impl fmt::Display for Problem {
 /// assert!(lines.starts_with("g.yaml:1:8: error[wrong-type]: "));
 /// assert_eq!(lines.lines().count(), 2);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// `Debug` prints the same as `Display`, so that a `main` that returns the error shows it in full.
+#[derive(Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CheckError {
     /// Every problem, warnings included, in the order of their locations.
     pub problems: Vec<Problem>,
+}
+
+impl fmt::Debug for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for CheckError {

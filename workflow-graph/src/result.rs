@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,7 +28,8 @@ pub struct GraphResult {
     pub at: String,
     /// The output of the graph. Null at the step limit and in a dry run.
     pub output: Value,
-    /// The latest result of each node that ran outside of branches, or whose branches have met.
+    /// The latest result of each node that ran outside of branches, or whose branches have met. Of a run that ended before
+    /// that, those in branches, too.
     pub results: BTreeMap<String, NodeOutcome>,
     /// Whether every visit succeeded, some failure was handled, or the run was no success.
     pub quality: Quality,
@@ -94,6 +96,8 @@ pub struct GraphFailure {
     pub trace: Trace,
     /// Warnings so far.
     pub warnings: Vec<String>,
+    /// The time that the document allows.
+    time: Option<Duration>,
 }
 
 impl GraphResult {
@@ -147,12 +151,16 @@ impl GraphFailure {
             _ => None,
         };
         let node = step.map(|step| step.split(':').next().unwrap_or(step).to_owned());
-        Self { error, node, results: read.results, trace: read.trace, warnings: read.warnings }
+        let time = walk.graph.limits.time;
+        Self { error, node, results: read.results, trace: read.trace, warnings: read.warnings, time }
     }
 }
 
 impl fmt::Display for GraphFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (RunError::TimedOut { .. }, Some(time)) = (&self.error, self.time) {
+            return write!(f, "the graph was active for as long as its `limits.time` allows: {time:?}");
+        }
         let (RunError::StepFailed { attempts, class, source, .. }, Some(node)) = (&self.error, &self.node)
         else {
             return self.error.fmt(f);
@@ -176,6 +184,7 @@ impl Log {
         let Some(report) = report else { return Self::default() };
         let mut log = Self { trace: Trace::of(&walk.graph, report), ..Self::default() };
         let mut ended: Option<Output> = None;
+        let mut in_branches = BTreeMap::new();
         for logged in &report.log {
             let Some(value) = logged.value.as_json() else { continue };
             if &*logged.event == names::INPUT {
@@ -184,11 +193,21 @@ impl Log {
             if &*logged.event == names::OUTPUT {
                 ended = Output::deserialize(value).ok();
             }
-            if logged.scope != ScopeId::ROOT || walk.graph.find(&logged.event).is_none() {
+            if walk.graph.find(&logged.event).is_none() {
                 continue;
             }
             let Ok(result) = NodeResult::deserialize(value) else { continue };
-            log.results.insert(logged.event.to_string(), NodeOutcome::of(result));
+            let results = if logged.scope == ScopeId::ROOT { &mut log.results } else { &mut in_branches };
+            results.insert(logged.event.to_string(), NodeOutcome::of(result));
+        }
+        // A run that ended within branches has no join that would have published their results.
+        let is_whole = ended
+            .as_ref()
+            .is_some_and(|end| matches!(end.status, GraphStatus::Completed | GraphStatus::NoMatch));
+        if !is_whole {
+            for (node, result) in in_branches {
+                log.results.entry(node).or_insert(result);
+            }
         }
         let visits =
             log.trace.visits.iter().flat_map(|visit| visit.warnings.iter().map(|text| (&visit.node, text)));

@@ -115,8 +115,9 @@ impl Sight {
     pub(crate) fn everything(&self) -> Value {
         let mut all = Map::new();
         all.insert("input".into(), Value::clone(&*self.input));
-        for (place, _) in &self.results {
-            if let Some(data) = self.data(*place) {
+        for (place, result) in &self.results {
+            let own = self.own.as_ref().filter(|_| *place == self.node).map(|own| &own.data);
+            if let Some(data) = own.or_else(|| result.get("data")) {
                 all.insert(self.graph.nodes[*place].id.value.to_string(), data.clone());
             }
         }

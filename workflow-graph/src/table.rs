@@ -54,6 +54,8 @@ pub(crate) struct Inputs {
     pub(crate) vars: Vec<(usize, usize)>,
     /// Nodes that expressions name.
     pub(crate) named: Vec<usize>,
+    /// The item, in a reply about one.
+    pub(crate) item: Option<usize>,
 }
 
 /// Compiles `graph`, which has passed its checks.
@@ -291,6 +293,7 @@ impl Compiler<'_> {
             let reply = self.begin(place, Part::Reply, InputDef::reply(self.part(place, "answer")));
             let mut reply = self.sees(reply, place);
             reply = if is_each {
+                reply.inputs.item = Some(reply.passive(InputDef::one(self.part(place, "each-item"))));
                 reply.output(OutputDef::optional(self.part(place, "done")))
             } else {
                 self.leaves(reply, place)
@@ -457,7 +460,7 @@ impl Compiler<'_> {
             policy = policy.timeout(timeout);
         }
         draft.step = draft.step.policy(policy);
-        if matches!(node.work, Work::Function(_) | Work::Tool(_) | Work::Agent(_)) {
+        if matches!(node.work, Work::Function(_) | Work::Tool(_) | Work::Agent(_) | Work::Command(_)) {
             draft.step = draft.step.uses_context();
         }
         draft

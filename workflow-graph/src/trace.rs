@@ -19,10 +19,10 @@ mod time;
 #[expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 mod tests;
 
-pub(crate) use history::History;
+pub(crate) use history::{History, Visited};
 pub(crate) use log::{Log, data};
 pub(crate) use part::{EventName, Part, StepName};
-pub(crate) use time::{milliseconds, optional_milliseconds, spoken};
+pub(crate) use time::{milliseconds, moment, optional_milliseconds, optional_moment, spoken, stamp};
 
 /// The reason of the route from a parallel node to the node where its branches meet.
 pub(crate) const JOINED: &str = "joined";
@@ -67,7 +67,7 @@ pub struct Visit {
     /// one of `scan` in it. Absent outside of branches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Arc<str>>,
-    /// Why the visit failed, or was skipped.
+    /// Why the visit failed. The warnings of one that was skipped say why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<VisitError>,
     /// Whether the visit was beyond `max_visits`, so that the result before it stays.
@@ -128,6 +128,11 @@ impl RouteTaken {
         *self.reason == *JOINED
     }
 
+    /// Whether a branch begins with it: it lies in one of its own node.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.branch.as_deref().and_then(|path| path.rsplit('/').nth(1)) == Some(&*self.from)
+    }
+
     /// Whether it leaves the visit, perhaps into a branch.
     fn leaves(&self, visit: &Visit) -> bool {
         let (inner, outer) = (self.branch.as_deref(), visit.branch.as_deref());
@@ -161,7 +166,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// A visit without its node: status, branch, times and attempts.
+/// A visit without its node: status, branch, times, attempts, and why it failed or was skipped.
 impl fmt::Display for Visit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:7}", self.status)?;
@@ -170,16 +175,30 @@ impl fmt::Display for Visit {
         if self.attempts > 1 {
             write!(f, ", {} attempts", self.attempts)?;
         }
-        self.error.iter().try_for_each(|error| write!(f, ": {error}"))
+        if self.kept {
+            f.write_str(", kept")?;
+        }
+        match (&self.error, self.status) {
+            (Some(error), _) => write!(f, ": {error}"),
+            // The warnings of a visit that did not run say why.
+            (None, VisitStatus::Skipped) if !self.warnings.is_empty() => {
+                write!(f, ": {}", on_one_line(&self.warnings.join("; ")))
+            }
+            (None, _) => Ok(()),
+        }
     }
 }
 
 /// Class and text on one line.
 impl fmt::Display for VisitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let message = self.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        write!(f, "{}: {message}", self.class)
+        write!(f, "{}: {}", self.class, on_one_line(&self.message))
     }
+}
+
+/// The text with one space for each run of white space.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl fmt::Display for VisitStatus {

@@ -465,7 +465,7 @@ impl From<Mistake<'_>> for TableProblem {
             Mistake::FailureEmitted { step, event } => {
                 Self::FailureEmitted { step: own(step), event: own(event) }
             }
-            Mistake::FailuresGathered { step, event } => {
+            Mistake::FailuresGathered { step, event, .. } => {
                 Self::FailuresGathered { step: own(step), event: own(event) }
             }
             Mistake::StopTaken { step, event, .. } => Self::StopTaken { step: own(step), event: own(event) },

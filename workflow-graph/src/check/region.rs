@@ -220,6 +220,12 @@ impl Walk<'_> {
         if std::mem::replace(&mut self.is_told[edge.to], true) {
             return;
         }
+        if let (Some(join), Some(past)) = (self.regions.joins[inside.node], self.entered_by[edge.to])
+            && self.leads(join, edge.from)
+            && self.regions.scope_of[past.from] != self.regions.scope_of[edge.from]
+        {
+            return self.past_the_join(past, inside, join);
+        }
         let (from, to, node) = (self.id(edge.from), self.id(edge.to), self.id(inside.node));
         let message = format!(
             "`{from}` leads to `{to}` from outside, into the branch of `{node}` that begins with `{}`",
@@ -230,6 +236,33 @@ impl Walk<'_> {
             None if self.graph.hive().is_some() => format!("lead it to `{node}`"),
             None => format!("lead it to `{node}`, or let the branches meet before `{to}` by `join:`"),
         };
+        self.problems.add(Code::EnteredFromOutside, edge.at, message, remedy);
+    }
+
+    /// Whether a walk can come from `from` to `to`.
+    fn leads(&self, from: usize, to: usize) -> bool {
+        let (mut seen, mut open) = (vec![false; self.flow.nodes()], vec![from]);
+        while let Some(node) = open.pop() {
+            if node == to {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[node], true) {
+                open.extend(self.flow.from(node).iter().map(|edge| edge.to));
+            }
+        }
+        false
+    }
+
+    /// A route of a branch leads to a node behind the join.
+    fn past_the_join(&mut self, edge: Edge, inside: BranchOf, join: usize) {
+        let (from, to) = (self.id(edge.from), self.id(edge.to));
+        let (node, join) = (self.id(inside.node), self.id(join));
+        let message = format!(
+            "`{from}`, in the branch of `{node}` that begins with `{}`, leads to `{to}`, which lies behind `{join}`, where \
+             the branches meet",
+            self.begins(inside)
+        );
+        let remedy = format!("lead it to `{join}`, end the branch there, or name another `join`");
         self.problems.add(Code::EnteredFromOutside, edge.at, message, remedy);
     }
 

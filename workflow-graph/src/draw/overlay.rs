@@ -8,7 +8,7 @@ use workflow_core::draw::{Graph as Drawing, NodeKind, NodeRun};
 use super::draw;
 use crate::VisitStatus;
 use crate::document::model::Graph;
-use crate::routes::{Route, routes};
+use crate::routes::{Route, RouteKind, routes};
 use crate::trace::{RouteTaken, Trace};
 
 /// Draws the graph with the visits of a run, and with a count at each route that the run took.
@@ -35,7 +35,7 @@ pub(crate) fn draw_run(graph: &Graph, trace: &Trace) -> Drawing {
     }
     for place in &mut drawing.boxes {
         // A branch begins with the token of its parallel node.
-        let opened = trace.routes.iter().filter(|route| route.from == place.step && !route.is_join());
+        let opened = trace.routes.iter().filter(|route| route.from == place.step && route.is_opening());
         place.branches = Some(opened.count() as u64);
     }
     drawing
@@ -58,7 +58,9 @@ fn taken(graph: &Graph, routes: &[Route<'_>], tokens: &[RouteTaken]) -> Vec<u64>
     for token in tokens.iter().filter(|token| !token.is_join()) {
         let ends = graph.find(&token.from).zip(graph.find(&token.to));
         let Some(places) = ends.and_then(|ends| between.get(&ends)) else { continue };
-        let fits = places.iter().find(|place| routes[**place].fits(&token.reason));
+        let is_branch = |place: &usize| routes[*place].kind == RouteKind::Branch;
+        let mut fits = places.iter().filter(|place| routes[**place].fits(&token.reason));
+        let fits = fits.find(|place| is_branch(place) == token.is_opening());
         if let Some(place) = fits.or(places.first()) {
             counts[*place] += 1;
         }

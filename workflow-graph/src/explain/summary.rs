@@ -1,19 +1,20 @@
 //! Where a run is, or how it ended, in a sentence.
 
 use workflow_core::RunStatus;
+use workflow_core::report::Ending;
 
-use crate::document::model::Graph;
+use super::under_way::{Begun, Dropped};
 use crate::state::{Output, names};
-use crate::trace::{History, Log, data};
+use crate::trace::{History, Log, data, on_one_line};
 use crate::{GraphStatus, VisitStatus};
 
-pub(super) fn summary(log: &Log<'_>, history: &History, under_way: &[bool]) -> String {
-    let at = under(log.graph, under_way);
+pub(super) fn summary(log: &Log<'_>, history: &History, begun: &Begun) -> String {
+    let at = under(log, begun);
     let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
     match log.report.status {
         RunStatus::Completed => ended(log).unwrap_or_else(|| "The run completed.".into()),
         RunStatus::Failed => failed(history).unwrap_or_else(|| "The run failed.".into()),
-        RunStatus::Cancelled => format!("The run was cancelled{at}."),
+        RunStatus::Cancelled => cancelled(log, &at),
         RunStatus::TimedOut => format!("The run used up its time{at}."),
         RunStatus::Stalled => format!("The run stalled{at}."),
         RunStatus::Waiting => format!("The run waits{at}."),
@@ -43,9 +44,11 @@ fn ended(log: &Log<'_>) -> Option<String> {
     })
 }
 
-/// The last failure.
+/// The last failure that nothing handled.
 fn failed(history: &History) -> Option<String> {
-    let visit = history.trace.visits.iter().rev().find(|visit| visit.status == VisitStatus::Failed)?;
+    let mut visits = history.visited.iter().zip(&history.trace.visits).rev();
+    let (_, visit) =
+        visits.find(|(visited, visit)| visit.status == VisitStatus::Failed && !visited.went_on)?;
     let branch = visit.branch.as_ref().map_or_else(String::new, |branch| format!(" in {branch}"));
     let error = visit.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
     let attempts = match visit.attempts {
@@ -55,10 +58,22 @@ fn failed(history: &History) -> Option<String> {
     Some(format!("The run failed at `{}`{branch}{attempts}{error}.", visit.node))
 }
 
-/// The nodes that are under way, at most five of them by name.
-fn under(graph: &Graph, under_way: &[bool]) -> String {
+/// The cancel, with its reason and its author as far as the report has them.
+fn cancelled(log: &Log<'_>, at: &str) -> String {
+    let by = log.report.cancelled_by.as_ref().map_or_else(String::new, |origin| format!(" by {origin}"));
+    let reason = match log.report.clean_up.as_ref().map(|clean_up| &clean_up.ending) {
+        Some(Ending::Cancelled { reason }) => format!(": {}", on_one_line(reason)),
+        _ => String::new(),
+    };
+    format!("The run was cancelled{at}{by}{reason}.")
+}
+
+/// The nodes that are under way, or were when the run ended, at most five of them by name.
+fn under(log: &Log<'_>, begun: &Begun) -> String {
     const NAMED: usize = 5;
-    let places = (0..under_way.len()).filter(|place| under_way[*place]);
+    let graph = log.graph;
+    let was = |place: usize| begun.dropped[place] == Some(Dropped::RunEnded) && log.report.status.is_ended();
+    let places = (0..graph.nodes.len()).filter(|place| begun.under_way[*place] || was(*place));
     let count = places.clone().count();
     let mut names: Vec<String> =
         places.take(NAMED).map(|place| format!("`{}`", graph.nodes[place].id.value)).collect();

@@ -26,7 +26,7 @@ async fn every_route_that_was_not_taken_has_the_values_that_it_saw() {
           the run begins here
           from `look_up`: vars.tries < 2
         approve (human): not visited
-          not from `look_up` (large: input.cents > input.limit): the condition was false at visit 2; input.cents = 5, input.limit = 900
+          not from `look_up` (large: input.cents > input.limit): false at visit 2: input.cents = 5, input.limit = 900
         pay (function bank.pay): visited once
           from `look_up`: default
         refuse (value): not visited
@@ -88,7 +88,7 @@ async fn a_failure_that_was_handled_leads_on() {
     let explained = explain("desk", json!({"cents": 5}), caught).await;
     expect![[r#"
         run run-1 of desk: The run completed at `refuse`.
-        look_up (function orders.find): visited once
+        look_up (function orders.find): failed once: permanent: no such order; the walk went on
           the run begins here
         approve (human): not visited
           not from `look_up` (large: input.cents > input.limit): `look_up` failed (permanent: no such order)
@@ -136,14 +136,27 @@ async fn a_branch_that_did_not_open_has_its_condition() {
         run run-1 of checks: The run completed at `decide`.
         collect (function changes.collect): visited once
           the run begins here
-        scan (function scan): visited once
+        scan (function scan): failed once: permanent: red
           from `collect`: branch
         test (function test): visited once
           from `collect`: branch
         audit (function audit): not visited
-          not from `collect` (branch if collect.auth): the condition was false at visit 1; collect.auth = false
+          not from `collect` (branch if collect.auth): false: collect.auth = false
         decide (value): visited once
-          from `test`: only path
-          from `collect`: joined
-    "#]].assert_eq(&explained.to_string());
+          all branches of `collect` have ended (1 arrived, 1 failed: `scan` (permanent: red))
+    "#]]
+    .assert_eq(&explained.to_string());
+}
+
+/// G34
+#[test]
+fn a_child_has_its_item_and_an_attempt_its_moment() {
+    let (node, due) = (Arc::from("each"), Duration::from_hours(1));
+    let child = Wait::Child { node, item: Some(1), run: RunId::from("r-2"), graph: "child".into() };
+    expect!["`each` at item 1 waits for run r-2 of child"].assert_eq(&child.to_string());
+    let error = VisitError { class: "transient".into(), message: "busy".into() };
+    let at = SystemTime::UNIX_EPOCH + due;
+    let attempt = Wait::Attempt { node: "a".into(), attempt: 2, error, due, at };
+    expect!["`a` waits for attempt 2, which is due at 1970-01-01T01:00:00Z: transient: busy"]
+        .assert_eq(&attempt.to_string());
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, Wait, WhyNot};
+use super::{Explanation, FailedItems, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot};
+use crate::VisitStatus;
 use crate::expression::short;
-use crate::trace::spoken;
+use crate::trace::{on_one_line, stamp};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,22 +18,22 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Reply { node, branch, request, text, expires } => {
+            Self::Reply { node, branch, request, text, at, .. } => {
                 write!(f, "`{node}`")?;
                 branch.iter().try_for_each(|branch| write!(f, " in {branch}"))?;
-                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let text = on_one_line(text);
                 write!(f, " waits for the reply to {request}: {text}")?;
-                let Some(expires) = expires else { return Ok(()) };
-                write!(f, " (expires {} after the run began)", spoken(*expires))
+                let Some(at) = at else { return Ok(()) };
+                write!(f, " (expires at {})", stamp(*at))
             }
-            Self::Attempt { node, attempt, error, due } => {
-                let due = spoken(*due);
-                write!(
-                    f,
-                    "`{node}` waits for attempt {attempt}, which is due {due} after the run began: {error}"
-                )
+            Self::Attempt { node, attempt, error, at, .. } => {
+                write!(f, "`{node}` waits for attempt {attempt}, which is due at {}: {error}", stamp(*at))
             }
-            Self::Child { node, run, graph } => write!(f, "`{node}` waits for run {run} of {graph}"),
+            Self::Child { node, item, run, graph } => {
+                write!(f, "`{node}`")?;
+                item.iter().try_for_each(|item| write!(f, " at item {item}"))?;
+                write!(f, " waits for run {run} of {graph}")
+            }
             Self::Turn { node, limit } => write!(f, "`{node}` waits for its turn: {limit}"),
         }
     }
@@ -42,18 +43,65 @@ impl fmt::Display for Wait {
 impl fmt::Display for NodeExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}): ", self.node, self.kind)?;
-        match (self.visits, self.under_way) {
-            (0, false) => writeln!(f, "not visited")?,
-            (0, true) => writeln!(f, "under way")?,
-            (visits, false) => writeln!(f, "visited {}", times(visits))?,
-            (visits, true) => writeln!(f, "visited {}, and under way", times(visits))?,
+        match (&*self.ends, self.visits, self.under_way, self.dropped) {
+            (_, 0, false, None) => f.write_str("not visited")?,
+            (_, 0, true, _) => f.write_str("under way")?,
+            (_, 0, false, Some(dropped)) => write!(f, "begun, and {dropped}")?,
+            ([only], 1, ..) if only.status != VisitStatus::Success && !only.kept => {
+                f.write_str(if only.status == VisitStatus::Failed { "failed once" } else { "skipped" })?;
+                why(f, only)?;
+            }
+            (ends, visits, ..) => {
+                write!(f, "visited {}", times(visits))?;
+                for (place, ends) in ends.iter().enumerate() {
+                    f.write_str(if place == 0 { " (" } else { "; " })?;
+                    write!(f, "{ends}")?;
+                }
+                f.write_str(if ends.is_empty() { "" } else { ")" })?;
+            }
+        }
+        match (self.visits, self.under_way, self.dropped) {
+            (0, ..) | (_, false, None) => writeln!(f)?,
+            (_, true, _) => writeln!(f, ", and under way")?,
+            (_, false, Some(dropped)) => writeln!(f, ", and the next visit was {dropped}")?,
         }
         if self.start {
             writeln!(f, "  the run begins here")?;
         }
+        self.meets.iter().try_for_each(|meeting| writeln!(f, "  {meeting}"))?;
         self.led.iter().try_for_each(|led| writeln!(f, "  {led}"))?;
         self.not_taken.iter().try_for_each(|route| writeln!(f, "  {route}"))
     }
+}
+
+/// A part of the line about a node with several visits.
+impl fmt::Display for VisitsEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(FailedItems { failed, of }) = self.items {
+            return write!(f, "{failed} of {of} items failed");
+        }
+        match self.times {
+            1 if self.latest => f.write_str("the last ")?,
+            times => write!(f, "{times} ")?,
+        }
+        if self.kept {
+            return f.write_str("kept the result before it: beyond max_visits");
+        }
+        f.write_str(match (self.status, self.latest && self.times == 1) {
+            (VisitStatus::Failed, _) => "failed",
+            (VisitStatus::Skipped, true) => "was skipped",
+            (VisitStatus::Skipped, false) => "skipped",
+            (VisitStatus::Success, _) => "succeeded",
+        })?;
+        why(f, self)
+    }
+}
+
+/// The reason of an end, and its consequence.
+fn why(f: &mut fmt::Formatter<'_>, ended: &VisitsEnded) -> fmt::Result {
+    ended.error.iter().try_for_each(|error| write!(f, ": {error}"))?;
+    ended.reason.iter().try_for_each(|reason| write!(f, ": {}", on_one_line(reason)))?;
+    f.write_str(if ended.went_on { "; the walk went on" } else { "" })
 }
 
 fn times(count: u32) -> String {
@@ -79,12 +127,17 @@ impl fmt::Display for NotTaken {
             WhyNot::NotVisited => write!(f, "`{from}` was not visited"),
             WhyNot::UnderWay => write!(f, "`{from}` has not ended"),
             WhyNot::DidNotHold { visit, values } => {
-                write!(f, "the condition was false at visit {visit}")?;
-                with(f, values)
+                f.write_str("false")?;
+                if *visit > 1 {
+                    write!(f, " at visit {visit}")?;
+                }
+                with(f, values, ": ")
             }
+            WhyNot::Dropped { since } => write!(f, "`{from}` was {since}"),
+            WhyNot::NotBegun { since } => write!(f, "the branch had not begun, and was {since}"),
             WhyNot::Erred { visit, error, values } => {
                 write!(f, "the condition failed at visit {visit}: {error}")?;
-                with(f, values)
+                with(f, values, "; ")
             }
             WhyNot::UsedUp { max } => write!(f, "it was taken {max} times, as often as it may be"),
             WhyNot::AnotherRoute { taken, to } => write!(f, "the route to `{to}` comes first ({taken})"),
@@ -97,9 +150,9 @@ impl fmt::Display for NotTaken {
     }
 }
 
-fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue]) -> fmt::Result {
+fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue], before: &str) -> fmt::Result {
     for (place, SeenValue { path, value }) in values.iter().enumerate() {
-        f.write_str(if place == 0 { "; " } else { ", " })?;
+        f.write_str(if place == 0 { before } else { ", " })?;
         match value {
             Some(value) => write!(f, "{path} = {}", short(value))?,
             None => write!(f, "{path} is missing")?,

@@ -42,8 +42,10 @@ impl<'l, 'a> View<'l, 'a> {
         let of_trigger =
             || trigger.and_then(data::<Token>).and_then(|token| token.error).map(|error| json!(error));
         let of_result = || {
-            let result = own.iter().find(|event| *event.event == *began.step)?;
-            result.value.as_json()?.get("error").cloned()
+            let result = own.iter().find(|event| *event.event == *began.step);
+            let error = result.and_then(|result| result.value.as_json()?.get("error").cloned());
+            // A visit that failed for good has left no result, and its routes saw the failure itself.
+            error.or_else(|| log.failure(ended.trigger).map(|error| json!(error)))
         };
         let joined = trigger.filter(|event| matches!(EventName::of(&event.event), EventName::Joined(_)));
         let joined = joined

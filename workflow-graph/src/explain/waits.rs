@@ -2,14 +2,15 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use workflow_core::Seq;
-use workflow_core::report::{ExecutionOutcome, LoggedEvent, WaitsFor};
+use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, WaitsFor};
 
 use super::Wait;
 use super::under_way::is_open;
 use crate::VisitError;
-use crate::trace::{EventName, Log, StepName};
+use crate::trace::{EventName, Log, Part, StepName};
 
 pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
     let mut found = replies(log);
@@ -26,11 +27,13 @@ pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
                 message: failed.error.as_str().into(),
             },
             due,
+            at: log.report.log.first().map_or(SystemTime::UNIX_EPOCH, |first| first.at) + due,
         });
     }
     let children = log.report.children.iter().filter(|child| child.child.awaited && !child.status.is_ended());
     found.extend(children.map(|child| Wait::Child {
         node: node(&child.child.step),
+        item: log.execution(child.child.execution).and_then(|execution| item(log, execution)),
         run: child.child.run.clone(),
         graph: child.child.workflow.clone(),
     }));
@@ -45,6 +48,13 @@ pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
 /// The node of a step.
 fn node(step: &str) -> Arc<str> {
     StepName::of(step).map_or(step, |step| step.node).into()
+}
+
+/// The place of the item on which an execution works, in a node with `for_each`.
+fn item(log: &Log<'_>, execution: &ExecutionTrace) -> Option<u32> {
+    StepName::of(&execution.step).filter(|step| step.part == Part::Each)?;
+    let item = log.event(log.branch_report(execution.scope)?.item)?;
+    item.value.as_json()?.get("index")?.as_u64().and_then(|index| u32::try_from(index).ok())
 }
 
 /// Open requests: those without a reply or an expiry.
@@ -64,6 +74,7 @@ fn replies(log: &Log<'_>) -> Vec<Wait> {
             request: event.seq,
             text: text.into(),
             expires: timer.map(|timer| timer.after),
+            at: timer.map(|timer| timer.due),
         })
     };
     events.iter().filter_map(wait).collect()

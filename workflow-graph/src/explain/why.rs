@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::failed::{self, Refused};
+use super::under_way::{Begun, Dropped, has_failed_with};
 use super::view::View;
 use super::{SeenValue, WhyNot};
 use crate::VisitStatus;
@@ -9,7 +11,8 @@ use crate::document::model::OnFailure;
 use crate::document::template::Expression;
 use crate::expression::short;
 use crate::routes::{Route, RouteKind};
-use crate::trace::{History, Log, RouteTaken};
+use crate::state::Opened;
+use crate::trace::{History, Log, RouteTaken, data};
 
 /// The most bytes of a value that an explanation has in full.
 const VALUE: usize = 1_000;
@@ -18,7 +21,7 @@ pub(super) struct Why<'e, 'a> {
     log: &'e Log<'a>,
     history: &'e History,
     routes: &'e [Route<'a>],
-    under_way: &'e [bool],
+    begun: &'e Begun,
     /// By node, the place of its latest visit.
     latest: Vec<Option<usize>>,
     /// By node and visit, the last route that was taken.
@@ -32,14 +35,14 @@ impl<'e, 'a> Why<'e, 'a> {
         log: &'e Log<'a>,
         history: &'e History,
         routes: &'e [Route<'a>],
-        under_way: &'e [bool],
+        begun: &'e Begun,
     ) -> Self {
         let nodes = log.graph.nodes.len();
         let mut why = Self {
             log,
             history,
             routes,
-            under_way,
+            begun,
             latest: vec![None; nodes],
             taken: HashMap::new(),
             of_node: vec![Vec::new(); nodes],
@@ -58,16 +61,29 @@ impl<'e, 'a> Why<'e, 'a> {
 
     pub(super) fn not(&self, route: &Route<'a>) -> WhyNot {
         let Some(latest) = self.latest[route.from] else {
-            return if self.under_way[route.from] { WhyNot::UnderWay } else { WhyNot::NotVisited };
+            return match self.begun.dropped[route.from] {
+                _ if self.begun.under_way[route.from] => WhyNot::UnderWay,
+                Some(since) => WhyNot::Dropped { since },
+                None => WhyNot::NotVisited,
+            };
         };
         let visit = &self.history.trace.visits[latest];
         let has_failed = visit.status == VisitStatus::Failed;
         let node = &self.log.graph.nodes[route.from];
         let continues = matches!(node.on_failure, Some(OnFailure::Continue));
+        let visited = &self.history.visited[latest];
+        let refused = failed::refused(self.log, visited, visit).filter(|_| has_failed);
         match route.kind {
             RouteKind::Failure if !has_failed => return WhyNot::DidNotFail,
+            // Its own routes failed it, and no failure came before.
+            RouteKind::Failure if refused == Some(Refused::Next) => {
+                return WhyNot::Failed { error: failed::told(self.log, visited, visit) };
+            }
             RouteKind::Failure => {}
-            _ if has_failed && !continues => return WhyNot::Failed { error: visit.error.clone() },
+            RouteKind::Listed if refused == Some(Refused::Next) => return self.refused(route, latest),
+            _ if has_failed && !continues => {
+                return WhyNot::Failed { error: failed::told(self.log, visited, visit) };
+            }
             _ => {}
         }
         let taken = self.taken.get(&(&*visit.node, visit.iteration)).copied();
@@ -77,10 +93,53 @@ impl<'e, 'a> Why<'e, 'a> {
                 None if self.log.report.status.is_ended() => WhyNot::WalkEnded,
                 None => WhyNot::UnderWay,
             },
+            RouteKind::Branch => self.condition(route, latest).unwrap_or_else(|| self.branch(route, latest)),
             RouteKind::Only | RouteKind::NoMatch | RouteKind::End => WhyNot::WalkEnded,
-            RouteKind::Branch => self.condition(route, latest).unwrap_or(WhyNot::WalkEnded),
             RouteKind::Listed | RouteKind::Failure => self.in_list(route, latest, taken),
         }
+    }
+
+    /// A branch that should have opened.
+    fn branch(&self, route: &Route<'a>, latest: usize) -> WhyNot {
+        let began = self.history.visited[latest].began;
+        let to = route.to.map(|to| &self.log.graph.nodes[to].id.value);
+        let branch = self.log.report.branches.iter().rev().find(|branch| {
+            let opener = self.log.execution(branch.opener).and_then(|opener| self.log.visit_of(opener));
+            let item = self.log.event(branch.item).and_then(data::<Opened>);
+            opener.is_some_and(|opener| opener.execution == began) && item.map(|item| item.to).as_ref() == to
+        });
+        match branch {
+            Some(branch) if has_failed_with(self.log, branch) => {
+                WhyNot::NotBegun { since: Dropped::BranchFailed }
+            }
+            _ if self.log.report.status.is_ended() => WhyNot::NotBegun { since: Dropped::RunEnded },
+            _ => WhyNot::UnderWay,
+        }
+    }
+
+    /// A route of a visit that failed because none held. Such a visit leaves no event, but a message with its values.
+    fn refused(&self, route: &Route<'a>, latest: usize) -> WhyNot {
+        let visit = &self.history.trace.visits[latest];
+        let message = visit.error.as_ref().map_or("", |error| &error.message);
+        let values = route.when.and_then(|condition| {
+            let view = self.view(route, latest)?;
+            let paths = condition.parsed.values(&view).into_iter().map(|(path, _)| path).collect();
+            failed::values(message, condition, paths)
+        });
+        match (values, route.max) {
+            (Some(values), _) => WhyNot::DidNotHold { visit: visit.iteration, values },
+            (None, Some(max)) => WhyNot::UsedUp { max },
+            (None, None) => WhyNot::Failed { error: visit.error.clone() },
+        }
+    }
+
+    /// The names as the routes of the visit saw them.
+    fn view(&self, route: &Route<'a>, latest: usize) -> Option<View<'e, 'a>> {
+        let visited = &self.history.visited[latest];
+        let began = self.log.execution(visited.began)?;
+        let ended = self.log.execution(visited.ended_by)?;
+        let visit = self.history.trace.visits[latest].iteration;
+        Some(View::of(self.log, began, ended, visit, route.kind == RouteKind::Failure))
     }
 
     /// A route of a list: one before it was taken, or it did not hold.
@@ -105,11 +164,8 @@ impl<'e, 'a> Why<'e, 'a> {
     /// The condition of the route, unless it held at the visit.
     fn condition(&self, route: &Route<'a>, latest: usize) -> Option<WhyNot> {
         let condition = route.when?;
-        let visited = &self.history.visited[latest];
-        let began = self.log.execution(visited.began)?;
-        let ended = self.log.execution(visited.ended_by)?;
+        let view = self.view(route, latest)?;
         let visit = self.history.trace.visits[latest].iteration;
-        let view = View::of(self.log, began, ended, visit, route.kind == RouteKind::Failure);
         match condition.parsed.evaluate_condition(&view) {
             Ok(true) => None,
             Ok(false) => Some(WhyNot::DidNotHold { visit, values: values(condition, &view) }),

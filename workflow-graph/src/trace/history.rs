@@ -30,6 +30,8 @@ pub(crate) struct Visited {
     pub(crate) began: ExecutionId,
     /// The execution that left the result, or failed.
     pub(crate) ended_by: ExecutionId,
+    /// Whether its failure, if it failed, was handled, so that the walk went on.
+    pub(crate) went_on: bool,
     /// The first result, or the moment at which a failure without one counts.
     order: (Seq, Duration),
 }
@@ -77,6 +79,7 @@ impl<'a> Visits<'_, 'a> {
         let end = self.log.since_begin(event);
         let (visited, visit) = self.visit(place, began, execution, (event.seq, Duration::ZERO));
         visited.ended_by = execution.execution;
+        visited.went_on = true;
         visit.status = result.status;
         visit.iteration = result.visit;
         visit.kept = result.kept;
@@ -108,6 +111,7 @@ impl<'a> Visits<'_, 'a> {
         let order = (self.log.gathered(began.scope).unwrap_or(Seq(u64::MAX)), end);
         let (visited, visit) = self.visit(place, began, execution, order);
         visited.ended_by = execution.execution;
+        visited.went_on = false;
         visit.status = VisitStatus::Failed;
         visit.error = Some(VisitError { class, message: error });
         visit.took = end.saturating_sub(visit.started);
@@ -136,7 +140,8 @@ impl<'a> Visits<'_, 'a> {
     ) -> &mut (Visited, Visit) {
         let place = self.places.get(&began.execution).copied().unwrap_or_else(|| {
             self.places.insert(began.execution, self.found.len());
-            let visited = Visited { node, began: began.execution, ended_by: ended_by.execution, order };
+            let (began_by, ended_by) = (began.execution, ended_by.execution);
+            let visited = Visited { node, began: began_by, ended_by, went_on: false, order };
             self.found.push((visited, self.begun(began)));
             self.found.len() - 1
         });

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use workflow_core::report::{BranchReport, ExecutionTrace, LoggedEvent, RunReport};
+use workflow_core::report::{BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport};
 use workflow_core::{ExecutionId, ScopeId, Seq};
 
 use super::{Part, StepName};
 use crate::check;
 use crate::document::model::Graph;
+use crate::state::Failure;
 
 /// The most steps from a part of a visit back to the execution that began it: a failure of a reply of a node, say.
 const MOST_LINKS: usize = 8;
@@ -92,6 +93,14 @@ impl<'a> Log<'a> {
 
     pub(crate) fn execution(&self, id: ExecutionId) -> Option<&'a ExecutionTrace> {
         self.executions.get(&id).copied()
+    }
+
+    /// The failure that this event is, which a step catches.
+    pub(crate) fn failure(&self, event: Seq) -> Option<Failure> {
+        let failed = self.execution(*self.failures.get(&event)?)?;
+        let ExecutionOutcome::Failed { class, error, .. } = &failed.outcome else { return None };
+        let node = StepName::of(&failed.step)?.node.into();
+        Some(Failure { message: error.as_str().into(), class: class.to_string().into(), node })
     }
 
     /// The path of the branch of a scope. Nothing for the run itself.

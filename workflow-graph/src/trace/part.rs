@@ -47,6 +47,7 @@ impl<'n> StepName<'n> {
 pub(crate) enum EventName<'n> {
     /// A result, or one that a join publishes.
     Result(&'n str),
+    /// A route that was taken, or the begin of a branch.
     Token {
         from: &'n str,
         to: &'n str,
@@ -62,7 +63,7 @@ pub(crate) enum EventName<'n> {
 
 impl<'n> EventName<'n> {
     pub(crate) fn of(name: &'n str) -> Self {
-        if let Some((from, to)) = name.split_once("->") {
+        if let Some((from, to)) = name.split_once("=>").or_else(|| name.split_once("->")) {
             return Self::Token { from, to };
         }
         match name.split_once(':') {
@@ -89,6 +90,8 @@ mod tests {
         assert_eq!(StepName::of("a:other"), None);
         let token = names::token("a-", "b");
         assert_eq!(EventName::of(&token), EventName::Token { from: "a-", to: "b" });
+        let opening = names::opening("a-", "b");
+        assert_eq!(EventName::of(&opening), EventName::Token { from: "a-", to: "b" });
         assert_eq!(EventName::of("a"), EventName::Result("a"));
         assert_eq!(EventName::of(names::INPUT), EventName::Other);
         assert_eq!(EventName::of(&names::variable("x")), EventName::Other);

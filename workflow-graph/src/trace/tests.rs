@@ -124,3 +124,21 @@ async fn visits_in_branches_name_them_and_results_that_a_join_publishes_are_none
         ]"#]]
     .assert_eq(&serde_json::to_string_pretty(&json).unwrap());
 }
+
+/// G23, G33
+#[test]
+fn visits_that_were_skipped_say_why_and_those_that_kept_a_result_say_so() {
+    let trace: Trace = serde_json::from_value(json!({
+        "visits": [
+            {"node": "mail", "status": "skipped", "iteration": 1, "attempts": 1, "warnings": ["`requires` was not\nmet"]},
+            {"node": "mail", "status": "success", "iteration": 2, "attempts": 1, "kept": true},
+        ],
+        "routes": [],
+    }))
+    .unwrap();
+    expect![[r#"
+        mail     skipped  at 0ms, took 0ms: `requires` was not met
+        mail #2  success  at 0ms, took 0ms, kept
+    "#]]
+    .assert_eq(&trace.to_string());
+}

@@ -1,5 +1,8 @@
 //! Routes that a model chooses, asked once the node's work is in the log.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::Value;
 use workflow_core::StepError;
@@ -8,7 +11,7 @@ use workflow_core::signature::{Emitted, StepCall};
 use super::leave::{Way, written};
 use super::{Walk, read};
 use crate::document::model::{Decide, Next, Target};
-use crate::executor::{Choice, NodeError, Offer, Question};
+use crate::executor::{AgentExecutor, Choice, NodeError, Offer, Question};
 use crate::state::Carried;
 use crate::table::Plan;
 
@@ -54,8 +57,12 @@ impl Walk {
             }
         };
         let mut way = visit.to(target, reason, None, None)?;
-        if let (Way::To { token, .. }, Some(warning)) = (&mut way, warning) {
-            token.warnings.push(warning.into());
+        if let Some(warning) = warning {
+            match &mut way {
+                Way::To { token, .. } => token.warnings.push(warning.into()),
+                Way::End { end, .. } => end.warnings.push(warning.into()),
+                Way::Choose(_) | Way::Open(..) | Way::Join(_) => {}
+            }
         }
         visit.take(way)?;
         visit.call.commit(())
@@ -81,7 +88,7 @@ impl Walk {
             asked: asks.asked,
         };
         let agents = self.executors.agents().ok_or_else(|| NodeError::permanent("no model is registered"))?;
-        let answer = agents.decide(question);
+        let answer = decided(&**agents, question);
         let Some(timeout) = node.timeout.or(self.graph.defaults.timeout) else { return answer.await };
         match tokio::time::timeout(timeout, answer).await {
             Ok(answer) => answer,
@@ -95,4 +102,15 @@ fn id(target: &Target) -> &str {
         Target::Node(name) => &name.value,
         Target::End => "end",
     }
+}
+
+/// The answer to a question. A panic of the executor is an error like any other, so that the fallback is taken.
+pub(super) async fn decided(agents: &dyn AgentExecutor, question: Question<'_>) -> Result<Choice, NodeError> {
+    // Executors may panic before they return a future, too.
+    let answer = async { agents.decide(question).await };
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(NodeError::permanent(format!("the executor panicked: {text}")))
+    })
 }

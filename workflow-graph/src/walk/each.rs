@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::{FanOut, InputValue, StepError};
 
-use super::visit::Visit;
+use super::visit::{Visit, forget};
 use super::work::Worked;
 use super::{Walk, read};
 use crate::document::model::{Failures, Work};
@@ -23,6 +23,20 @@ struct ItemDone {
     prompts: u32,
     #[serde(default)]
     warnings: Vec<Arc<str>>,
+}
+
+/// `n:each-item`: an item and its place.
+#[derive(Debug, Default)]
+pub(super) struct Item {
+    pub(super) item: Value,
+    pub(super) index: u32,
+}
+
+impl Item {
+    pub(super) fn of(value: &Value) -> Self {
+        let index = value.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
+        Self { item: value.get("item").cloned().unwrap_or_default(), index: index.unwrap_or_default() }
+    }
 }
 
 impl Visit<'_> {
@@ -61,17 +75,18 @@ impl Visit<'_> {
     /// Checks the data of an item, and leaves it.
     pub(super) async fn done(mut self, worked: Worked) -> Result<Emitted, StepError> {
         let mut done = Done { runs: worked.runs, judged: worked.judged, decided: 0 };
-        let (prompts, warnings) = (worked.prompts, worked.warnings);
+        let (prompts, warnings, saved) = (worked.prompts, worked.warnings, worked.saved);
         let mut result = Arc::new(NodeResult { data: worked.data, ..self.result() });
         let data = match worked.status {
             VisitStatus::Skipped => Value::Null,
             VisitStatus::Success | VisitStatus::Failed => {
                 if !worked.is_checked {
-                    done.judged += self.check(&mut result).await?.1;
+                    done.judged = done.judged.saturating_add(self.check(&mut result).await?.1);
                 }
                 Arc::unwrap_or_clone(result).data
             }
         };
+        forget(saved).await?;
         let mut value = json!({ "done": done, "prompts": prompts, "warnings": warnings });
         value["data"] = data;
         self.call.emit(&names::of(&self.node().id.value, "done"), value)?;
@@ -81,11 +96,10 @@ impl Visit<'_> {
 
 impl Walk {
     pub(super) async fn each(&self, plan: &Plan, call: StepCall) -> Result<Emitted, StepError> {
-        let item = call.input(0).json().cloned().unwrap_or_default();
+        let item = call.input(0).json().map(Item::of).unwrap_or_default();
         let mut visit = self.open(plan, call)?;
-        let index = item.get("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok());
-        let index = index.unwrap_or_default();
-        visit.sight.item = Some((item.get("item").cloned().unwrap_or_default(), index));
+        let Item { item, index } = item;
+        visit.sight.item = Some((item, index));
         // Scripts play one entry per item, in the order of the items.
         visit.done.runs = visit.done.runs.saturating_add(index);
         if let Work::Human(human) = &visit.node().work {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use workflow_core::StepError;
 use workflow_core::signature::{Emitted, StepCall};
 
+use super::decide::decided;
 use super::leave::Way;
 use super::visit::{About, Visit};
 use super::{Walk, read};
@@ -239,7 +240,7 @@ impl Walk {
             asked: asks.asked,
         };
         let agents = self.executors.agents().ok_or_else(|| NodeError::permanent("no model is registered"))?;
-        agents.decide(question).await
+        decided(&**agents, question).await
     }
 }
 

@@ -127,8 +127,9 @@ impl Visit<'_> {
         let taken = self.taken();
         let mut refused = Vec::new();
         for (place, route) in routes.iter().enumerate() {
-            let key = format!("{list}.{place}");
             let label = label(&self.node().id.value, routes, place);
+            // By its name, so that a route keeps its count where another one is put before it.
+            let key = format!("{list}.{label}");
             let used = taken.get(&key).and_then(Value::as_u64).unwrap_or_default();
             if let Some(max) = route.max.filter(|max| used >= u64::from(*max)) {
                 refused.push(format!("`{label}` was taken as often as `max: {max}` allows"));

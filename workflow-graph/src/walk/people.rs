@@ -7,6 +7,7 @@ use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::{InputValue, JsonOutput, StepError};
 
 use super::Walk;
+use super::each::Item;
 use super::visit::Visit;
 use super::work::Worked;
 use crate::document::model::{Human, Work};
@@ -39,7 +40,9 @@ impl Walk {
             InputValue::Reply { reply, .. } => reply.clone(),
             _ => return Err(StepError::permanent("the step has no reply")),
         };
-        let visit = self.open(plan, call)?;
+        let item = plan.inputs.item.and_then(|at| call.input(at).json().map(Item::of));
+        let mut visit = self.open(plan, call)?;
+        visit.sight.item = item.map(|Item { item, index }| (item, index));
         if let Some(hive) = visit.node().hive() {
             return visit.hive_replied(hive, &reply);
         }

@@ -11,6 +11,7 @@ use super::hive::Memory;
 use super::leave::{End, Leave, Way};
 use super::work::Worked;
 use super::{Walk, read};
+use crate::context::NodeContext;
 use crate::document::model::sweny::SwenyGraph;
 use crate::document::model::{Dialect, Extras, Node, Otherwise, Work};
 use crate::node::judge::Judges;
@@ -241,17 +242,19 @@ impl<'w> Visit<'w> {
     pub(super) async fn finish(mut self, worked: Worked) -> Result<Emitted, StepError> {
         let node = self.node();
         if let Some(hive) = node.hive() {
-            return self.finish_hive(hive, worked);
+            return self.finish_hive(hive, worked).await;
         }
+        let saved = worked.saved;
         let mut result = NodeResult { status: worked.status, data: worked.data, ..self.result() };
-        result.done.runs += worked.runs;
-        result.done.judged += worked.judged;
+        result.done.runs = result.done.runs.saturating_add(worked.runs);
+        result.done.judged = result.done.judged.saturating_add(worked.judged);
         result.conversation = worked.conversation;
         result.calls = worked.calls;
         result.verdicts = worked.verdicts;
-        self.carried.prompts += worked.prompts;
+        self.carried.prompts = self.carried.prompts.saturating_add(worked.prompts);
         self.warnings.extend(worked.warnings);
         if worked.status == VisitStatus::Skipped {
+            forget(saved).await?;
             return self.end(result, Leave::Next);
         }
         let mut result = Arc::new(result);
@@ -259,7 +262,7 @@ impl<'w> Visit<'w> {
             let (verdicts, judged) = self.check(&mut result).await?;
             let result = Arc::make_mut(&mut result);
             result.verdicts = verdicts;
-            result.done.judged += judged;
+            result.done.judged = result.done.judged.saturating_add(judged);
         }
         self.sight.leave(Arc::clone(&result));
         for (name, value) in &node.set {
@@ -268,6 +271,7 @@ impl<'w> Visit<'w> {
                 self.sight.set(place, value);
             }
         }
+        forget(saved).await?;
         self.leave(result, Leave::Next)
     }
 
@@ -345,5 +349,13 @@ impl<'w> Visit<'w> {
     ) -> Result<(), StepError> {
         let end = End { status, at: self.node().id.value.clone(), output, candidates, warnings: Vec::new() };
         super::leave::stop(&mut self.call, end, &self.carried)
+    }
+}
+
+/// Removes what the work of a visit has saved. It comes last, so that an attempt that fails in its checks finds it again.
+pub(super) async fn forget(saved: Option<NodeContext>) -> Result<(), StepError> {
+    match saved {
+        Some(context) => Ok(context.forget().await?),
+        None => Ok(()),
     }
 }

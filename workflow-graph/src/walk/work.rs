@@ -29,6 +29,8 @@ pub(super) struct Worked {
     pub(super) warnings: Vec<Arc<str>>,
     pub(super) conversation: Option<Value>,
     pub(super) calls: Vec<ToolCall>,
+    /// Holds what the work has saved, which is forgotten once the visit has succeeded.
+    pub(super) saved: Option<NodeContext>,
     pub(super) runs: u32,
     pub(super) judged: u32,
     pub(super) prompts: u32,
@@ -55,8 +57,7 @@ impl<'w> Visit<'w> {
                 let (input, context) = (self.with()?, self.context()?);
                 Box::pin(async move {
                     let data = function.call(input, context.clone()).await?;
-                    context.forget().await?;
-                    Ok(worked(data))
+                    Ok(Worked { saved: Some(context), ..worked(data) })
                 })
             }
             Work::Tool(name) => {
@@ -64,8 +65,7 @@ impl<'w> Visit<'w> {
                 let (input, context) = (self.with()?, self.context()?);
                 Box::pin(async move {
                     let data = tools.call(&name.value, input, &context).await?;
-                    context.forget().await?;
-                    Ok(worked(data))
+                    Ok(Worked { saved: Some(context), ..worked(data) })
                 })
             }
             Work::Agent(agent) => self.agent(agent)?,
@@ -135,8 +135,8 @@ impl<'w> Visit<'w> {
                 hive,
             });
             let done = done.await?;
-            view.context.forget().await?;
             Ok(Worked {
+                saved: Some(view.context),
                 status: match done.status {
                     AgentStatus::Skipped => VisitStatus::Skipped,
                     AgentStatus::Success | AgentStatus::Failed => VisitStatus::Success,
@@ -191,7 +191,7 @@ impl<'w> Visit<'w> {
             key: info.idempotency_key().clone(),
             input: self.sight.input.clone(),
             results: self.sight.all_data().collect(),
-            runs: self.done.runs + self.call.attempt() - 1,
+            runs: self.done.runs.saturating_add(self.call.attempt() - 1),
             display: self.call.display(),
             children: self.call.children()?,
             cancellation: self.call.cancellation(),

@@ -187,3 +187,21 @@ nodes:
         g.yaml:7:23: warning[branch-conflict]: two branches of `a` can set `v`, the other one in line 5, and the join fails where both do; add `conflicts: last_wins`, `first_wins` or `error` beside `parallel`
     "#]].assert_eq(&problems(text));
 }
+
+/// G8
+#[test]
+fn a_branch_that_leads_past_the_join_is_told_where_to_end() {
+    expect![[r#"
+        g.yaml:5:27: error[entered-from-outside]: `audit`, in the branch of `fan` that begins with `audit`, leads to `drop`, which lies behind `verdict`, where the branches meet; lead it to `verdict`, end the branch there, or name another `join`
+    "#]]
+    .assert_eq(&problems(
+        "graph: g
+nodes:
+  fan: {value: 1, next: {parallel: [lint, audit], join: verdict}}
+  lint: {value: 1, next: verdict}
+  audit: {value: 2, next: drop}
+  verdict: {value: 3, next: drop}
+  drop: {value: 4}
+",
+    ));
+}

@@ -157,3 +157,23 @@ nodes:
     let result = played(text, json!({"list": [1, 2, 3]}), json!({})).await.result().await;
     assert_eq!((result.output, result.trace.visits.len()), (json!([12, 3]), 4));
 }
+
+// G22, G18: answers are checked beside the item that they are about.
+#[tokio::test(start_paused = true)]
+async fn answers_about_items_are_checked_with_their_items() {
+    let text = "
+graph: g
+nodes:
+  a:
+    human: {ask: \"How many of ${ item }?\", reply: {type: object, properties: {n: {type: integer}}, required: [n]}}
+    for_each: input.items
+    ensure: [\"a.n < item\", \"index < 2\"]
+";
+    let played = start(workflows(text, json!({})), json!({"items": [5, 3]}), GraphOptions::new()).await;
+    played.waits().await;
+    for gate in played.run.gates().await.unwrap() {
+        played.run.answer(gate.id, json!({"n": 2})).await.unwrap();
+    }
+    let result = played.result().await;
+    assert_eq!(result.results["a"].data["items"], json!([{"n": 2}, {"n": 2}]));
+}

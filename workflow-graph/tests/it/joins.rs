@@ -270,3 +270,21 @@ nodes:
     let result = played(text, json!({"b": false}), json!({})).await.result().await;
     assert_eq!((result.status, result.output), (GraphStatus::NoMatch, json!({"a": 7, "visits": 1})));
 }
+
+// G23: a run that ends within branches has their results.
+#[tokio::test(start_paused = true)]
+async fn the_step_limit_within_branches_leaves_all_results() {
+    let text = "
+graph: g
+limits: {steps: 3}
+nodes:
+  p: {value: 1, next: {parallel: [a], join: j}}
+  a: {value: 2, next: b}
+  b: {value: 3, next: c}
+  c: {value: 4, next: j}
+  j: {value: 5}
+";
+    let result = played(text, json!({}), json!({})).await.result().await;
+    let found: Vec<&str> = result.results.keys().map(String::as_str).collect();
+    assert_eq!((result.status, found), (GraphStatus::StepLimit, vec!["a", "b", "p"]));
+}

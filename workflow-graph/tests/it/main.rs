@@ -27,3 +27,4 @@ mod large;
 mod hive;
 mod model;
 mod sweny;
+mod explained;

@@ -199,3 +199,67 @@ async fn results_of_a_cancelled_run_stay_readable() {
         (&json!(1), vec!["a#1 success".to_owned()])
     );
 }
+
+// G31: a visit that failed in a branch leaves nothing to the next one, and checks that fail keep what was saved.
+#[tokio::test(start_paused = true)]
+async fn saved_work_is_of_one_visit_and_stays_until_it_has_succeeded() {
+    async fn g(_: Value, context: NodeContext) -> Result<Value, NodeError> {
+        let found: Option<u32> = context.saved().await?;
+        context.save(1).await?;
+        Ok(json!({ "found": found }))
+    }
+
+    async fn f(_: Value, context: NodeContext) -> Result<Value, NodeError> {
+        let found: Option<u32> = context.saved().await?;
+        context.save(found.unwrap_or_default() + 1).await?;
+        match found {
+            None => Err(NodeError::permanent("begun, and not done")),
+            Some(_) => Ok(json!("found the work of another visit")),
+        }
+    }
+
+    let text = "
+graph: g
+nodes:
+  p: {value: 1, next: {parallel: [x], join: j, failures: continue_others}}
+  x: {function: f, next: j}
+  j: {value: \"${ default(x, 'none') }\", next: [{to: p, max: 2}, {to: end}]}
+";
+    let played = start(bound(text, Registry::new().function("f", f)), json!({}), GraphOptions::new()).await;
+    assert_eq!(played.result().await.output, json!("none"));
+
+    let store = Arc::new(MemoryStore::default());
+    let text = "graph: g\nnodes:\n  a: {function: g, ensure: [\"a.found == 1\"]}\n";
+    let first = engine(bound(text, Registry::new().function("g", g)), &store);
+    let run = GraphRun::start(&first, "g", json!({})).await.unwrap();
+    assert!(run.outcome().await.is_err());
+    drop(first);
+    let second = engine(bound(text, Registry::new().function("g", g)), &store);
+    second.redrive_all(&RunQuery::new().status(RunStatus::Failed), 10).await.unwrap();
+    let run = GraphRun::attach(&second, run.id().clone()).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap().output, json!({"found": 1}));
+}
+
+// G12, G2: a route keeps its count where the document has another one before it now.
+#[tokio::test(start_paused = true)]
+async fn routes_keep_their_counts_in_a_changed_document() {
+    let text = "
+graph: g
+nodes:
+  a: {value: \"${ visits }\", next: [{to: a, max: 2}, {to: ask}]}
+  ask: {human: {ask: Again?}, max_visits: 9, next: a}
+";
+    let store = Arc::new(MemoryStore::default());
+    let first = engine(bound(text, Registry::new()), &store);
+    let run = GraphRun::start(&first, "g", json!({})).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    first.shut_down(std::time::Duration::from_secs(1)).await;
+    let changed = text.replace("[{to: a, max: 2}, ", "[{to: end, when: false}, {to: a, max: 2}, ");
+    let second = engine(bound(&changed, Registry::new()), &store);
+    let run = GraphRun::attach(&second, run.id().clone()).await.unwrap();
+    let gate = run.gates().await.unwrap().remove(0);
+    run.answer(gate.id, json!("yes")).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let trace = run.trace().await.unwrap();
+    assert_eq!(visits(&trace), ["a#1 success", "a#2 success", "a#3 success", "ask#1 success", "a#4 success"]);
+}

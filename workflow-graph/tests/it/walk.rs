@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use expect_test::expect;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use workflow_core::report::Quality;
-use workflow_graph::{GraphOptions, GraphStatus, NodeContext, NodeError, Registry};
+use workflow_graph::{
+    AgentExecutor, AgentResult, AgentTask, Choice, GraphOptions, GraphStatus, NodeContext, NodeError, Prompt,
+    Question, Registry, ScriptedExecutor,
+};
 
 use super::playing::{bound, data, played, routes, script, start, visits, workflows};
 
@@ -255,4 +259,54 @@ nodes:
     assert_eq!((result.output, result.quality), (json!("skipped"), Quality::Clean));
     let failure = played(text, json!({"x": 2, "y": 0}), json!({})).await.failure().await;
     expect!["`b` failed after 1 attempt (permanent): `b` requires what does not hold: `input.y > 1`: it is false, where `input.y` is 0"].assert_eq(&failure.to_string());
+}
+
+// G28: a script plays commands, too, and nothing is started.
+#[tokio::test]
+async fn a_script_plays_the_commands_of_a_document() {
+    let text = "graph: g\nnodes:\n  a: {command: [no-such-program], retry: none}\n";
+    let script = json!({"nodes": {"a": [{"data": {"lines": 3}}]}});
+    let played = start(workflows(text, script), json!({}), GraphOptions::new()).await;
+    assert_eq!(played.run.outcome().await.unwrap().output, json!({"lines": 3}));
+}
+
+/// A model that panics whatever it is asked.
+struct Panics;
+
+impl AgentExecutor for Panics {
+    fn run<'a>(
+        &'a self,
+        _: AgentTask<'a>,
+        _: &'a NodeContext,
+    ) -> BoxFuture<'a, Result<AgentResult, NodeError>> {
+        panic!("out of luck")
+    }
+
+    fn decide<'a>(&'a self, _: Question<'a>) -> BoxFuture<'a, Result<Choice, NodeError>> {
+        panic!("out of luck")
+    }
+
+    fn ask<'a>(&'a self, _: Prompt<'a>) -> BoxFuture<'a, Result<String, NodeError>> {
+        panic!("out of luck")
+    }
+}
+
+// G13: a fallback to the end has its warning, and a panic of the model takes it.
+#[tokio::test]
+async fn the_fallback_to_the_end_has_a_warning_after_a_panic_too() {
+    let text = "
+graph: g
+nodes:
+  a: {value: 1, next: {decide: Which?, choices: [{to: b}], otherwise: end}}
+  b: {value: 2}
+";
+    for registry in [
+        Registry::new().agents(Panics),
+        Registry::new().script(ScriptedExecutor::from_json(&json!({"decide": {"a": ["c"]}})).unwrap()),
+    ] {
+        let played = start(bound(text, registry), json!({}), GraphOptions::new()).await;
+        let result = played.result().await;
+        assert_eq!((&*result.at, result.warnings.len()), ("a", 1), "{:?}", result.warnings);
+        assert!(result.warnings[0].contains("fallback: "), "{:?}", result.warnings);
+    }
 }

@@ -195,8 +195,9 @@ impl<'n> RuleGraph<'_, 'n> {
     /// The mistake of a parameter that takes failures.
     pub(super) const fn failure_taken(&self, step: &'n str, input: usize, event: usize) -> Mistake<'n> {
         let event = self.name(event);
-        match self.inputs.get(input).kind {
-            InputKind::Gather => Mistake::FailuresGathered { step, event },
+        let row = self.inputs.get(input);
+        match row.kind {
+            InputKind::Gather => Mistake::FailuresGathered { step, event, stray: row.linked.is_none() },
             _ => Mistake::NothingToCatch { step, event },
         }
     }

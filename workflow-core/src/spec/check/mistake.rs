@@ -18,7 +18,8 @@ use super::text::Text;
 #[expect(clippy::large_enum_variant, reason = "nothing can be boxed in constant evaluation")]
 pub(crate) enum Mistake<'n> {
     /// A parameter takes an event that ends the run.
-    StopTaken { step: &'n str, event: &'n str, gathered: bool },
+    /// `stray`: it gathers, and no fan-out ends with it.
+    StopTaken { step: &'n str, event: &'n str, stray: bool },
     /// A step names steps in `catches`, and has no parameter that takes failures.
     CatchesWithoutInput { step: &'n str },
     /// A parameter takes failures, and there is no step whose failure it could take.
@@ -34,7 +35,8 @@ pub(crate) enum Mistake<'n> {
     /// A step emits the failure event, which only the library may emit.
     FailureEmitted { step: &'n str, event: &'n str },
     /// A gather names the failure event, which branches keep to themselves.
-    FailuresGathered { step: &'n str, event: &'n str },
+    /// `stray`: no fan-out ends with it.
+    FailuresGathered { step: &'n str, event: &'n str, stray: bool },
     /// A parameter is a fixed list of length 0.
     EmptyFixedList { step: &'n str },
     /// A passive parameter takes failures, or takes its events neither one at a time nor as a list.
@@ -94,8 +96,8 @@ impl Mistake<'_> {
                 | Self::PreconditionInput { .. }
                 | Self::GatherFitsNothing { .. }
                 | Self::AmbiguousGather { .. }
-                | Self::FailuresGathered { .. }
-                | Self::StopTaken { gathered: true, .. }
+                | Self::FailuresGathered { stray: true, .. }
+                | Self::StopTaken { stray: true, .. }
                 | Self::FanOutNeverEnds { .. }
                 | Self::CleanUpCatches { .. }
                 | Self::CatchesCleanUp { .. }
@@ -114,7 +116,7 @@ impl Mistake<'_> {
             Self::CleanUpEmits { step, event } => messages::clean_up_emits(step, event),
             Self::CleanUpInBranch { step, events } => messages::clean_up_in_branch(step, events),
             Self::FailureEmitted { step, event } => messages::failure_emitted(step, event),
-            Self::FailuresGathered { step, event } => messages::failures_gathered(step, event),
+            Self::FailuresGathered { step, event, .. } => messages::failures_gathered(step, event),
             Self::EmptyFixedList { step } => messages::empty_fixed_list(step),
             Self::UnfitPassive { step, events } => messages::unfit_passive(step, events),
             Self::TakesItsOwn { step, event } => messages::takes_its_own(step, event),

@@ -137,8 +137,9 @@ impl<'n> RuleGraph<'_, 'n> {
             },
             Some(Fault::Empty) => Some(Mistake::EmptyFixedList { step: step_name }),
             Some(Fault::Stop(event)) => {
-                let gathered = matches!(self.inputs.get(input).kind, InputKind::Gather);
-                Some(Mistake::StopTaken { step: step_name, event: self.name(event), gathered })
+                let row = self.inputs.get(input);
+                let stray = matches!(row.kind, InputKind::Gather) && row.linked.is_none();
+                Some(Mistake::StopTaken { step: step_name, event: self.name(event), stray })
             }
             Some(Fault::Own(event)) => {
                 Some(Mistake::TakesItsOwn { step: step_name, event: self.name(event) })

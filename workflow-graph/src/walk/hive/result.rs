@@ -11,7 +11,7 @@ use crate::document::model::hive::HiveNode;
 use crate::executor::ConversationMode;
 use crate::state::{NodeResult, VisitStatus, names};
 use crate::walk::read;
-use crate::walk::visit::Visit;
+use crate::walk::visit::{Visit, forget};
 use crate::walk::work::Worked;
 
 /// The longest conversation that one agent hands to the next, as JSON.
@@ -19,7 +19,7 @@ const MOST_CONVERSATION: usize = 64 << 10;
 
 impl<'w> Visit<'w> {
     /// The end of a visit whose work is done.
-    pub(in crate::walk) fn finish_hive(
+    pub(in crate::walk) async fn finish_hive(
         mut self,
         hive: &'w HiveNode,
         worked: Worked,
@@ -33,8 +33,9 @@ impl<'w> Visit<'w> {
         if !is_agent && is_played {
             self.lacks(hive, &output)?;
         }
+        forget(worked.saved).await?;
         let mut result = NodeResult { status: worked.status, data: worked.data, ..self.result() };
-        result.done.runs += worked.runs;
+        result.done.runs = result.done.runs.saturating_add(worked.runs);
         self.warnings.extend(worked.warnings);
         // The whole of a result that is no map is one key of it.
         let is_map = result.data.is_object();

@@ -13,6 +13,7 @@ use crate::document::model::{Extras, Work};
 use crate::executor::{Choice, NodeError, Offer, Question};
 use crate::state::{Carried, Failure, GraphStatus, NodeResult, Token};
 use crate::table::Plan;
+use crate::walk::decide::decided;
 use crate::walk::leave::Way;
 use crate::walk::visit::Visit;
 use crate::walk::{Walk, read};
@@ -149,7 +150,7 @@ impl Walk {
             asked,
         };
         let agents = self.executors.agents().ok_or_else(|| NodeError::permanent("no model is registered"))?;
-        agents.decide(question).await
+        decided(&**agents, question).await
     }
 }
 

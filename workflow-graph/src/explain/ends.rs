@@ -1,0 +1,96 @@
+//! How the visits of a node ended, where they did not simply succeed.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::failed;
+use crate::VisitStatus;
+use crate::trace::{History, Log, Visit, VisitError, Visited};
+
+/// The visits of a node that ended alike, and not just with success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct VisitsEnded {
+    /// How they ended.
+    pub status: VisitStatus,
+    /// Whether they were beyond `max_visits`, so that the result before them stays.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
+    /// Whether they failed, and the walk went on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub went_on: bool,
+    /// How many they are.
+    pub times: u32,
+    /// Whether the latest visit of the node is one of them.
+    pub latest: bool,
+    /// The error of the last of them, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<VisitError>,
+    /// Why the last of them was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Arc<str>>,
+    /// The items of the last of them, if some failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<FailedItems>,
+}
+
+/// The items of a visit with `for_each`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FailedItems {
+    /// How many failed.
+    pub failed: u32,
+    /// How many there were.
+    pub of: u32,
+}
+
+/// By node, the ends of its visits that are worth a word.
+pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
+    let mut found: Vec<Vec<VisitsEnded>> = vec![Vec::new(); log.graph.nodes.len()];
+    for (visited, visit) in history.visited.iter().zip(&history.trace.visits) {
+        let ends = &mut found[visited.node];
+        for ends in ends.iter_mut() {
+            ends.latest = false;
+        }
+        let items = items(log, visited, visit);
+        if visit.status == VisitStatus::Success && !visit.kept && items.is_none() {
+            continue;
+        }
+        let went_on = visit.status == VisitStatus::Failed && visited.went_on;
+        let is_alike = |ends: &VisitsEnded| {
+            (ends.status, ends.kept, ends.went_on, ends.items.is_some())
+                == (visit.status, visit.kept, went_on, items.is_some())
+        };
+        let place = ends.iter().position(is_alike).unwrap_or(ends.len());
+        let times = ends.get(place).map_or(0, |ends| ends.times).saturating_add(1);
+        let is_skipped = visit.status == VisitStatus::Skipped && !visit.warnings.is_empty();
+        let ended = VisitsEnded {
+            status: visit.status,
+            kept: visit.kept,
+            went_on,
+            times,
+            latest: true,
+            error: failed::told(log, visited, visit),
+            reason: is_skipped.then(|| visit.warnings.join("; ").into()),
+            items,
+        };
+        ends.splice(place..(place + 1).min(ends.len()), [ended]);
+    }
+    found
+}
+
+/// The items of a visit, if some of them failed and the visit did not.
+fn items(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<FailedItems> {
+    log.graph.nodes[visited.node].for_each.as_ref().filter(|_| !visit.kept)?;
+    let ended = log.execution(visited.ended_by)?;
+    let mut events = ended.emitted.iter().filter_map(|seq| log.event(*seq));
+    let result = events.find(|event| event.event == visit.node)?.value.as_json()?;
+    let count = |part: &str| {
+        let list = result.get("data")?.get(part).and_then(Value::as_array)?;
+        u32::try_from(list.len()).ok()
+    };
+    let failed = count("failed").filter(|failed| *failed > 0)?;
+    Some(FailedItems { failed, of: count("items")? })
+}

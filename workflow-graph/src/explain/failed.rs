@@ -1,0 +1,83 @@
+//! Failures for explanations. The message of a visit whose routes all refused has each of their conditions: the summary
+//! shows it once, and all other places tell it in short.
+
+use serde_json::Value;
+
+use super::SeenValue;
+use crate::VisitError;
+use crate::document::template::Expression;
+use crate::state::Failure;
+use crate::trace::{Log, Part, StepName, Visit, Visited};
+
+/// The routes of which none held, so that the visit failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    Next,
+    OnFailure,
+}
+
+/// The routes whose refusal failed the visit, if it failed so.
+pub(super) fn refused(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<Refused> {
+    let message = &*visit.error.as_ref()?.message;
+    if !message.starts_with(&format!("no route of `{}` holds", visit.node)) {
+        return None;
+    }
+    let step = StepName::of(&log.execution(visited.ended_by)?.step)?;
+    Some(if step.part == Part::Caught { Refused::OnFailure } else { Refused::Next })
+}
+
+/// The error of a visit in few words.
+pub(super) fn told(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<VisitError> {
+    let error = visit.error.as_ref()?;
+    let (class, message) = match refused(log, visited, visit) {
+        None => return Some(error.clone()),
+        Some(Refused::Next) => (error.class.clone(), "no route held".into()),
+        Some(Refused::OnFailure) => match caught(log, visited) {
+            Some(first) => (first.class, format!("{}; no route of `on_failure` held", first.message).into()),
+            None => (error.class.clone(), "no route of `on_failure` held".into()),
+        },
+    };
+    Some(VisitError { class, message })
+}
+
+/// The failure that the last step of a visit caught.
+pub(super) fn caught(log: &Log<'_>, visited: &Visited) -> Option<Failure> {
+    log.failure(log.execution(visited.ended_by)?.trigger)
+}
+
+/// Whether a message of [`Refused::Next`] says that this condition was false, and the values that it names. The visit
+/// left nothing else from which they could be known.
+pub(super) fn values(message: &str, condition: &Expression, paths: Vec<String>) -> Option<Vec<SeenValue>> {
+    let asks = format!("asks for `{}`", condition.parsed.source());
+    let (_, mut rest) = message.split_once(&asks)?;
+    let mut found = Vec::with_capacity(paths.len());
+    let mut paths = paths.into_iter().peekable();
+    let mut before = ", where ".to_owned();
+    while let Some(path) = paths.next() {
+        let Some(after) = rest.strip_prefix(&format!("{before}`{path}` is ")) else { break };
+        before = " and ".into();
+        let (value, end) = value(after, paths.peek());
+        rest = &after[end..];
+        found.push(SeenValue { path, value });
+    }
+    Some(found)
+}
+
+/// The value at the begin of the text, and where it ends: before the next path, the next route or the failure.
+fn value(text: &str, next: Option<&String>) -> (Option<Value>, usize) {
+    let ends = next.map_or_else(
+        || vec!["; `".to_owned(), "; the failure was: ".to_owned()],
+        |next| vec![format!(" and `{next}` is ")],
+    );
+    let mut ends: Vec<usize> =
+        ends.iter().flat_map(|end| text.match_indices(end).map(|(place, _)| place)).collect();
+    ends.push(text.len());
+    ends.sort_unstable();
+    let whole = ends.iter().find_map(|end| Some((serde_json::from_str(&text[..*end]).ok()?, *end)));
+    match whole {
+        Some((value, end)) => (Some(value), end),
+        None if &text[..ends[0]] == "missing" => (None, ends[0]),
+        // A short form of a long value is no JSON.
+        None => (Some(Value::String(text[..ends[0]].into())), ends[0]),
+    }
+}

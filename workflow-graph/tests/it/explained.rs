@@ -1,0 +1,263 @@
+//! Explanations and traces of runs that did not just succeed: skips, failures, joins, drops and ends from outside.
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use workflow_graph::GraphOptions;
+
+use super::playing::{Played, played, script, start, workflows};
+
+fn check(text: &str, expected: &Expect) {
+    expected.assert_eq(text);
+}
+
+async fn explained(played: &Played) -> String {
+    // Ids of runs are random.
+    let text = played.run.explain().await.unwrap().to_string();
+    text.replace(&played.run.id().to_string(), "r")
+}
+
+async fn explain(text: &str, script: Value) -> String {
+    let played = played(text, json!({}), script).await;
+    let _ = played.run.outcome().await;
+    explained(&played).await
+}
+
+// G19, G23, G34
+#[tokio::test(start_paused = true)]
+async fn a_node_says_how_its_visits_ended() {
+    let text = "
+graph: g
+nodes:
+  a: {function: x, retry: none, on_failure: continue, next: b}
+  b: {function: x, max_visits: 2, next: [{when: visits < 3, to: b}, {to: mail}]}
+  mail: {tool: mail.send, requires: {all: [visits > 5], otherwise: skip}, next: each}
+  each: {function: x, retry: none, for_each: {in: '[1, 2, 3]', as: n, failures: continue_others}}
+";
+    let fail = json!({"fail": "no disk", "class": "permanent"});
+    let script = script(json!({"a": [fail], "b": [{}, {}], "each": [{}, fail, fail]}));
+    check(
+        &explain(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `each`.
+        a (function x): failed once: permanent: no disk; the walk went on
+          the run begins here
+        b (function x): visited 3 times (the last kept the result before it: beyond max_visits)
+          from `a`: only path
+          from `b`: visits < 3 (2 times)
+        mail (tool mail.send): skipped: `mail` requires what does not hold: `visits > 5`: it is false, where `visits` is 1
+          from `b`: default
+        each (function x): visited once (2 of 3 items failed)
+          from `mail`: only path
+    "#]],
+    );
+}
+
+// G19, G34
+#[tokio::test(start_paused = true)]
+async fn routes_of_a_failure_saw_its_error() {
+    let text = "
+graph: g
+nodes:
+  a: {function: x, retry: none, on_failure: [{when: error.class == 'permanent', to: b}], next: b}
+  b: {value: 1}
+";
+    let script = script(json!({"a": [{"fail": "no disk", "class": "transient"}]}));
+    check(
+        &explain(text, script).await,
+        &expect![[r#"
+        run r of g: The run failed at `a`: permanent: no route of `a` holds: `a->b` asks for `error.class == 'permanent'`, where `error.class` is "transient"; the failure was: no disk.
+        a (function x): failed once: transient: no disk; no route of `on_failure` held
+          the run begins here
+        b (value): not visited
+          not from `a` (next): `a` failed (transient: no disk; no route of `on_failure` held)
+          not from `a` (on failure, error.class == 'permanent'): false: error.class = "transient"
+    "#]],
+    );
+}
+
+// G12, G34
+#[tokio::test(start_paused = true)]
+async fn the_conditions_of_which_none_held_stand_once_in_full() {
+    let text = "
+graph: g
+vars: {limit: 20, word: 'a; `b` and `c`'}
+nodes:
+  look: {value: {paid: 10}, next: [{when: look.paid > vars.limit, to: b}, {when: \"vars.word == 'x'\", to: c}]}
+  b: {value: 1}
+  c: {value: 1}
+";
+    check(
+        &explain(text, json!({})).await,
+        &expect![[r#"
+            run r of g: The run failed at `look`: permanent: no route of `look` holds: `look->b` asks for `look.paid > vars.limit`, where `look.paid` is 10 and `vars.limit` is 20; `look->c` asks for `vars.word == 'x'`, where `vars.word` is "a; `b` and `c`".
+            look (value): failed once: permanent: no route held
+              the run begins here
+            b (value): not visited
+              not from `look` (look.paid > vars.limit): false: look.paid = 10, vars.limit = 20
+            c (value): not visited
+              not from `look` (vars.word == 'x'): false: vars.word = "a; `b` and `c`"
+        "#]],
+    );
+}
+
+/// Two branches of `fan` that meet at `meet`, of which one waits for a person.
+const FAN: &str = "
+graph: g
+nodes:
+  fan: {value: {big: true}, next: {parallel: [{to: gate, when: fan.big}, work], join: meet, failures: F}}
+  gate: {human: {ask: Well?, reply: {type: string}}, next: meet}
+  work: {function: x, retry: none, next: meet}
+  meet: {value: 1}
+";
+
+// G14, G34
+#[tokio::test(start_paused = true)]
+async fn a_gate_in_a_branch_waits_and_the_join_lists_its_branches() {
+    let text = FAN.replace("failures: F", "failures: wait_all").replace("Well?,", "Well?, expires: 2h,");
+    let waiting =
+        start(workflows(&text, script(json!({"work": [{}]}))), json!({}), GraphOptions::new()).await;
+    waiting.waits().await;
+    check(
+        &explained(&waiting).await,
+        &expect![[r#"
+            run r of g: The run waits at `gate`.
+              `gate` in fan/1 waits for the reply to #7: Well? (expires at 2000-01-01T02:00:00Z)
+            fan (value): visited once
+              the run begins here
+            gate (human): under way
+              from `fan`: fan.big
+            work (function x): visited once
+              from `fan`: parallel
+            meet (value): not visited
+              branches of `fan`: `gate` is under way; `work` arrived
+              not from `gate` (next): `gate` has not ended
+        "#]],
+    );
+    waiting.run.cancel("the shop closed").await.unwrap();
+    let _ = waiting.run.outcome().await;
+    check(
+        &explained(&waiting).await,
+        &expect![[r#"
+            run r of g: The run was cancelled at `gate`.
+            fan (value): visited once
+              the run begins here
+            gate (human): begun, and dropped, since the run ended
+              from `fan`: fan.big
+            work (function x): visited once
+              from `fan`: parallel
+            meet (value): not visited
+              branches of `fan`: `gate` was dropped, since the run ended; `work` arrived
+              not from `gate` (next): `gate` was dropped, since the run ended
+        "#]],
+    );
+}
+
+// G14, G15, G34
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_was_dropped_says_so() {
+    let text = FAN.replace("failures: F", "failures: fail_all");
+    let script = script(json!({"work": [{"fail": "no disk", "class": "permanent"}]}));
+    let failed = start(workflows(&text, script), json!({}), GraphOptions::new()).await;
+    let _ = failed.run.outcome().await;
+    check(
+        &explained(&failed).await,
+        &expect![[r#"
+            run r of g: The run failed at `work` in fan/2: permanent: no disk.
+            fan (value): visited once
+              the run begins here
+            gate (human): begun, and dropped, since another branch failed
+              from `fan`: fan.big
+            work (function x): failed once: permanent: no disk
+              from `fan`: parallel
+            meet (value): not visited
+              branches of `fan`: `gate` was dropped, since another branch failed; `work` failed (permanent: no disk)
+              not from `gate` (next): `gate` was dropped, since another branch failed
+              not from `work` (next): `work` failed (permanent: no disk)
+        "#]],
+    );
+}
+
+// G23, G34
+#[tokio::test(start_paused = true)]
+async fn the_visit_beyond_the_limit_of_steps_was_dropped() {
+    let text = "
+graph: g
+limits: {steps: 2}
+nodes:
+  a: {value: 1, next: b}
+  b: {value: 1, next: c}
+  c: {value: 1}
+";
+    check(
+        &explain(text, json!({})).await,
+        &expect![[r#"
+        run r of g: The run reached its limit of 2 steps at `c`.
+        a (value): visited once
+          the run begins here
+        b (value): visited once
+          from `a`: only path
+        c (value): begun, and dropped, since the run ended
+          from `b`: only path
+    "#]],
+    );
+}
+
+// G14, G15, G20, G34
+#[tokio::test(start_paused = true)]
+async fn branches_in_branches_meet_and_a_failure_of_all_of_them_may_be_handled() {
+    let text = "
+graph: g
+nodes:
+  out: {value: 1, on_failure: continue, next: {parallel: [in, c], join: last, failures: fail_all}}
+  in: {value: 1, next: {parallel: [a, b], join: mid, failures: continue_others}}
+  a: {function: x, retry: none, next: mid}
+  b: {function: x, next: mid}
+  mid: {value: 1, next: last}
+  c: {function: x, retry: none, next: last}
+  last: {value: 1}
+";
+    let fail = |after: &str| json!([{"fail": "no disk", "class": "permanent", "after": after}]);
+    let one = script(json!({"a": fail("1ms"), "b": [{}], "c": [{}]}));
+    check(
+        &explain(text, one).await,
+        &expect![[r#"
+        run r of g: The run completed at `last`.
+        out (value): visited once
+          the run begins here
+        in (value): visited once
+          from `out`: parallel
+        a (function x): failed once: permanent: no disk
+          from `in`: parallel
+        b (function x): visited once
+          from `in`: parallel
+        mid (value): visited once
+          all branches of `in` have ended (1 arrived, 1 failed: `a` (permanent: no disk))
+        c (function x): visited once
+          from `out`: parallel
+        last (value): visited once
+          all branches of `out` have ended (2 arrived)
+    "#]],
+    );
+    let all = script(json!({"a": [{}], "b": [{"after": "50ms"}], "c": fail("5ms")}));
+    check(
+        &explain(text, all).await,
+        &expect![[r#"
+        run r of g: The run completed at `last`.
+        out (value): failed once: permanent: step `c` failed: no disk; the walk went on
+          the run begins here
+        in (value): visited once
+          from `out`: parallel
+        a (function x): visited once
+          from `in`: parallel
+        b (function x): begun, and dropped, since another branch failed
+          from `in`: parallel
+        mid (value): not visited
+          branches of `in`: `a` arrived; `b` was dropped, since another branch failed
+          not from `b` (next): `b` was dropped, since another branch failed
+        c (function x): failed once: permanent: no disk
+          from `out`: parallel
+        last (value): visited once
+          all branches of `out` have ended (1 failed: `c` (permanent: no disk), 1 was dropped, since another branch failed)
+    "#]],
+    );
+}
