@@ -66,7 +66,8 @@ impl GraphOptions {
         Self::default()
     }
 
-    /// Sets the options of the run: its id, thread, metadata, origin and time.
+    /// Sets the options of the run: its id, thread, metadata, origin and time. The document's `limits.time` goes before
+    /// that time.
     #[must_use]
     pub fn run(self, run: RunOptions) -> Self {
         Self { run, ..self }
