@@ -68,9 +68,7 @@ async fn asked(run: &GraphRun, gate: &Gate, answers: &mut Answers) -> Result<boo
     while let Some(answer) = answers.next().await? {
         match run.answer(gate.id, answer).await {
             // The question stays open after an answer that does not fit.
-            Err(GraphError::Send(error)) if run.gates().await?.iter().any(|open| open.id == gate.id) => {
-                complain(error);
-            }
+            Err(error @ GraphError::UnfitAnswer { .. }) => complain(error),
             answered => return Ok(answered.map(|()| true)?),
         }
     }
