@@ -67,7 +67,7 @@ impl Document {
         Self::check(text, &mut Files::default(), Problems::new(name), None)
     }
 
-    /// The same for a document of this format, whatever its keys tell.
+    /// The same for a document of this format. Its keys are not asked.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Document {
         Self::load_in(path.as_ref(), None)
     }
 
-    /// The same for a file of this format, whatever its keys tell.
+    /// The same for a file of this format. Its keys are not asked.
     ///
     /// # Errors
     ///

@@ -2,8 +2,10 @@
 //! they answer; it calls nothing.
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -374,4 +376,14 @@ impl From<NodeError> for StepError {
     fn from(error: NodeError) -> Self {
         Self::new(error.class, error.source)
     }
+}
+
+/// The answer of an executor, whose panic is an error like any other. The future calls the executor itself, which may panic
+/// before it returns a future, too.
+pub(crate) async fn caught<T>(answer: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(NodeError::permanent(format!("the executor panicked: {text}")))
+    })
 }

@@ -1,4 +1,4 @@
-//! Short hashes of texts, by which versions of documents and sources are told apart.
+//! Short hashes of texts, which tell versions of documents and sources apart.
 
 use std::fmt::Write;
 

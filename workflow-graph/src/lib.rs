@@ -49,6 +49,7 @@ mod executor;
 mod context;
 mod seen;
 mod state;
+mod part;
 mod script;
 mod registry;
 mod bind;

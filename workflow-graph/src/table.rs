@@ -10,53 +10,21 @@ use workflow_core::table::{
 };
 
 use crate::check::Layout;
-use crate::document::model::hive::HiveNode;
-use crate::document::model::{Failures, Graph, Next, Node, OnFailure, Route, Target, Work};
+use crate::document::model::{Graph, Next, Work};
+use crate::part::Part;
 use crate::state::names;
 
+mod events;
 mod hive;
+mod plan;
 mod retry;
+mod ways;
 
-/// A step of the table: the node and the part of its visit that it does, and the places of its inputs.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) node: usize,
-    pub(crate) part: Part,
-    pub(crate) inputs: Inputs,
-}
+pub(crate) use plan::{Inputs, Plan};
+pub(crate) use ways::{branches, counts, leads_to, target};
 
-/// The part of a visit that a step does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    Visit,
-    Reply,
-    Expired,
-    Caught,
-    Route,
-    Branch,
-    Join,
-    Each,
-    Collect,
-}
-
-/// Where a step has its inputs. The first, at 0, triggers it.
-#[derive(Debug, Default)]
-pub(crate) struct Inputs {
-    /// The token, or another event, that began the visit: 0 for the visit itself.
-    pub(crate) token: usize,
-    pub(crate) start: Option<usize>,
-    pub(crate) own: Option<usize>,
-    pub(crate) taken: Option<usize>,
-    /// All results, as a list.
-    pub(crate) all: Option<usize>,
-    /// Results, by the places of their nodes.
-    pub(crate) results: Vec<(usize, usize)>,
-    pub(crate) vars: Vec<(usize, usize)>,
-    /// Nodes that expressions name.
-    pub(crate) named: Vec<usize>,
-    /// The item, in a reply about one.
-    pub(crate) item: Option<usize>,
-}
+use plan::Draft;
+use ways::{asks_model, publishes_failed};
 
 /// Compiles `graph`, which has passed its checks.
 ///
@@ -84,67 +52,6 @@ struct Compiler<'a> {
     tokens: HashSet<Arc<str>>,
     /// The events that begin a visit, by node.
     into: Vec<Vec<Arc<str>>>,
-}
-
-/// The node that a target names.
-pub(crate) fn target(graph: &Graph, target: &Target) -> Option<usize> {
-    match target {
-        Target::Node(name) => graph.find(&name.value),
-        Target::End => None,
-    }
-}
-
-/// The nodes to which a visit can lead by one token, those of `on_failure` included; not those of branches.
-pub(crate) fn leads_to(graph: &Graph, node: &Node) -> BTreeSet<usize> {
-    let of_routes = |routes: &[Route]| routes.iter().filter_map(|route| target(graph, &route.to)).collect();
-    let mut to: BTreeSet<usize> = match &node.next {
-        Next::End | Next::Parallel(_) => BTreeSet::new(),
-        Next::To(name) => graph.find(&name.value).into_iter().collect(),
-        Next::Routes(routes) => of_routes(routes),
-        Next::Sweny(sweny) => sweny.edges.iter().filter_map(|edge| graph.find(&edge.to.value)).collect(),
-        Next::Decide(decide) => {
-            let choices = decide.choices.iter().map(|choice| &choice.to).chain([&decide.otherwise]);
-            choices.filter_map(|to| target(graph, to)).collect()
-        }
-    };
-    match &node.on_failure {
-        Some(OnFailure::To(name)) => to.extend(graph.find(&name.value)),
-        Some(OnFailure::Routes(routes)) => to.extend::<BTreeSet<usize>>(of_routes(routes)),
-        Some(OnFailure::Continue) | None => {}
-    }
-    to
-}
-
-/// Whether routes of the node are counted.
-pub(crate) fn counts(node: &Node) -> bool {
-    let bounded = |routes: &[Route]| routes.iter().any(|route| route.max.is_some());
-    matches!(&node.next, Next::Routes(routes) if bounded(routes))
-        || matches!(&node.next, Next::Sweny(sweny) if sweny.is_counted())
-        || matches!(&node.on_failure, Some(OnFailure::Routes(routes)) if bounded(routes))
-}
-
-/// Whether the node publishes failed results of its branches.
-fn publishes_failed(node: &Node) -> bool {
-    matches!(&node.next, Next::Parallel(parallel) if parallel.failures == Failures::WaitAll)
-}
-
-/// Whether a model may choose the route, in a step of its own.
-fn asks_model(node: &Node) -> bool {
-    match &node.next {
-        Next::Decide(_) => true,
-        Next::Sweny(sweny) => sweny.is_conditional(),
-        _ => node.hive().is_some_and(HiveNode::asks_model),
-    }
-}
-
-/// The targets of a parallel node, each once.
-pub(crate) fn branches(graph: &Graph, node: &Node) -> BTreeSet<usize> {
-    match &node.next {
-        Next::Parallel(parallel) => {
-            parallel.branches.iter().filter_map(|branch| graph.find(&branch.to.value)).collect()
-        }
-        _ => BTreeSet::new(),
-    }
 }
 
 impl Compiler<'_> {
@@ -205,61 +112,6 @@ impl Compiler<'_> {
     fn controls<const N: usize>(&mut self, names: [Arc<str>; N]) {
         for name in names {
             self.control(name);
-        }
-    }
-
-    fn events(&mut self) {
-        let begin = EventDef::new(names::INPUT, Roles::NONE.start());
-        self.add(match &self.graph.input {
-            Some(schema) => begin.schema(begin_schema(&schema.value)),
-            None => begin,
-        });
-        self.add(EventDef::new(names::OUTPUT, Roles::NONE.stop()));
-        if self.graph.nodes.iter().any(|node| node.on_failure.is_some()) {
-            self.add(EventDef::failure(names::FAILURE));
-        }
-        for var in &self.graph.vars {
-            self.control(names::variable(&var.name.value));
-        }
-        for (place, node) in self.graph.nodes.iter().enumerate() {
-            self.control(node.id.value.clone());
-            for to in leads_to(self.graph, node) {
-                self.once(self.token(place, to));
-            }
-            for to in branches(self.graph, node) {
-                self.once(self.opening(place, to));
-            }
-            let part = |name: &str| names::of(&node.id.value, name);
-            if counts(node) {
-                self.control(part("taken"));
-            }
-            if asks_model(node) {
-                self.control(part("choose"));
-            }
-            if let Next::Parallel(_) = &node.next {
-                self.controls(["item", "joined", "ended"].map(part));
-            }
-            self.pause_events(place);
-            if node.for_each.is_some() {
-                self.controls(["each-item", "done"].map(part));
-            }
-            if let Work::Human(human) = &node.work {
-                self.add(EventDef::new(part("ask"), Roles::NONE.request()));
-                let answer = EventDef::reply_to(part("answer"), part("ask"));
-                self.add(match &human.reply {
-                    Some(schema) => answer.schema(serde_json::Value::clone(&schema.value)),
-                    None => answer,
-                });
-                if human.expires.is_some() {
-                    self.add(EventDef::expiry_of(part("expired"), part("ask")));
-                }
-            }
-        }
-    }
-
-    fn once(&mut self, token: Arc<str>) {
-        if self.tokens.insert(token.clone()) {
-            self.control(token);
         }
     }
 
@@ -399,17 +251,7 @@ impl Compiler<'_> {
 
     fn begin(&self, place: usize, part: Part, trigger: InputDef) -> Draft {
         let id = self.id(place);
-        let name = match part {
-            Part::Visit => id.clone(),
-            Part::Reply => names::of(id, "reply"),
-            Part::Expired => names::of(id, "expired"),
-            Part::Caught => names::of(id, "caught"),
-            Part::Route => names::of(id, "route"),
-            Part::Branch => names::of(id, "branch"),
-            Part::Join => names::of(id, "join"),
-            Part::Each => names::of(id, "each"),
-            Part::Collect => names::of(id, "collect"),
-        };
+        let name = part.step(id);
         // Cycles are bounded by the graph itself, and no step is tried again but those that work.
         let step = StepDef::new(name).policy(StepPolicy::DEFAULT.loops()).retry(retry::none()).input(trigger);
         Draft { step, inputs: Inputs::default(), next: 1, plan: (place, part) }
@@ -514,37 +356,4 @@ impl Compiler<'_> {
         let (node, part) = draft.plan;
         self.plans.push(Plan { node, part, inputs: draft.inputs });
     }
-}
-
-/// A step so far.
-struct Draft {
-    step: StepDef,
-    inputs: Inputs,
-    /// The place of the next input.
-    next: usize,
-    plan: (usize, Part),
-}
-
-impl Draft {
-    fn passive(&mut self, input: InputDef) -> usize {
-        let step = std::mem::replace(&mut self.step, StepDef::new(""));
-        self.step = step.input(input.passive());
-        self.next += 1;
-        self.next - 1
-    }
-
-    fn output(mut self, output: OutputDef) -> Self {
-        self.step = self.step.output(output);
-        self
-    }
-}
-
-/// The schema of `graph.input`, for front ends.
-fn begin_schema(input: &serde_json::Value) -> serde_json::Value {
-    serde_json::json!({
-        "type": "object",
-        "properties": { "input": input, "dry_run": { "type": "boolean" }, "document": { "type": "string" } },
-        "required": ["input"],
-        "additionalProperties": false,
-    })
 }

@@ -21,7 +21,7 @@ mod tests;
 
 pub(crate) use history::{History, Visited};
 pub(crate) use log::{Log, data};
-pub(crate) use part::{EventName, Part, StepName};
+pub(crate) use part::{EventName, StepName};
 pub(crate) use time::{milliseconds, moment, optional_milliseconds, optional_moment, spoken, stamp};
 
 /// The reason of the route from a parallel node to the node where its branches meet.

@@ -14,10 +14,11 @@ use workflow_core::{StepError, Steps, UnfitJson};
 
 use crate::check::Layout;
 use crate::document::model::{Dialect, Graph, Work};
+use crate::part::Part;
 use crate::registry::Executors;
 use crate::schema;
 use crate::state::{Begin, names};
-use crate::table::{Part, Plan};
+use crate::table::Plan;
 
 mod visit;
 mod work;

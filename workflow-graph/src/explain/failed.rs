@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::SeenValue;
 use crate::VisitError;
 use crate::document::template::Expression;
+use crate::part::Part;
 use crate::state::Failure;
-use crate::trace::{Log, Part, StepName, Visit, Visited};
+use crate::trace::{Log, StepName, Visit, Visited};
 
 /// The routes of which none held, so that the visit failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

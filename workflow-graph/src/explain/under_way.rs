@@ -8,7 +8,8 @@ use workflow_core::report::{BranchReport, ExecutionOutcome};
 use workflow_core::{ExecutionId, ScopeId};
 
 use crate::document::model::{Failures, Next};
-use crate::trace::{History, Log, Part, StepName};
+use crate::part::Part;
+use crate::trace::{History, Log, StepName};
 
 /// Why a visit was dropped, so that it has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,7 +52,7 @@ impl Begun {
                 }
                 continue;
             }
-            if step.part != Part::Work || ended.contains(&execution.execution) {
+            if step.part != Part::Visit || ended.contains(&execution.execution) {
                 continue;
             }
             if !is_open(log, execution.scope) {

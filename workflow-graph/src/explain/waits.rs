@@ -10,7 +10,8 @@ use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, Waits
 use super::Wait;
 use super::under_way::is_open;
 use crate::VisitError;
-use crate::trace::{EventName, Log, Part, StepName};
+use crate::part::Part;
+use crate::trace::{EventName, Log, StepName};
 
 pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
     let mut found = replies(log);

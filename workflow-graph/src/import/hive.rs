@@ -262,7 +262,7 @@ fn nodes(tree: &Tree, graph: &mut Graph, reading: &mut Reading<'_>) -> HashSet<A
     unread
 }
 
-/// `unknown-start` and `unknown-node` for what is said of nodes outside of them.
+/// `unknown-start` and `unknown-node`, for names of nodes outside of the nodes themselves.
 fn named_nodes(tree: &Tree, graph: &Graph, unread: &HashSet<Arc<str>>, reading: &mut Reading<'_>) {
     if let Some(start) = graph.start.clone() {
         known(&start, Code::UnknownStart, "`entry_node` is", (graph, unread), reading);

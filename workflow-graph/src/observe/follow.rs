@@ -11,9 +11,10 @@ use workflow_core::{AnyEvent, DisplayItem, ErrorClass, ExecutionId, ScopeId};
 
 use super::GraphEvent;
 use super::facts::{Facts, NodeFacts};
+use crate::part::Part;
 use crate::seen::{Activity, NodeActivity};
 use crate::state::{NodeResult, Output, Token, names};
-use crate::trace::{EventName, JOINED, Part, StepName};
+use crate::trace::{EventName, JOINED, StepName};
 use crate::{GraphStatus, VisitError, VisitStatus};
 
 /// The state of one run.
@@ -122,7 +123,7 @@ impl RunState {
 
     fn started(&mut self, execution: ExecutionId, step: &str, scope: ScopeId) -> Vec<GraphEvent> {
         self.running.insert(execution, scope);
-        let step = self.step(step).filter(|step| step.part == Part::Work);
+        let step = self.step(step).filter(|step| step.part == Part::Visit);
         let entered = step.map(|step| GraphEvent::NodeEntered {
             node: step.node.into(),
             iteration: self.open_visit(step, scope),

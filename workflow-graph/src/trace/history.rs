@@ -8,9 +8,10 @@ use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent};
 use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::log::{Log, data};
-use super::{EventName, JOINED, Part, RouteTaken, StepName, Trace, Visit, VisitError};
+use super::{EventName, JOINED, RouteTaken, StepName, Trace, Visit, VisitError};
 use crate::VisitStatus;
 use crate::document::model::Failures;
+use crate::part::Part;
 use crate::state::{NodeResult, Token};
 
 /// The trace of a run, and where the log has its parts.

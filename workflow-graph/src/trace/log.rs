@@ -8,9 +8,10 @@ use serde::de::DeserializeOwned;
 use workflow_core::report::{BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport};
 use workflow_core::{ExecutionId, ScopeId, Seq};
 
-use super::{Part, StepName};
+use super::StepName;
 use crate::check;
 use crate::document::model::Graph;
+use crate::part::Part;
 use crate::state::Failure;
 
 /// The most steps from a part of a visit back to the execution that began it: a failure of a reply of a node, say.
@@ -57,7 +58,7 @@ impl<'a> Log<'a> {
             if let Some(failure) = execution.failure {
                 log.failures.insert(failure, execution.execution);
             }
-            if matches!(StepName::of(&execution.step), Some(StepName { part: Part::Work, .. })) {
+            if matches!(StepName::of(&execution.step), Some(StepName { part: Part::Visit, .. })) {
                 log.works.entry((&execution.step, execution.scope)).or_default().push(execution.execution);
             }
         }
@@ -149,7 +150,7 @@ impl<'a> Log<'a> {
         for _ in 0..MOST_LINKS {
             let step = StepName::of(&current.step)?;
             let before = match step.part {
-                Part::Work => return Some(current),
+                Part::Visit => return Some(current),
                 Part::Reply | Part::Expired => {
                     let answer = self.event(current.trigger)?;
                     self.event(answer.reply_to.or(answer.expired)?)?.execution?

@@ -1,18 +1,6 @@
 //! The names of steps and events, as parts of nodes. Their forms are those of [`state::names`](crate::state::names).
 
-/// The part of a node's visit that a step has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
-    Work,
-    Reply,
-    Expired,
-    Caught,
-    Route,
-    Branch,
-    Join,
-    Each,
-    Collect,
-}
+use crate::part::Part;
 
 /// A step: a part of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,21 +12,10 @@ pub(crate) struct StepName<'n> {
 impl<'n> StepName<'n> {
     /// The node and the part that the name of a step says; nothing if it has another form.
     pub(crate) fn of(name: &'n str) -> Option<Self> {
-        let Some((node, part)) = name.split_once(':') else {
-            return Some(Self { node: name, part: Part::Work });
-        };
-        let part = match part {
-            "reply" => Part::Reply,
-            "expired" => Part::Expired,
-            "caught" => Part::Caught,
-            "route" => Part::Route,
-            "branch" => Part::Branch,
-            "join" => Part::Join,
-            "each" => Part::Each,
-            "collect" => Part::Collect,
-            _ => return None,
-        };
-        Some(Self { node, part })
+        match name.split_once(':') {
+            Some((node, part)) => Some(Self { node, part: Part::named(part)? }),
+            None => Some(Self { node: name, part: Part::Visit }),
+        }
     }
 }
 
@@ -84,7 +61,7 @@ mod tests {
     /// G1
     #[test]
     fn names_of_steps_and_events_lead_back_to_nodes() {
-        assert_eq!(StepName::of("a-b"), Some(StepName { node: "a-b", part: Part::Work }));
+        assert_eq!(StepName::of("a-b"), Some(StepName { node: "a-b", part: Part::Visit }));
         let reply = names::of("a", "reply");
         assert_eq!(StepName::of(&reply), Some(StepName { node: "a", part: Part::Reply }));
         assert_eq!(StepName::of("a:other"), None);

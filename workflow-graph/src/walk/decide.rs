@@ -1,8 +1,5 @@
 //! Routes that a model chooses, asked once the node's work is in the log.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::Value;
 use workflow_core::StepError;
@@ -11,7 +8,7 @@ use workflow_core::signature::{Emitted, StepCall};
 use super::leave::{Way, written};
 use super::{Walk, read};
 use crate::document::model::{Decide, Next, Target};
-use crate::executor::{AgentExecutor, Choice, NodeError, Offer, Question};
+use crate::executor::{AgentExecutor, Choice, NodeError, Offer, Question, caught};
 use crate::state::Carried;
 use crate::table::Plan;
 
@@ -106,11 +103,5 @@ fn id(target: &Target) -> &str {
 
 /// The answer to a question. A panic of the executor is an error like any other, so that the fallback is taken.
 pub(super) async fn decided(agents: &dyn AgentExecutor, question: Question<'_>) -> Result<Choice, NodeError> {
-    // Executors may panic before they return a future, too.
-    let answer = async { agents.decide(question).await };
-    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(NodeError::permanent(format!("the executor panicked: {text}")))
-    })
+    caught(async { agents.decide(question).await }).await
 }

@@ -127,18 +127,20 @@ impl Visit<'_> {
         let taken = self.taken();
         let mut refused = Vec::new();
         for (place, route) in routes.iter().enumerate() {
-            let label = label(&self.node().id.value, routes, place);
+            let label = || label(&self.node().id.value, routes, place);
             // By its name, so that a route keeps its count where another one is put before it.
-            let key = format!("{list}.{label}");
-            let used = taken.get(&key).and_then(Value::as_u64).unwrap_or_default();
-            if let Some(max) = route.max.filter(|max| used >= u64::from(*max)) {
-                refused.push(format!("`{label}` was taken as often as `max: {max}` allows"));
+            let counted = route.max.map(|max| (format!("{list}.{}", label()), u64::from(max)));
+            if let Some((key, max)) = &counted
+                && taken.get(key).and_then(Value::as_u64).unwrap_or_default() >= *max
+            {
+                refused.push(format!("`{}` was taken as often as `max: {max}` allows", label()));
                 continue;
             }
             if let Some(when) = &route.when
-                && !self.holds(when, &label)?
+                && !self.holds(when, label)?
             {
-                refused.push(format!("`{label}` asks for `{}`{}", when.parsed.source(), self.values(when)));
+                let asked = when.parsed.source();
+                refused.push(format!("`{}` asks for `{asked}`{}", label(), self.values(when)));
                 continue;
             }
             let reason = match (&route.when, routes.len()) {
@@ -146,7 +148,7 @@ impl Visit<'_> {
                 (None, 1) => "only path".to_owned(),
                 (None, _) => "default".to_owned(),
             };
-            return self.to(&route.to, reason, failure, route.max.map(|_| key));
+            return self.to(&route.to, reason, failure, counted.map(|(key, _)| key));
         }
         let graph = &self.walk.graph;
         let on_no_match = self.node().on_no_match.or(graph.defaults.on_no_match).unwrap_or(OnNoMatch::Fail);
@@ -163,10 +165,11 @@ impl Visit<'_> {
         Err(StepError::permanent(message))
     }
 
-    fn holds(&self, when: &Expression, label: &str) -> Result<bool, StepError> {
+    fn holds(&self, when: &Expression, label: impl FnOnce() -> Arc<str>) -> Result<bool, StepError> {
         when.parsed.evaluate_condition(&self.sight).map_err(|error| {
             StepError::permanent(format!(
-                "the condition of the route `{label}`, `{}`, has no value: {error}",
+                "the condition of the route `{}`, `{}`, has no value: {error}",
+                label(),
                 when.parsed.source()
             ))
         })
@@ -236,8 +239,7 @@ impl Visit<'_> {
             let to = branch.to.value.clone();
             let reason: Arc<str> = match &branch.when {
                 Some(when) => {
-                    let label = names::token(&self.node().id.value, &to);
-                    if !self.holds(when, &label)? {
+                    if !self.holds(when, || names::token(&self.node().id.value, &to))? {
                         continue;
                     }
                     when.parsed.source().into()

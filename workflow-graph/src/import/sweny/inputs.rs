@@ -1,4 +1,4 @@
-//! `inputs`: what a run is started with, as a JSON Schema. Undeclared keys pass.
+//! `inputs`: the input of a run, as a JSON Schema. Undeclared keys pass.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Results of Hive nodes: what they write, when they are failures, and pauses for people behind them.
+//! Results of Hive nodes: their writes, their failures, and pauses for people behind them.
 
 use std::sync::Arc;
 

@@ -2,10 +2,8 @@
 //! result in any case; errors and panics of the executor are failed results.
 
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use serde_json::{Map, Value, json};
 
 use super::evaluate::{self, Aliases};
@@ -13,6 +11,7 @@ use super::seen::Seen;
 use crate::document::model::sweny::{Layer, SwenyGraph, SwenyGuidance, SwenyNode};
 use crate::document::model::{Agent, Defaults, Node};
 use crate::document::template::Template;
+use crate::executor::caught;
 use crate::node::judge::{Judges, bounded};
 use crate::node::{checks, reason};
 use crate::skill::InlineSkill;
@@ -114,16 +113,7 @@ impl Attempts<'_> {
     async fn attempt(&self, runs: u32, retry: Option<Mend>) -> Result<AgentResult, NodeError> {
         let context = self.context.after(runs);
         let task = self.task(retry);
-        // Executors may panic before they return a future, too.
-        let work = async { self.executor.run(task, &context).await };
-        match AssertUnwindSafe(work).catch_unwind().await {
-            Ok(result) => result,
-            Err(panic) => {
-                let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                Err(NodeError::permanent(format!("the executor panicked: {text}")))
-            }
-        }
+        caught(async { self.executor.run(task, &context).await }).await
     }
 
     fn model(&self) -> Option<&str> {
