@@ -18,7 +18,7 @@ mod reply;
 mod services;
 mod single;
 
-pub use call::{CallWatch, InputValue, JsonBranch, Slot, Slots, StepCall};
+pub use call::{CallWatch, Injectables, InputValue, JsonBranch, Slot, Slots, StepCall};
 pub use emitter::{EmitError, Emitter};
 pub use expired::Expired;
 pub use gather::{Branch, Gather, GatherItem};

@@ -220,7 +220,9 @@ pub mod errors {
 pub mod signature {
     pub use crate::config::ConfigType;
     pub use crate::event::{EventType, FromEvent, Roles, SetMember, Upgrade};
-    pub use crate::input::{CallWatch, EventInput, GatherItem, ListIter, Pattern, Slot, Slots, StepCall};
+    pub use crate::input::{
+        CallWatch, EventInput, GatherItem, Injectables, ListIter, Pattern, Slot, Slots, StepCall,
+    };
     pub use crate::output::Emitted;
     pub use crate::spec::{InputSpec, OutputSpec};
 }

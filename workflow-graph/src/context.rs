@@ -1,11 +1,12 @@
 //! The surroundings of a node's work, beside its input. The walk makes them for each attempt.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use workflow_core::signature::Injectables;
 use workflow_core::{Cancellation, Children, Display, RunContext, RunId};
 
 use crate::sight::Held;
@@ -44,10 +45,11 @@ const MOST_TEXT: usize = 1 << 20;
 #[derive(Clone)]
 pub struct NodeContext {
     parts: Arc<Parts>,
+    /// Runs of the node in the present attempt, before this one.
+    again: u32,
 }
 
 /// The parts that the walk gives an attempt.
-#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) run: RunId,
     pub(crate) node: Arc<str>,
@@ -56,17 +58,71 @@ pub(crate) struct Parts {
     pub(crate) attempt: u32,
     /// The place of the item, in a node with `for_each`.
     pub(crate) item: Option<u32>,
-    pub(crate) key: String,
     /// The input of the graph, with its defaults.
     pub(crate) input: Held,
     /// The data of the latest results that the node reads.
-    pub(crate) results: HashMap<Arc<str>, Held>,
+    pub(crate) results: Vec<(Arc<str>, Held)>,
     /// Runs of the node before this attempt, over all of its visits.
     pub(crate) runs: u32,
-    pub(crate) display: Display,
-    pub(crate) children: Children,
-    pub(crate) cancellation: Cancellation,
-    pub(crate) saved: RunContext,
+    pub(crate) services: Services,
+}
+
+/// What the run gives an attempt. Most is made when it is first asked for, since few functions ask for it.
+pub(crate) struct Services {
+    /// `None` in tests, which have everything.
+    call: Option<Injectables>,
+    pub(crate) key: OnceLock<String>,
+    pub(crate) display: OnceLock<Display>,
+    pub(crate) children: OnceLock<Children>,
+    pub(crate) cancellation: OnceLock<Cancellation>,
+    pub(crate) saved: OnceLock<RunContext>,
+    /// This attempt, or one before it, may have saved work.
+    may_have_saved: AtomicBool,
+}
+
+impl Services {
+    pub(crate) fn of(call: Injectables, attempt: u32) -> Self {
+        Self {
+            saved: OnceLock::new(),
+            may_have_saved: AtomicBool::new(attempt > 1 || call.may_have_begun()),
+            call: Some(call),
+            key: OnceLock::new(),
+            display: OnceLock::new(),
+            children: OnceLock::new(),
+            cancellation: OnceLock::new(),
+        }
+    }
+
+    fn key(&self) -> &str {
+        let key = || self.call.as_ref().map(Injectables::idempotency_key).unwrap_or_default();
+        self.key.get_or_init(key)
+    }
+
+    fn display(&self) -> &Display {
+        let none = || Display::detached().0;
+        self.display.get_or_init(|| self.call.as_ref().map_or_else(none, Injectables::display))
+    }
+
+    fn children(&self) -> &Children {
+        let children = || self.call.as_ref().map_or_else(Children::detached, Injectables::children);
+        self.children.get_or_init(children)
+    }
+
+    /// # Errors
+    /// If the step does not declare that it uses a context, which is a defect of the table.
+    fn saved(&self) -> Result<&RunContext, NodeError> {
+        let Some(call) = &self.call else { return Ok(self.saved.get_or_init(RunContext::in_memory)) };
+        if let Some(saved) = self.saved.get() {
+            return Ok(saved);
+        }
+        let saved = call.run_context().map_err(|error| NodeError::permanent(error.to_string()))?;
+        Ok(self.saved.get_or_init(|| saved))
+    }
+
+    fn cancellation(&self) -> &Cancellation {
+        let none = || Cancellation::detached().0;
+        self.cancellation.get_or_init(|| self.call.as_ref().map_or_else(none, Injectables::cancellation))
+    }
 }
 
 impl std::fmt::Debug for NodeContext {
@@ -80,12 +136,12 @@ impl std::fmt::Debug for NodeContext {
 
 impl NodeContext {
     pub(crate) fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts) }
+        Self { parts: Arc::new(parts), again: 0 }
     }
 
     /// The same after this many runs in the present attempt.
     pub(crate) fn after(&self, runs: u32) -> Self {
-        Self::new(Parts { runs: self.parts.runs.saturating_add(runs), ..Parts::clone(&self.parts) })
+        Self { parts: Arc::clone(&self.parts), again: self.again.saturating_add(runs) }
     }
 
     /// The id of the node.
@@ -127,7 +183,7 @@ impl NodeContext {
     /// # drop(registry);
     /// ```
     pub fn idempotency_key(&self) -> &str {
-        &self.parts.key
+        self.parts.services.key()
     }
 
     /// The input of the graph, with its defaults.
@@ -139,12 +195,12 @@ impl NodeContext {
     ///
     /// Agents read what `reads` lists. Other nodes read what their expressions name.
     pub fn result(&self, id: &str) -> Option<&Value> {
-        self.parts.results.get(id).map(|data| &**data)
+        self.parts.results.iter().find(|(node, _)| **node == *id).map(|(_, data)| &**data)
     }
 
     /// Runs before this attempt of the node in this run, over all of its visits.
     pub(crate) fn runs(&self) -> u32 {
-        self.parts.runs
+        self.parts.runs.saturating_add(self.again)
     }
 
     /// Shows viewers of the run how far the work is: an [`Activity::Progress`], which leaves at once.
@@ -168,9 +224,9 @@ impl NodeContext {
     }
 
     fn show(&self, activity: Activity) {
-        let Parts { node, iteration, attempt, item, display, .. } = &*self.parts;
+        let Parts { node, iteration, attempt, item, services, .. } = &*self.parts;
         let (iteration, attempt, item) = (*iteration, *attempt, *item);
-        display.show(NodeActivity { node: node.clone(), iteration, attempt, item, activity });
+        services.display().show(NodeActivity { node: node.clone(), iteration, attempt, item, activity });
     }
 
     /// Stores partial work, in place of what was saved before: later attempts of this visit, or item, find it.
@@ -184,7 +240,11 @@ impl NodeContext {
     pub fn save<T: Serialize>(&self, work: T) -> impl Future<Output = Result<(), NodeError>> + Send + use<T> {
         let work = serde_json::to_value(work).map_err(NodeError::permanent);
         let context = self.clone();
-        async move { Ok(context.parts.saved.set(&context.saved_key(), work?).await?) }
+        async move {
+            let services = &context.parts.services;
+            services.may_have_saved.store(true, Ordering::Relaxed);
+            Ok(services.saved()?.set(&context.saved_key(), work?).await?)
+        }
     }
 
     /// The partial work that this attempt, or one before it, has saved. `None` if there is none.
@@ -193,7 +253,9 @@ impl NodeContext {
     ///
     /// The work is no `T`, which is permanent, or the store fails.
     pub async fn saved<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeError> {
-        let Some(work) = self.parts.saved.get::<Value>(&self.saved_key()).await? else { return Ok(None) };
+        let services = &self.parts.services;
+        let Some(work) = services.saved()?.get::<Value>(&self.saved_key()).await? else { return Ok(None) };
+        services.may_have_saved.store(true, Ordering::Relaxed);
         match serde_path_to_error::deserialize(work) {
             Ok(work) => Ok(Some(work)),
             Err(error) => {
@@ -206,27 +268,32 @@ impl NodeContext {
         }
     }
 
+    /// Whether there may be saved work to remove.
+    pub(crate) fn may_have_saved(&self) -> bool {
+        self.parts.services.may_have_saved.load(Ordering::Relaxed)
+    }
+
     /// Removes what was saved. The walk calls it after success. It writes nothing where nothing was saved.
     pub(crate) async fn forget(&self) -> Result<(), NodeError> {
-        let key = self.saved_key();
-        if self.parts.saved.get::<Value>(&key).await?.is_some() {
-            self.parts.saved.remove(&key).await?;
+        let (key, saved) = (self.saved_key(), self.parts.services.saved()?);
+        if saved.get::<Value>(&key).await?.is_some() {
+            saved.remove(&key).await?;
         }
         Ok(())
     }
 
     /// The key of the execution: no other visit, item or branch has it, and every attempt and every restart has.
     fn saved_key(&self) -> String {
-        format!("graph.saved:{}", self.parts.key)
+        format!("graph.saved:{}", self.parts.services.key())
     }
 
     /// Starts child runs of this attempt: of typed workflows, and of graphs.
     pub fn children(&self) -> &Children {
-        &self.parts.children
+        self.parts.services.children()
     }
 
     /// Tells the work that nobody waits for it any more.
     pub fn cancellation(&self) -> &Cancellation {
-        &self.parts.cancellation
+        self.parts.services.cancellation()
     }
 }

@@ -3,10 +3,14 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::executor::ToolCall;
+
+mod count;
+
+use count::CountOrFields;
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -58,37 +62,174 @@ pub(crate) struct Begin {
     pub(crate) document: Option<Arc<str>>,
 }
 
-/// The state that a walk hands on from visit to visit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The state that a walk hands on from visit to visit. As JSON, the number of visits alone where it is all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Carried {
     /// Visits so far.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) steps: u32,
     /// Prompts for guidance so far, for scripts.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) prompts: u32,
     /// Whether a failure was handled, or no route held.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) degraded: bool,
     /// The latest agent node on the path, in Hive documents with one conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<Arc<str>>,
 }
 
-/// `a->b`: the route that was taken.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The fields of [`Carried`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Carried")]
+struct CarriedFields {
+    #[serde(default, skip_serializing_if = "is_default")]
+    steps: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    prompts: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    degraded: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<Arc<str>>,
+}
+
+impl Carried {
+    /// The number of visits, if it is all.
+    fn count(&self) -> Option<u32> {
+        match self {
+            Self { steps, prompts: 0, degraded: false, agent: None } => Some(*steps),
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Carried {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.count() {
+            Some(steps) => serializer.serialize_u32(steps),
+            None => CarriedFields::serialize(self, serializer),
+        }
+    }
+}
+
+impl CountOrFields for Carried {
+    const EXPECTED: &str = "the number of visits, or a map with it";
+
+    fn of_count(steps: u32) -> Self {
+        Self { steps, ..Self::default() }
+    }
+
+    fn of_fields<'de, D: Deserializer<'de>>(fields: D) -> Result<Self, D::Error> {
+        CarriedFields::deserialize(fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for Carried {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        count::read(deserializer)
+    }
+}
+
+/// `a->b`: the route that was taken. As JSON, the number of visits alone where it was the only path and nothing else is to
+/// say.
+#[derive(Debug, Clone)]
 pub(crate) struct Token {
-    #[serde(rename = "walk", default)]
     pub(crate) carried: Carried,
     pub(crate) reason: Arc<str>,
     /// The failure that led here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<Failure>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<Arc<str>>,
     /// Keys of a Hive document's memory.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) writes: Map<String, Value>,
+}
+
+/// The reason of a route that has no other beside it.
+pub(crate) const ONLY_PATH: &str = "only path";
+
+/// The fields of [`Token`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Token")]
+struct TokenFields {
+    #[serde(rename = "walk", default)]
+    carried: Carried,
+    reason: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    writes: Map<String, Value>,
+}
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self { carried, reason, error: None, warnings, writes }
+                if **reason == *ONLY_PATH && warnings.is_empty() && writes.is_empty() =>
+            {
+                match carried.count() {
+                    Some(steps) => serializer.serialize_u32(steps),
+                    None => TokenFields::serialize(self, serializer),
+                }
+            }
+            all => TokenFields::serialize(all, serializer),
+        }
+    }
+}
+
+impl CountOrFields for Token {
+    const EXPECTED: &str = "the number of visits, or a map of a token";
+
+    fn of_count(steps: u32) -> Self {
+        Self {
+            carried: Carried::of_count(steps),
+            reason: ONLY_PATH.into(),
+            error: None,
+            warnings: Vec::new(),
+            writes: Map::new(),
+        }
+    }
+
+    fn of_fields<'de, D: Deserializer<'de>>(fields: D) -> Result<Self, D::Error> {
+        TokenFields::deserialize(fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        count::read(deserializer)
+    }
+}
+
+/// The part of any event of a walk that the next visit needs.
+#[derive(Debug, Default)]
+pub(crate) struct Came {
+    pub(crate) carried: Carried,
+    pub(crate) error: Option<Failure>,
+}
+
+/// The fields of [`Came`].
+#[derive(Deserialize)]
+#[serde(remote = "Came")]
+struct CameFields {
+    #[serde(rename = "walk", default)]
+    carried: Carried,
+    #[serde(default)]
+    error: Option<Failure>,
+}
+
+impl CountOrFields for Came {
+    const EXPECTED: &str = "the number of visits, or a map with it";
+
+    fn of_count(steps: u32) -> Self {
+        Self { carried: Carried::of_count(steps), error: None }
+    }
+
+    fn of_fields<'de, D: Deserializer<'de>>(fields: D) -> Result<Self, D::Error> {
+        CameFields::deserialize(fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for Came {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        count::read(deserializer)
+    }
 }
 
 /// A failure as expressions see it: `error.message`, `error.class`, `error.node`.

@@ -13,12 +13,12 @@ use workflow_core::table::StepIndex;
 use workflow_core::{StepError, Steps, UnfitJson};
 
 use crate::check::Layout;
-use crate::document::model::{Dialect, Graph, Work};
+use crate::document::model::{Dialect, Graph, Node, Work};
 use crate::part::Part;
 use crate::registry::Executors;
 use crate::schema;
 use crate::state::{Begin, names};
-use crate::table::Plan;
+use crate::table::{Plan, leads_to};
 
 mod visit;
 mod work;
@@ -39,6 +39,8 @@ pub(crate) struct Walk {
     pub(crate) executors: Arc<Executors>,
     /// Defaults of the top-level properties of the input.
     pub(crate) defaults: Map<String, Value>,
+    /// The tokens with which a visit of a node can end, by the places of the node and of that to which it leads.
+    tokens: Vec<Vec<(usize, Arc<str>)>>,
     /// Every graph that was bound together with this one, by name.
     children: Arc<HashMap<Arc<str>, Child>>,
 }
@@ -61,7 +63,10 @@ impl Walk {
         children: Arc<HashMap<Arc<str>, Child>>,
     ) -> Self {
         let defaults = graph.input.as_ref().map(|schema| schema::defaults(&schema.value)).unwrap_or_default();
-        Self { graph, layout, plans, executors, defaults, children }
+        let token = |from: &Node, to: usize| names::token(&from.id.value, &graph.nodes[to].id.value);
+        let of_node = |node| leads_to(&graph, node).into_iter().map(|to| (to, token(node, to))).collect();
+        let tokens = graph.nodes.iter().map(of_node).collect();
+        Self { graph, layout, plans, executors, defaults, tokens, children }
     }
 
     /// The hash of the document.
@@ -71,6 +76,12 @@ impl Walk {
 
     fn id(&self, node: usize) -> &Arc<str> {
         &self.graph.nodes[node].id.value
+    }
+
+    /// The token of a route.
+    fn token(&self, from: usize, to: usize) -> Result<&Arc<str>, StepError> {
+        let token = self.tokens[from].iter().find(|(place, _)| *place == to).map(|(_, token)| token);
+        token.ok_or_else(|| StepError::permanent("the graph has no such route"))
     }
 
     /// The input of a run, with its defaults.
@@ -86,11 +97,15 @@ impl Walk {
         matches!(self.graph.dialect, Dialect::Native) && schema::is_filled(given, &self.defaults)
     }
 
-    async fn run(&self, step: StepIndex, call: StepCall) -> Result<Emitted, StepError> {
-        let plan =
-            self.plans.get(step.get()).ok_or_else(|| StepError::permanent("the graph has no such step"))?;
+    fn plan(&self, step: StepIndex) -> Result<&Plan, StepError> {
+        self.plans.get(step.get()).ok_or_else(|| StepError::permanent("the graph has no such step"))
+    }
+
+    /// A part of a visit in a step of its own.
+    async fn part(self: Arc<Self>, step: StepIndex, call: StepCall) -> Result<Emitted, StepError> {
+        let plan = self.plan(step)?;
         match plan.part {
-            Part::Visit => self.visit(plan, call).await,
+            Part::Visit => Box::pin(Arc::clone(&self).visit(step, call)).await,
             Part::Each => self.each(plan, call).await,
             Part::Collect => self.collect(plan, call).await,
             Part::Reply => self.reply(plan, call).await,
@@ -109,7 +124,11 @@ impl Steps for Walk {
         step: StepIndex,
         call: StepCall,
     ) -> BoxFuture<'static, Result<Emitted, StepError>> {
-        Box::pin(async move { self.run(step, call).await })
+        // Most calls are visits. Their future holds nothing of the other parts, so that it is small.
+        match self.plan(step) {
+            Ok(Plan { part: Part::Visit, .. }) => Box::pin(self.visit(step, call)),
+            _ => Box::pin(self.part(step, call)),
+        }
     }
 
     fn accept(&self, event: &str, data: &Value) -> Result<(), UnfitJson> {

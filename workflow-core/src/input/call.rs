@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use super::emitter::EmitBuffer;
 use super::{EmitError, Prefix, RunInfo, RunServices, StartedChildren};
-use crate::cancel::{CancelRegistration, Cancellation};
+use crate::cancel::Cancellation;
 use crate::config::Config;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
@@ -30,12 +30,15 @@ use crate::id::{ExecutionId, RunId, ScopeId, Seq};
 use crate::output::{Emitted, StepOutput};
 use crate::panics::discard;
 
+mod injectables;
 mod run_time;
 mod watch;
 
+pub use injectables::Injectables;
 pub use run_time::{InputValue, JsonBranch};
 pub use watch::CallWatch;
 
+use injectables::Taken;
 pub(super) use watch::Asked;
 
 /// The contents of one slot.
@@ -88,22 +91,7 @@ pub struct StepCall {
 pub(crate) struct Frame {
     pub(crate) slots: SlotValues,
     pub(crate) context: CallContext,
-    taken: OnceLock<Box<Taken>>,
-}
-
-/// The injected values that a step has taken. Most steps take none of them.
-#[derive(Debug, Default)]
-struct Taken {
-    emitted: OnceLock<Arc<EmitBuffer>>,
-    display: OnceLock<Display>,
-    children: OnceLock<Arc<dyn StartedChildren>>,
-    cancellation: OnceLock<CancelRegistration>,
-    /// Whether the attempt may have begun before. Here, so that a call that has not needs no room for it.
-    may_have_begun: bool,
-    /// The first output of a run-time step that was refused. Boxed, since few steps have one.
-    refused: Option<Box<EmitError>>,
-    /// What middleware sees of the injected values that are taken.
-    watch: Option<CallWatch>,
+    taken: OnceLock<Arc<Taken>>,
 }
 
 impl Frame {
@@ -138,10 +126,11 @@ impl BorrowedValue {
 impl BorrowedValues {
     /// Makes room for the values of `slots` slots.
     #[inline]
-    fn of(slots: usize) -> Self {
+    fn fit(&mut self, slots: usize) {
         let more = slots.saturating_sub(2);
-        let more = (more > 0).then(|| Box::new((0..more).map(|_| BorrowedValue::default()).collect()));
-        Self { first: [BorrowedValue(None), BorrowedValue(None)], more }
+        if more > 0 && self.more.is_none() {
+            self.more = Some(Box::new((0..more).map(|_| BorrowedValue::default()).collect()));
+        }
     }
 
     fn iter_mut(&mut self) -> Chain<slice::IterMut<'_, BorrowedValue>, slice::IterMut<'_, BorrowedValue>> {
@@ -173,31 +162,30 @@ impl Frame {
         Self { slots, context, taken: OnceLock::new() }
     }
 
-    fn taken(&self) -> &Taken {
-        self.taken.get_or_init(Box::default)
+    fn taken(&self) -> &Arc<Taken> {
+        self.taken.get_or_init(Arc::default)
     }
 
-    fn refuse(&mut self, error: EmitError) {
-        let _ = self.taken();
-        if let Some(taken) = self.taken.get_mut() {
-            taken.refused.get_or_insert_with(|| error.into());
+    /// Notes what is asked for, if somebody watches.
+    pub(crate) fn note(&self, asked: Asked) {
+        if let Some(taken) = self.taken.get() {
+            taken.note(asked);
         }
+    }
+
+    fn refuse(&self, error: EmitError) {
+        self.taken().refused.get_or_init(|| error.into());
     }
 
     fn display(&self) -> Display {
-        let CallContext { step, execution, attempt, .. } = self.context;
-        let display = || self.context.run.display(step, execution, attempt);
-        self.taken().display.get_or_init(display).clone()
+        self.taken().display(&self.context)
     }
 
     fn attempt_children(&self) -> Result<Arc<dyn StartedChildren>, StepError> {
-        let context = &self.context;
-        if context.is_of_precondition() {
+        if self.context.is_of_precondition() {
             return Err(StepError::permanent(Internal::ChildrenOfPrecondition));
         }
-        self.note(Asked::NUMBERS);
-        let children = || Arc::clone(&context.run).children(context, self.display());
-        Ok(Arc::clone(self.taken().children.get_or_init(children)))
+        Ok(self.taken().children(&self.context))
     }
 
     fn engine_parts(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
@@ -206,36 +194,15 @@ impl Frame {
     }
 
     fn cancellation(&self) -> Cancellation {
-        let execution = self.context.execution;
-        let lease = || self.context.run.cancellations().lease(execution);
-        self.taken().cancellation.get_or_init(lease).cancellation()
-    }
-}
-
-impl Drop for Frame {
-    /// Ends an attempt that was not committed: ends its children and retracts what it displayed (S25).
-    fn drop(&mut self) {
-        let Some(mut taken) = self.taken.take() else { return };
-        if let Some(children) = taken.children.take() {
-            children.end();
-        }
-        if let Some(display) = taken.display.take() {
-            display.retract();
-        }
-        if let Some(buffer) = taken.emitted.get() {
-            buffer.close_into(&mut Emitted::default());
-        }
-        if let Some(lease) = &taken.cancellation.take() {
-            self.context.run.cancellations().end(lease);
-        }
+        self.taken().cancellation(&self.context)
     }
 }
 
 impl StepCall {
     #[inline]
     pub(crate) fn new(slots: SlotValues, context: CallContext) -> Self {
-        let borrowed = BorrowedValues::of(slots.len());
-        let frame = Frame::new(slots, context);
+        // Steps of run-time workflows borrow nothing, however many inputs they have.
+        let (frame, borrowed) = (Frame::new(slots, context), BorrowedValues::default());
         Self { frame, borrowed, batch: Emitted::default() }
     }
 
@@ -330,8 +297,8 @@ impl StepCall {
     /// returned one.
     pub fn commit<T: StepOutput>(mut self, output: T) -> Result<Emitted, StepError> {
         output.emit(&mut self.batch)?;
-        if let Some(refused) = self.frame.taken.get_mut().and_then(|taken| taken.refused.take()) {
-            return Err((*refused).into());
+        if let Some(refused) = self.frame.taken.get().and_then(|taken| taken.refused.get()) {
+            return Err(EmitError::clone(refused).into());
         }
         Ok(self.committed())
     }
@@ -339,14 +306,14 @@ impl StepCall {
     /// The slots of the parameters, and the place for the output.
     #[doc(hidden)]
     pub fn open(&mut self) -> (Slots<'_>, &mut Emitted) {
+        self.borrowed.fit(self.frame.slots.len());
         let borrowed = self.borrowed.iter_mut().take(self.frame.slots.len());
         (Slots { frame: &self.frame, borrowed: borrowed.enumerate() }, &mut self.batch)
     }
 
     /// The call of an attempt that may have begun before.
     pub(crate) fn of_begun(mut self) -> Self {
-        let taken = Taken { may_have_begun: true, ..Taken::default() };
-        self.frame.taken = OnceLock::from(Box::new(taken));
+        self.frame.taken = OnceLock::from(Arc::new(Taken::of_begun()));
         self
     }
 
@@ -368,13 +335,13 @@ impl StepCall {
     pub fn committed(&mut self) -> Emitted {
         self.borrowed.clear();
         let returned = std::mem::take(&mut self.batch);
-        let Some(taken) = self.frame.taken.get_mut() else { return returned };
+        let Some(taken) = self.frame.taken.get() else { return returned };
         let mut emitted = Emitted::default();
         if let Some(buffer) = taken.emitted.get() {
             buffer.close_into(&mut emitted);
         }
         emitted.append(returned);
-        emitted.set_display(taken.display.take());
+        emitted.set_display(taken.commit());
         emitted
     }
 }

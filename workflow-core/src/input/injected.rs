@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use smallvec::SmallVec;
 
 use super::call::{Asked, CallContext, Frame, SlotValue};
 use super::{Slot, StepInput};
@@ -12,7 +13,7 @@ use crate::config::{Config, ConfigType};
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
 use crate::error::StepError;
-use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, ThreadId, TraceParent};
+use crate::id::{ExecutionId, ParentRun, RunId, ScopeId, Seq, ThreadId, TraceParent};
 use crate::report::Ending;
 use crate::spec::InputSpec;
 
@@ -59,7 +60,7 @@ impl RunInfo {
             execution: context.execution,
             attempt: context.attempt,
             scope: context.scope,
-            binding: binding_text(frame),
+            binding: binding_text(&bound(frame), context.run.redrives_before_end()),
             parent: context.run.parent().cloned(),
             trace_parent: context.run.trace_parent(),
             may_have_begun: frame.may_have_begun(),
@@ -201,31 +202,51 @@ impl RunInfo {
     /// one. The parts are the run, the scope, the step and the sequence numbers of the bound events; of a clean-up step
     /// also the number of redrives before the end, since it runs at each end.
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}/{}/{}", self.run, self.scope.0, self.step, self.binding)
+        key_text(&self.run, self.scope, &self.step, &self.binding)
     }
 }
 
-fn binding_text(frame: &Frame) -> String {
+/// The event or the list that an input bound, by its place in the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Bound {
+    Nothing,
+    One(Seq),
+    List(usize),
+}
+
+/// What identifies the execution: passive inputs and the engine's parameters are no part of it (S58).
+pub(crate) fn bound(frame: &Frame) -> SmallVec<[Bound; 2]> {
     let CallContext { run, step, .. } = &frame.context;
-    // Passive inputs and the engine's parameters are no part of the execution's identity (S58).
     let slots = frame.slots.iter().enumerate();
     let slots = slots.filter(|(place, _)| !run.is_passive(*step, *place));
-    let mut text = slots.fold(String::new(), |mut text, (_, slot)| {
+    let bound = slots.filter_map(|(_, slot)| match slot {
+        SlotValue::Injected => None,
+        SlotValue::Empty => Some(Bound::Nothing),
+        SlotValue::One(seq, _) => Some(Bound::One(*seq)),
+        SlotValue::List(prefix) => Some(Bound::List(prefix.len())),
+    });
+    bound.collect()
+}
+
+pub(crate) fn binding_text(bound: &[Bound], redrives: usize) -> String {
+    let mut text = bound.iter().fold(String::new(), |mut text, bound| {
         let dot = if text.is_empty() { "" } else { "." };
         // Writing to a `String` cannot fail.
-        let _ = match slot {
-            SlotValue::Injected => Ok(()),
-            SlotValue::Empty => write!(text, "{dot}-"),
-            SlotValue::One(seq, _) => write!(text, "{dot}{}", seq.0),
-            SlotValue::List(prefix) => write!(text, "{dot}{}e", prefix.len()),
+        let _ = match bound {
+            Bound::Nothing => write!(text, "{dot}-"),
+            Bound::One(seq) => write!(text, "{dot}{}", seq.0),
+            Bound::List(length) => write!(text, "{dot}{length}e"),
         };
         text
     });
-    let redrives = run.redrives_before_end();
     if redrives > 0 {
         let _ = write!(text, "/{redrives}");
     }
     text
+}
+
+pub(crate) fn key_text(run: &RunId, scope: ScopeId, step: &str, binding: &str) -> String {
+    format!("{run}/{}/{step}/{binding}", scope.0)
 }
 
 macro_rules! injectable {

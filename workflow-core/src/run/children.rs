@@ -14,11 +14,13 @@
 
 use std::any::Any;
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use crate::error::StepError;
 use crate::event::{AnyEvent, StartEvent};
-use crate::input::{Slot, StartedChildren, StepCall, StepInput};
+use crate::id::RunId;
+use crate::input::{Injectables, Slot, StartedChildren, StepCall, StepInput};
 use crate::outcome::{RunError, StartError};
 use crate::run::{AnyRun, RunHandle, RunOptions, Start, output_of};
 use crate::spec::InputSpec;
@@ -133,7 +135,8 @@ pub(crate) use registry::ChildRegistry;
 /// ```
 #[derive(Clone)]
 pub struct Children {
-    children: Arc<AttemptChildren>,
+    /// `None`: they belong to no attempt.
+    children: Option<Arc<AttemptChildren>>,
 }
 
 impl StepCall {
@@ -142,16 +145,62 @@ impl StepCall {
     /// # Errors
     /// In a precondition, which runs no children.
     pub fn children(&self) -> Result<Children, StepError> {
-        Children::of(self.attempt_children()?)
+        Ok(Children::of(self.attempt_children()?))
+    }
+}
+
+impl Injectables {
+    /// The children of the attempt.
+    pub fn children(&self) -> Children {
+        Children::of(self.attempt_children())
     }
 }
 
 impl Children {
-    fn of(children: Arc<dyn StartedChildren>) -> Result<Self, StepError> {
+    fn of(children: Arc<dyn StartedChildren>) -> Self {
         let children: Arc<dyn Any + Send + Sync> = children;
-        let foreign = "the attempt has children of another kind";
-        let children = children.downcast().map_err(|_| StepError::permanent(foreign))?;
-        Ok(Self { children })
+        Self { children: children.downcast().ok() }
+    }
+
+    /// Children of no run, to call a step in a test. They start nothing, as if the step had ended:
+    /// [`StartError::ParentEnded`].
+    ///
+    /// ```
+    /// use workflow_core::Children;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Ask;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Answer;
+    /// # struct Asking;
+    /// # #[workflow]
+    /// # impl Asking {
+    /// #     #[step]
+    /// #     async fn answer(&self, _ask: &Ask) -> Answer { Answer }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// assert!(Children::detached().run::<Asking>(Ask).await.is_err());
+    /// # }
+    /// ```
+    pub fn detached() -> Self {
+        Self { children: None }
+    }
+
+    fn run_start(&self, start: Start, options: RunOptions) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
+        match &self.children {
+            Some(children) => children.run(start, options),
+            None => Box::pin(ready(Err(no_parent().into()))),
+        }
+    }
+
+    fn begin(&self, start: Start, options: RunOptions) -> BoxFuture<'static, Result<Spawned, StartError>> {
+        match &self.children {
+            Some(children) => children.start(start, options),
+            None => Box::pin(ready(Err(no_parent()))),
+        }
     }
 
     /// Runs a child to its end and returns its output, or the error that ended it.
@@ -254,7 +303,7 @@ impl Children {
         options: RunOptions,
     ) -> BoxFuture<'static, Result<C::Output, RunError>> {
         assert_taken::<C, _>(&event);
-        let ended = self.children.run(Start::of::<C, _>(event), options);
+        let ended = self.run_start(Start::of::<C, _>(event), options);
         Box::pin(async move { output_of::<C>(&ended.await?) })
     }
 
@@ -293,7 +342,7 @@ impl Children {
         options: RunOptions,
     ) -> BoxFuture<'static, Result<RunHandle<C>, StartError>> {
         assert_taken::<C, _>(&event);
-        let started = self.children.start(Start::of::<C, _>(event), options);
+        let started = self.begin(Start::of::<C, _>(event), options);
         Box::pin(async move { Ok(RunHandle::new(started.await?.shared)) })
     }
 }
@@ -357,7 +406,7 @@ impl Children {
         data: impl Serialize,
         options: RunOptions,
     ) -> BoxFuture<'static, Result<AnyEvent, RunError>> {
-        self.children.run(Start::json(workflow, event, &data), options)
+        self.run_start(Start::json(workflow, event, &data), options)
     }
 
     /// Starts an independent child, by the names of its workflow and its start event, which comes as JSON.
@@ -372,9 +421,13 @@ impl Children {
         data: impl Serialize,
         options: RunOptions,
     ) -> BoxFuture<'static, Result<AnyRun, StartError>> {
-        let started = self.children.start(Start::json(workflow, event, &data), options);
+        let started = self.begin(Start::json(workflow, event, &data), options);
         Box::pin(async move { Ok(AnyRun::new(started.await?.shared)) })
     }
+}
+
+fn no_parent() -> StartError {
+    StartError::ParentEnded { run: RunId::new("detached") }
 }
 
 /// Does not compile if no step of `C` takes the event. An argument, because callers cannot name the event's type.
@@ -384,7 +437,10 @@ fn assert_taken<C: Workflow, S: StartEvent>(_: &S) {
 
 impl fmt::Debug for Children {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Children of {:?}", self.children)
+        match &self.children {
+            Some(children) => write!(f, "Children of {children:?}"),
+            None => f.write_str("Children of no run"),
+        }
     }
 }
 
@@ -394,7 +450,7 @@ impl Slot<'_> {
     /// # Errors
     /// If the call is that of a precondition, which cannot start children.
     pub fn children(&self) -> Result<Children, StepError> {
-        Children::of(self.attempt_children()?)
+        Ok(Children::of(self.attempt_children()?))
     }
 }
 
@@ -403,7 +459,7 @@ impl StepInput for Children {
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
-        Self::of(slot.attempt_children()?)
+        Ok(Self::of(slot.attempt_children()?))
     }
 }
 
@@ -412,7 +468,7 @@ impl StepInput for &Children {
     type Item<'a> = &'a Children;
 
     fn fill(slot: Slot<'_>) -> Result<&Children, StepError> {
-        let children = Children::of(slot.attempt_children()?)?;
+        let children = Children::of(slot.attempt_children()?);
         Ok(slot.keep(children))
     }
 }

@@ -13,6 +13,7 @@ mod inputs {
     mod event_inputs;
     mod events;
     mod generics;
+    mod handed_on;
     mod injectables;
     mod passive;
     mod preconditions;

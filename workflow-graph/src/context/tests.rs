@@ -19,7 +19,7 @@ async fn next(shown: &mut DisplayStream) -> Value {
 /// G32
 #[tokio::test]
 async fn progress_and_tools_are_shown_with_their_attempt() {
-    let (parts, mut shown) = parts("load").await;
+    let (parts, mut shown) = parts("load");
     let context = NodeContext::new(Parts { iteration: 3, attempt: 2, item: Some(7), ..parts });
     context.progress("half");
     context.tool_called("search");
@@ -39,7 +39,7 @@ async fn progress_and_tools_are_shown_with_their_attempt() {
 /// G32
 #[tokio::test]
 async fn a_long_text_of_progress_is_cut_between_characters() {
-    let (parts, mut shown) = parts("load").await;
+    let (parts, mut shown) = parts("load");
     NodeContext::new(parts).progress("a".repeat((1 << 20) - 1) + "ä");
     assert_eq!(next(&mut shown).await["text"].as_str().unwrap().len(), (1 << 20) - 1);
 }
@@ -47,13 +47,15 @@ async fn a_long_text_of_progress_is_cut_between_characters() {
 /// G31
 #[tokio::test]
 async fn later_attempts_find_what_was_saved_until_it_is_forgotten() {
-    let (parts, _shown) = parts("load").await;
-    let saved = parts.saved.clone();
+    let (parts, _shown) = parts("load");
+    let saved = parts.services.saved.clone();
     let first = NodeContext::new(parts);
     assert_eq!(first.saved::<u32>().await.unwrap(), None);
     first.save(4_u32).await.unwrap();
     first.save(5_u32).await.unwrap();
-    let second = NodeContext::new(Parts { attempt: 2, saved, ..super::testing::parts("load").await.0 });
+    let mut parts = super::testing::parts("load").0;
+    parts.services.saved = saved;
+    let second = NodeContext::new(Parts { attempt: 2, ..parts });
     assert_eq!(second.saved::<u32>().await.unwrap(), Some(5));
     second.forget().await.unwrap();
     assert_eq!(first.saved::<u32>().await.unwrap(), None);
@@ -62,13 +64,15 @@ async fn later_attempts_find_what_was_saved_until_it_is_forgotten() {
 /// G31
 #[tokio::test]
 async fn executions_save_apart_from_each_other() {
-    let (parts, _shown) = parts("load").await;
-    let saved = parts.saved.clone();
-    let key = parts.key.clone();
+    let (parts, _shown) = parts("load");
+    let saved = parts.services.saved.clone();
+    let key = "run-1/load/1".to_owned();
     NodeContext::new(parts).save("mine").await.unwrap();
     for (key, found) in [("another".to_owned(), None), (key, Some("mine".to_owned()))] {
-        let parts = super::testing::parts("load").await.0;
-        let context = NodeContext::new(Parts { key, saved: saved.clone(), ..parts });
+        let mut parts = super::testing::parts("load").0;
+        parts.services.key = key.into();
+        parts.services.saved = saved.clone();
+        let context = NodeContext::new(parts);
         assert_eq!(context.saved::<String>().await.unwrap(), found, "{context:?}");
     }
 }
@@ -76,7 +80,7 @@ async fn executions_save_apart_from_each_other() {
 /// G31
 #[tokio::test]
 async fn saved_work_of_another_type_names_the_path() {
-    let context = context("load", 0).await;
+    let context = context("load", 0);
     context.save(json!({"pages": ["a", 2]})).await.unwrap();
     let error = context.saved::<HashMap<String, Vec<String>>>().await.unwrap_err();
     assert_eq!(error.class(), workflow_core::ErrorClass::Permanent);
@@ -90,21 +94,17 @@ async fn saved_work_of_another_type_names_the_path() {
 #[tokio::test]
 async fn work_without_json_is_not_saved() {
     let work = HashMap::from([((1, 2), 3)]);
-    let error = context("load", 0).await.save(work).await.unwrap_err();
+    let error = context("load", 0).save(work).await.unwrap_err();
     assert_eq!(error.class(), workflow_core::ErrorClass::Permanent);
 }
 
 #[tokio::test]
 async fn a_context_says_where_it_is() {
-    let (parts, _shown) = parts("load").await;
+    let (mut parts, _shown) = parts("load");
     let results = [("first".into(), Held::Made(Arc::new(json!({"a": 1}))))].into();
     let (cancellation, source) = workflow_core::Cancellation::detached();
-    let context = NodeContext::new(Parts {
-        input: Held::Made(Arc::new(json!({"x": 1}))),
-        results,
-        cancellation,
-        ..parts
-    });
+    parts.services.cancellation = cancellation.into();
+    let context = NodeContext::new(Parts { input: Held::Made(Arc::new(json!({"x": 1}))), results, ..parts });
     assert_eq!((context.node(), context.run().as_str()), ("load", "run-1"));
     assert_eq!((context.iteration(), context.attempt(), context.item()), (1, 1, None));
     assert_eq!((context.idempotency_key(), context.input()), ("run-1/load/1", &json!({"x": 1})));

@@ -2,7 +2,7 @@
 
 #![expect(dead_code, reason = "the compiler of tables reads the rest of the model")]
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 

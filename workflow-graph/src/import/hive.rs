@@ -202,7 +202,7 @@ fn read(tree: &Tree, options: HiveOptions, reading: &mut Reading<'_>) -> Option<
         limits,
         defaults: Defaults { model: text(tree, "default_model", reading), ..Defaults::default() },
         nodes: Vec::new(),
-        ids: HashMap::new(),
+        ids: HashMap::default(),
         is_incomplete: false,
         dialect: Dialect::Hive(Box::new(hive)),
     };

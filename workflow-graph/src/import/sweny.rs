@@ -1,6 +1,6 @@
 //! SWEny documents: trees to the model. This file owns the options and the top level; each level below is a file of its own.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ fn read(options: &SwenyOptions, tree: &Tree, reading: &mut Reading<'_>) -> Optio
         limits: options.limits(),
         defaults,
         nodes: Vec::new(),
-        ids: HashMap::new(),
+        ids: HashMap::default(),
         is_incomplete: entry.as_ref().is_none_or(Option::is_none),
         start: entry.flatten(),
         dialect: Dialect::Native,

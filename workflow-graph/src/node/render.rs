@@ -3,7 +3,7 @@
 
 use std::io;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::document::template::{Expression, Part, Template};
 use crate::expression::{EvaluateError, RESULT_BYTES, Scope};
@@ -24,6 +24,9 @@ fn text(value: Value) -> String {
         other => other.to_string(),
     }
 }
+
+/// The most bytes of a number that no list or map holds, such as `-2.2250738585072014e-308`.
+const LONGEST_NUMBER: usize = 24;
 
 struct Renderer<'s> {
     scope: &'s dyn Scope,
@@ -46,7 +49,11 @@ impl Renderer<'_> {
             Template::Text(parts) => self.parts(parts).map(Value::String),
             Template::List(items) => items.iter().map(|item| self.value(item)).collect(),
             Template::Map(pairs) => {
-                pairs.iter().map(|(key, value)| Ok((key.to_string(), self.value(value)?))).collect()
+                let mut map = Map::new();
+                for (key, value) in pairs {
+                    map.insert(key.to_string(), self.value(value)?);
+                }
+                Ok(Value::Object(map))
             }
         }
     }
@@ -86,8 +93,11 @@ fn too_large(expression: &Expression) -> EvaluateError {
     }
 }
 
-/// Bytes of the value as JSON.
+/// Bytes of the value as JSON. A number counts as the longest.
 fn size(value: &Value) -> usize {
+    if let Value::Null | Value::Bool(_) | Value::Number(_) = value {
+        return LONGEST_NUMBER;
+    }
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,

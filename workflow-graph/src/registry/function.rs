@@ -69,16 +69,20 @@ impl Registered {
 }
 
 fn read<I: DeserializeOwned>(name: &str, input: Value) -> Result<I, NodeError> {
+    if let Ok(input) = I::deserialize(&input) {
+        return Ok(input);
+    }
     // A node without `with` has the input `{}`, and a function without input takes `()`.
     let is_empty = input.as_object().is_some_and(serde_json::Map::is_empty);
-    serde_path_to_error::deserialize(input).or_else(|error| {
-        if is_empty && let Ok(input) = I::deserialize(Value::Null) {
-            return Ok(input);
-        }
+    if is_empty && let Ok(input) = I::deserialize(Value::Null) {
+        return Ok(input);
+    }
+    // Once more, for the path of the mistake.
+    serde_path_to_error::deserialize(input).map_err(|error| {
         let path = error.path().to_string();
         let at = if path == "." { String::new() } else { format!(" at `{path}`") };
         let message = format!("the input of the function `{name}` cannot be read{at}: {}", error.inner());
-        Err(NodeError::permanent(message))
+        NodeError::permanent(message)
     })
 }
 

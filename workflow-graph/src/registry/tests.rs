@@ -36,7 +36,7 @@ async fn sum(order: Order, _: NodeContext) -> Result<Sum, NodeError> {
 
 async fn call(registry: &Registry, name: &str, input: Value) -> Result<Value, (ErrorClass, String)> {
     let function = registry.executors().function(name).unwrap();
-    let called = function.call(input, context("node", 0).await).await;
+    let called = function.call(input, context("node", 0)).await;
     called.map_err(|error| (error.class(), error.to_string()))
 }
 
@@ -101,7 +101,7 @@ async fn a_script_stands_in_for_every_executor() {
     assert_eq!(call(&registry, "sum", json!({})).await.unwrap(), json!("played"));
     assert_eq!(call(&registry, "absent", json!({})).await.unwrap(), json!("played"));
     let executors = registry.executors();
-    let called = executors.tools().unwrap().call("any", json!({}), &context("node", 0).await).await;
+    let called = executors.tools().unwrap().call("any", json!({}), &context("node", 0)).await;
     assert_eq!(called.unwrap(), json!("played"));
     assert!(executors.agents().is_some() && executors.script().is_some());
     let none = Registry::new();

@@ -18,7 +18,7 @@ fn script(text: &str) -> ScriptedExecutor {
 }
 
 async fn play(script: &ScriptedExecutor, node: &str, runs: u32) -> Result<Value, (ErrorClass, String)> {
-    let played = script.call("any", json!({}), &context(node, runs).await).await;
+    let played = script.call("any", json!({}), &context(node, runs)).await;
     played.map_err(|error| (error.class(), error.to_string()))
 }
 
@@ -39,7 +39,7 @@ async fn run(script: &ScriptedExecutor, node: &str, runs: u32) -> Result<AgentRe
         retry: None,
         hive: None,
     };
-    script.run(task, &context(node, runs).await).await
+    script.run(task, &context(node, runs)).await
 }
 
 fn question(node: &str, asked: u32) -> Question<'_> {
@@ -104,7 +104,7 @@ async fn agents_fail_with_the_class_of_the_script() {
 #[tokio::test]
 async fn calls_of_tools_are_shown() {
     let script = script("nodes: {a: [{called: [{tool: search, ok: false}]}]}");
-    let (parts, mut shown) = parts("a").await;
+    let (parts, mut shown) = parts("a");
     script.play(&NodeContext::new(parts)).await.unwrap();
     for expected in [json!(["tool_called", null]), json!(["tool_returned", false])] {
         let item = shown.next().await.unwrap();
@@ -116,7 +116,7 @@ async fn calls_of_tools_are_shown() {
 #[tokio::test(start_paused = true)]
 async fn an_entry_takes_its_time_on_the_clock_of_tokio() {
     let script = script("nodes: {a: [{data: 1, after: 48h}]}");
-    let context = context("a", 0).await;
+    let context = context("a", 0);
     let before = tokio::time::Instant::now();
     assert_eq!(script.play(&context).await.unwrap(), json!(1));
     assert!(before.elapsed() >= Duration::from_hours(48));

@@ -41,7 +41,7 @@ impl Item {
 
 impl Visit<'_> {
     /// Opens a branch per item.
-    pub(super) fn open_items(mut self) -> Result<Emitted, StepError> {
+    pub(super) fn open_items(mut self: Box<Self>) -> Result<Emitted, StepError> {
         let node = self.node();
         let Some(each) = &node.for_each else { return Err(StepError::permanent("the node has no items")) };
         let list = each
@@ -73,15 +73,15 @@ impl Visit<'_> {
     }
 
     /// Checks the data of an item, and leaves it.
-    pub(super) async fn done(mut self, worked: Worked) -> Result<Emitted, StepError> {
+    pub(super) async fn done(mut self: Box<Self>, worked: Worked) -> Result<Emitted, StepError> {
         let mut done = Done { runs: worked.runs, judged: worked.judged, decided: 0 };
         let (prompts, warnings, saved) = (worked.prompts, worked.warnings, worked.saved);
-        let mut result = Arc::new(NodeResult { data: worked.data, ..self.result() });
+        let result = Arc::new(NodeResult { data: worked.data, ..self.result() });
         let data = match worked.status {
             VisitStatus::Skipped => Value::Null,
             VisitStatus::Success | VisitStatus::Failed => {
                 if !worked.is_checked {
-                    done.judged = done.judged.saturating_add(self.check(&mut result).await?.1);
+                    done.judged = done.judged.saturating_add(self.check(&result).await?.1);
                 }
                 Arc::unwrap_or_clone(result).data
             }

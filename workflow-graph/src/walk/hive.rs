@@ -14,7 +14,7 @@ use crate::document::model::hive::{Condition, HiveEdge, HiveNode};
 use crate::document::model::{Failures, Next};
 use crate::executor::{Choice, NodeError, Offer, Question};
 use crate::expression::short;
-use crate::state::{Carried, Failure, GraphStatus, NodeResult, Opened, Token};
+use crate::state::{Carried, Failure, GraphStatus, NodeResult, ONLY_PATH, Opened, Token};
 use crate::table::Plan;
 
 mod memory;
@@ -34,13 +34,13 @@ struct Asks {
 }
 
 fn successes(hive: &HiveNode) -> impl Iterator<Item = Taken<'_>> {
-    let reason = if hive.edges.len() == 1 { "only path" } else { "on success" };
+    let reason = if hive.edges.len() == 1 { ONLY_PATH } else { "on success" };
     let edges = hive.edges.iter().filter(|edge| edge.condition == Condition::OnSuccess);
     edges.map(move |edge| (edge, reason.to_owned()))
 }
 
 fn always<'w>(hive: &'w HiveNode, reason: &str) -> Vec<Taken<'w>> {
-    let reason = if hive.edges.len() == 1 { "only path" } else { reason };
+    let reason = if hive.edges.len() == 1 { ONLY_PATH } else { reason };
     let edges = hive.edges.iter().filter(|edge| edge.condition == Condition::Always);
     edges.map(|edge| (edge, reason.to_owned())).collect()
 }
@@ -150,7 +150,7 @@ impl<'w> Visit<'w> {
 
     /// The way on from a failure. (HV4)
     pub(super) fn hive_failed(
-        mut self,
+        mut self: Box<Self>,
         hive: &'w HiveNode,
         failure: Failure,
         mut result: NodeResult,

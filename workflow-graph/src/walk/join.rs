@@ -16,7 +16,7 @@ use super::{Walk, read};
 use crate::document::model::{Conflicts, Failures, Next, OnFailure, Parallel};
 use crate::sight::Held;
 use crate::state::{
-    BranchStatus, Carried, Failure, GraphStatus, Joined, JoinedBranch, NodeResult, Opened, Token,
+    BranchStatus, Came, Carried, Failure, GraphStatus, Joined, JoinedBranch, NodeResult, Opened, Token,
     VisitStatus, names,
 };
 use crate::table::Plan;
@@ -140,10 +140,10 @@ impl Walk {
                 has_arrived |= arrivals.contains(&name);
                 writes.extend(super::hive::writes(event));
                 if self.graph.find(&name).is_some() || name.ends_with(":joined") || name.ends_with(":ended") {
-                    let about: Walked = read(event.as_json().unwrap_or(&Value::Null))?;
+                    let about: Came = read(event.as_json().unwrap_or(&Value::Null))?;
                     // Results that an inner join published count less than the join itself.
-                    if about.walk.steps >= carried.steps {
-                        carried = about.walk;
+                    if about.carried.steps >= carried.steps {
+                        carried = about.carried;
                     }
                 }
                 events.insert(name, (place, AnyEvent::clone(event)));
@@ -265,13 +265,6 @@ impl Walk {
         }
         Ok(published)
     }
-}
-
-/// The carried part of any event of a walk.
-#[derive(Deserialize)]
-struct Walked {
-    #[serde(default)]
-    walk: Carried,
 }
 
 /// The end of a visit.

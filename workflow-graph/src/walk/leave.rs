@@ -10,7 +10,7 @@ use super::visit::Visit;
 use crate::document::model::{Decide, Failures, Next, OnFailure, OnNoMatch, Parallel, Route, Target};
 use crate::document::template::Expression;
 use crate::expression::short;
-use crate::state::{Carried, Failure, GraphStatus, Opened, Output, Token, names};
+use crate::state::{Carried, Failure, GraphStatus, ONLY_PATH, Opened, Output, Token, names};
 use crate::table;
 
 /// The lists of routes, as counts of routes name them.
@@ -70,7 +70,7 @@ impl Visit<'_> {
             Leave::Failed(failure) => match &node.on_failure {
                 Some(OnFailure::To(name)) => {
                     let to = Target::Node(name.clone());
-                    return self.to(&to, "on failure".into(), Some(failure), None);
+                    return self.to(&to, "on failure", Some(failure), None);
                 }
                 Some(OnFailure::Routes(routes)) => {
                     if let Some(dry) = self.dry(routes.iter().any(|route| route.when.is_some()), routes) {
@@ -91,7 +91,7 @@ impl Visit<'_> {
             Next::End => self.end_walk(GraphStatus::Completed, None),
             Next::To(name) => {
                 let to = Target::Node(name.clone());
-                self.to(&to, "only path".into(), failure, None)
+                self.to(&to, ONLY_PATH, failure, None)
             }
             Next::Routes(routes) => match self.dry(routes.iter().any(|route| route.when.is_some()), routes) {
                 Some(dry) => Ok(dry),
@@ -144,9 +144,9 @@ impl Visit<'_> {
                 continue;
             }
             let reason = match (&route.when, routes.len()) {
-                (Some(when), _) => when.parsed.source().to_owned(),
-                (None, 1) => "only path".to_owned(),
-                (None, _) => "default".to_owned(),
+                (Some(when), _) => when.parsed.source(),
+                (None, 1) => ONLY_PATH,
+                (None, _) => "default",
             };
             return self.to(&route.to, reason, failure, counted.map(|(key, _)| key));
         }
@@ -197,7 +197,7 @@ impl Visit<'_> {
     pub(super) fn to(
         &mut self,
         target: &Target,
-        reason: String,
+        reason: impl Into<Arc<str>>,
         error: Option<Failure>,
         counted: Option<String>,
     ) -> Result<Way, StepError> {
@@ -273,7 +273,7 @@ impl Visit<'_> {
                 self.count(counted)?;
                 let value =
                     serde_json::to_value(token).map_err(|error| StepError::permanent(error.to_string()))?;
-                self.call.emit(&names::token(id, walk.id(node)), value)?;
+                self.call.emit(walk.token(self.plan.node, node)?, value)?;
             }
             Way::End { end, counted } => {
                 self.count(counted)?;

@@ -17,7 +17,7 @@ use crate::table::Plan;
 
 impl Visit<'_> {
     /// Asks. The reply goes on in a step of its own.
-    pub(super) fn ask(mut self, human: &Human) -> Result<Emitted, StepError> {
+    pub(super) fn ask(mut self: Box<Self>, human: &Human) -> Result<Emitted, StepError> {
         let text = render::render_text(&human.ask, &self.sight)
             .map_err(|error| StepError::permanent(error.to_string()))?;
         let mut request = Map::new();

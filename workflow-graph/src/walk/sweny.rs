@@ -21,7 +21,7 @@ use seen::Seen;
 
 impl Visit<'_> {
     /// A visit: checks, attempts, and the way on, whatever they come to. (SW11)
-    pub(super) async fn sweny(self, extras: &SwenyNode) -> Result<Emitted, StepError> {
+    pub(super) async fn sweny(self: Box<Self>, extras: &SwenyNode) -> Result<Emitted, StepError> {
         let node = self.node();
         let (Dialect::Sweny(graph), Work::Agent(agent)) = (&self.walk.graph.dialect, &node.work) else {
             return Err(StepError::permanent("the node is no node of a SWEny document"));
@@ -73,7 +73,7 @@ impl Visit<'_> {
         Some(format!("`{id}` needs one of the skills {}, and none of them is there", names.join(", ")))
     }
 
-    fn leave_as(mut self, ended: Ended) -> Result<Emitted, StepError> {
+    fn leave_as(mut self: Box<Self>, ended: Ended) -> Result<Emitted, StepError> {
         let error = ended.error.map(|(class, message)| Failure {
             message: message.into(),
             class: class.into(),

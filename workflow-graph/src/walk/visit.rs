@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 use workflow_core::signature::{Emitted, StepCall};
+use workflow_core::table::StepIndex;
 use workflow_core::{AnyEvent, InputValue, StepError};
 
 use super::hive::Memory;
@@ -13,11 +14,11 @@ use super::work::Worked;
 use super::{Walk, read};
 use crate::context::NodeContext;
 use crate::document::model::sweny::SwenyGraph;
-use crate::document::model::{Dialect, Extras, Node, Otherwise, Work};
+use crate::document::model::{Dialect, Ensure, Extras, Node, Otherwise, Work};
 use crate::node::judge::Judges;
 use crate::node::{checks, render};
 use crate::sight::{Held, Sight};
-use crate::state::{Carried, Done, Failure, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names};
+use crate::state::{Came, Carried, Done, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names};
 use crate::table::Plan;
 
 /// A visit of a node, in one of its steps.
@@ -58,17 +59,9 @@ pub(super) struct About {
     pub(super) kept: bool,
 }
 
-/// The part of a token that steps read.
-#[derive(Debug, Default, Deserialize)]
-struct Came {
-    #[serde(default)]
-    walk: Carried,
-    error: Option<Failure>,
-}
-
 impl Walk {
     /// The visit of which `call` is a step.
-    pub(super) fn open<'w>(&'w self, plan: &'w Plan, call: StepCall) -> Result<Visit<'w>, StepError> {
+    pub(super) fn open<'w>(&'w self, plan: &'w Plan, call: StepCall) -> Result<Box<Visit<'w>>, StepError> {
         let inputs = &plan.inputs;
         let event = |at: Option<usize>| match at.map(|at| call.input(at)) {
             Some(InputValue::Event(event)) => Some(AnyEvent::clone(event)),
@@ -83,7 +76,7 @@ impl Walk {
                 joined = Some(Arc::new(came));
             } else if token.name() != names::INPUT {
                 let came: Came = read(value)?;
-                (carried, error) = (came.walk, came.error);
+                (carried, error) = (came.carried, came.error);
             }
         }
         let start = event(inputs.start);
@@ -142,7 +135,7 @@ impl Walk {
         }
         let has_failed = is_left && about.status == VisitStatus::Failed && !about.kept;
         let opened = if is_left { about.opened } else { Vec::new() };
-        Ok(Visit {
+        Ok(Box::new(Visit {
             walk: self,
             plan,
             call,
@@ -155,7 +148,7 @@ impl Walk {
             opened,
             warnings: Vec::new(),
             memory,
-        })
+        }))
     }
 
     /// The last result of each node, in the order of the nodes.
@@ -169,8 +162,12 @@ impl Walk {
         latest.into_iter().map(|(node, event)| (node, Held::Event(event.clone()))).collect()
     }
 
-    pub(super) async fn visit(&self, plan: &Plan, call: StepCall) -> Result<Emitted, StepError> {
-        let mut visit = self.open(plan, call)?;
+    pub(super) async fn visit(
+        self: Arc<Self>,
+        step: StepIndex,
+        call: StepCall,
+    ) -> Result<Emitted, StepError> {
+        let mut visit = self.open(self.plan(step)?, call)?;
         let node = visit.node();
         if visit.carried.steps > self.graph.limits.steps {
             // The visit does not happen, and does not count.
@@ -179,7 +176,7 @@ impl Walk {
             return visit.call.commit(());
         }
         if let Extras::Sweny(extras) = &node.extras {
-            return visit.sweny(extras).await;
+            return Box::pin(visit.sweny(extras)).await;
         }
         if node.max_visits.is_some_and(|most| visit.sight.visit > most) {
             return visit.keep();
@@ -201,8 +198,7 @@ impl Walk {
         if let Work::Human(human) = &node.work {
             return visit.ask(human);
         }
-        let work = visit.work()?;
-        let worked = work.await?;
+        let worked = visit.work()?.await?;
         visit.finish(worked).await
     }
 }
@@ -227,7 +223,7 @@ impl<'w> Visit<'w> {
     }
 
     /// A visit beyond `max_visits`: the result before it stays.
-    fn keep(self) -> Result<Emitted, StepError> {
+    fn keep(self: Box<Self>) -> Result<Emitted, StepError> {
         let before = self.sight.result(self.plan.node).map(NodeResult::deserialize);
         let mut result = before.and_then(Result::ok).unwrap_or_else(|| self.result());
         result.visit = self.sight.visit;
@@ -239,12 +235,34 @@ impl<'w> Visit<'w> {
     }
 
     /// The end of a visit whose work is done: checks, variables, and the way on.
-    pub(super) async fn finish(mut self, worked: Worked) -> Result<Emitted, StepError> {
+    pub(super) async fn finish(mut self: Box<Self>, worked: Worked) -> Result<Emitted, StepError> {
         let node = self.node();
         if let Some(hive) = node.hive() {
-            return self.finish_hive(hive, worked).await;
+            return Box::pin(self.finish_hive(hive, worked)).await;
         }
-        let saved = worked.saved;
+        let (is_skipped, is_checked) = (worked.status == VisitStatus::Skipped, worked.is_checked);
+        let (mut result, saved) = self.worked(worked);
+        if !is_skipped && !is_checked {
+            let (verdicts, judged) = self.check(&result).await?;
+            let result = Arc::make_mut(&mut result);
+            result.verdicts = verdicts;
+            result.done.judged = result.done.judged.saturating_add(judged);
+        }
+        self.sight.leave(Arc::clone(&result));
+        for (name, value) in node.set.iter().filter(|_| !is_skipped) {
+            let value = self.render(value)?;
+            if let Some(place) = self.walk.graph.vars.iter().position(|var| var.name.value == name.value) {
+                self.sight.set(place, value);
+            }
+        }
+        if let Some(saved) = saved {
+            Box::pin(saved.forget()).await?;
+        }
+        self.leave(result, Leave::Next)
+    }
+
+    /// The result of the work, and what it may have saved.
+    fn worked(&mut self, worked: Worked) -> (Arc<NodeResult>, Option<NodeContext>) {
         let mut result = NodeResult { status: worked.status, data: worked.data, ..self.result() };
         result.done.runs = result.done.runs.saturating_add(worked.runs);
         result.done.judged = result.done.judged.saturating_add(worked.judged);
@@ -253,43 +271,31 @@ impl<'w> Visit<'w> {
         result.verdicts = worked.verdicts;
         self.carried.prompts = self.carried.prompts.saturating_add(worked.prompts);
         self.warnings.extend(worked.warnings);
-        if worked.status == VisitStatus::Skipped {
-            forget(saved).await?;
-            return self.end(result, Leave::Next);
-        }
-        let mut result = Arc::new(result);
-        if !worked.is_checked {
-            let (verdicts, judged) = self.check(&mut result).await?;
-            let result = Arc::make_mut(&mut result);
-            result.verdicts = verdicts;
-            result.done.judged = result.done.judged.saturating_add(judged);
-        }
-        self.sight.leave(Arc::clone(&result));
-        for (name, value) in &node.set {
-            let value = self.render(value)?;
-            if let Some(place) = self.walk.graph.vars.iter().position(|var| var.name.value == name.value) {
-                self.sight.set(place, value);
-            }
-        }
-        forget(saved).await?;
-        self.leave(result, Leave::Next)
+        (Arc::new(result), worked.saved.filter(NodeContext::may_have_saved))
     }
 
     /// The schema and the checks of nodes that have one attempt for them: verdicts, and questions to judges. The result is
     /// shared with nothing afterwards.
-    pub(super) async fn check(
-        &mut self,
-        result: &mut Arc<NodeResult>,
-    ) -> Result<(Vec<Verdict>, u32), StepError> {
+    pub(super) async fn check(&mut self, result: &Arc<NodeResult>) -> Result<(Vec<Verdict>, u32), StepError> {
         let node = self.node();
         if let Some(schema) = &node.output {
             checks::output(schema, &result.data).map_err(StepError::permanent)?;
         }
-        let Some(ensure) = &node.ensure else { return Ok((Vec::new(), 0)) };
+        match &node.ensure {
+            Some(ensure) => Box::pin(self.ensure(ensure, result)).await,
+            None => Ok((Vec::new(), 0)),
+        }
+    }
+
+    async fn ensure(
+        &mut self,
+        ensure: &Ensure,
+        result: &Arc<NodeResult>,
+    ) -> Result<(Vec<Verdict>, u32), StepError> {
         let sight = self.sight.with_own(Arc::clone(result));
         let executor = self.walk.executors.agents().map(|agents| &**agents);
         let model = self.walk.graph.defaults.judge_model.as_deref();
-        let mut judges = Judges::new(&node.id.value, executor, model, result.done.judged);
+        let mut judges = Judges::new(&self.node().id.value, executor, model, result.done.judged);
         let verdicts = checks::ensure(ensure, &result.data, &sight, &[], &mut judges).await;
         match checks::failure_text(&verdicts) {
             Some(failure) => Err(StepError::permanent(failure)),
@@ -298,14 +304,14 @@ impl<'w> Visit<'w> {
     }
 
     /// Leaves the result, new values of variables, and the way on, in one batch.
-    pub(super) fn end(mut self, result: NodeResult, leave: Leave) -> Result<Emitted, StepError> {
+    pub(super) fn end(mut self: Box<Self>, result: NodeResult, leave: Leave) -> Result<Emitted, StepError> {
         let result = Arc::new(result);
         self.sight.leave(Arc::clone(&result));
         self.leave(result, leave)
     }
 
     /// The same where the sight has the result already.
-    fn leave(mut self, result: Arc<NodeResult>, leave: Leave) -> Result<Emitted, StepError> {
+    fn leave(mut self: Box<Self>, result: Arc<NodeResult>, leave: Leave) -> Result<Emitted, StepError> {
         let way = self.way(leave, result.done.decided)?;
         // Nothing reads it here any more, so that its data moves into the log.
         self.sight.own = None;
@@ -313,7 +319,11 @@ impl<'w> Visit<'w> {
     }
 
     /// The same with the way on.
-    pub(super) fn leave_by(mut self, mut result: NodeResult, way: Way) -> Result<Emitted, StepError> {
+    pub(super) fn leave_by(
+        mut self: Box<Self>,
+        mut result: NodeResult,
+        way: Way,
+    ) -> Result<Emitted, StepError> {
         match &way {
             Way::Choose(_) => result.done.decided += 1,
             Way::Open(opened, _) => result.opened = opened.iter().map(|branch| branch.to.clone()).collect(),
@@ -354,8 +364,8 @@ impl<'w> Visit<'w> {
 
 /// Removes what the work of a visit has saved. It comes last, so that an attempt that fails in its checks finds it again.
 pub(super) async fn forget(saved: Option<NodeContext>) -> Result<(), StepError> {
-    match saved {
-        Some(context) => Ok(context.forget().await?),
+    match saved.filter(NodeContext::may_have_saved) {
+        Some(context) => Ok(Box::pin(context.forget()).await?),
         None => Ok(()),
     }
 }

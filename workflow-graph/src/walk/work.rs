@@ -8,7 +8,7 @@ use workflow_core::{RunOptions, StepError};
 
 use super::visit::Visit;
 use crate::command::{self, CommandSpec};
-use crate::context::{NodeContext, Parts};
+use crate::context::{NodeContext, Parts, Services};
 use crate::document::model::{Agent, Command, Work};
 use crate::document::template::Template;
 use crate::executor::{AgentStatus, ToolCall};
@@ -181,21 +181,17 @@ impl<'w> Visit<'w> {
 
     /// The surroundings of this attempt.
     pub(super) fn context(&self) -> Result<NodeContext, StepError> {
-        let info = self.call.info();
+        let attempt = self.call.attempt();
         Ok(NodeContext::new(Parts {
             run: self.call.run().clone(),
             node: self.node().id.value.clone(),
             iteration: self.sight.visit,
-            attempt: self.call.attempt(),
+            attempt,
             item: self.sight.item.as_ref().map(|(_, index)| *index),
-            key: info.idempotency_key().clone(),
             input: self.sight.input.clone(),
             results: self.sight.all_data().collect(),
-            runs: self.done.runs.saturating_add(self.call.attempt() - 1),
-            display: self.call.display(),
-            children: self.call.children()?,
-            cancellation: self.call.cancellation(),
-            saved: self.call.run_context()?,
+            runs: self.done.runs.saturating_add(attempt - 1),
+            services: Services::of(self.call.injectables()?, attempt),
         }))
     }
 }

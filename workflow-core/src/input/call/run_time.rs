@@ -11,7 +11,7 @@ use super::{SlotValue, StepCall};
 use crate::cancel::Cancellation;
 use crate::context::{RunContext, ThreadContext};
 use crate::display::Display;
-use crate::error::{BranchFailure, Internal, StepError};
+use crate::error::{BranchFailure, StepError};
 use crate::event::{AnyEvent, Gathered, GatheredBranch, JsonEvent};
 use crate::id::ScopeId;
 use crate::output::JsonOutput;
@@ -181,8 +181,7 @@ impl StepCall {
     /// # Errors
     /// If the step's definition does not declare that it [uses a context](crate::table::StepDef::uses_context).
     pub fn run_context(&self) -> Result<RunContext, StepError> {
-        self.declares_context()?;
-        Ok(Arc::clone(&self.frame.context.run).run_context())
+        self.frame.context.run_context()
     }
 
     /// The context that all runs of a thread share.
@@ -190,14 +189,8 @@ impl StepCall {
     /// # Errors
     /// As [`run_context`](Self::run_context).
     pub fn thread_context(&self) -> Result<ThreadContext, StepError> {
-        self.declares_context()?;
+        self.frame.context.declares_context()?;
         Ok(Arc::clone(&self.frame.context.run).thread_context())
-    }
-
-    fn declares_context(&self) -> Result<(), StepError> {
-        let context = &self.frame.context;
-        let declares = context.run.uses_context(context.step);
-        if declares { Ok(()) } else { Err(StepError::permanent(Internal::UndeclaredContext)) }
     }
 
     /// The children of the attempt, without their type.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::{Frame, StepCall};
+use super::StepCall;
 
 /// A kind of value that a step asks for, as a bit.
 #[derive(Debug, Clone, Copy)]
@@ -35,17 +35,12 @@ impl CallWatch {
         self.has(Asked::ENGINE)
     }
 
+    pub(super) fn note(&self, asked: Asked) {
+        self.0.fetch_or(asked.0, Ordering::Relaxed);
+    }
+
     fn has(&self, asked: Asked) -> bool {
         self.0.load(Ordering::Relaxed) & asked.0 != 0
-    }
-}
-
-impl Frame {
-    /// Notes what is asked for, if somebody watches.
-    pub(crate) fn note(&self, asked: Asked) {
-        if let Some(watch) = self.taken.get().and_then(|taken| taken.watch.as_ref()) {
-            watch.0.fetch_or(asked.0, Ordering::Relaxed);
-        }
     }
 }
 
@@ -100,10 +95,6 @@ impl StepCall {
     /// # }
     /// ```
     pub fn watch(&mut self) -> CallWatch {
-        let _ = self.frame.taken();
-        match self.frame.taken.get_mut() {
-            Some(taken) => taken.watch.get_or_insert_default().clone(),
-            None => CallWatch::default(),
-        }
+        self.frame.taken().watch.get_or_init(CallWatch::default).clone()
     }
 }

@@ -1,6 +1,6 @@
 //! The top level of a document. Nodes are read in `node`.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::fields::Fields;
 use super::{MOST_NODES, MOST_ROUTES, Reading, node, retry};
@@ -37,7 +37,7 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
         limits: fields.get("limits").map(|tree| limits(tree, reading)).unwrap_or_default(),
         defaults: fields.get("defaults").map(|tree| defaults(tree, reading)).unwrap_or_default(),
         nodes: Vec::new(),
-        ids: HashMap::new(),
+        ids: HashMap::default(),
         is_incomplete: start.as_ref().is_some_and(Option::is_none),
         start: start.flatten(),
         dialect: Dialect::Native,

@@ -1,16 +1,13 @@
 //! Documents, names and an executor that plays what a test scripts and records what it is asked.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::collections::VecDeque;
+use std::sync::Mutex;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use workflow_core::signature::{Roles, StepCall};
-use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
-use workflow_core::{Engine, RunOptions, RuntimeWorkflow};
 
-use crate::context::Parts;
+use crate::context::testing::context;
 use crate::document::model::{Node, Work};
 use crate::expression::Scope;
 use crate::node::agent::{self, AgentDone, AgentWork};
@@ -187,7 +184,7 @@ pub(super) async fn ran(
     let graph = &document.graphs()[0];
     let node = &graph.nodes[0];
     let Work::Agent(agent) = &node.work else { panic!("the first node is no agent") };
-    let world = World { node, names: names(scope), context: Box::new(contexts().await), player };
+    let world = World { node, names: names(scope), context: Box::new(contexts()), player };
     let work = AgentWork {
         node,
         agent,
@@ -206,56 +203,8 @@ fn is_send<T: Send>(value: T) -> T {
     value
 }
 
-/// Contexts as a step of a run has them. The node ran twice before.
-async fn contexts() -> impl Fn(u32) -> NodeContext + Send + Sync + 'static {
-    let table = DependencyTable::builder("one")
-        .event(EventDef::new("Begin", Roles::NONE.start()))
-        .event(EventDef::new("Done", Roles::NONE.stop()))
-        .step(
-            StepDef::new("work")
-                .input(InputDef::one("Begin"))
-                .output(OutputDef::event("Done"))
-                .uses_context(),
-        )
-        .build()
-        .unwrap();
-    let slot = Arc::new(Mutex::new(None));
-    let filled = slot.clone();
-    let workflow = RuntimeWorkflow::new(table, move |mut call: StepCall| {
-        let filled = filled.clone();
-        async move {
-            let (run, display, children) = (call.run().clone(), call.display(), call.children()?);
-            let (cancellation, saved) = (call.cancellation(), call.run_context()?);
-            let context = move |runs| {
-                NodeContext::new(Parts {
-                    run: run.clone(),
-                    node: "n".into(),
-                    iteration: 1,
-                    attempt: 1,
-                    item: None,
-                    key: String::new(),
-                    input: crate::sight::Held::Made(Arc::default()),
-                    results: HashMap::new(),
-                    runs: 2 + runs,
-                    display: display.clone(),
-                    children: children.clone(),
-                    cancellation: cancellation.clone(),
-                    saved: saved.clone(),
-                })
-            };
-            *filled.lock().unwrap() = Some(context);
-            call.emit("Done", json!(null))?;
-            call.commit(())
-        }
-    });
-    let engine = Engine::builder().workflows([workflow]).build().unwrap();
-    engine
-        .start_json("one", "Begin", json!(null), RunOptions::new())
-        .await
-        .unwrap()
-        .outcome_any()
-        .await
-        .unwrap();
-    let context = slot.lock().unwrap().take();
-    context.expect("the step ran")
+/// Contexts of a node that ran twice before.
+fn contexts() -> impl Fn(u32) -> NodeContext + Send + Sync + 'static {
+    let context = context("n", 2);
+    move |runs| context.after(runs)
 }

@@ -20,7 +20,7 @@ const MOST_CONVERSATION: usize = 64 << 10;
 impl<'w> Visit<'w> {
     /// The end of a visit whose work is done.
     pub(in crate::walk) async fn finish_hive(
-        mut self,
+        mut self: Box<Self>,
         hive: &'w HiveNode,
         worked: Worked,
     ) -> Result<Emitted, StepError> {
@@ -113,7 +113,7 @@ impl<'w> Visit<'w> {
     }
 
     /// Leaves the result and a request, and waits for people. (HV10)
-    fn pause(mut self, result: NodeResult) -> Result<Emitted, StepError> {
+    fn pause(mut self: Box<Self>, result: NodeResult) -> Result<Emitted, StepError> {
         let node = self.node();
         let text = match &node.description {
             Some(about) => format!("The run pauses after `{}`: {about}", node.id.value),
@@ -132,7 +132,7 @@ impl<'w> Visit<'w> {
 
     /// Writes the reply to a pause, and goes on.
     pub(in crate::walk) fn hive_replied(
-        mut self,
+        mut self: Box<Self>,
         hive: &'w HiveNode,
         reply: &Value,
     ) -> Result<Emitted, StepError> {

@@ -11,7 +11,7 @@ use super::seen;
 use crate::document::model::sweny::{SwenyEdge, SwenyEdges, SwenyNode};
 use crate::document::model::{Extras, Work};
 use crate::executor::{Choice, NodeError, Offer, Question};
-use crate::state::{Carried, Failure, GraphStatus, NodeResult, Token};
+use crate::state::{Carried, Failure, GraphStatus, NodeResult, ONLY_PATH, Token};
 use crate::table::Plan;
 use crate::walk::decide::decided;
 use crate::walk::leave::Way;
@@ -77,7 +77,7 @@ impl Visit<'_> {
     ) -> Result<Way, StepError> {
         let node = self.walk.graph.find(&edge.to.value);
         let node = node.ok_or_else(|| StepError::permanent("the edge leads to no node"))?;
-        let reason = edge.when.clone().unwrap_or_else(|| "only path".into());
+        let reason = edge.when.clone().unwrap_or_else(|| ONLY_PATH.into());
         let warnings = warning.into_iter().map(Into::into).collect();
         let token = Token { carried: self.carried.clone(), reason, error, warnings, writes: Map::new() };
         Ok(Way::To { node, token, counted: sweny.is_counted().then(|| edge.to.value.to_string()) })

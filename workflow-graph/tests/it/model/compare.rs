@@ -91,7 +91,7 @@ impl Real {
                 output["status"].as_str().unwrap().clone_into(&mut real.status);
                 real.at = output["at"].as_str().map(str::to_owned);
                 real.output = Some(output["output"].clone());
-                real.steps = Some(output["walk"]["steps"].as_u64().unwrap());
+                real.steps = Some(output["walk"].as_u64().or(output["walk"]["steps"].as_u64()).unwrap());
             }
             Err(RunError::StepFailed { step, .. }) => real.at = step.split(':').next().map(str::to_owned),
             Err(RunError::BranchesFailed { .. }) => {}
