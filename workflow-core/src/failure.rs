@@ -85,8 +85,38 @@ pub struct StepFailed {
     pub error: Arc<str>,
     /// How many attempts were made: 1 without a retry.
     pub attempts: u32,
+    /// The failures of the branches, if a fan-out that the execution opened failed as a whole. Empty where the step itself
+    /// failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<FailedBranch>,
     #[serde(skip)]
     source: Typed,
+}
+
+/// The failure of a branch, in the [`StepFailed`] of a fan-out.
+///
+/// ```
+/// use workflow_core::StepFailed;
+///
+/// /// The places of the items that failed.
+/// fn places(failed: &StepFailed) -> Vec<u32> {
+///     failed.branches.iter().map(|failed| failed.branch).collect()
+/// }
+/// # drop(places);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FailedBranch {
+    /// The place of the branch in the fan-out, from 0.
+    pub branch: u32,
+    /// The step that failed, in the branch or in one below it.
+    pub step: Arc<str>,
+    /// The class of its failure.
+    pub class: ErrorClass,
+    /// The text of the error and of its sources.
+    pub error: Arc<str>,
+    /// How many attempts were made: 1 without a retry.
+    pub attempts: u32,
 }
 
 /// The error itself, while the process has it. No two failures differ by that.
@@ -104,7 +134,13 @@ impl Eq for Typed {}
 impl StepFailed {
     pub(crate) fn new(step: Arc<str>, execution: ExecutionId, attempts: u32, error: &StepError) -> Self {
         let source = Typed(Some(SharedError::of(error)));
-        Self { step, execution, class: error.class(), error: error.to_string().into(), attempts, source }
+        let (class, error) = (error.class(), error.to_string().into());
+        Self { step, execution, class, error, attempts, branches: Vec::new(), source }
+    }
+
+    /// The same for a fan-out, with the failures of its branches.
+    pub(crate) fn in_branches(self, branches: Vec<FailedBranch>) -> Self {
+        Self { branches, ..self }
     }
 
     /// The first `E` among the error and its sources. O(sources).

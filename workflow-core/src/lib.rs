@@ -166,6 +166,7 @@ pub mod errors {
         BranchFailure, BranchItem, EventTooLarge, InDoubt, Interrupted, SharedError, TimedOut, UnfitEvent,
         UnfitValue, chain,
     };
+    pub use crate::failure::FailedBranch;
     pub use crate::id::InvalidTraceParent;
     pub use crate::input::EmitError;
     pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};

@@ -135,6 +135,9 @@ pub struct RunReport {
     /// The origin of the cancel that ended the run, if the caller gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<Origin>,
+    /// The reason of the cancel that ended the run; `None` unless the run was cancelled and has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<Arc<str>>,
     /// The pause of the run; `None` if it is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PauseReport>,

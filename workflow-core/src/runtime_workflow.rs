@@ -4,6 +4,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -155,11 +156,49 @@ impl RuntimeWorkflow {
     /// A workflow of this table with these steps.
     ///
     /// The builder of an engine reports a table whose events have Rust types.
-    pub fn new(mut table: DependencyTable, steps: impl Steps) -> Self {
+    pub fn new(table: DependencyTable, steps: impl Steps) -> Self {
+        Self::limited(table, steps, None)
+    }
+
+    /// The same with the most time that a run of it may be active, as
+    /// [`RunOptions::timeout`](crate::RunOptions::timeout) says what counts.
+    ///
+    /// It goes before the [time of the engine](crate::EngineBuilder::run_timeout), and holds for each run, also one that a
+    /// front end or a parent starts. Options of a run with a shorter time go before it; a longer one has no effect.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use serde_json::json;
+    /// use workflow_core::prelude::*;
+    /// use workflow_core::signature::{Roles, StepCall};
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    /// use workflow_core::{RunOptions, RuntimeWorkflow};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = DependencyTable::builder("sleeper")
+    ///     .event(EventDef::new("Sleep", Roles::NONE.start()))
+    ///     .event(EventDef::new("Awake", Roles::NONE.stop()))
+    ///     .step(StepDef::new("sleep").input(InputDef::one("Sleep")).output(OutputDef::event("Awake")))
+    ///     .build()?;
+    /// let sleeper = RuntimeWorkflow::with_timeout(table, Duration::from_millis(5), |_: StepCall| std::future::pending());
+    ///
+    /// let engine = Engine::builder().workflows([sleeper]).build()?;
+    /// let run = engine.start_json("sleeper", "Sleep", json!(null), RunOptions::new()).await?;
+    /// assert!(matches!(run.outcome_any().await, Err(RunError::TimedOut { after, .. }) if after == Duration::from_millis(5)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_timeout(table: DependencyTable, active: Duration, steps: impl Steps) -> Self {
+        Self::limited(table, steps, Some(active))
+    }
+
+    fn limited(mut table: DependencyTable, steps: impl Steps, timeout: Option<Duration>) -> Self {
         let steps = Arc::new(steps);
         let checks = Arc::clone(&steps);
         table.edges.steps = Some(Arc::clone(&steps) as _);
         table.edges.accept = Some(Arc::new(move |event, data| checks.accept(event, data)));
+        table.edges.timeout = timeout;
         Self { table: Arc::new(table), steps }
     }
 

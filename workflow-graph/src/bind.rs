@@ -1,10 +1,11 @@
 //! Checks a document against a registry: every missing function, tool, child, executor and field of an input at once.
 //! It builds no tables.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::check;
+use self::input::{Unfit, Why};
+use crate::check::{self, Outputs, Typing};
 use crate::document::model::{Graph, Node, Work};
 use crate::problem::sink::Problems;
 use crate::problem::{CheckError, Code, Problem};
@@ -83,9 +84,11 @@ impl Bound<'_> {
                 self.function(node, problems);
                 self.child(node, problems);
                 executor::check(node, self.registry, self.tools.as_ref(), problems);
-                self.input(node, problems);
             }
-            self.reads(document, graph, problems);
+            let outputs = self.outputs(graph);
+            let typing = Typing::new(graph, &outputs);
+            graph.nodes.iter().for_each(|node| self.input(document, node, &typing, problems));
+            reads(document, graph, &outputs, problems);
         }
     }
 
@@ -175,8 +178,8 @@ impl Bound<'_> {
         }
     }
 
-    /// `missing-input`
-    fn input(&self, node: &Node, problems: &mut Problems) {
+    /// `missing-input`, `unknown-field` and `type-mismatch`: the node's input beside the schema of what takes it.
+    fn input(&self, document: &Document, node: &Node, typing: &Typing<'_>, problems: &mut Problems) {
         let executors = self.registry.executors();
         let (name, taker, schema, has_defaults) = match &node.work {
             Work::Function(name) => {
@@ -190,27 +193,60 @@ impl Bound<'_> {
             }
             _ => return,
         };
-        for path in input::missing(node.with.as_ref(), schema, has_defaults) {
-            let message =
-                format!("`{}` gives no `{path}`, which the {taker} `{}` requires", node.id.value, name.value);
-            problems.add(Code::MissingInput, name.at, message, format!("add `{path}` to `with`"));
+        let (id, taker) = (&node.id.value, format!("the {taker} `{}`", name.value));
+        for Unfit { path, by, why } in input::unfit(node, typing, schema, has_defaults) {
+            let field = path.split(['.', '[']).next().unwrap_or_default();
+            let stated = node.with_at.iter().find(|(known, _)| **known == *field).map(|(_, at)| *at);
+            let at = match (by, stated) {
+                (Some(expression), _) => expression.locate(document.source(), 0, problems),
+                (None, stated) => stated.unwrap_or(name.at),
+            };
+            let part = if path.is_empty() { "its input".to_owned() } else { format!("`{path}`") };
+            match why {
+                Why::Missing => {
+                    let message = format!("`{id}` gives no {part}, which {taker} requires");
+                    problems.add(Code::MissingInput, name.at, message, format!("add {part} to `with`"));
+                }
+                Why::Unknown(known) => {
+                    let message = format!("`{id}` gives {part}, and {taker} has no such field");
+                    let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                    let otherwise = || match &*names {
+                        [] => "remove it".to_owned(),
+                        names => format!("remove it; the fields are {}", names.join(", ")),
+                    };
+                    let written = path.rsplit('.').next().unwrap_or_default();
+                    problems.add_unknown(Code::UnknownField, at, message, written, known, otherwise);
+                }
+                Why::Type(of, wanted) => {
+                    let message = format!("`{id}` gives {of} as {part}, and {taker} takes {wanted} there");
+                    problems.add(Code::TypeMismatch, at, message, "convert it, or correct the schema");
+                }
+                Why::Value(value, problem) => {
+                    let message =
+                        format!("`{id}` gives {value} as {part}, which {taker} does not take: {problem}");
+                    problems.add(Code::TypeMismatch, at, message, "correct the value, or the schema");
+                }
+            }
         }
     }
 
-    /// `unknown-field` and `type-mismatch`: by what described functions return.
-    fn reads(&self, document: &Document, graph: &Graph, problems: &mut Problems) {
+    /// What described functions return, by the places of their nodes.
+    fn outputs<'g>(&'g self, graph: &'g Graph) -> Outputs<'g> {
         let described = |node: &Node| match &node.work {
             Work::Function(name) => self.registry.executors().output_of(&name.value),
             _ => None,
         };
         let nodes = graph.nodes.iter().enumerate();
-        let outputs: HashMap<_, _> =
-            nodes.filter_map(|(place, node)| Some((place, described(node)?))).collect();
-        if outputs.is_empty() {
-            return;
-        }
-        let mut found = Problems::new(document.file());
-        check::described(graph, &outputs, document.source(), &mut found);
-        problems.add_errors(found);
+        nodes.filter_map(|(place, node)| Some((place, described(node)?))).collect()
     }
+}
+
+/// `unknown-field` and `type-mismatch`: by what described functions return.
+fn reads(document: &Document, graph: &Graph, outputs: &Outputs<'_>, problems: &mut Problems) {
+    if outputs.is_empty() {
+        return;
+    }
+    let mut found = Problems::new(document.file());
+    check::described(graph, outputs, document.source(), &mut found);
+    problems.add_errors(found);
 }

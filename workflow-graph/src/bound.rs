@@ -91,7 +91,7 @@ fn bound(documents: &[&Document], registry: &Registry) -> Result<Vec<RuntimeWork
     for document in documents {
         let hash: Arc<str> = document.hash().into();
         for graph in document.graphs() {
-            let child = Child { document: hash.clone(), time: graph.limits.time };
+            let child = Child { document: hash.clone(), is_bounded: graph.limits.time.is_some() };
             children.insert(graph.name.value.clone(), child);
         }
     }
@@ -103,7 +103,10 @@ fn bound(documents: &[&Document], registry: &Registry) -> Result<Vec<RuntimeWork
         let (table, plans) =
             table::compile(graph, &layout).map_err(|error| document.defect(graph, &error))?;
         let walk = Walk::new(graph.clone(), layout, plans, executors.clone(), children.clone());
-        Ok(RuntimeWorkflow::new(table, walk))
+        Ok(match graph.limits.time {
+            Some(time) => RuntimeWorkflow::with_timeout(table, time, walk),
+            None => RuntimeWorkflow::new(table, walk),
+        })
     });
     workflows.collect()
 }

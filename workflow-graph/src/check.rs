@@ -20,17 +20,20 @@ mod vars;
 mod uses;
 mod shape;
 mod scope;
+mod ways;
 mod history;
 mod reads;
 mod meaning;
 mod precedence;
 mod needs;
 mod layout;
+mod typing;
 
 pub(crate) use layout::Layout;
 
 pub(crate) use scope::Outputs;
-pub(crate) use shape::resolved;
+pub(crate) use shape::{is_open, resolved};
+pub(crate) use typing::Typing;
 
 use flow::Flow;
 

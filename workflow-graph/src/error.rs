@@ -46,7 +46,7 @@ pub enum GraphError {
         workflow: String,
     },
     /// The recorded run is of no graph of the document.
-    #[error("run `{run}` is of `{workflow}`, and the document has no such graph: it has {}", .graphs.join(", "))]
+    #[error("run `{run}` is of `{workflow}`, and the document has no such graph: it has {}", quoted(.graphs))]
     OtherDocument {
         /// The run.
         run: RunId,
@@ -129,5 +129,9 @@ fn hosted(graphs: &[String]) -> String {
     if graphs.is_empty() {
         return String::new();
     }
-    format!(" (it hosts {})", graphs.iter().map(|graph| format!("`{graph}`")).collect::<Vec<_>>().join(", "))
+    format!(" (it hosts {})", quoted(graphs))
+}
+
+fn quoted(graphs: &[String]) -> String {
+    graphs.iter().map(|graph| format!("`{graph}`")).collect::<Vec<_>>().join(", ")
 }

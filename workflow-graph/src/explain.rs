@@ -1,23 +1,24 @@
 //! Explanations: for each node of a graph the routes that led there, or why each route did not. They are a function of the
 //! graph and the run's report, so they can be made at any time, also from a journal.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::Value;
 use workflow_core::report::RunReport;
-use workflow_core::{RunId, RunStatus, Seq};
+use workflow_core::{RunId, RunStatus};
 
 use crate::VisitError;
 use crate::document::model::Graph;
 use crate::draw::kind;
 use crate::routes::{Route, routes};
-use crate::trace::{History, Log, milliseconds, moment, optional_milliseconds, optional_moment};
+use crate::trace::{History, Log};
 
 mod ends;
 mod failed;
+mod led;
 mod meet;
 mod summary;
 mod text;
@@ -30,9 +31,11 @@ mod why;
 mod tests;
 
 pub use ends::{FailedItems, VisitsEnded};
+pub use led::Led;
 pub use meet::{BranchEnd, BranchState, Meeting};
 use under_way::Begun;
 pub use under_way::Dropped;
+pub use waits::Wait;
 
 /// Where a run is, and why each node was visited or not.
 ///
@@ -53,73 +56,6 @@ pub struct Explanation {
     pub waits: Vec<Wait>,
     /// The nodes, in the order of the document.
     pub nodes: Vec<NodeExplanation>,
-}
-
-/// An event that a run waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "for", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Wait {
-    /// A person's reply.
-    Reply {
-        /// The node that asks.
-        node: Arc<str>,
-        /// The branch that the node lies in.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        branch: Option<Arc<str>>,
-        /// The number of the request, with which it is answered.
-        request: Seq,
-        /// The question.
-        text: Arc<str>,
-        /// When the request expires, since the run began. In JSON as milliseconds: `expires_ms`.
-        #[serde(
-            rename = "expires_ms",
-            serialize_with = "optional_milliseconds",
-            skip_serializing_if = "Option::is_none"
-        )]
-        expires: Option<Duration>,
-        /// The moment at which it expires, by the engine's clock. In JSON by RFC 3339: `expires_at`.
-        #[serde(
-            rename = "expires_at",
-            serialize_with = "optional_moment",
-            skip_serializing_if = "Option::is_none"
-        )]
-        at: Option<SystemTime>,
-    },
-    /// The next attempt of a node.
-    Attempt {
-        /// The node.
-        node: Arc<str>,
-        /// The number of the attempt, from 2.
-        attempt: u32,
-        /// The failure of the attempt before.
-        error: VisitError,
-        /// When the attempt is due, since the run began. In JSON as milliseconds: `due_ms`.
-        #[serde(rename = "due_ms", serialize_with = "milliseconds::serialize")]
-        due: Duration,
-        /// The moment at which it is due, by the engine's clock. In JSON by RFC 3339: `due_at`.
-        #[serde(rename = "due_at", serialize_with = "moment")]
-        at: SystemTime,
-    },
-    /// The end of a child run.
-    Child {
-        /// The node that runs the child.
-        node: Arc<str>,
-        /// The place of the item that the child is of, from 0, in a node with `for_each`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        item: Option<u32>,
-        /// The child.
-        run: RunId,
-        /// The graph or workflow of the child.
-        graph: Arc<str>,
-    },
-    /// A place within a limit of the engine, or the end of a pause.
-    Turn {
-        /// The node that begins then.
-        node: Arc<str>,
-        /// The limit, in words.
-        limit: String,
-    },
 }
 
 /// Why one node was visited, or not.
@@ -153,18 +89,6 @@ pub struct NodeExplanation {
     /// The routes to it that were not taken. Empty if it was visited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_taken: Vec<NotTaken>,
-}
-
-/// A route that was taken to a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Led {
-    /// The node that it leaves.
-    pub from: Arc<str>,
-    /// Why it was taken, as in [`RouteTaken`](crate::RouteTaken).
-    pub reason: Arc<str>,
-    /// How often it was taken for this reason.
-    pub times: u32,
 }
 
 /// A route that was never taken.
@@ -246,7 +170,7 @@ pub enum WhyNot {
 }
 
 /// A value that a condition saw.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SeenValue {
     /// The path, as the document writes it.
@@ -257,12 +181,12 @@ pub struct SeenValue {
 }
 
 impl Explanation {
-    /// Explains a run of the graph.
-    pub(crate) fn of(graph: &Graph, report: &RunReport) -> Self {
+    /// Explains a run of the graph, as it is at the time `now`.
+    pub(crate) fn of(graph: &Graph, report: &RunReport, now: SystemTime) -> Self {
         let log = Log::of(graph, report);
         let history = History::of(&log);
         let begun = Begun::of(&log, &history);
-        let waits = if report.status.is_ended() { Vec::new() } else { waits::waits(&log) };
+        let waits = if report.status.is_ended() { Vec::new() } else { waits::waits(&log, now) };
         Self {
             run: report.run.clone(),
             graph: graph.name.value.clone(),
@@ -280,8 +204,8 @@ fn nodes(log: &Log<'_>, history: &History, begun: &Begun) -> Vec<NodeExplanation
     let routes = routes(graph);
     let mut visits = vec![0_u32; graph.nodes.len()];
     history.visited.iter().for_each(|visited| visits[visited.node] += 1);
-    let mut led = led(log, history);
-    let taken = taken(history);
+    let mut led = led::led(log, history, &routes);
+    let taken = led::taken(history);
     let mut ends = ends::ends(log, history);
     let mut to_node: HashMap<usize, Vec<&Route<'_>>> = HashMap::new();
     for route in &routes {
@@ -314,34 +238,6 @@ fn nodes(log: &Log<'_>, history: &History, begun: &Begun) -> Vec<NodeExplanation
             not_taken: not_taken.collect(),
             led,
         });
-    }
-    found
-}
-
-/// The reasons of the routes that were taken, by the nodes between which they lead.
-fn taken(history: &History) -> HashMap<(&str, &str), HashSet<&str>> {
-    let mut found: HashMap<(&str, &str), HashSet<&str>> = HashMap::new();
-    for route in history.trace.routes.iter().filter(|route| !route.is_join()) {
-        found.entry((&route.from, &route.to)).or_default().insert(&route.reason);
-    }
-    found
-}
-
-/// The routes that were taken, by the node that they lead to.
-fn led(log: &Log<'_>, history: &History) -> HashMap<usize, Vec<Led>> {
-    let mut found: HashMap<usize, Vec<Led>> = HashMap::new();
-    let mut places: HashMap<(&str, &str, &str), usize> = HashMap::new();
-    for route in &history.trace.routes {
-        if route.is_join() || meet::is_arrival(log, route) {
-            continue;
-        }
-        let Some(to) = log.graph.find(&route.to) else { continue };
-        let led = found.entry(to).or_default();
-        let place = *places.entry((&route.from, &route.to, &route.reason)).or_insert(led.len());
-        if place == led.len() {
-            led.push(Led { from: route.from.clone(), reason: route.reason.clone(), times: 0 });
-        }
-        led[place].times += 1;
     }
     found
 }

@@ -133,6 +133,11 @@ impl Expression {
         types::check(self.source(), &self.parsed.root, types, true)
     }
 
+    /// The type of its value, as far as it is known.
+    pub(crate) fn type_in(&self, types: &dyn Types) -> Type {
+        types::type_of(self.source(), &self.parsed.root, types)
+    }
+
     fn evaluator<'s>(&'s self, scope: &'s dyn Scope, rules: Rules) -> Evaluator<'s> {
         Evaluator::new(self.source(), scope, rules)
     }

@@ -2,6 +2,7 @@
 //! written.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use workflow_core::draw::Graph as Drawing;
 use workflow_core::{RecordedRun, RunStatus};
@@ -84,9 +85,9 @@ impl RecordedGraph {
     }
 
     /// The run so far, explained: for each node the route that led there, or each route that did not, with its condition
-    /// and the values that it saw.
+    /// and the values that it saw. The time that is left of its waits is by the clock of the system.
     pub fn explain(&self) -> Explanation {
-        Explanation::of(&self.graph, self.run.report())
+        Explanation::of(&self.graph, self.run.report(), SystemTime::now())
     }
 
     /// The drawing of the graph with the run laid over it: visits of nodes, and how often each route was taken.

@@ -15,8 +15,11 @@ use crate::document::model::Dialect;
 use crate::error::GraphError;
 use crate::executor::ToolCall;
 use crate::state::{Begin, GraphStatus, NodeResult, Output, VisitStatus, names};
-use crate::trace::Trace;
+use crate::trace::{Trace, spoken};
 use crate::walk::Walk;
+
+/// The most failed branches that a message names.
+const BRANCHES: usize = 5;
 
 /// The end of a run that came to an end of its own.
 #[derive(Debug, Clone, Serialize)]
@@ -158,15 +161,32 @@ impl GraphFailure {
 
 impl fmt::Display for GraphFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let (RunError::TimedOut { .. }, Some(time)) = (&self.error, self.time) {
-            return write!(f, "the graph was active for as long as its `limits.time` allows: {time:?}");
+        match (&self.error, &self.node, self.time) {
+            (RunError::TimedOut { .. }, _, Some(time)) => {
+                write!(f, "the graph was active for as long as its `limits.time` allows: {}", spoken(time))
+            }
+            // Attempts to be asked again are none.
+            (RunError::StepFailed { step, class, source, .. }, Some(node), _)
+                if step.ends_with(":expired") =>
+            {
+                write!(f, "`{node}` failed ({class}): {source}")
+            }
+            (RunError::StepFailed { attempts, class, source, .. }, Some(node), _) => {
+                let times = if *attempts == 1 { "attempt" } else { "attempts" };
+                write!(f, "`{node}` failed after {attempts} {times} ({class}): {source}")
+            }
+            (RunError::BranchesFailed { failures }, ..) => {
+                write!(f, "{} branches failed", failures.len())?;
+                for (place, failure) in failures.iter().take(BRANCHES).enumerate() {
+                    let (node, error) =
+                        (failure.step().split(':').next().unwrap_or_default(), failure.error());
+                    let before = if place == 0 { ": " } else { "; " };
+                    write!(f, "{before}`{node}` ({}): {error}", error.class())?;
+                }
+                Ok(())
+            }
+            (error, ..) => error.fmt(f),
         }
-        let (RunError::StepFailed { attempts, class, source, .. }, Some(node)) = (&self.error, &self.node)
-        else {
-            return self.error.fmt(f);
-        };
-        let times = if *attempts == 1 { "attempt" } else { "attempts" };
-        write!(f, "`{node}` failed after {attempts} {times} ({class}): {source}")
     }
 }
 

@@ -66,8 +66,8 @@ impl GraphOptions {
         Self::default()
     }
 
-    /// Sets the options of the run: its id, thread, metadata, origin and time. The document's `limits.time` goes before
-    /// that time.
+    /// Sets the options of the run: its id, thread, metadata, origin and time. Of that time and the
+    /// document's `limits.time` the shorter one counts.
     #[must_use]
     pub fn run(self, run: RunOptions) -> Self {
         Self { run, ..self }
@@ -137,11 +137,7 @@ impl GraphRun {
             }
         }
         let begin = Begin { input, dry_run: options.is_dry, played: 0, document: walk.document() };
-        let mut run = options.run;
-        if let Some(time) = walk.graph.limits.time {
-            run = run.timeout(time);
-        }
-        let run = engine.start_json(graph, names::INPUT, begin, run).await?;
+        let run = engine.start_json(graph, names::INPUT, begin, options.run).await?;
         Ok(Self { run, walk })
     }
 
@@ -363,7 +359,7 @@ impl GraphRun {
     /// ```
     pub async fn explain(&self) -> Result<Explanation, GraphError> {
         let report = self.run.report_so_far().await?;
-        Ok(Explanation::of(&self.walk.graph, &report))
+        Ok(Explanation::of(&self.walk.graph, &report, self.run.now()))
     }
 
     /// The graph with the run laid over it: visits and routes that were taken.

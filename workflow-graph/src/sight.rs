@@ -9,7 +9,7 @@ use workflow_core::AnyEvent;
 
 use crate::document::model::Graph;
 use crate::expression::Scope;
-use crate::state::{Failure, Joined, NodeResult};
+use crate::state::{Count, Failure, Joined, NodeResult};
 
 /// The values of names at a node.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub(crate) struct Sight {
     pub(crate) vars: Vec<(usize, AnyEvent)>,
     /// Nodes that expressions name and that have no result in sight.
     pub(crate) unseen: Vec<usize>,
+    /// The visits of nodes so far, where some left no result.
+    pub(crate) counts: Vec<(usize, Count)>,
     /// The place of the node.
     pub(crate) node: usize,
     /// Which visit of the node it is.
@@ -100,6 +102,11 @@ impl Sight {
         self.results.iter().find(|(place, _)| *place == node).map(|(_, result)| &**result)
     }
 
+    /// The visits of a node so far that left no result, with those before them.
+    pub(crate) fn count(&self, node: usize) -> Count {
+        self.counts.iter().find(|(place, _)| *place == node).map(|(_, count)| *count).unwrap_or_default()
+    }
+
     /// The data of the latest results, by name.
     pub(crate) fn all_data(&self) -> impl Iterator<Item = (Arc<str>, Held)> {
         self.results.iter().map(|(place, result)| {
@@ -145,11 +152,11 @@ impl Sight {
             let mut nodes = Map::new();
             for place in &self.unseen {
                 let id = self.graph.nodes[*place].id.value.to_string();
-                nodes.insert(id, json!({ "visits": 0 }));
+                nodes.insert(id, json!({ "visits": self.count(*place).visit }));
             }
             for (place, value) in &self.results {
                 let visits = value.get("visit").and_then(Value::as_u64).unwrap_or_default();
-                let visits = u32::try_from(visits).unwrap_or(u32::MAX);
+                let visits = u32::try_from(visits).unwrap_or(u32::MAX).max(self.count(*place).visit);
                 nodes.insert(self.graph.nodes[*place].id.value.to_string(), about(value, visits));
             }
             // The present visit of the node counts, with or without a result.

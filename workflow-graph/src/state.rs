@@ -303,6 +303,36 @@ pub(crate) struct Done {
     pub(crate) decided: u32,
 }
 
+/// `n:count`: visits of a node that left no result, since its branch failed, with those before them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Count {
+    /// The number of the last one.
+    pub(crate) visit: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) done: Done,
+}
+
+impl Count {
+    /// With one visit more, of so many runs.
+    pub(crate) fn more(self, runs: u32) -> Self {
+        let done = Done { runs: self.done.runs.saturating_add(runs), ..self.done };
+        Self { visit: self.visit.saturating_add(1), done }
+    }
+
+    /// Both, of the same node: what is later counts more.
+    pub(crate) fn or(self, other: Self) -> Self {
+        let (done, more) = (self.done, other.done);
+        Self {
+            visit: self.visit.max(other.visit),
+            done: Done {
+                runs: done.runs.max(more.runs),
+                judged: done.judged.max(more.judged),
+                decided: done.decided.max(more.decided),
+            },
+        }
+    }
+}
+
 /// A check of `ensure` and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Verdict {
@@ -319,6 +349,9 @@ pub(crate) struct Opened {
     pub(crate) carried: Carried,
     pub(crate) to: Arc<str>,
     pub(crate) reason: Arc<str>,
+    /// The failure that led here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
     /// Keys of a Hive document's memory.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) writes: Map<String, Value>,
@@ -329,6 +362,9 @@ pub(crate) struct Opened {
 pub(crate) struct Joined {
     #[serde(rename = "walk", default)]
     pub(crate) carried: Carried,
+    /// The failure of the branches as a whole, behind which the walk goes on here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Failure>,
     pub(crate) failed: u32,
     pub(crate) branches: Vec<JoinedBranch>,
     /// Keys of a Hive document's memory: what the branches have written, merged.

@@ -10,7 +10,7 @@ use workflow_core::table::{
 };
 
 use crate::check::Layout;
-use crate::document::model::{Graph, Next, Work};
+use crate::document::model::{Failures, Graph, Next, Work};
 use crate::part::Part;
 use crate::state::names;
 
@@ -170,8 +170,25 @@ impl Compiler<'_> {
             let caught = self.begin(place, Part::Caught, InputDef::one(names::FAILURE));
             let caught = self.sees(caught, place);
             let mut caught = self.leaves(caught, place);
+            if self.leaves_counts(place, Part::Caught) {
+                for inner in self.layout.below(place) {
+                    caught = caught.output(OutputDef::optional(self.part(*inner, "count")));
+                }
+            }
             caught.step = caught.step.catches(self.fails(place));
             self.push(caught);
+        }
+    }
+
+    /// Whether a part of a node goes on behind branches that failed, and leaves the counts of their visits.
+    fn leaves_counts(&self, place: usize, part: Part) -> bool {
+        let node = &self.graph.nodes[place];
+        let goes_on =
+            matches!(&node.next, Next::Parallel(parallel) if parallel.failures != Failures::FailAll);
+        match part {
+            Part::Join => goes_on,
+            Part::Caught => self.has_join(place),
+            _ => false,
         }
     }
 
@@ -214,6 +231,7 @@ impl Compiler<'_> {
         let mut published: Vec<Arc<str>> = Vec::new();
         let mut vars = BTreeSet::new();
         for inner in all {
+            published.extend(self.layout.is_counted(self.graph, *inner).then(|| self.part(*inner, "count")));
             let inner = &self.graph.nodes[*inner];
             published.push(inner.id.value.clone());
             published.extend(counts(inner).then(|| names::of(&inner.id.value, "taken")));
@@ -270,9 +288,10 @@ impl Compiler<'_> {
         }
         let mut needs = self.layout.needs(place);
         draft.inputs.named = needs.nodes.iter().copied().filter(|read| *read != place).collect();
-        if draft.plan.1 == Part::Join && publishes_failed(node) {
+        let counts = self.leaves_counts(place, draft.plan.1);
+        if counts || draft.plan.1 == Part::Join && publishes_failed(node) {
             // The count of visits of a node that failed begins outside of its branch.
-            needs.nodes.extend(self.layout.within(place));
+            needs.nodes.extend(self.layout.below(place));
         }
         if self.graph.hive().is_some() {
             draft.inputs.all = Some(draft.passive(InputDef::list(self.writers())));
@@ -284,6 +303,14 @@ impl Compiler<'_> {
                 let at = draft.passive(InputDef::one(self.id(*read).clone()));
                 draft.inputs.results.push((*read, at));
             }
+        }
+        let counted = |read: &usize| {
+            let is_read = *read == place || needs.all || needs.nodes.contains(read);
+            is_read && self.layout.is_counted(self.graph, *read)
+        };
+        for read in (0..self.graph.nodes.len()).filter(counted) {
+            let at = draft.passive(InputDef::one(self.part(read, "count")));
+            draft.inputs.counts.push((read, at));
         }
         // A value that the node sets may be read by what it does afterwards.
         for var in needs.vars {

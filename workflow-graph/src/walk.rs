@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -22,6 +21,7 @@ use crate::table::{Plan, leads_to};
 
 mod visit;
 mod work;
+mod child;
 mod leave;
 mod each;
 mod people;
@@ -50,8 +50,8 @@ pub(crate) struct Walk {
 pub(crate) struct Child {
     /// The hash of its document.
     pub(crate) document: Arc<str>,
-    /// The time that its runs may take.
-    pub(crate) time: Option<Duration>,
+    /// Whether its document bounds the time of its runs.
+    pub(crate) is_bounded: bool,
 }
 
 impl Walk {

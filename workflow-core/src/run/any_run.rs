@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::future::{BoxFuture, Either, select};
 use serde::Serialize;
@@ -209,6 +210,11 @@ impl AnyRun {
     /// The id of the thread to which the run belongs.
     pub fn thread(&self) -> &ThreadId {
         self.shared.thread()
+    }
+
+    /// The time now, by the engine's clock, which the deadlines of requests and timers are of.
+    pub fn now(&self) -> SystemTime {
+        self.shared.common.clock.now()
     }
 
     /// The current status of the run.

@@ -133,7 +133,8 @@ impl RunOptions {
     }
 
     /// Sets how long the run may be active, by the engine's clock. Default:
-    /// [`EngineBuilder::run_timeout`](crate::EngineBuilder::run_timeout).
+    /// [`EngineBuilder::run_timeout`](crate::EngineBuilder::run_timeout). A workflow with a
+    /// [time of its own](crate::RuntimeWorkflow::with_timeout) has no longer one.
     ///
     /// A run is not active while it [waits](crate::RunStatus::Waiting) for a timer or the outside, and while
     /// it waits for a permit among the engine's runs. The delay between two attempts of an execution counts.

@@ -219,7 +219,11 @@ impl Run {
         for execution in state.trace.running() {
             state.trace.dropped(execution, clock.now);
         }
-        View { status, deferred: None, ..self.driver.view() }.report()
+        let mut report = View { status, deferred: None, ..self.driver.view() }.report();
+        if let Some(Record::RunEnded { status: RunStatus::Cancelled, error: Some(reason), .. }) = last {
+            report.cancel_reason = Some(reason.as_str().into());
+        }
+        report
     }
 }
 

@@ -598,11 +598,12 @@ impl RunState {
         let class = first.map_or(ErrorClass::Permanent, StepError::class);
         let each = failures.iter().filter_map(|execution| self.branch_failure(*execution));
         let each: Vec<String> = each.map(|failure| failure.to_string()).collect();
+        let branches = failures.iter().filter_map(|execution| self.failed_branch(by, *execution)).collect();
         self.failures.forget(failures);
         let (Some(entry), Some(step)) = (entry, self.step_of(by)) else { return };
         let error = StepError::new(class, each.join("; "));
         let (name, attempts) = (Arc::clone(&self.table().step(step).name), self.trace.attempts_made(by));
-        let event = AnyEvent::new(StepFailed::new(name, by, attempts, &error));
+        let event = AnyEvent::new(StepFailed::new(name, by, attempts, &error).in_branches(branches));
         self.trace.caught(by, entry.seq);
         self.log.append(self.scheduler.table(), entry, event, Cause::Failure(by), self.now);
         self.derived.push_back(entry.seq);

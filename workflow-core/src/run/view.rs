@@ -13,6 +13,7 @@ use super::waiting::Deferred;
 use crate::event::Gathered;
 use crate::explain::Explanation;
 use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq};
+use crate::outcome::RunError;
 use crate::report::{
     BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PauseReport, PendingTimer, Quality,
     RedriveReport, RunReport, StepReport, Violation,
@@ -114,7 +115,15 @@ impl View<'_> {
             metadata: self.run.metadata().clone(),
             redrives: self.redrives(),
             cancelled_by: origin_of_end(self.state),
+            cancel_reason: self.cancel_reason(),
             paused: self.paused(),
+        }
+    }
+
+    fn cancel_reason(&self) -> Option<Arc<str>> {
+        match &self.run.finished.get()?.outcome {
+            Err(RunError::Cancelled { reason }) => Some(Arc::clone(reason)),
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -27,6 +28,8 @@ pub(crate) struct Edges {
     pub(crate) accept: Option<Arc<Accept>>,
     /// The value that runs the steps; of a run-time workflow.
     pub(crate) steps: Option<Arc<dyn Any + Send + Sync>>,
+    /// The most active time of a run; of a run-time workflow.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// The form of a declared event.
@@ -64,6 +67,7 @@ impl Edges {
             retries: own.filter_map(|(row, step)| Some((row, step.retry.clone()?))).collect(),
             accept: None,
             steps: None,
+            timeout: None,
         }
     }
 

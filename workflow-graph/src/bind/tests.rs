@@ -145,15 +145,67 @@ nodes: {again: {graph: child, with: {order: A1, at: {}}}}
         text,
         &Registry::new().described("refund", refund),
         &expect![[r#"
-        g.yaml:3:20: error[missing-input]: `none` gives no `order`, which the function `refund` requires; add `order` to `with`
-        g.yaml:3:20: error[missing-input]: `none` gives no `cents`, which the function `refund` requires; add `cents` to `with`
-        g.yaml:3:20: error[missing-input]: `none` gives no `to`, which the function `refund` requires; add `to` to `with`
-        g.yaml:4:20: error[missing-input]: `some` gives no `cents`, which the function `refund` requires; add `cents` to `with`
-        g.yaml:4:20: error[missing-input]: `some` gives no `to.iban`, which the function `refund` requires; add `to.iban` to `with`
-        g.yaml:6:22: error[missing-input]: `nested` gives no `to.iban`, which the function `refund` requires; add `to.iban` to `with`
-        g.yaml:8:18: error[missing-input]: `child` gives no `order`, which the graph `child` requires; add `order` to `with`
-        g.yaml:8:18: error[missing-input]: `child` gives no `at`, which the graph `child` requires; add `at` to `with`
-        g.yaml:16:24: error[missing-input]: `again` gives no `at.line`, which the graph `child` requires; add `at.line` to `with`
+            g.yaml:3:20: error[missing-input]: `none` gives no `order`, which the function `refund` requires; add `order` to `with`
+            g.yaml:3:20: error[missing-input]: `none` gives no `cents`, which the function `refund` requires; add `cents` to `with`
+            g.yaml:3:20: error[missing-input]: `none` gives no `to`, which the function `refund` requires; add `to` to `with`
+            g.yaml:4:20: error[missing-input]: `some` gives no `cents`, which the function `refund` requires; add `cents` to `with`
+            g.yaml:4:20: error[missing-input]: `some` gives no `to.iban`, which the function `refund` requires; add `to.iban` to `with`
+            g.yaml:6:22: error[missing-input]: `nested` gives no `to.iban`, which the function `refund` requires; add `to.iban` to `with`
+            g.yaml:8:18: error[missing-input]: `child` gives no `order`, which the graph `child` requires; add `order` to `with`
+            g.yaml:8:18: error[missing-input]: `child` gives no `at`, which the graph `child` requires; add `at` to `with`
+            g.yaml:8:32: error[unknown-field]: `child` gives `extra`, and the graph `child` has no such field; remove it; the fields are `at`, `count`, `order`
+            g.yaml:16:24: error[missing-input]: `again` gives no `at.line`, which the graph `child` requires; add `at.line` to `with`
+        "#]],
+    );
+}
+
+/// G7, G9
+#[test]
+fn inputs_that_can_never_fit_and_fields_that_nobody_takes_are_refused() {
+    let text = r"graph: g
+input: {type: object, properties: {order: {type: string}, cents: {type: integer}}, required: [order, cents]}
+nodes:
+  names: {function: refund, with: {order: A1, cent: 1, cents: 1, to: {iban: x, bnak: y}}, next: types}
+  types:
+    function: refund
+    with:
+      order: '${ input.cents }'
+      cents: 'about ${ input.cents }'
+      to: '${ input.order }'
+    next: values
+  values: {function: refund, with: {order: 7, cents: -1, note: null, to: [x]}, next: whole}
+  whole: {function: refund, with: '${ input.order }', next: returned}
+  returned: {function: refund, with: {order: '${ names.cents }', cents: '${ names.cents }', to: '${ input.to }'}, next: child}
+  child: {graph: child, with: {mode: slow, sizes: [1, x], extra: 1, free: {a: 1}}}
+---
+graph: child
+input:
+  type: object
+  properties:
+    mode: {enum: [fast, cheap]}
+    sizes: {type: array, items: {$ref: '#/$defs/size'}}
+    free: {type: object}
+  $defs: {size: {type: integer}}
+nodes: {a: {value: 1}}
+".replace("'${ input.to }'", "{iban: '${ input.order }', bank: null}");
+    refused(
+        &text,
+        &Registry::new().described("refund", refund),
+        &expect![[r#"
+        g.yaml:4:47: error[unknown-field]: `names` gives `cent`, and the function `refund` has no such field; did you mean `cents`?
+        g.yaml:4:66: error[unknown-field]: `names` gives `to.bnak`, and the function `refund` has no such field; did you mean `bank`?
+        g.yaml:8:18: error[type-mismatch]: `types` gives a number as `order`, and the function `refund` takes a text there; convert it, or correct the schema
+        g.yaml:9:7: error[type-mismatch]: `types` gives a text as `cents`, and the function `refund` takes a number there; convert it, or correct the schema
+        g.yaml:10:15: error[type-mismatch]: `types` gives a text as `to`, and the function `refund` takes a map there; convert it, or correct the schema
+        g.yaml:12:37: error[type-mismatch]: `values` gives 7 as `order`, which the function `refund` does not take: 7 is not of type "string"; correct the value, or the schema
+        g.yaml:12:47: error[type-mismatch]: `values` gives -1 as `cents`, which the function `refund` does not take: -1 is less than the minimum of 0; correct the value, or the schema
+        g.yaml:12:58: error[type-mismatch]: `values` gives null as `note`, which the function `refund` does not take: null is not of type "string"; correct the value, or the schema
+        g.yaml:12:70: error[type-mismatch]: `values` gives a list as `to`, and the function `refund` takes a map there; convert it, or correct the schema
+        g.yaml:13:39: error[type-mismatch]: `whole` gives a text as its input, and the function `refund` takes a map there; convert it, or correct the schema
+        g.yaml:14:50: error[type-mismatch]: `returned` gives a number as `order`, and the function `refund` takes a text there; convert it, or correct the schema
+        g.yaml:15:32: error[type-mismatch]: `child` gives "slow" as `mode`, which the graph `child` does not take: "slow" is not one of "fast" or "cheap"; correct the value, or the schema
+        g.yaml:15:44: error[type-mismatch]: `child` gives "x" as `sizes[1]`, which the graph `child` does not take: "x" is not of type "integer"; correct the value, or the schema
+        g.yaml:15:59: error[unknown-field]: `child` gives `extra`, and the graph `child` has no such field; remove it; the fields are `free`, `mode`, `sizes`
     "#]],
     );
 }

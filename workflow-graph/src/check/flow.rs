@@ -53,6 +53,22 @@ impl Flow {
         flow
     }
 
+    /// The same with more edges, each from a node to a node, of which nothing else is known.
+    pub(super) fn with(&self, more: &[(usize, usize)]) -> Self {
+        let mut of_node = vec![Vec::new(); self.nodes()];
+        for &(from, to) in more {
+            let (at, kind) = (At::default(), EdgeKind::Route);
+            of_node[from].push(Edge { from, to, at, kind, is_bounded: false, is_caught: false });
+        }
+        let mut flow = Self { edges: Vec::new(), ranges: Vec::new(), is_complete: self.is_complete };
+        for (node, more) in of_node.iter().enumerate() {
+            let first = flow.edges.len();
+            flow.edges.extend(self.from(node).iter().chain(more));
+            flow.ranges.push(first..flow.edges.len());
+        }
+        flow
+    }
+
     /// Whether every route, the start and every join lead to nodes that exist.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete

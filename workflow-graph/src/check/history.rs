@@ -1,14 +1,14 @@
 //! The nodes that run before a node: surely, perhaps, or never. This module reads no expressions.
 //!
-//! A node is two points: it began, and it succeeded. A result is surely there at a node if every path to it passes the
-//! success of what made it (dominators), or if an unconditional branch that surely made it met the others before.
+//! A result is surely there at a point if every way to it passes the success of the node that made it (dominators), or if an
+//! unconditional branch that surely made it has settled before. `ways` has the points and the ways.
 
+use super::Flow;
 use super::cycle;
 use super::dominators;
-use super::flow::EdgeKind;
 use super::region::Regions;
-use super::{Flow, meet};
-use crate::document::model::{Failures, Graph, Next, OnFailure, Otherwise};
+use super::ways::{self, Ways, begun, succeeded};
+use crate::document::model::{Graph, OnFailure};
 
 /// Answers what has run before a point of a graph.
 #[derive(Debug)]
@@ -30,65 +30,21 @@ pub(super) struct History<'a> {
     is_join: Vec<bool>,
 }
 
-/// Where a node begins.
-pub(super) fn begun(node: usize) -> usize {
-    2 * node
-}
-
-/// Where a node has succeeded.
-fn succeeded(node: usize) -> usize {
-    2 * node + 1
+fn continues(graph: &Graph, node: usize) -> bool {
+    matches!(graph.nodes[node].on_failure, Some(OnFailure::Continue))
 }
 
 impl<'a> History<'a> {
     pub(super) fn of(graph: &'a Graph, flow: &Flow, regions: &'a Regions, start: usize) -> Self {
         let nodes = flow.nodes();
-        let mut edges = Vec::new();
-        let mut leaves = vec![Vec::new(); regions.scopes.len()];
-        let mut ends = Vec::new();
-        for (index, node) in graph.nodes.iter().enumerate() {
-            edges.push((begun(index), succeeded(index)));
-            if goes_on_without_success(graph, index) {
-                // Routes of `next` are taken without a result, too.
-                edges.push((begun(index), exit(index, nodes)));
-                edges.push((succeeded(index), exit(index, nodes)));
-            }
-            if meet::may_end(graph, node) {
-                ends.push(leaving(graph, index, nodes));
-                if let Some(mut scope) = regions.scope_of[index] {
-                    leaves[scope].push(leaving(graph, index, nodes));
-                    // Branches that never meet end the branch in which they are.
-                    while let Some(branch) = regions.scopes[scope].branch {
-                        if regions.joins[branch.node].is_some() {
-                            break;
-                        }
-                        scope = branch.parent;
-                        leaves[scope].push(leaving(graph, index, nodes));
-                    }
-                }
-            }
-            for edge in flow.from(index) {
-                let from = if edge.is_caught { begun(index) } else { leaving(graph, index, nodes) };
-                edges.push((from, begun(edge.to)));
-                let is_route = edge.kind == EdgeKind::Route;
-                if let (Some(mut scope), true) = (regions.scope_of[index], is_route) {
-                    // At most 64 deep.
-                    while let Some(branch) = regions.scopes[scope].branch {
-                        if regions.joins[branch.node] != Some(edge.to) {
-                            break;
-                        }
-                        leaves[scope].push(from);
-                        scope = branch.parent;
-                    }
-                }
-            }
-        }
-        let points = 3 * nodes;
-        let order = Order::of(begun(start), points, &edges);
+        let found = Ways::of(graph, flow, regions);
+        let order = Order::of(begun(start), ways::points(nodes), &found.edges);
         let last = |points: &[usize]| order.last_common(points);
-        let (arrival, end) = (leaves.iter().map(|points| last(points)).collect(), last(&ends));
-        let components = cycle::components(flow, |_| true);
-        let (is_cyclic, behind) = behind(flow, &components);
+        let (arrival, end) = (found.leaves.iter().map(|points| last(points)).collect(), last(&found.ends));
+        // A node at which a branch ended has its result at the join, to which no route leads.
+        let flow_to_joins = flow.with(&found.to_joins);
+        let components = cycle::components(&flow_to_joins, |_| true);
+        let (is_cyclic, behind) = behind(&flow_to_joins, &components);
         let mut history = Self {
             graph,
             regions,
@@ -105,6 +61,17 @@ impl<'a> History<'a> {
         for edge in flow.edges() {
             let led = if edge.is_caught { &mut history.is_caught_into } else { &mut history.is_led_into };
             led[edge.to] = true;
+            // A node that continues after its failure takes the same routes.
+            if continues(graph, edge.from) {
+                history.is_caught_into[edge.to] = true;
+            }
+        }
+        for (opener, join) in regions.joins.iter().enumerate() {
+            if let Some(join) = join
+                && continues(graph, opener)
+            {
+                history.is_caught_into[*join] = true;
+            }
         }
         regions.joins.iter().flatten().for_each(|join| history.is_join[*join] = true);
         history
@@ -135,15 +102,13 @@ impl<'a> History<'a> {
             }
             let Some(inside) = scope else { return false };
             let Some(branch) = self.regions.scopes[inside].branch else { return false };
-            let Next::Parallel(parallel) = &self.graph.nodes[branch.node].next else { return false };
-            let is_always = parallel.branches[branch.number].when.is_none();
-            let (Some(join), Some(arrival)) = (self.regions.joins[branch.node], self.arrival[inside]) else {
-                return false;
-            };
-            if !is_always || parallel.failures != Failures::FailAll || !self.order.dominates(at, arrival) {
+            let Some(arrival) = self.arrival[inside] else { return false };
+            let is_always = ways::is_always_opened(self.graph, branch)
+                && ways::needs_every_branch(self.graph, branch.node);
+            if !is_always || !self.order.dominates(at, arrival) {
                 return false;
             }
-            at = begun(join);
+            at = ways::settled(branch.node, self.graph.nodes.len());
             scope = Some(branch.parent);
         }
     }
@@ -170,24 +135,8 @@ impl<'a> History<'a> {
 
     /// The point from which the routes of `next` leave a node.
     pub(super) fn leaving(&self, node: usize) -> usize {
-        leaving(self.graph, node, self.regions.scope_of.len())
+        ways::leaving(self.graph, node)
     }
-}
-
-/// The point from which the routes of `next` leave.
-fn leaving(graph: &Graph, node: usize, nodes: usize) -> usize {
-    if goes_on_without_success(graph, node) { exit(node, nodes) } else { succeeded(node) }
-}
-
-/// A third point, for nodes whose `next` is taken with and without success.
-fn exit(node: usize, nodes: usize) -> usize {
-    2 * nodes + node
-}
-
-fn goes_on_without_success(graph: &Graph, node: usize) -> bool {
-    let node = &graph.nodes[node];
-    matches!(node.on_failure, Some(OnFailure::Continue))
-        || node.requires.as_ref().is_some_and(|requires| requires.otherwise == Otherwise::Skip)
 }
 
 /// Which components have a cycle, and which components are behind each.

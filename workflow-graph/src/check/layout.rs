@@ -5,7 +5,7 @@ use super::needs::{self, Needs};
 use super::region::{self, Regions};
 use super::scope::Facts;
 use super::{Flow, meet};
-use crate::document::model::{Graph, Next, Node};
+use crate::document::model::{Failures, Graph, Next, Node, Parallel};
 use crate::problem::sink::Problems;
 
 /// The branches of a graph and the needs of its nodes.
@@ -95,6 +95,26 @@ impl Layout {
     /// The nodes that run in the branches of a parallel node or below them.
     pub(crate) fn below(&self, parallel: usize) -> &[usize] {
         &self.below[parallel]
+    }
+
+    /// Whether visits of the node may fail while the walk goes on behind its branches, so that they are counted on their own.
+    pub(crate) fn is_counted(&self, graph: &Graph, node: usize) -> bool {
+        std::iter::successors(self.opener(self.scope(node)), |opener| self.opener(self.scope(*opener))).any(
+            |opener| {
+                let opener = &graph.nodes[opener];
+                let goes_on = |parallel: &Parallel| parallel.failures != Failures::FailAll;
+                opener.on_failure.is_some() || matches!(&opener.next, Next::Parallel(it) if goes_on(it))
+            },
+        )
+    }
+
+    /// The nodes whose branches have failed with a failure of `node`, from that node outwards, up to the branch of `parallel`
+    /// itself.
+    pub(crate) fn failing(&self, node: usize, parallel: usize) -> Vec<usize> {
+        let outwards = std::iter::successors(Some(node), |inner| {
+            self.opener(self.scope(*inner)).filter(|opener| *opener != parallel)
+        });
+        outwards.collect()
     }
 
     /// Whether a route from `from` to `to` ends its branch: branches meet there.

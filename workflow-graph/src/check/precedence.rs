@@ -1,10 +1,10 @@
 //! `never-read-before`, `maybe-missing`: a node that an expression reads has run before, surely or perhaps.
 
-use super::history::begun;
 use super::meaning::guard;
 use super::reads::{Place, Reads};
 use super::scope::{Meaning, Names};
 use super::uses::{Phase, Use};
+use super::ways::begun;
 use crate::document::model::{Node, OnFailure, Otherwise};
 use crate::expression::Read;
 use crate::problem::Code;

@@ -149,12 +149,14 @@ fn field<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Step<'a> {
         let is_required = required.is_some_and(|names| names.iter().any(|required| required == name));
         return Step::To(Shape::Schema(root, schema), is_required);
     }
+    if is_open(schema) { Step::Any } else { Step::Unknown(sorted(properties)) }
+}
+
+/// Whether maps may have fields that a schema with `properties` does not list.
+pub(crate) fn is_open(schema: &Value) -> bool {
     // A schema that says nothing about further properties is taken at its word: they are not described.
-    let is_open = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
-    if is_open || COMBINED.iter().any(|key| schema.get(key).is_some()) {
-        return Step::Any;
-    }
-    Step::Unknown(sorted(properties))
+    schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false))
+        || COMBINED.iter().any(|key| schema.get(key).is_some())
 }
 
 /// The keys of a map, in an order that no feature of `serde_json` changes.

@@ -136,6 +136,8 @@ pub(crate) struct Node {
     pub(crate) work: Work,
     /// Absent: `{}`.
     pub(crate) with: Option<Template>,
+    /// Where the fields of `with` stand, if it is a map.
+    pub(crate) with_at: Vec<(Arc<str>, At)>,
     pub(crate) reads: Reads,
     pub(crate) output: Option<Schema>,
     pub(crate) requires: Option<Requires>,

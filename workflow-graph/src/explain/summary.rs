@@ -61,10 +61,12 @@ fn failed(history: &History) -> Option<String> {
 /// The cancel, with its reason and its author as far as the report has them.
 fn cancelled(log: &Log<'_>, at: &str) -> String {
     let by = log.report.cancelled_by.as_ref().map_or_else(String::new, |origin| format!(" by {origin}"));
-    let reason = match log.report.clean_up.as_ref().map(|clean_up| &clean_up.ending) {
-        Some(Ending::Cancelled { reason }) => format!(": {}", on_one_line(reason)),
-        _ => String::new(),
+    let cleaned_up = || match &log.report.clean_up.as_ref()?.ending {
+        Ending::Cancelled { reason } => Some(reason),
+        _ => None,
     };
+    let reason = log.report.cancel_reason.as_ref().or_else(cleaned_up);
+    let reason = reason.map_or_else(String::new, |reason| format!(": {}", on_one_line(reason)));
     format!("The run was cancelled{at}{by}{reason}.")
 }
 

@@ -1,5 +1,7 @@
 //! Explanations of runs by hand.
 
+use std::time::Duration;
+
 use expect_test::expect;
 use serde_json::json;
 use workflow_core::StepError;
@@ -13,7 +15,7 @@ use crate::fixtures::{
 async fn explain(name: &str, input: Value, script: Script) -> Explanation {
     let document = document(if name == "desk" { DESK } else { CHECKS });
     let run = start(name, input, script, None).await;
-    Explanation::of(graph(&document), &*report(&run).await)
+    Explanation::of(graph(&document), &*report(&run).await, SystemTime::UNIX_EPOCH)
 }
 
 /// G34
@@ -24,7 +26,7 @@ async fn every_route_that_was_not_taken_has_the_values_that_it_saw() {
         run run-1 of desk: The run completed at `pay`.
         look_up (function orders.find): visited twice
           the run begins here
-          from `look_up`: vars.tries < 2
+          from `look_up`: vars.tries < 2 (vars.tries = 1)
         approve (human): not visited
           not from `look_up` (large: input.cents > input.limit): false at visit 2: input.cents = 5, input.limit = 900
         pay (function bank.pay): visited once
@@ -71,7 +73,7 @@ async fn an_open_gate_is_under_way() {
         look_up (function orders.find): visited once
           the run begins here
         approve (human): under way
-          from `look_up`: input.cents > input.limit
+          from `look_up`: input.cents > input.limit (input.cents = 5000, input.limit = 900)
         pay (function bank.pay): not visited
           not from `look_up` (default): the route to `approve` comes first (input.cents > input.limit)
           not from `approve` (approve.granted): `approve` has not ended
@@ -153,10 +155,11 @@ async fn a_branch_that_did_not_open_has_its_condition() {
 fn a_child_has_its_item_and_an_attempt_its_moment() {
     let (node, due) = (Arc::from("each"), Duration::from_hours(1));
     let child = Wait::Child { node, item: Some(1), run: RunId::from("r-2"), graph: "child".into() };
-    expect!["`each` at item 1 waits for run r-2 of child"].assert_eq(&child.to_string());
+    expect!["`each` at item 1 waits for `child` (run r-2)"].assert_eq(&child.to_string());
     let error = VisitError { class: "transient".into(), message: "busy".into() };
     let at = SystemTime::UNIX_EPOCH + due;
-    let attempt = Wait::Attempt { node: "a".into(), attempt: 2, error, due, at };
-    expect!["`a` waits for attempt 2, which is due at 1970-01-01T01:00:00Z: transient: busy"]
+    let attempt =
+        Wait::Attempt { node: "a".into(), attempt: 2, error, due, at, left: Duration::from_mins(5) };
+    expect!["`a` waits for attempt 2, which is due in 5m, at 1970-01-01T01:00:00Z: transient: busy"]
         .assert_eq(&attempt.to_string());
 }

@@ -1,11 +1,12 @@
 //! Explanations for people.
 
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 use super::{Explanation, FailedItems, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot};
 use crate::VisitStatus;
 use crate::expression::short;
-use crate::trace::{on_one_line, stamp};
+use crate::trace::{on_one_line, spoken, stamp};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,24 +19,33 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Reply { node, branch, request, text, at, .. } => {
+            Self::Reply { node, branch, request, text, at, left, .. } => {
                 write!(f, "`{node}`")?;
                 branch.iter().try_for_each(|branch| write!(f, " in {branch}"))?;
                 let text = on_one_line(text);
                 write!(f, " waits for the reply to {request}: {text}")?;
-                let Some(at) = at else { return Ok(()) };
-                write!(f, " (expires at {})", stamp(*at))
+                let Some((at, left)) = at.zip(*left) else { return Ok(()) };
+                write!(f, " (expires {})", due(left, at))
             }
-            Self::Attempt { node, attempt, error, at, .. } => {
-                write!(f, "`{node}` waits for attempt {attempt}, which is due at {}: {error}", stamp(*at))
+            Self::Attempt { node, attempt, error, at, left, .. } => {
+                write!(f, "`{node}` waits for attempt {attempt}, which is due {}: {error}", due(*left, *at))
             }
             Self::Child { node, item, run, graph } => {
                 write!(f, "`{node}`")?;
                 item.iter().try_for_each(|item| write!(f, " at item {item}"))?;
-                write!(f, " waits for run {run} of {graph}")
+                write!(f, " waits for `{graph}` (run {run})")
             }
             Self::Turn { node, limit } => write!(f, "`{node}` waits for its turn: {limit}"),
         }
+    }
+}
+
+/// The time that is left, and the moment.
+fn due(left: Duration, at: SystemTime) -> String {
+    if left.is_zero() {
+        format!("now, since {}", stamp(at))
+    } else {
+        format!("in {}, at {}", spoken(left), stamp(at))
     }
 }
 
@@ -114,14 +124,22 @@ fn times(count: u32) -> String {
 
 impl fmt::Display for Led {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from `{}`: {}", self.from, self.reason)?;
-        if self.times > 1 { write!(f, " ({} times)", self.times) } else { Ok(()) }
+        write!(f, "from `{}`: {}", self.from, on_one_line(&self.reason))?;
+        match (self.times, &*self.values) {
+            (0 | 1, []) => return Ok(()),
+            (0 | 1, _) => f.write_str(" (")?,
+            (times, []) => return write!(f, " ({times} times)"),
+            (times, _) => write!(f, " ({times} times; the last: ")?,
+        }
+        with(f, &self.values, "")?;
+        f.write_str(")")
     }
 }
 
 impl fmt::Display for NotTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, route, why } = self;
+        let Self { from, why, .. } = self;
+        let route = on_one_line(&self.route);
         write!(f, "not from `{from}` ({route}): ")?;
         match why {
             WhyNot::NotVisited => write!(f, "`{from}` was not visited"),
@@ -136,12 +154,14 @@ impl fmt::Display for NotTaken {
             WhyNot::Dropped { since } => write!(f, "`{from}` was {since}"),
             WhyNot::NotBegun { since } => write!(f, "the branch had not begun, and was {since}"),
             WhyNot::Erred { visit, error, values } => {
-                write!(f, "the condition failed at visit {visit}: {error}")?;
+                write!(f, "the condition failed at visit {visit}: {}", on_one_line(error))?;
                 with(f, values, "; ")
             }
             WhyNot::UsedUp { max } => write!(f, "it was taken {max} times, as often as it may be"),
-            WhyNot::AnotherRoute { taken, to } => write!(f, "the route to `{to}` comes first ({taken})"),
-            WhyNot::NotChosen { taken, to } => write!(f, "the choice was `{to}` ({taken})"),
+            WhyNot::AnotherRoute { taken, to } => {
+                write!(f, "the route to `{to}` comes first ({})", on_one_line(taken))
+            }
+            WhyNot::NotChosen { taken, to } => write!(f, "the choice was `{to}` ({})", on_one_line(taken)),
             WhyNot::DidNotFail => write!(f, "`{from}` did not fail"),
             WhyNot::Failed { error: Some(error) } => write!(f, "`{from}` failed ({error})"),
             WhyNot::Failed { error: None } => write!(f, "`{from}` failed"),
@@ -153,6 +173,7 @@ impl fmt::Display for NotTaken {
 fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue], before: &str) -> fmt::Result {
     for (place, SeenValue { path, value }) in values.iter().enumerate() {
         f.write_str(if place == 0 { before } else { ", " })?;
+        let path = on_one_line(path);
         match value {
             Some(value) => write!(f, "{path} = {}", short(value))?,
             None => write!(f, "{path} is missing")?,

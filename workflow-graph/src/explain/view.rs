@@ -7,9 +7,14 @@ use serde_json::{Map, Value, json};
 use workflow_core::report::{ExecutionTrace, LoggedEvent};
 use workflow_core::{ScopeId, Seq};
 
-use crate::expression::Scope;
+use super::SeenValue;
+use crate::document::template::Expression;
+use crate::expression::{Scope, short};
 use crate::state::{Begin, Joined, Token, names};
-use crate::trace::{EventName, Log, data};
+use crate::trace::{EventName, History, Log, data};
+
+/// The most bytes of a value that an explanation has in full.
+const VALUE: usize = 1_000;
 
 /// The log as the routes of one visit saw it: what was visible when the visit's last step began, and what that left.
 pub(super) struct View<'l, 'a> {
@@ -29,6 +34,23 @@ pub(super) struct View<'l, 'a> {
 }
 
 impl<'l, 'a> View<'l, 'a> {
+    /// The view of the visit at this place, as its routes have it. `is_failure`: `error` is its own.
+    pub(super) fn at(log: &'l Log<'a>, history: &History, place: usize, is_failure: bool) -> Option<Self> {
+        let visited = &history.visited[place];
+        let (began, ended) = (log.execution(visited.began)?, log.execution(visited.ended_by)?);
+        Some(Self::of(log, began, ended, history.trace.visits[place].iteration, is_failure))
+    }
+
+    /// The values of the paths of an expression.
+    pub(super) fn seen(&self, expression: &Expression) -> Vec<SeenValue> {
+        let bounded = |value: Value| match value.to_string().len() {
+            ..=VALUE => value,
+            _ => short(&value).into(),
+        };
+        let values = expression.parsed.values(self).into_iter();
+        values.map(|(path, value)| SeenValue { path, value: value.map(bounded) }).collect()
+    }
+
     /// The view of a visit that `began` began and `ended` ended. `is_failure`: `error` is its own.
     pub(super) fn of(
         log: &'l Log<'a>,
@@ -39,8 +61,11 @@ impl<'l, 'a> View<'l, 'a> {
     ) -> Self {
         let own: Vec<_> = ended.emitted.iter().filter_map(|seq| log.event(*seq)).collect();
         let trigger = log.event(began.trigger);
-        let of_trigger =
-            || trigger.and_then(data::<Token>).and_then(|token| token.error).map(|error| json!(error));
+        let of_trigger = || {
+            let joined = || trigger.and_then(data::<Joined>).and_then(|joined| joined.error);
+            let error = trigger.and_then(data::<Token>).and_then(|token| token.error).or_else(joined);
+            error.map(|error| json!(error))
+        };
         let of_result = || {
             let result = own.iter().find(|event| *event.event == *began.step);
             let error = result.and_then(|result| result.value.as_json()?.get("error").cloned());

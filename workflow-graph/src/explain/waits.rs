@@ -2,24 +2,102 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use workflow_core::Seq;
+use serde::Serialize;
 use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, WaitsFor};
+use workflow_core::{RunId, Seq};
 
-use super::Wait;
 use super::under_way::is_open;
 use crate::VisitError;
 use crate::part::Part;
-use crate::trace::{EventName, Log, StepName};
+use crate::trace::{EventName, Log, StepName, milliseconds, moment, optional_milliseconds, optional_moment};
 
-pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
-    let mut found = replies(log);
+/// An event that a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Wait {
+    /// A person's reply.
+    Reply {
+        /// The node that asks.
+        node: Arc<str>,
+        /// The branch that the node lies in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        branch: Option<Arc<str>>,
+        /// The number of the request, with which it is answered.
+        request: Seq,
+        /// The question.
+        text: Arc<str>,
+        /// When the request expires, since the run began. In JSON as milliseconds: `expires_ms`.
+        #[serde(
+            rename = "expires_ms",
+            serialize_with = "optional_milliseconds",
+            skip_serializing_if = "Option::is_none"
+        )]
+        expires: Option<Duration>,
+        /// The moment at which it expires, by the engine's clock. In JSON by RFC 3339: `expires_at`.
+        #[serde(
+            rename = "expires_at",
+            serialize_with = "optional_moment",
+            skip_serializing_if = "Option::is_none"
+        )]
+        at: Option<SystemTime>,
+        /// The time that is left until then; 0 if it is over. In JSON as milliseconds: `left_ms`.
+        #[serde(
+            rename = "left_ms",
+            serialize_with = "optional_milliseconds",
+            skip_serializing_if = "Option::is_none"
+        )]
+        left: Option<Duration>,
+    },
+    /// The next attempt of a node.
+    Attempt {
+        /// The node.
+        node: Arc<str>,
+        /// The number of the attempt, from 2.
+        attempt: u32,
+        /// The failure of the attempt before.
+        error: VisitError,
+        /// When the attempt is due, since the run began. In JSON as milliseconds: `due_ms`.
+        #[serde(rename = "due_ms", serialize_with = "milliseconds::serialize")]
+        due: Duration,
+        /// The moment at which it is due, by the engine's clock. In JSON by RFC 3339: `due_at`.
+        #[serde(rename = "due_at", serialize_with = "moment")]
+        at: SystemTime,
+        /// The time that is left until then; 0 if it is over. In JSON as milliseconds: `left_ms`.
+        #[serde(rename = "left_ms", serialize_with = "milliseconds::serialize")]
+        left: Duration,
+    },
+    /// The end of a child run.
+    Child {
+        /// The node that runs the child.
+        node: Arc<str>,
+        /// The place of the item that the child is of, from 0, in a node with `for_each`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        item: Option<u32>,
+        /// The child.
+        run: RunId,
+        /// The graph or workflow of the child.
+        graph: Arc<str>,
+    },
+    /// A place within a limit of the engine, or the end of a pause.
+    Turn {
+        /// The node that begins then.
+        node: Arc<str>,
+        /// The limit, in words.
+        limit: String,
+    },
+}
+
+pub(super) fn waits(log: &Log<'_>, now: SystemTime) -> Vec<Wait> {
+    let mut found = replies(log, now);
     for execution in &log.report.trace {
         let failed = execution.attempts.last().zip(execution.next_attempt);
         let Some((failed, due)) = failed.filter(|_| execution.outcome == ExecutionOutcome::Running) else {
             continue;
         };
+        let at = log.report.log.first().map_or(SystemTime::UNIX_EPOCH, |first| first.at) + due;
         found.push(Wait::Attempt {
             node: node(&execution.step),
             attempt: u32::try_from(execution.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
@@ -28,7 +106,8 @@ pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
                 message: failed.error.as_str().into(),
             },
             due,
-            at: log.report.log.first().map_or(SystemTime::UNIX_EPOCH, |first| first.at) + due,
+            at,
+            left: until(at, now),
         });
     }
     let children = log.report.children.iter().filter(|child| child.child.awaited && !child.status.is_ended());
@@ -46,6 +125,11 @@ pub(super) fn waits(log: &Log<'_>) -> Vec<Wait> {
     found
 }
 
+/// The time from `now` to `at`; 0 if that is over.
+fn until(at: SystemTime, now: SystemTime) -> Duration {
+    at.duration_since(now).unwrap_or_default()
+}
+
 /// The node of a step.
 fn node(step: &str) -> Arc<str> {
     StepName::of(step).map_or(step, |step| step.node).into()
@@ -59,7 +143,7 @@ fn item(log: &Log<'_>, execution: &ExecutionTrace) -> Option<u32> {
 }
 
 /// Open requests: those without a reply or an expiry.
-fn replies(log: &Log<'_>) -> Vec<Wait> {
+fn replies(log: &Log<'_>, now: SystemTime) -> Vec<Wait> {
     let events = &log.report.log;
     let closed: HashSet<Seq> = events.iter().filter_map(|event| event.reply_to.or(event.expired)).collect();
     let wait = |event: &LoggedEvent| {
@@ -76,6 +160,7 @@ fn replies(log: &Log<'_>) -> Vec<Wait> {
             text: text.into(),
             expires: timer.map(|timer| timer.after),
             at: timer.map(|timer| timer.due),
+            left: timer.map(|timer| until(timer.due, now)),
         })
     };
     events.iter().filter_map(wait).collect()

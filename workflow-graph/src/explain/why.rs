@@ -2,20 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::WhyNot;
 use super::failed::{self, Refused};
 use super::under_way::{Begun, Dropped, has_failed_with};
 use super::view::View;
-use super::{SeenValue, WhyNot};
 use crate::VisitStatus;
 use crate::document::model::OnFailure;
-use crate::document::template::Expression;
-use crate::expression::short;
 use crate::routes::{Route, RouteKind};
 use crate::state::Opened;
 use crate::trace::{History, Log, RouteTaken, data};
-
-/// The most bytes of a value that an explanation has in full.
-const VALUE: usize = 1_000;
 
 pub(super) struct Why<'e, 'a> {
     log: &'e Log<'a>,
@@ -80,6 +75,8 @@ impl<'e, 'a> Why<'e, 'a> {
                 return WhyNot::Failed { error: failed::told(self.log, visited, visit) };
             }
             RouteKind::Failure => {}
+            // Its branches have failed, and not the visit that opened them.
+            RouteKind::Branch if self.has_opened(latest) => {}
             RouteKind::Listed if refused == Some(Refused::Next) => return self.refused(route, latest),
             _ if has_failed && !continues => {
                 return WhyNot::Failed { error: failed::told(self.log, visited, visit) };
@@ -97,6 +94,15 @@ impl<'e, 'a> Why<'e, 'a> {
             RouteKind::Only | RouteKind::NoMatch | RouteKind::End => WhyNot::WalkEnded,
             RouteKind::Listed | RouteKind::Failure => self.in_list(route, latest, taken),
         }
+    }
+
+    /// Whether the visit opened branches.
+    fn has_opened(&self, latest: usize) -> bool {
+        let began = self.history.visited[latest].began;
+        self.log.report.branches.iter().any(|branch| {
+            let opener = self.log.execution(branch.opener).and_then(|opener| self.log.visit_of(opener));
+            opener.is_some_and(|opener| opener.execution == began)
+        })
     }
 
     /// A branch that should have opened.
@@ -135,11 +141,7 @@ impl<'e, 'a> Why<'e, 'a> {
 
     /// The names as the routes of the visit saw them.
     fn view(&self, route: &Route<'a>, latest: usize) -> Option<View<'e, 'a>> {
-        let visited = &self.history.visited[latest];
-        let began = self.log.execution(visited.began)?;
-        let ended = self.log.execution(visited.ended_by)?;
-        let visit = self.history.trace.visits[latest].iteration;
-        Some(View::of(self.log, began, ended, visit, route.kind == RouteKind::Failure))
+        View::at(self.log, self.history, latest, route.kind == RouteKind::Failure)
     }
 
     /// A route of a list: one before it was taken, or it did not hold.
@@ -168,21 +170,10 @@ impl<'e, 'a> Why<'e, 'a> {
         let visit = self.history.trace.visits[latest].iteration;
         match condition.parsed.evaluate_condition(&view) {
             Ok(true) => None,
-            Ok(false) => Some(WhyNot::DidNotHold { visit, values: values(condition, &view) }),
+            Ok(false) => Some(WhyNot::DidNotHold { visit, values: view.seen(condition) }),
             Err(error) => {
-                Some(WhyNot::Erred { visit, error: error.to_string(), values: values(condition, &view) })
+                Some(WhyNot::Erred { visit, error: error.to_string(), values: view.seen(condition) })
             }
         }
     }
-}
-
-fn values(condition: &Expression, view: &View<'_, '_>) -> Vec<SeenValue> {
-    let values = condition.parsed.values(view).into_iter();
-    values
-        .map(|(path, value)| {
-            let value =
-                value.map(|value| if value.to_string().len() > VALUE { short(&value).into() } else { value });
-            SeenValue { path, value }
-        })
-        .collect()
 }

@@ -75,6 +75,11 @@ impl Type {
         }
     }
 
+    /// Whether a value can be of both types.
+    pub(crate) fn fits(self, other: Self) -> bool {
+        !self.both(other).is_never()
+    }
+
     fn both(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
@@ -116,6 +121,13 @@ pub(super) fn check(source: &str, root: &Node, types: &dyn Types, is_condition: 
         checker.infer(root);
     }
     checker.problems
+}
+
+/// The type of the value of an expression. That of a wrong one is unknown.
+pub(super) fn type_of(source: &str, root: &Node, types: &dyn Types) -> Type {
+    let mut checker = Checker { source, types, problems: Vec::new() };
+    let of = checker.infer(root);
+    if checker.problems.is_empty() { of } else { Type::ANY }
 }
 
 struct Checker<'c> {

@@ -36,6 +36,9 @@ impl Compiler<'_> {
             if counts(node) {
                 self.control(part("taken"));
             }
+            if self.layout.is_counted(self.graph, place) {
+                self.control(part("count"));
+            }
             if asks_model(node) {
                 self.control(part("choose"));
             }

@@ -25,6 +25,8 @@ pub(crate) struct Inputs {
     /// Results, by the places of their nodes.
     pub(crate) results: Vec<(usize, usize)>,
     pub(crate) vars: Vec<(usize, usize)>,
+    /// Counts of visits without results, by the places of their nodes.
+    pub(crate) counts: Vec<(usize, usize)>,
     /// Nodes that expressions name.
     pub(crate) named: Vec<usize>,
     /// The item, in a reply about one.

@@ -10,9 +10,9 @@ use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 use super::log::{Log, data};
 use super::{EventName, JOINED, RouteTaken, StepName, Trace, Visit, VisitError};
 use crate::VisitStatus;
-use crate::document::model::Failures;
+use crate::document::model::{Failures, Next};
 use crate::part::Part;
-use crate::state::{NodeResult, Token};
+use crate::state::{Count, NodeResult, Token, names};
 
 /// The trace of a run, and where the log has its parts.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub(crate) struct History {
     pub(crate) trace: Trace,
     /// By visit.
     pub(crate) visited: Vec<Visited>,
+    /// By route that was taken: the place of the visit that it left, if that has ended.
+    pub(crate) came_from: Vec<Option<usize>>,
 }
 
 /// Where the log has a visit.
@@ -52,9 +54,10 @@ impl History {
         visits.found.sort_by_key(|(visited, _)| (visited.order, visited.began));
         visits.places =
             visits.found.iter().enumerate().map(|(place, (visited, _))| (visited.began, place)).collect();
-        let routes = tokens.into_iter().filter_map(|event| visits.route(event)).collect();
+        visits.failed_branches();
+        let (routes, came_from) = tokens.into_iter().filter_map(|event| visits.route(event)).unzip();
         let (visited, visits) = visits.found.into_iter().unzip();
-        Self { trace: Trace { visits, routes }, visited }
+        Self { trace: Trace { visits, routes }, visited, came_from }
     }
 }
 
@@ -131,6 +134,45 @@ impl<'a> Visits<'_, 'a> {
         }
     }
 
+    /// Visits that succeeded, and failed with the branches that they opened, because no step caught that.
+    fn failed_branches(&mut self) {
+        for branch in self.log.report.branches.iter().filter(|branch| branch.failed) {
+            let opener = self.log.execution(branch.opener).and_then(|opener| self.log.visit_of(opener));
+            let Some(place) = opener.and_then(|opener| self.places.get(&opener.execution).copied()) else {
+                continue;
+            };
+            let (visited, visit) = &self.found[place];
+            let node = &self.log.graph.nodes[visited.node];
+            let fails =
+                matches!(&node.next, Next::Parallel(parallel) if parallel.failures == Failures::FailAll);
+            if !fails || node.for_each.is_some() || visit.status != VisitStatus::Success {
+                continue;
+            }
+            let Some(error) = self.failure_in(branch.scope) else { continue };
+            let (visited, visit) = &mut self.found[place];
+            visited.went_on = false;
+            (visit.status, visit.error) = (VisitStatus::Failed, Some(error));
+        }
+    }
+
+    /// The failure that failed a branch: the last one in it that no step caught.
+    fn failure_in(&self, scope: ScopeId) -> Option<VisitError> {
+        let path = self.log.branch(scope)?;
+        let is_inside = |visit: &Visit| {
+            let rest = visit.branch.as_deref().and_then(|branch| branch.strip_prefix(&**path));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let fails = |visited: &Visited, visit: &Visit| {
+            visit.status == VisitStatus::Failed && !visited.went_on && is_inside(visit)
+        };
+        let (_, visit) = self.found.iter().rev().find(|(visited, visit)| fails(visited, visit))?;
+        let VisitError { class, message } = visit.error.as_ref()?;
+        Some(VisitError {
+            class: class.clone(),
+            message: format!("`{}` failed: {message}", visit.node).into(),
+        })
+    }
+
     /// The visit that an execution began: one of before, or a new one.
     fn visit(
         &mut self,
@@ -152,10 +194,13 @@ impl<'a> Visits<'_, 'a> {
     /// A visit of which only the begin is known.
     fn begun(&self, began: &ExecutionTrace) -> Visit {
         let before = self.log.latest(&began.step, began.scope, began.trigger).and_then(data::<NodeResult>);
+        let name = names::of(&began.step, "count");
+        let counted = self.log.latest(&name, began.scope, began.trigger).and_then(data::<Count>);
+        let counted = counted.map_or(0, |count| count.visit);
         Visit {
             node: Arc::clone(&began.step),
             status: VisitStatus::Success,
-            iteration: before.map_or(0, |before| before.visit).saturating_add(1),
+            iteration: before.map_or(0, |before| before.visit).max(counted).saturating_add(1),
             attempts: u32::try_from(began.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
             branch: self.log.branch(began.scope).cloned(),
             error: None,
@@ -166,7 +211,8 @@ impl<'a> Visits<'_, 'a> {
         }
     }
 
-    fn route(&self, event: &'a LoggedEvent) -> Option<RouteTaken> {
+    /// A route, and the place of the visit that it left.
+    fn route(&self, event: &'a LoggedEvent) -> Option<(RouteTaken, Option<usize>)> {
         let (from, to, token) = match EventName::of(&event.event) {
             EventName::Token { from, to } => (from, to, Some(data::<Token>(event)?)),
             EventName::Joined(node) => {
@@ -176,11 +222,12 @@ impl<'a> Visits<'_, 'a> {
             _ => return None,
         };
         let began = self.log.visit_of(self.log.execution(event.execution?)?)?;
-        let place = self.places.get(&began.execution);
-        let iteration = place.map_or(1, |place| self.found[*place].1.iteration);
+        let place = self.places.get(&began.execution).copied();
+        let iteration = place.map_or(1, |place| self.found[place].1.iteration);
         let (reason, warnings) =
             token.map_or_else(|| (JOINED.into(), Vec::new()), |token| (token.reason, token.warnings));
         let branch = self.log.branch(event.scope).cloned();
-        Some(RouteTaken { from: from.into(), to: to.into(), reason, iteration, branch, warnings })
+        let route = RouteTaken { from: from.into(), to: to.into(), reason, iteration, branch, warnings };
+        Some((route, place))
     }
 }

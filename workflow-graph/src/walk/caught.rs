@@ -1,5 +1,7 @@
 //! Failures of visits that a document catches: the failed result, and the way on.
 
+use std::sync::Arc;
+
 use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::{InputValue, StepError, StepFailed};
 
@@ -23,10 +25,11 @@ impl Walk {
         }
         let node = visit.node();
         let failure = Failure {
-            message: failed.error.clone(),
+            message: self.message(plan, &failed),
             class: failed.class.to_string().into(),
             node: node.id.value.clone(),
         };
+        visit.count_failed(&failed.branches)?;
         visit.carried.degraded = true;
         visit.sight.error = Some(failure.clone());
         let mut result =
@@ -44,5 +47,17 @@ impl Walk {
             _ => Leave::Failed(failure),
         };
         visit.end(result, leave)
+    }
+
+    /// The text of a failure, in which the failures of branches are those of their nodes, and those of items have their places.
+    fn message(&self, plan: &Plan, failed: &StepFailed) -> Arc<str> {
+        if failed.branches.is_empty() {
+            return failed.error.clone();
+        }
+        let told = failed.branches.iter().map(|branch| match self.failing(&branch.step) {
+            Some(node) if node != plan.node => format!("`{}` failed: {}", self.id(node), branch.error),
+            _ => format!("item {}: {}", branch.branch, branch.error),
+        });
+        told.collect::<Vec<_>>().join("; ").into()
     }
 }

@@ -9,7 +9,7 @@ use super::leave::{Way, written};
 use super::{Walk, read};
 use crate::document::model::{Decide, Next, Target};
 use crate::executor::{AgentExecutor, Choice, NodeError, Offer, Question, caught};
-use crate::state::Carried;
+use crate::state::{Carried, Failure};
 use crate::table::Plan;
 
 /// `n:choose`.
@@ -18,6 +18,8 @@ struct Asks {
     walk: Carried,
     question: String,
     asked: u32,
+    /// The failure behind which the node asks.
+    error: Option<Failure>,
 }
 
 impl Walk {
@@ -53,7 +55,7 @@ impl Walk {
                 (&decide.otherwise, said.clone(), Some(said))
             }
         };
-        let mut way = visit.to(target, reason, None, None)?;
+        let mut way = visit.to(target, reason, asks.error.clone(), None)?;
         if let Some(warning) = warning {
             match &mut way {
                 Way::To { token, .. } => token.warnings.push(warning.into()),

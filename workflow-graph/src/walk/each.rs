@@ -23,6 +23,8 @@ struct ItemDone {
     prompts: u32,
     #[serde(default)]
     warnings: Vec<Arc<str>>,
+    /// The routes of a child that ended before a choice, in a dry run.
+    dry: Option<Vec<Arc<str>>>,
 }
 
 /// `n:each-item`: an item and its place.
@@ -75,12 +77,12 @@ impl Visit<'_> {
     /// Checks the data of an item, and leaves it.
     pub(super) async fn done(mut self: Box<Self>, worked: Worked) -> Result<Emitted, StepError> {
         let mut done = Done { runs: worked.runs, judged: worked.judged, decided: 0 };
-        let (prompts, warnings, saved) = (worked.prompts, worked.warnings, worked.saved);
+        let (prompts, warnings, saved, dry) = (worked.prompts, worked.warnings, worked.saved, worked.dry);
         let result = Arc::new(NodeResult { data: worked.data, ..self.result() });
         let data = match worked.status {
             VisitStatus::Skipped => Value::Null,
             VisitStatus::Success | VisitStatus::Failed => {
-                if !worked.is_checked {
+                if !worked.is_checked && dry.is_none() {
                     done.judged = done.judged.saturating_add(self.check(&result).await?.1);
                 }
                 Arc::unwrap_or_clone(result).data
@@ -88,6 +90,9 @@ impl Visit<'_> {
         };
         forget(saved).await?;
         let mut value = json!({ "done": done, "prompts": prompts, "warnings": warnings });
+        if let Some(dry) = dry {
+            value["dry"] = json!(dry);
+        }
         value["data"] = data;
         self.call.emit(&names::of(&self.node().id.value, "done"), value)?;
         self.call.commit(())
@@ -115,7 +120,7 @@ impl Walk {
             return Err(StepError::permanent("the step has no branches"));
         };
         let (mut items, mut failed, mut done) = (Vec::new(), Vec::new(), Done::default());
-        let (mut prompts, mut warnings) = (0_u32, Vec::new());
+        let (mut prompts, mut warnings, mut dry) = (0_u32, Vec::new(), None::<Vec<Arc<str>>>);
         for (index, branch) in branches.iter().enumerate() {
             let value = branch.events().last().and_then(|event| event.as_json());
             let of_item: ItemDone = value.map_or(Ok(ItemDone::default()), read)?;
@@ -123,6 +128,13 @@ impl Walk {
             done.judged = done.judged.saturating_add(of_item.done.judged);
             prompts = prompts.saturating_add(of_item.prompts);
             warnings.extend(of_item.warnings);
+            // Items that end before the same choice have the same routes.
+            for route in of_item.dry.into_iter().flatten() {
+                let dry = dry.get_or_insert_default();
+                if !dry.contains(&route) {
+                    dry.push(route);
+                }
+            }
             match branch.failure() {
                 Some(failure) => {
                     done.runs = done.runs.saturating_add(failure.attempts());
@@ -146,6 +158,7 @@ impl Walk {
             judged: done.judged,
             prompts,
             warnings,
+            dry,
             ..Worked::of(data)
         };
         visit.finish(worked).await

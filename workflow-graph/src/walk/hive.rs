@@ -113,6 +113,7 @@ impl<'w> Visit<'w> {
                     carried: self.carried.clone(),
                     to: edge.to.value.clone(),
                     reason: reason.into(),
+                    error: None,
                     writes,
                 }),
             }
@@ -158,7 +159,9 @@ impl<'w> Visit<'w> {
         let edge = hive.failure.as_ref().ok_or_else(|| StepError::permanent(failure.message.to_string()))?;
         if self.is_left {
             // The branches have failed, after the node itself had left its result.
-            self.carried = Carried { degraded: true, ..self.own()?.walk };
+            let own = self.own()?.walk;
+            let steps = own.steps.max(self.carried.steps);
+            self.carried = Carried { steps, degraded: true, ..own };
         } else {
             result.writes = self.nulls(hive);
             self.remember(&result.writes);

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use workflow_core::errors::BranchFailure;
+use workflow_core::errors::{BranchFailure, FailedBranch};
 use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::{AnyEvent, InputValue, StepError};
 
@@ -16,8 +16,8 @@ use super::{Walk, read};
 use crate::document::model::{Conflicts, Failures, Next, OnFailure, Parallel};
 use crate::sight::Held;
 use crate::state::{
-    BranchStatus, Came, Carried, Failure, GraphStatus, Joined, JoinedBranch, NodeResult, Opened, Token,
-    VisitStatus, names,
+    BranchStatus, Came, Carried, Count, Failure, GraphStatus, Joined, JoinedBranch, NodeResult, Opened,
+    Token, VisitStatus, names,
 };
 use crate::table::Plan;
 
@@ -37,9 +37,11 @@ struct Left {
 }
 
 /// The node of the branch itself whose visit failed, perhaps because of branches below it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct FailedAt {
     node: usize,
+    /// The visits below it that failed with it, each with its attempts.
+    below: Vec<(usize, u32)>,
     /// The visit is in the log, and counts.
     has_left: bool,
     attempts: u32,
@@ -53,8 +55,9 @@ type Published = Vec<(Arc<str>, Held)>;
 
 impl Walk {
     pub(super) fn branch(&self, plan: &Plan, mut call: StepCall) -> Result<Emitted, StepError> {
-        let Opened { carried, to, reason, writes } = read(call.input(0).json().unwrap_or(&Value::Null))?;
-        let token = Token { carried, reason, error: None, warnings: Vec::new(), writes };
+        let Opened { carried, to, reason, error, writes } =
+            read(call.input(0).json().unwrap_or(&Value::Null))?;
+        let token = Token { carried, reason, error, warnings: Vec::new(), writes };
         let token = serde_json::to_value(token).map_err(|error| StepError::permanent(error.to_string()))?;
         call.emit(&names::opening(self.id(plan.node), &to), token)?;
         call.commit(())
@@ -80,10 +83,8 @@ impl Walk {
         let is_met = self.layout.join(plan.node).is_some()
             && left.iter().any(|branch| branch.status != BranchStatus::Ended);
         let mut published = self.published(parallel, &left)?;
-        if parallel.failures == Failures::WaitAll {
-            for branch in &left {
-                visit.publish_failure(branch, &mut published)?;
-            }
+        for branch in &left {
+            visit.publish_failure(branch, parallel.failures == Failures::WaitAll, &mut published)?;
         }
         for (name, value) in &published {
             let mut value = Value::clone(value);
@@ -102,6 +103,7 @@ impl Walk {
         });
         let mut joined = Joined {
             carried,
+            error: None,
             failed: u32::try_from(failed).unwrap_or(u32::MAX),
             branches: branches.collect(),
             writes: merged(parallel, &left)?,
@@ -150,10 +152,12 @@ impl Walk {
             }
             let failed = branch.failure().map(|failure| self.failed(plan.node, failure));
             let (mut error, mut failed_at) = (None, None);
-            if let Some((failure, node, attempts)) = failed {
+            if let Some((failure, mut failing)) = failed {
+                let (node, attempts) = failing.pop().unwrap_or((plan.node, 0));
                 let has_left = self.has_left(node, &carried, &events)?;
-                carried.steps = carried.steps.saturating_add(u32::from(!has_left));
-                failed_at = Some(FailedAt { node, has_left, attempts });
+                let more = failing.len() + usize::from(!has_left);
+                carried.steps = carried.steps.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+                failed_at = Some(FailedAt { node, below: failing, has_left, attempts });
                 error = Some(failure);
             }
             let status = match (&error, has_arrived) {
@@ -177,23 +181,27 @@ impl Walk {
         Ok(left)
     }
 
-    /// The failure of a branch of `parallel`, the node in the branch's own scope that failed, and its attempts.
-    fn failed(&self, parallel: usize, failure: &BranchFailure) -> (Failure, usize, u32) {
-        let name = failure.step().split(':').next().unwrap_or_default();
-        let mut node = self.graph.find(name).unwrap_or(parallel);
+    /// The failure of a branch of `parallel`, and the nodes that failed with it, from the innermost outwards.
+    fn failed(&self, parallel: usize, failure: &BranchFailure) -> (Failure, Vec<(usize, u32)>) {
+        let node = self.failing(failure.step()).unwrap_or(parallel);
         let error = Failure {
             message: failure.error().to_string().into(),
             class: failure.error().class().to_string().into(),
             node: self.id(node).clone(),
         };
-        let mut attempts = failure.attempts();
-        // Branches below have failed as a whole, and with them the node that opened them.
-        while let Some(opener) =
-            self.layout.opener(self.layout.scope(node)).filter(|opener| *opener != parallel)
-        {
-            (node, attempts) = (opener, 0);
-        }
-        (error, node, attempts)
+        (error, self.failing_from(node, parallel, failure.attempts()))
+    }
+
+    /// The node of a step.
+    pub(super) fn failing(&self, step: &str) -> Option<usize> {
+        self.graph.find(step.split(':').next().unwrap_or_default())
+    }
+
+    /// The nodes that fail with `node` in a branch of `parallel`, from the innermost outwards, each with its attempts.
+    pub(super) fn failing_from(&self, node: usize, parallel: usize, attempts: u32) -> Vec<(usize, u32)> {
+        let failing = self.layout.failing(node, parallel).into_iter().enumerate();
+        // A node whose branches have failed has done its own work.
+        failing.map(|(place, node)| (node, if place == 0 { attempts } else { 1 })).collect()
     }
 
     /// Whether the failing visit of `node` has left its result before its branches failed.
@@ -237,10 +245,8 @@ impl Walk {
                 let is_variable = name.starts_with("vars.");
                 let is_result = self.graph.find(name).is_some();
                 // A failed branch sets no variable.
-                if !(is_result
-                    || name.ends_with(":taken")
-                    || is_variable && branch.status != BranchStatus::Failed)
-                {
+                let is_count = name.ends_with(":taken") || name.ends_with(":count");
+                if !(is_result || is_count || is_variable && branch.status != BranchStatus::Failed) {
                     continue;
                 }
                 match by.get(name) {
@@ -249,7 +255,7 @@ impl Walk {
                         published.push((name.clone(), Held::Event(event.clone())));
                     }
                     Some((place, first)) => match conflicts {
-                        Conflicts::Error if name.ends_with(":taken") => {}
+                        Conflicts::Error if is_count => {}
                         Conflicts::Error => {
                             let (what, name) = match name.strip_prefix("vars.") {
                                 Some(variable) => ("the variable", variable),
@@ -265,6 +271,15 @@ impl Walk {
         }
         Ok(published)
     }
+}
+
+/// The counts of visits without results that a step sees.
+pub(super) fn counts(plan: &Plan, call: &StepCall) -> Result<Vec<(usize, Count)>, StepError> {
+    let counts = plan.inputs.counts.iter().filter_map(|(node, at)| match call.input(*at) {
+        InputValue::Event(event) => Some((*node, event.as_json().unwrap_or(&Value::Null))),
+        _ => None,
+    });
+    counts.map(|(node, count)| Ok((node, read(count)?))).collect()
 }
 
 /// The end of a visit.
@@ -297,6 +312,21 @@ fn merged(parallel: &Parallel, left: &[Left]) -> Result<Map<String, Value>, Step
     Ok(merged)
 }
 
+fn to_json(value: &impl Serialize) -> Result<Value, StepError> {
+    serde_json::to_value(value).map_err(|error| StepError::permanent(error.to_string()))
+}
+
+/// Adds an event, in place of one of the same name.
+fn publish(name: &Arc<str>, value: &impl Serialize, published: &mut Published) -> Result<(), StepError> {
+    published.retain(|(known, _)| known != name);
+    published.push((name.clone(), Held::Made(Arc::new(to_json(value)?))));
+    Ok(())
+}
+
+fn publish_count(id: &str, count: Count, published: &mut Published) -> Result<(), StepError> {
+    publish(&names::of(id, "count"), &count, published)
+}
+
 fn conflict(name: &str, first: &Left, second: &Left, what: &str) -> StepError {
     let (first, second) = if first.number < second.number { (first, second) } else { (second, first) };
     StepError::permanent(format!(
@@ -306,25 +336,66 @@ fn conflict(name: &str, first: &Left, second: &Left, what: &str) -> StepError {
 }
 
 impl Visit<'_> {
-    /// Adds the failed result of the node at which a branch failed, in place of one that it left before.
-    fn publish_failure(&self, branch: &Left, published: &mut Published) -> Result<(), StepError> {
-        let (Some(error), Some(failed)) = (&branch.error, branch.failed_at) else { return Ok(()) };
+    /// Counts the visits that failed with a branch. `with_result`: the node at which it failed leaves a failed result, in place
+    /// of one that it left before.
+    fn publish_failure(
+        &self,
+        branch: &Left,
+        with_result: bool,
+        published: &mut Published,
+    ) -> Result<(), StepError> {
+        let (Some(error), Some(failed)) = (&branch.error, &branch.failed_at) else { return Ok(()) };
+        for (node, attempts) in &failed.below {
+            let count = self.counted(*node, Some(&branch.events))?.more(*attempts);
+            publish_count(self.walk.id(*node), count, published)?;
+        }
         let id = self.walk.id(failed.node);
-        let within = branch.events.get(id).and_then(|(_, event)| event.as_json());
-        let before = within.or_else(|| self.sight.result(failed.node));
-        let About { visit, mut done, .. } = before.map_or(Ok(About::default()), read)?;
-        done.runs = done.runs.saturating_add(if failed.has_left { 0 } else { failed.attempts });
+        let before = self.counted(failed.node, Some(&branch.events))?;
+        let count = if failed.has_left { before } else { before.more(failed.attempts) };
+        if !with_result {
+            return if failed.has_left { Ok(()) } else { publish_count(id, count, published) };
+        }
         let result = NodeResult {
             status: VisitStatus::Failed,
             error: Some(error.clone()),
-            visit: if failed.has_left { visit } else { visit.saturating_add(1) },
-            done,
+            visit: count.visit,
+            done: count.done,
             carried: branch.carried.clone(),
             ..NodeResult::default()
         };
-        let value = serde_json::to_value(result).map_err(|error| StepError::permanent(error.to_string()))?;
-        published.retain(|(name, _)| name != id);
-        published.push((id.clone(), Held::Made(Arc::new(value))));
+        publish(id, &result, published)
+    }
+
+    /// The visits of a node so far: in a branch, else as this step sees them.
+    fn counted(&self, node: usize, within: Option<&Events>) -> Result<Count, StepError> {
+        let id = self.walk.id(node);
+        let result = within.and_then(|events| events.get(id)).and_then(|(_, event)| event.as_json());
+        let About { visit, done, .. } =
+            result.or_else(|| self.sight.result(node)).map_or(Ok(About::default()), read)?;
+        let count = within.and_then(|events| events.get(&names::of(id, "count")));
+        let count: Count = count.and_then(|(_, event)| event.as_json()).map_or(Ok(Count::default()), read)?;
+        Ok(Count { visit, done }.or(count).or(self.sight.count(node)))
+    }
+
+    /// Leaves the counts of visits in branches that failed as a whole, and adds them to the visits of the walk.
+    pub(super) fn count_failed(&mut self, failed: &[FailedBranch]) -> Result<(), StepError> {
+        let mut counts = BTreeMap::new();
+        for branch in failed {
+            // The failure of an item is one of the node itself.
+            let node = self.walk.failing(&branch.step).filter(|node| *node != self.plan.node);
+            let Some(node) = node else { continue };
+            for (node, attempts) in self.walk.failing_from(node, self.plan.node, branch.attempts) {
+                let count = match counts.get(&node) {
+                    Some(count) => *count,
+                    None => self.counted(node, None)?,
+                };
+                counts.insert(node, count.more(attempts));
+                self.carried.steps = self.carried.steps.saturating_add(1);
+            }
+        }
+        for (node, count) in counts {
+            self.call.emit(&names::of(self.walk.id(node), "count"), to_json(&count)?)?;
+        }
         Ok(())
     }
 
@@ -359,8 +430,11 @@ impl Visit<'_> {
             status: BranchStatus::Failed,
             error: (parallel.failures == Failures::WaitAll).then(|| failure.clone()),
         });
-        let branches = branches.collect();
-        let joined = Joined { carried: self.carried.clone(), failed: 1, branches, writes: Map::new() };
+        let branches: Vec<_> = branches.collect();
+        // With the node as a whole each of its branches has failed.
+        let failed = u32::try_from(branches.len()).unwrap_or(u32::MAX);
+        let (carried, error) = (self.carried.clone(), Some(failure.clone()));
+        let joined = Joined { carried, error, failed, branches, writes: Map::new() };
         let value = serde_json::to_value(joined).map_err(|error| StepError::permanent(error.to_string()))?;
         Ok(self.call.emit(&names::of(&self.node().id.value, "joined"), value)?)
     }

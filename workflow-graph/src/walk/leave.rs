@@ -97,9 +97,9 @@ impl Visit<'_> {
                 Some(dry) => Ok(dry),
                 None => self.routes(routes, NEXT, failure),
             },
-            Next::Parallel(parallel) => self.parallel(parallel),
+            Next::Parallel(parallel) => self.parallel(parallel, failure.as_ref()),
             Next::Sweny(sweny) => self.sweny_way(sweny, decided),
-            Next::Decide(decide) => self.choose(decide, decided),
+            Next::Decide(decide) => self.choose(decide, decided, failure.as_ref()),
         }
     }
 
@@ -115,7 +115,7 @@ impl Visit<'_> {
         self.dry_end(targets.map(|to| names::token(from, &to)).collect())
     }
 
-    fn dry_end(&self, candidates: Vec<Arc<str>>) -> Way {
+    pub(super) fn dry_end(&self, candidates: Vec<Arc<str>>) -> Way {
         let at = self.node().id.value.clone();
         let end =
             End { status: GraphStatus::DryRun, at, output: Value::Null, candidates, warnings: Vec::new() };
@@ -229,7 +229,7 @@ impl Visit<'_> {
         Ok(Way::End { end, counted })
     }
 
-    fn parallel(&mut self, parallel: &Parallel) -> Result<Way, StepError> {
+    fn parallel(&mut self, parallel: &Parallel, failure: Option<&Failure>) -> Result<Way, StepError> {
         let is_choice = parallel.branches.iter().any(|branch| branch.when.is_some());
         if self.is_dry && is_choice {
             return Ok(self.dry_end_before(parallel.branches.iter().map(|branch| branch.to.value.clone())));
@@ -246,12 +246,13 @@ impl Visit<'_> {
                 }
                 None => "parallel".into(),
             };
-            opened.push(Opened { carried: self.carried.clone(), to, reason, writes: Map::new() });
+            let (carried, error) = (self.carried.clone(), failure.cloned());
+            opened.push(Opened { carried, to, reason, error, writes: Map::new() });
         }
         Ok(Way::Open(opened, parallel.failures != Failures::FailAll))
     }
 
-    fn choose(&mut self, decide: &Decide, asked: u32) -> Result<Way, StepError> {
+    fn choose(&mut self, decide: &Decide, asked: u32, failure: Option<&Failure>) -> Result<Way, StepError> {
         if self.is_dry {
             let choices = decide.choices.iter().map(|choice| &choice.to).chain([&decide.otherwise]);
             let mut targets: Vec<_> = choices.map(written).collect();
@@ -261,7 +262,11 @@ impl Visit<'_> {
         }
         let question = crate::node::render::render_text(&decide.question, &self.sight)
             .map_err(|error| StepError::permanent(error.to_string()))?;
-        Ok(Way::Choose(json!({ "walk": self.carried, "question": question, "asked": asked })))
+        let mut asks = json!({ "walk": self.carried, "question": question, "asked": asked });
+        if let Some(failure) = failure {
+            asks["error"] = serde_json::to_value(failure).unwrap_or_default();
+        }
+        Ok(Way::Choose(asks))
     }
 
     /// Leaves what the way on needs.

@@ -18,7 +18,9 @@ use crate::document::model::{Dialect, Ensure, Extras, Node, Otherwise, Work};
 use crate::node::judge::Judges;
 use crate::node::{checks, render};
 use crate::sight::{Held, Sight};
-use crate::state::{Came, Carried, Done, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names};
+use crate::state::{
+    Came, Carried, Count, Done, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names,
+};
 use crate::table::Plan;
 
 /// A visit of a node, in one of its steps.
@@ -72,7 +74,7 @@ impl Walk {
             let value = token.as_json().unwrap_or(&Value::Null);
             if token.name().ends_with(":joined") {
                 let came: Joined = read(value)?;
-                carried = came.carried.clone();
+                (carried, error) = (came.carried.clone(), came.error.clone());
                 joined = Some(Arc::new(came));
             } else if token.name() != names::INPUT {
                 let came: Came = read(value)?;
@@ -94,7 +96,10 @@ impl Walk {
         let about: About = own.as_ref().and_then(AnyEvent::as_json).map_or(Ok(About::default()), read)?;
         // A result of this visit would have counted it.
         let is_left = own.is_some() && about.walk.steps > carried.steps;
-        let visit = if is_left { about.visit } else { about.visit + 1 };
+        let counts = super::join::counts(plan, &call)?;
+        let own_count = counts.iter().find(|(node, _)| *node == plan.node).map(|(_, count)| *count);
+        let before = Count { visit: about.visit, done: about.done }.or(own_count.unwrap_or_default());
+        let visit = if is_left { about.visit } else { before.visit + 1 };
         let all = inputs.all.map(|all| call.input(all));
         let events = match &all {
             Some(InputValue::Events(events)) => events.clone(),
@@ -120,6 +125,7 @@ impl Walk {
             results,
             vars,
             unseen,
+            counts,
             node: plan.node,
             visit,
             own: None,
@@ -129,7 +135,7 @@ impl Walk {
             item: None,
             built: crate::sight::Built::default(),
         };
-        let mut done = about.done;
+        let mut done = before.done;
         if visit == 1 {
             done.runs = done.runs.max(played.unwrap_or_default());
         }
@@ -225,7 +231,9 @@ impl<'w> Visit<'w> {
     /// A visit beyond `max_visits`: the result before it stays.
     fn keep(self: Box<Self>) -> Result<Emitted, StepError> {
         let before = self.sight.result(self.plan.node).map(NodeResult::deserialize);
-        let mut result = before.and_then(Result::ok).unwrap_or_else(|| self.result());
+        let result = before.and_then(Result::ok);
+        let mut result =
+            result.unwrap_or_else(|| NodeResult { status: VisitStatus::Skipped, ..self.result() });
         result.visit = self.sight.visit;
         result.kept = true;
         result.opened = Vec::new();
@@ -235,13 +243,18 @@ impl<'w> Visit<'w> {
     }
 
     /// The end of a visit whose work is done: checks, variables, and the way on.
-    pub(super) async fn finish(mut self: Box<Self>, worked: Worked) -> Result<Emitted, StepError> {
+    pub(super) async fn finish(mut self: Box<Self>, mut worked: Worked) -> Result<Emitted, StepError> {
         let node = self.node();
         if let Some(hive) = node.hive() {
             return Box::pin(self.finish_hive(hive, worked)).await;
         }
         let (is_skipped, is_checked) = (worked.status == VisitStatus::Skipped, worked.is_checked);
+        let dry = worked.dry.take();
         let (mut result, saved) = self.worked(worked);
+        if let Some(candidates) = dry {
+            let way = self.dry_end(candidates);
+            return self.leave_by(Arc::unwrap_or_clone(result), way);
+        }
         if !is_skipped && !is_checked {
             let (verdicts, judged) = self.check(&result).await?;
             let result = Arc::make_mut(&mut result);

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use workflow_core::{RunOptions, StepError};
 
+use super::child::{self, Kind};
 use super::visit::Visit;
 use crate::command::{self, CommandSpec};
 use crate::context::{NodeContext, Parts, Services};
@@ -34,6 +35,8 @@ pub(super) struct Worked {
     pub(super) runs: u32,
     pub(super) judged: u32,
     pub(super) prompts: u32,
+    /// A dry run of a child that ended before a choice: the routes that it could take.
+    pub(super) dry: Option<Vec<Arc<str>>>,
 }
 
 impl Worked {
@@ -82,32 +85,41 @@ impl<'w> Visit<'w> {
                 Box::pin(std::future::ready(Ok(worked(data))))
             }
             Work::Graph(name) => {
-                let child = walk.children.get(&name.value);
-                let document = child.map(|child| child.document.clone());
+                let known = walk.children.get(&name.value);
+                let document = known.map(|child| child.document.clone());
                 let played = self.done.runs.saturating_add(attempt - 1);
-                let begin = Begin { input: self.with()?, dry_run: false, played, document };
-                let options = match child.and_then(|child| child.time) {
-                    Some(time) => RunOptions::new().timeout(time),
-                    None => RunOptions::new(),
-                };
+                let begin = Begin { input: self.with()?, dry_run: self.is_dry, played, document };
+                let options = RunOptions::new();
+                let is_bounded = known.is_some_and(|child| child.is_bounded);
                 let children = self.call.children()?;
                 Box::pin(async move {
-                    let ended = children.run_json(&name.value, names::INPUT, begin, options).await?;
+                    let ended = children.run_json(&name.value, names::INPUT, begin, options).await;
+                    let ended = ended
+                        .map_err(|error| child::failed(Kind::Graph { is_bounded }, &name.value, error))?;
                     let output: Output = super::read(ended.as_json().unwrap_or(&Value::Null))?;
                     match output.status {
                         GraphStatus::StepLimit => {
-                            let message = format!("the graph `{}` made as many visits as it may", name.value);
+                            let message = format!(
+                                "the graph `{}` made as many visits as its `limits.steps` allows",
+                                name.value
+                            );
                             Err(StepError::permanent(message))
                         }
-                        _ => Ok(worked(output.output)),
+                        GraphStatus::DryRun => {
+                            let candidates = output.candidates.iter();
+                            let candidates =
+                                candidates.map(|route| format!("{}: {route}", name.value).into());
+                            Ok(Worked { dry: Some(candidates.collect()), ..worked(Value::Null) })
+                        }
+                        GraphStatus::Completed | GraphStatus::NoMatch => Ok(worked(output.output)),
                     }
                 })
             }
             Work::Workflow { name, start } => {
                 let (input, children) = (self.with()?, self.call.children()?);
                 Box::pin(async move {
-                    let ended =
-                        children.run_json(&name.value, &start.value, input, RunOptions::new()).await?;
+                    let ended = children.run_json(&name.value, &start.value, input, RunOptions::new()).await;
+                    let ended = ended.map_err(|error| child::failed(Kind::Workflow, &name.value, error))?;
                     Ok(worked(ended.to_json().map_err(|error| StepError::permanent(error.to_string()))?))
                 })
             }
@@ -150,6 +162,7 @@ impl<'w> Visit<'w> {
                 runs: done.asked.runs,
                 judged: done.asked.judged,
                 prompts: done.asked.prompts,
+                dry: None,
             })
         }))
     }

@@ -28,7 +28,7 @@ fn a_run_waits_and_the_printed_command_answers_it() {
     assert_eq!(answered.code, 0, "{}", answered.err);
     assert_eq!(answered.json()["output"], json!({"refunded": 500}));
     let late = place.run(&proposed);
-    assert_eq!((late.code, late.err.contains("the run is completed")), (2, true), "{}", late.err);
+    assert_eq!((late.code, late.err.contains("the run has completed")), (2, true), "{}", late.err);
 }
 
 // G27, G38

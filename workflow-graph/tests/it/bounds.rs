@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use expect_test::expect;
+use serde_json::json;
 use workflow_graph::{Code, Document};
 
 use super::support::problems;
@@ -219,4 +220,25 @@ fn thousands_of_parallel_nodes_in_a_row_load() {
         writeln!(text, "  j{group}: {{value: '${{ a{group} + b{group} + a0 }}', next: {next}}}").unwrap();
     }
     assert_eq!(problems(&text), "");
+}
+
+/// The limit of time of a document holds for a run that the engine alone starts, and a shorter one goes before it.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_document_holds_for_runs_of_the_engine() {
+    let text = "graph: g\nlimits: {time: 10s}\nnodes: {a: {function: f}}\n";
+    let script = json!({"nodes": {"a": [{"data": 1, "after": "1h"}]}});
+    for (of_caller, expected) in [(None, 10), (Some(3), 3), (Some(30), 10)] {
+        let engine =
+            workflow_core::Engine::builder().workflows(super::playing::workflows(text, script.clone()));
+        let engine = engine.clock(workflow_testkit::VirtualClock::new()).build().unwrap();
+        let mut options = workflow_core::RunOptions::new();
+        if let Some(seconds) = of_caller {
+            options = options.timeout(std::time::Duration::from_secs(seconds));
+        }
+        let run = engine.start_json("g", "graph.input", json!({"input": {}}), options).await.unwrap();
+        match run.outcome_any().await {
+            Err(workflow_core::RunError::TimedOut { after, .. }) => assert_eq!(after.as_secs(), expected),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -38,17 +38,17 @@ nodes:
     check(
         &explain(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `each`.
-        a (function x): failed once: permanent: no disk; the walk went on
-          the run begins here
-        b (function x): visited 3 times (the last kept the result before it: beyond max_visits)
-          from `a`: only path
-          from `b`: visits < 3 (2 times)
-        mail (tool mail.send): skipped: `mail` requires what does not hold: `visits > 5`: it is false, where `visits` is 1
-          from `b`: default
-        each (function x): visited once (2 of 3 items failed)
-          from `mail`: only path
-    "#]],
+            run r of g: The run completed at `each`.
+            a (function x): failed once: permanent: no disk; the walk went on
+              the run begins here
+            b (function x): visited 3 times (the last kept the result before it: beyond max_visits)
+              from `a`: only path
+              from `b`: visits < 3 (2 times; the last: visits = 2)
+            mail (tool mail.send): skipped: `mail` requires what does not hold: `visits > 5`: it is false, where `visits` is 1
+              from `b`: default
+            each (function x): visited once (2 of 3 items failed)
+              from `mail`: only path
+        "#]],
     );
 }
 
@@ -121,11 +121,11 @@ async fn a_gate_in_a_branch_waits_and_the_join_lists_its_branches() {
         &explained(&waiting).await,
         &expect![[r#"
             run r of g: The run waits at `gate`.
-              `gate` in fan/1 waits for the reply to #7: Well? (expires at 2000-01-01T02:00:00Z)
+              `gate` in fan/1 waits for the reply to #7: Well? (expires in 2h, at 2000-01-01T02:00:00Z)
             fan (value): visited once
               the run begins here
             gate (human): under way
-              from `fan`: fan.big
+              from `fan`: fan.big (fan.big = true)
             work (function x): visited once
               from `fan`: parallel
             meet (value): not visited
@@ -138,11 +138,11 @@ async fn a_gate_in_a_branch_waits_and_the_join_lists_its_branches() {
     check(
         &explained(&waiting).await,
         &expect![[r#"
-            run r of g: The run was cancelled at `gate`.
+            run r of g: The run was cancelled at `gate`: the shop closed.
             fan (value): visited once
               the run begins here
             gate (human): begun, and dropped, since the run ended
-              from `fan`: fan.big
+              from `fan`: fan.big (fan.big = true)
             work (function x): visited once
               from `fan`: parallel
             meet (value): not visited
@@ -163,10 +163,10 @@ async fn a_branch_that_was_dropped_says_so() {
         &explained(&failed).await,
         &expect![[r#"
             run r of g: The run failed at `work` in fan/2: permanent: no disk.
-            fan (value): visited once
+            fan (value): failed once: permanent: `work` failed: no disk
               the run begins here
             gate (human): begun, and dropped, since another branch failed
-              from `fan`: fan.big
+              from `fan`: fan.big (fan.big = true)
             work (function x): failed once: permanent: no disk
               from `fan`: parallel
             meet (value): not visited
@@ -242,22 +242,22 @@ nodes:
     check(
         &explain(text, all).await,
         &expect![[r#"
-        run r of g: The run completed at `last`.
-        out (value): failed once: permanent: step `c` failed: no disk; the walk went on
-          the run begins here
-        in (value): visited once
-          from `out`: parallel
-        a (function x): visited once
-          from `in`: parallel
-        b (function x): begun, and dropped, since another branch failed
-          from `in`: parallel
-        mid (value): not visited
-          branches of `in`: `a` arrived; `b` was dropped, since another branch failed
-          not from `b` (next): `b` was dropped, since another branch failed
-        c (function x): failed once: permanent: no disk
-          from `out`: parallel
-        last (value): visited once
-          all branches of `out` have ended (1 failed: `c` (permanent: no disk), 1 was dropped, since another branch failed)
-    "#]],
+            run r of g: The run completed at `last`.
+            out (value): failed once: permanent: `c` failed: no disk; the walk went on
+              the run begins here
+            in (value): visited once
+              from `out`: parallel
+            a (function x): visited once
+              from `in`: parallel
+            b (function x): begun, and dropped, since another branch failed
+              from `in`: parallel
+            mid (value): not visited
+              branches of `in`: `a` arrived; `b` was dropped, since another branch failed
+              not from `b` (next): `b` was dropped, since another branch failed
+            c (function x): failed once: permanent: no disk
+              from `out`: parallel
+            last (value): visited once
+              all branches of `out` have ended (1 failed: `c` (permanent: no disk), 1 was dropped, since another branch failed)
+        "#]],
     );
 }

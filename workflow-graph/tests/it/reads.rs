@@ -260,3 +260,89 @@ nodes:
         g.yaml:9:39: error[type-mismatch]: `vars.count` is a number and `'x'` is a text; they have no order; convert one of them, or correct the schema
     "#]].assert_eq(&problems(text));
 }
+
+/// G7, G8, G14
+#[test]
+fn branches_that_end_on_their_way_settle_like_those_that_arrive() {
+    // `c` may end, and `b` always arrives; without a join all branches end; `c` never comes to the join.
+    let some_ends = r#"graph: g
+output: {j: "${ j }", b: "${ b }", c: "${ c }"}
+nodes:
+  a: {value: 1, next: {parallel: [b, c], join: j}}
+  b: {value: 1, next: j}
+  c: {value: 1, next: [{to: j, when: input.x}, {to: end}]}
+  j: {value: "${ b + c }"}
+"#;
+    let all_end = r#"graph: g
+output: {c: "${ c }", b: "${ b }"}
+nodes:
+  a: {value: 1, next: {parallel: [b, c]}}
+  b: {value: 1}
+  c: {value: 1}
+"#;
+    let one_arrives = r#"graph: g
+nodes:
+  a: {value: 1, next: {parallel: [b, c], join: j}}
+  b: {value: 1, next: [{to: b2, when: input.x}, {to: end}]}
+  b2: {value: 1, next: j}
+  c: {value: 1, next: c2}
+  c2: {value: 1}
+  j: {value: "${ b + b2 + c + c2 }", next: k}
+  k: {value: "${ b2 + c2 }"}
+"#;
+    let nested = r#"graph: g
+nodes:
+  a: {value: 1, next: {parallel: [p, c], join: j}}
+  p: {value: 1, next: {parallel: [x, y], join: j}}
+  x: {value: 1, next: j}
+  y: {value: 1}
+  c: {value: 1, next: [{to: j, when: input.x}, {to: end}]}
+  j: {value: "${ p + x + y + c }"}
+"#;
+    for text in [some_ends, all_end, one_arrives, nested] {
+        assert_eq!(problems(text), "", "{text}");
+    }
+}
+
+/// G7, G8, G14, G15
+#[test]
+fn a_result_that_only_some_ways_to_the_join_have_is_guarded() {
+    // `c` may arrive alone; the branches within `p` may all end; a branch may fail, and the walk goes on at the join.
+    let text = r#"graph: g
+output: "${ j }"
+nodes:
+  a: {value: 1, next: {parallel: [b, c], join: j}}
+  b: {value: 1, next: [{to: b2, when: input.x}, {to: end}]}
+  b2: {value: 1, next: j}
+  c: {value: 1, next: [{to: j, when: input.x}, {to: end}]}
+  j: {value: "${ b + b2 + c }", next: p}
+  p: {value: 1, next: {parallel: [x, y], join: m}}
+  x: {value: 1, next: [{to: m, when: input.x}, {to: end}]}
+  y: {value: 1, next: [{to: m, when: input.x}, {to: end}]}
+  m: {value: 1, next: q}
+  q: {value: 1, on_failure: continue, next: {parallel: [u, v], join: w}}
+  u: {function: f, next: w}
+  v: {function: f}
+  w: {value: "${ m + u }"}
+"#;
+    expect![[r#"
+        g.yaml:2:13: warning[maybe-missing]: `j` need not have succeeded when the output is made; write `default(j, …)`, or ask `has(j)` first
+        g.yaml:8:22: warning[maybe-missing]: `b2` need not have succeeded when `j` reads it; write `default(b2, …)`, or ask `has(b2)` first
+        g.yaml:16:22: warning[maybe-missing]: `u` need not have succeeded when `w` reads it; write `default(u, …)`, or ask `has(u)` first
+    "#]]
+    .assert_eq(&problems(text));
+    let nested = r#"graph: g
+nodes:
+  a: {value: 1, next: {parallel: [p, c], join: j}}
+  p: {value: 1, next: {parallel: [x, y], join: m}}
+  x: {value: 1, next: [{to: m, when: input.x}, {to: end}]}
+  y: {value: 1, next: [{to: m, when: input.x}, {to: end}]}
+  m: {value: 1, next: j}
+  c: {value: 1, next: j}
+  j: {value: "${ p + m }"}
+"#;
+    expect![[r#"
+        g.yaml:9:22: warning[maybe-missing]: `m` need not have succeeded when `j` reads it; write `default(m, …)`, or ask `has(m)` first
+    "#]]
+    .assert_eq(&problems(nested));
+}

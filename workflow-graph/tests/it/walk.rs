@@ -310,3 +310,32 @@ nodes:
         assert!(result.warnings[0].contains("fallback: "), "{:?}", result.warnings);
     }
 }
+
+// G24
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_ends_before_the_first_choice_of_a_child() {
+    let text = "
+graph: g
+nodes: {a: {CALL next: b}, b: {function: f}}
+---
+graph: child
+nodes: {x: {value: 1, next: [{when: has(input.yes), to: y}, {to: z}]}, y: {function: f}, z: {function: f}}
+";
+    for call in ["graph: child,", "for_each: '[1, 2]', graph: child,"] {
+        let text = text.replace("CALL", call);
+        let played = start(workflows(&text, json!({})), json!({}), GraphOptions::new().dry_run()).await;
+        let result = played.result().await;
+        assert_eq!((result.status, &*result.at), (GraphStatus::DryRun, "a"));
+        assert_eq!(result.candidates, ["child: x->y", "child: x->z"]);
+    }
+    // One without a choice runs whole.
+    let text = "
+graph: g
+nodes: {a: {graph: child}}
+---
+graph: child
+nodes: {x: {value: 7}}
+";
+    let played = start(workflows(text, json!({})), json!({}), GraphOptions::new().dry_run()).await;
+    assert_eq!(played.result().await.output, 7);
+}

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::RunState;
 use crate::error::{BranchFailure, BranchItem, StepError};
+use crate::failure::FailedBranch;
 use crate::id::ExecutionId;
 use crate::scheduler::CandidateId;
 use crate::table::StepIndex;
@@ -86,6 +87,31 @@ impl RunState {
             attempts,
             item,
             error,
+        })
+    }
+
+    /// The failure of an execution as that of a branch which `opener` opened, or of one below it.
+    pub(in crate::run) fn failed_branch(
+        &self,
+        opener: ExecutionId,
+        execution: ExecutionId,
+    ) -> Option<FailedBranch> {
+        let step = self.step_of(execution)?;
+        let error = self.failure_of(execution)?;
+        let mut scope = self.scheduler.executions().get(execution)?.scope;
+        let branch = loop {
+            let (branch, place) = self.log.branch_of(scope).zip(self.log.place_of(scope))?;
+            if branch.opener == opener {
+                break place;
+            }
+            scope = branch.parent;
+        };
+        Some(FailedBranch {
+            branch,
+            step: Arc::clone(&self.table().step(step).name),
+            class: error.class(),
+            error: error.to_string().into(),
+            attempts: self.trace.attempts_made(execution),
         })
     }
 

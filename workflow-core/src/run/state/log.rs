@@ -182,6 +182,16 @@ impl Log {
         (place < branches.count).then(|| branches.at(place))
     }
 
+    /// The place of a branch in its fan-out, from 0. O(place), since fan-outs of one batch may follow each other.
+    pub(super) fn place_of(&self, scope: ScopeId) -> Option<u32> {
+        let item = self.branch_of(scope)?.item;
+        let until = self.branches.partition_point(|branches| branches.first.scope <= scope);
+        let first = self.branches.get(until.checked_sub(1)?)?.first.item;
+        let index = self.get(item)?.index;
+        let before = (first.0..item.0).filter(|seq| self.get(Seq(*seq)).is_some_and(|it| it.index == index));
+        u32::try_from(before.count()).ok()
+    }
+
     /// How many branches the run has opened.
     pub(crate) fn branched(&self) -> u32 {
         self.branched

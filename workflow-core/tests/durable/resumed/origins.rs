@@ -181,6 +181,7 @@ async fn a_cancel_has_its_origin_where_the_clean_up_begins_too() {
     assert_eq!(origins(&store).await, [by("cancel"), by("cancel")]);
     let recorded = RecordedRun::of(&"a".into(), &records(&store).await).unwrap();
     assert_eq!(recorded.report().cancelled_by, Some(by("cancel")));
+    assert_eq!(recorded.report().cancel_reason.as_deref(), Some("enough"));
     assert_eq!(recorded.report().executions("tidy"), 1);
 }
 
@@ -196,7 +197,13 @@ async fn a_redriven_run_keeps_its_origins_and_ids() {
     cancels.cancel("enough").await.unwrap();
     assert!(matches!(run.cancel("again").await, Err(SendError::Ended { .. })));
     assert_eq!(origins(&store).await, [by("start"), by("cancel")]);
-    assert_eq!(run.report().await.unwrap().cancelled_by, Some(by("cancel")));
+    let report = run.report().await.unwrap();
+    assert_eq!(
+        (&report.cancelled_by, report.cancel_reason.as_deref()),
+        (&Some(by("cancel")), Some("enough"))
+    );
+    let recorded = RecordedRun::of(&"a".into(), &records(&store).await).unwrap();
+    assert_eq!(recorded.report().cancel_reason.as_deref(), Some("enough"));
 
     // The same cancel does not end it again.
     let run = engine.redrive::<Desk>("a").await.unwrap();
@@ -204,7 +211,8 @@ async fn a_redriven_run_keeps_its_origins_and_ids() {
     run.with_origin(by("cancel")).cancel("enough").now_or_never();
     run.with_origin(by("cancel")).cancel("enough").await.unwrap();
     assert_eq!(run.status(), RunStatus::Waiting);
-    assert_eq!(run.report_so_far().await.unwrap().cancelled_by, None);
+    let report = run.report_so_far().await.unwrap();
+    assert_eq!((&report.cancelled_by, &report.cancel_reason), (&None, &None));
     all_twice(&run).await;
     assert_eq!(run.outcome().await.unwrap(), Sum(13));
 }

@@ -536,3 +536,35 @@ async fn a_gather_by_item_has_the_events_of_its_own_types_and_a_failed_fan_out_i
     let done = run.outcome_any().await.unwrap();
     assert_eq!(done.as_json(), Some(&json!("step `fail` failed: \"a\"; step `fail` failed: \"b\"")));
 }
+
+// S32, S57
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_workflow_holds_for_each_run_and_a_shorter_one_goes_before_it() {
+    let sleeps = |seconds: Option<u64>| {
+        let work = StepDef::new("work").input(InputDef::one("Begin")).output(OutputDef::event("Done"));
+        let table = table().step(work).build_unchecked().unwrap();
+        let steps = |_: StepCall| std::future::pending::<Result<Emitted, StepError>>();
+        match seconds {
+            Some(seconds) => RuntimeWorkflow::with_timeout(table, Duration::from_secs(seconds), steps),
+            None => RuntimeWorkflow::new(table, steps),
+        }
+    };
+    for (workflow, options, expected) in [
+        (None, None, 90),
+        (Some(60), None, 60),
+        (Some(60), Some(9), 9),
+        (Some(60), Some(70), 60),
+        (None, Some(70), 70),
+        (Some(600), None, 600),
+    ] {
+        let engine = Engine::builder().workflows([sleeps(workflow)]).run_timeout(Duration::from_secs(90));
+        let engine = engine.clock(workflow_testkit::VirtualClock::new()).build().unwrap();
+        let options = options
+            .map_or_else(RunOptions::new, |seconds| RunOptions::new().timeout(Duration::from_secs(seconds)));
+        let run = engine.start_json("letters", "Begin", json!({ "n": 1 }), options).await.unwrap();
+        match run.outcome_any().await {
+            Err(RunError::TimedOut { after, .. }) => assert_eq!(after.as_secs(), expected),
+            other => panic!("{other:?}"),
+        }
+    }
+}

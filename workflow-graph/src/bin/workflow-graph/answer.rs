@@ -10,6 +10,7 @@ use crate::format::Format;
 use crate::problem::Problem;
 use crate::resume::check;
 use crate::session::With;
+use crate::standing::has_ended;
 use crate::stored::Place;
 use crate::{Exit, Output};
 
@@ -35,10 +36,10 @@ impl Answer {
         check(&stored)?;
         let status = stored.run.status;
         if status.is_ended() {
-            let text = format!("`{}` cannot be answered: the run is {status}", self.gate);
+            let text = format!("`{}` cannot be answered: the run {}", self.gate, has_ended(status));
             return Err(Problem::Wrong(text));
         }
-        let (document, ..) = self.place.document(&stored, format)?;
+        let (document, file, _) = self.place.document(&stored, format)?;
         let session = self.with.bind(&document)?;
         let given = Given { gate: self.gate.clone(), answer: self.data.clone() };
         let begin = async |engine: &Engine| Ok(GraphRun::attach(engine, stored.id.clone()).await?);
@@ -46,6 +47,8 @@ impl Answer {
         let again = Again {
             store: Some(&self.place.store),
             document: self.place.document.as_deref(),
+            file: &file,
+            input: None,
             with: &self.with,
         };
         ended::print(&done, &again, output)

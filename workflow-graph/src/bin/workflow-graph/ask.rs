@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::reply;
 use crate::standing::Open;
-use crate::text::{plain, plain_lines};
+use crate::text::{one_line, plain, plain_lines, time};
 
 /// The most bytes of a line.
 const LINE: u64 = 1024 * 1024;
@@ -67,12 +67,12 @@ impl Lines {
 pub(crate) fn print(open: &Open) -> io::Result<()> {
     let (gate, schema) = (&open.gate, open.gate.schema.as_ref());
     let mut to = io::stderr().lock();
-    writeln!(to, "{} asks: {}", plain(&open.label), plain_lines(&gate.text))?;
+    writeln!(to, "{} asks: {}", plain(&open.label), plain_lines(gate.text.trim_end()))?;
     for field in reply::fields(schema) {
         writeln!(to, "  {field}")?;
     }
     if let Some(left) = gate.deadline.and_then(|end| end.duration_since(SystemTime::now()).ok()) {
-        writeln!(to, "  time to answer: {} s", left.as_secs())?;
+        writeln!(to, "  time to answer: {}", time(left))?;
     }
     prompt(&mut to, open)
 }
@@ -80,7 +80,7 @@ pub(crate) fn print(open: &Open) -> io::Result<()> {
 /// Prints why an answer is refused, and asks for another one.
 pub(crate) fn refuse(open: &Open, problem: &str) -> io::Result<()> {
     let mut to = io::stderr().lock();
-    writeln!(to, "refused: {}", plain(problem))?;
+    writeln!(to, "refused: {}", one_line(problem))?;
     prompt(&mut to, open)
 }
 

@@ -13,7 +13,7 @@ use crate::interrupts::Interrupts;
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::reply;
-use crate::standing::{Open, Standing, named};
+use crate::standing::{Open, Standing, has_ended, named};
 
 /// How often a run is looked at that reports nothing: a child may have come to wait unnoticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ impl Driver<'_> {
             if run.run().status().is_ended() {
                 if let Some(Given { gate, .. }) = given {
                     let status = run.run().status();
-                    let text = format!("`{gate}` cannot be answered: the run is {status}");
+                    let text = format!("`{gate}` cannot be answered: the run {}", has_ended(status));
                     return Err(Problem::Wrong(text));
                 }
                 return driven(outcome.await);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use workflow_core::RunError;
@@ -13,37 +14,61 @@ use crate::quote::word;
 use crate::reply;
 use crate::session::{Done, With};
 use crate::standing::Open;
-use crate::text::{plain, plain_lines, print_json, short};
+use crate::text::{one_line, plain, plain_lines, print_json, short, time};
 use crate::{Exit, Output};
 
 /// The most characters of a question that is listed.
 const TEXT: usize = 200;
+
+/// The longest input that a proposed command repeats.
+const INPUT: usize = 500;
 
 /// The options with which a later command continues the run.
 pub(crate) struct Again<'a> {
     pub(crate) store: Option<&'a Path>,
     /// The document, if the later command has to name it.
     pub(crate) document: Option<&'a Path>,
+    /// The file of the document, for a new run.
+    pub(crate) file: &'a Path,
+    /// The input of the run, if this command was given it.
+    pub(crate) input: Option<&'a str>,
     pub(crate) with: &'a With,
 }
 
 impl Again<'_> {
     /// The command that does something with the run; nothing for a run without a store.
     fn command(&self, run: &GraphRun, action: &str, rest: &[&str]) -> Option<String> {
-        let path = |path: &Path| path.display().to_string();
         let mut words = vec!["workflow-graph".to_owned(), action.to_owned(), run.id().to_string()];
         words.extend(rest.iter().map(|&word| word.to_owned()));
-        words.extend(["--store".to_owned(), path(self.store?)]);
+        words.extend(["--store".to_owned(), self.store?.display().to_string()]);
         if let Some(document) = self.document {
-            words.extend(["--document".to_owned(), path(document)]);
+            words.extend(["--document".to_owned(), document.display().to_string()]);
         }
+        Some(self.with_options(words))
+    }
+
+    /// The command that starts another run of the document.
+    fn new_run(&self) -> String {
+        let mut words = vec!["workflow-graph".to_owned(), "run".to_owned(), self.file.display().to_string()];
+        match self.input {
+            Some("{}") => {}
+            Some(input) if input.len() <= INPUT => words.extend(["--input".to_owned(), input.to_owned()]),
+            _ => words.extend(["--input".to_owned(), "@FILE".to_owned()]),
+        }
+        if let Some(store) = self.store {
+            words.extend(["--store".to_owned(), store.display().to_string()]);
+        }
+        self.with_options(words)
+    }
+
+    fn with_options(&self, mut words: Vec<String>) -> String {
         if let Some(script) = &self.with.script {
-            words.extend(["--script".to_owned(), path(script)]);
+            words.extend(["--script".to_owned(), script.display().to_string()]);
         }
         if self.with.allow_commands {
             words.push("--allow-commands".to_owned());
         }
-        Some(plain(&words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ")))
+        plain(&words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -51,7 +76,7 @@ impl Again<'_> {
 pub(crate) fn print(done: &Done, again: &Again<'_>, output: &mut Output<'_>) -> Result<Exit, Problem> {
     let run = &done.run;
     match &done.driven {
-        Driven::Ended(result) => completed(result, output),
+        Driven::Ended(result) => completed(result, again, output),
         Driven::Failed(failure) => failed(run, failure, again, output),
         Driven::Waits(gates) => waits(run, gates, again, output),
         Driven::Paused => {
@@ -67,7 +92,7 @@ pub(crate) fn print(done: &Done, again: &Again<'_>, output: &mut Output<'_>) -> 
     }
 }
 
-fn completed(result: &GraphResult, output: &mut Output<'_>) -> Result<Exit, Problem> {
+fn completed(result: &GraphResult, again: &Again<'_>, output: &mut Output<'_>) -> Result<Exit, Problem> {
     let exit = if result.status == GraphStatus::StepLimit { Exit::Failure } else { Exit::Success };
     if output.json {
         print_json(output.to, result)?;
@@ -85,11 +110,15 @@ fn completed(result: &GraphResult, output: &mut Output<'_>) -> Result<Exit, Prob
             note(&format!(
                 "error: the run made as many visits as `limits.steps` allows, the last one at `{at}`"
             ));
+            note(&format!(
+                "the run has ended and cannot continue: raise `limits.steps`, then start a new run with: {}",
+                again.new_run()
+            ));
         }
         GraphStatus::DryRun => {
             let routes = match &result.candidates[..] {
                 [] => "nowhere".to_owned(),
-                routes => routes.join(", or "),
+                routes => routes.join(", "),
             };
             note(&format!("the dry run ended at `{at}`, from which the run could go: {routes}"));
         }
@@ -114,7 +143,8 @@ fn failed(
     output: &mut Output<'_>,
 ) -> Result<Exit, Problem> {
     let text = failure.to_string();
-    let command = again.command(run, "resume", &[]);
+    let expired = expired(&failure.error);
+    let command = again.command(run, "resume", &[]).filter(|_| expired.is_none());
     if output.json {
         let failed = json!({
             "status": status(&failure.error),
@@ -130,11 +160,30 @@ fn failed(
     } else {
         failure.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
         note(&format!("error: {text}"));
-        if let Some(command) = command {
-            note(&format!("mend the cause, then continue with: {command}"));
+        match (expired, command) {
+            (Some(node), _) => note(&format!(
+                "the time to answer `{node}` is over, and to resume does not ask again: start a new run with: {}; \
+                 `on_failure` of `{node}` would lead on",
+                again.new_run()
+            )),
+            (None, Some(command)) => {
+                let first = match failure.error {
+                    RunError::Cancelled { .. } => "continue it with",
+                    RunError::TimedOut { .. } => "raise `limits.time`, then continue with",
+                    _ => "mend the cause, then continue with",
+                };
+                note(&format!("{first}: {command}"));
+            }
+            (None, None) => {}
         }
     }
     Ok(Exit::Failure)
+}
+
+/// The node whose question nobody answered in time, if that ended the run.
+fn expired(error: &RunError) -> Option<&str> {
+    let RunError::StepFailed { step, .. } = error else { return None };
+    step.strip_suffix(":expired")
 }
 
 fn status(error: &RunError) -> &'static str {
@@ -176,6 +225,9 @@ fn waits(
         for field in reply::fields(open.gate.schema.as_ref()) {
             note(&format!("  {field}"));
         }
+        if let Some(left) = open.gate.deadline.and_then(|end| end.duration_since(SystemTime::now()).ok()) {
+            note(&format!("  time to answer: {}", time(left)));
+        }
         match command(open) {
             Some(command) => note(&format!("  answer with: {command}")),
             None => note(
@@ -188,5 +240,5 @@ fn waits(
 
 /// A line for people. If it cannot be printed, the exit code reports the end.
 fn note(line: &str) {
-    drop(writeln!(io::stderr(), "{}", plain(line)));
+    drop(writeln!(io::stderr(), "{}", one_line(line)));
 }

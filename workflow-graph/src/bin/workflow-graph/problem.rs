@@ -9,7 +9,7 @@ use workflow_core::{RedriveError, ResumeError, SendError, StartError};
 use workflow_graph::{CheckError, GraphError};
 use workflow_redb::OpenError;
 
-use crate::text::{plain, plain_lines};
+use crate::text::{one_line, plain, plain_lines};
 
 /// An error that ends a command.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ impl Problem {
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         let (code, text) = match self {
             Self::Document(error) => (2, plain_lines(&error.to_string())),
-            Self::Wrong(text) => (2, plain(text)),
-            Self::Failed(text) => (1, plain(text)),
+            Self::Wrong(text) => (2, one_line(text)),
+            Self::Failed(text) => (1, one_line(text)),
             // The reader of the output has closed it: it has read enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Self::Output(error) => (1, plain(&format!("the output cannot be written: {error}"))),

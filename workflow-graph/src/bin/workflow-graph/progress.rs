@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use workflow_core::{ExecutionId, RunId};
 
-use crate::text::plain;
+use crate::text::{one_line, plain};
 
 mod watch;
 
@@ -60,7 +60,7 @@ impl Progress {
             Sign::Ended { run, execution } => {
                 state.working.remove(&(run, execution));
             }
-            Sign::Line(line) => state.line(&plain(&line)),
+            Sign::Line(line) => state.line(&one_line(&line)),
         }
         if self.is_live {
             state.draw();

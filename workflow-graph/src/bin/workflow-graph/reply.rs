@@ -12,18 +12,19 @@ const TEXT: usize = 200;
 struct Single<'a> {
     /// The property that holds it, if it is not the whole answer.
     property: Option<&'a str>,
-    kind: &'a str,
+    kind: Kind<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    Boolean,
+    Text,
+    Number,
+    /// One of these values.
+    Choice(&'a [Value]),
 }
 
 fn single(schema: &Value) -> Option<Single<'_>> {
-    let kind = |schema: &'_ Value| -> Option<&'static str> {
-        match schema.get("type")?.as_str()? {
-            "boolean" => Some("boolean"),
-            "string" => Some("string"),
-            "number" | "integer" => Some("number"),
-            _ => None,
-        }
-    };
     if let Some(kind) = kind(schema) {
         return Some(Single { property: None, kind });
     }
@@ -31,6 +32,33 @@ fn single(schema: &Value) -> Option<Single<'_>> {
     let mut all = properties.iter();
     let (name, property) = all.next().filter(|_| properties.len() == 1)?;
     Some(Single { property: Some(name), kind: kind(property)? })
+}
+
+fn kind(schema: &Value) -> Option<Kind<'_>> {
+    if let Some(choices) = choices(schema) {
+        return Some(Kind::Choice(choices));
+    }
+    match schema.get("type")?.as_str()? {
+        "boolean" => Some(Kind::Boolean),
+        "string" => Some(Kind::Text),
+        "number" | "integer" => Some(Kind::Number),
+        _ => None,
+    }
+}
+
+/// The values of an enumeration that can be typed as words.
+fn choices(schema: &Value) -> Option<&[Value]> {
+    let all = schema.get("enum")?.as_array()?;
+    all.iter().all(|choice| !choice.is_object() && !choice.is_array()).then_some(all)
+}
+
+/// A choice as it is typed.
+fn word(choice: &Value) -> String {
+    choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)
+}
+
+fn words(choices: &[Value]) -> String {
+    short(&choices.iter().map(word).collect::<Vec<_>>().join(", "), TEXT)
 }
 
 /// The answer that a line stands for.
@@ -50,13 +78,19 @@ pub(crate) fn read(schema: Option<&Value>, line: &str) -> Result<Value, String> 
     let value = match (single.kind, parsed) {
         // The answer as a whole.
         (_, Ok(Value::Object(whole))) if single.property.is_some() => return Ok(Value::Object(whole)),
-        ("boolean", Err(_)) => match line.to_lowercase().as_str() {
+        (Kind::Choice(choices), parsed) => {
+            let is_meant =
+                |choice: &&Value| parsed.as_ref().is_ok_and(|value| value == *choice) || word(choice) == line;
+            let choice = choices.iter().find(is_meant).cloned();
+            choice.ok_or_else(|| format!("answer with one of: {}", words(choices)))?
+        }
+        (Kind::Boolean, Err(_)) => match line.to_lowercase().as_str() {
             "yes" | "y" => true.into(),
             "no" | "n" => false.into(),
             _ => return Err("answer with yes or no".into()),
         },
-        ("string", Ok(Value::String(text))) => text.into(),
-        ("string", _) => line.into(),
+        (Kind::Text, Ok(Value::String(text))) => text.into(),
+        (Kind::Text, _) => line.into(),
         (_, Ok(value)) => value,
         (_, Err(_)) => return Err("answer with a number".into()),
     };
@@ -67,13 +101,14 @@ pub(crate) fn read(schema: Option<&Value>, line: &str) -> Result<Value, String> 
 }
 
 /// How the answer is typed.
-pub(crate) fn expected(schema: Option<&Value>) -> &'static str {
-    match schema.map(single) {
-        None => "anything",
-        Some(Some(Single { kind: "boolean", .. })) => "yes or no",
-        Some(Some(Single { kind: "string", .. })) => "text",
-        Some(Some(_)) => "a number",
-        Some(None) => "JSON",
+pub(crate) fn expected(schema: Option<&Value>) -> String {
+    match schema.map(|schema| single(schema).map(|single| single.kind)) {
+        None => "anything".into(),
+        Some(Some(Kind::Boolean)) => "yes or no".into(),
+        Some(Some(Kind::Text)) => "text".into(),
+        Some(Some(Kind::Number)) => "a number".into(),
+        Some(Some(Kind::Choice(choices))) => words(choices),
+        Some(None) => "JSON".into(),
     }
 }
 
@@ -100,8 +135,11 @@ pub(crate) fn sample(schema: Option<&Value>) -> Value {
     }
 }
 
-/// The fields of the schema, a line each.
+/// The fields of the schema, a line each, or its choices.
 pub(crate) fn fields(schema: Option<&Value>) -> Vec<String> {
+    if let Some(choices) = schema.and_then(choices) {
+        return vec![format!("one of: {}", words(choices))];
+    }
     let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
     let required = schema.and_then(|schema| schema.get("required")?.as_array());
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
@@ -135,6 +173,20 @@ mod tests {
         assert_eq!(read(Some(&json!({"type": "string"})), "\"quoted\""), Ok(json!("quoted")));
         assert_eq!(read(Some(&json!({"type": "integer"})), "7"), Ok(json!(7)));
         assert!(read(Some(&json!({"type": "integer"})), "seven").is_err());
+    }
+
+    // G27, G38
+    #[test]
+    fn an_enumeration_lists_its_choices_and_takes_them_as_words() {
+        let mode = json!({"enum": ["yes", "no", 7, "later"]});
+        assert_eq!(fields(Some(&mode)), ["one of: yes, no, 7, later"]);
+        assert_eq!(expected(Some(&mode)), "yes, no, 7, later");
+        assert_eq!(read(Some(&mode), "later\n"), Ok(json!("later")));
+        assert_eq!(read(Some(&mode), "\"yes\""), Ok(json!("yes")));
+        assert_eq!(read(Some(&mode), "7"), Ok(json!(7)));
+        assert_eq!(read(Some(&mode), "never"), Err("answer with one of: yes, no, 7, later".into()));
+        let within = json!({"type": "object", "properties": {"mode": mode}});
+        assert_eq!(read(Some(&within), "no"), Ok(json!({"mode": "no"})));
     }
 
     // G38

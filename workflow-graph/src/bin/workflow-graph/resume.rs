@@ -36,7 +36,7 @@ impl Resume {
         let place = &self.run.place;
         let stored = place.find(&self.run.run)?;
         check(&stored)?;
-        let (document, ..) = place.document(&stored, format)?;
+        let (document, file, _) = place.document(&stored, format)?;
         let session = self.with.bind(&document)?;
         let begin = async |engine: &Engine| {
             let (id, status) = (stored.id.clone(), stored.run.status);
@@ -50,8 +50,13 @@ impl Resume {
             Ok(run)
         };
         let done = session.drive(Some(&place.store), begin, None)?;
-        let again =
-            Again { store: Some(&place.store), document: place.document.as_deref(), with: &self.with };
+        let again = Again {
+            store: Some(&place.store),
+            document: place.document.as_deref(),
+            file: &file,
+            input: None,
+            with: &self.with,
+        };
         ended::print(&done, &again, output)
     }
 }

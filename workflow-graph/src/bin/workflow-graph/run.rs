@@ -57,7 +57,13 @@ impl Run {
         let done = session.drive(self.store.as_deref(), begin, None)?;
         // A path that is no text cannot be stored with the run.
         let document = self.file.to_str().is_none().then_some(self.file.as_path());
-        let again = Again { store: self.store.as_deref(), document, with: &self.with };
+        let again = Again {
+            store: self.store.as_deref(),
+            document,
+            file: &self.file,
+            input: Some(&self.input),
+            with: &self.with,
+        };
         ended::print(&done, &again, output)
     }
 }

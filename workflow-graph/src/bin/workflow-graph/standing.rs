@@ -32,7 +32,8 @@ pub(crate) struct Open {
 impl Standing {
     pub(crate) async fn of(engine: &Engine, run: &GraphRun) -> Result<Self, GraphError> {
         let mut found = Vec::new();
-        let Visited { is_still, is_paused } = visit(engine, run.clone(), &mut found, DEPTH).await?;
+        let Visited { is_still, is_paused } =
+            visit(engine, run.clone(), String::new(), &mut found, DEPTH).await?;
         let gates = labelled(run, found);
         Ok(Self { is_paused, is_still: is_still && (is_paused || !gates.is_empty()), gates })
     }
@@ -43,11 +44,19 @@ struct Visited {
     is_paused: bool,
 }
 
+/// An open question, and the nodes that run the child in which it is asked.
+struct Found {
+    run: GraphRun,
+    gate: Gate,
+    path: String,
+}
+
 /// Adds the open questions of a run and of its children.
 fn visit<'a>(
     engine: &'a Engine,
     run: GraphRun,
-    gates: &'a mut Vec<(GraphRun, Gate)>,
+    path: String,
+    gates: &'a mut Vec<Found>,
     depth: usize,
 ) -> BoxFuture<'a, Result<Visited, GraphError>> {
     Box::pin(async move {
@@ -60,7 +69,7 @@ fn visit<'a>(
             open => open?,
         };
         let is_overdue = open.iter().any(|gate| gate.deadline.is_some_and(|end| end <= SystemTime::now()));
-        gates.extend(open.into_iter().map(|gate| (run.clone(), gate)));
+        gates.extend(open.into_iter().map(|gate| Found { run: run.clone(), gate, path: path.clone() }));
         let mut is_still = !is_overdue && matches!(report.status, RunStatus::Waiting | RunStatus::Running);
         let mut is_working = false;
         for execution in report.trace.iter().filter(|execution| is_running(&execution.outcome)) {
@@ -69,7 +78,10 @@ fn visit<'a>(
             is_still &= execution.next_attempt.is_none() && !children.is_empty();
             for child in children {
                 is_still &= match child {
-                    Some(child) if depth > 0 => visit(engine, child, gates, depth - 1).await?.is_still,
+                    Some(child) if depth > 0 => {
+                        let node = execution.step.split(':').next().unwrap_or_default();
+                        visit(engine, child, format!("{path}{node}/"), gates, depth - 1).await?.is_still
+                    }
                     _ => false,
                 };
             }
@@ -103,21 +115,34 @@ async fn children(
     children
 }
 
-/// Labels questions: by node, with the number of the question where a node asks several, with the run of a child.
-fn labelled(root: &GraphRun, gates: Vec<(GraphRun, Gate)>) -> Vec<Open> {
-    let is_same = |(run, gate): &(GraphRun, Gate), other: &(GraphRun, Gate)| {
-        run.id() == other.0.id() && gate.node == other.1.node
-    };
+/// Labels questions: by node, behind the nodes that run its child; with the number of the question where a node asks several,
+/// and with the run where several children do.
+fn labelled(root: &GraphRun, gates: Vec<Found>) -> Vec<Open> {
     let labels: Vec<String> = gates
         .iter()
-        .map(|open| {
-            let several = gates.iter().filter(|other| is_same(open, other)).count() > 1;
-            let (run, gate) = open;
+        .map(|Found { run, gate, path }| {
+            let same = || gates.iter().filter(|other| other.path == *path && other.gate.node == gate.node);
+            if same().count() == 1 {
+                return format!("{path}{}", gate.node);
+            }
+            let several = same().filter(|other| other.run.id() == run.id()).count() > 1;
             let own = if several { format!("{}", gate.id) } else { gate.node.clone() };
             if run.id() == root.id() { own } else { format!("{}/{own}", run.id()) }
         })
         .collect();
-    gates.into_iter().zip(labels).map(|((run, gate), label)| Open { run, gate, label }).collect()
+    gates.into_iter().zip(labels).map(|(Found { run, gate, .. }, label)| Open { run, gate, label }).collect()
+}
+
+/// The end of a run, as a sentence has it.
+pub(crate) fn has_ended(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Completed => "has completed",
+        RunStatus::Failed => "has failed",
+        RunStatus::Cancelled => "was cancelled",
+        RunStatus::TimedOut => "has used up its time",
+        RunStatus::Stalled => "has stalled",
+        _ => "has ended",
+    }
 }
 
 /// The question of a name: its label, its number, or a node that asks once.
@@ -133,7 +158,8 @@ pub(crate) fn named<'a>(gates: &'a [Open], name: &str) -> Result<&'a Open, Strin
         let mut of_node = gates.iter().filter(|open| open.gate.node == name);
         of_node.next().filter(|_| of_node.next().is_none())
     };
-    by_label().or_else(by_number).or_else(by_node).ok_or_else(|| {
+    let by_run = || gates.iter().find(|open| format!("{}/{}", open.run.id(), open.gate.node) == name);
+    by_label().or_else(by_run).or_else(by_number).or_else(by_node).ok_or_else(|| {
         if gates.is_empty() {
             return format!("the run has no question `{name}`, and no other");
         }

@@ -2,12 +2,36 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::time::Duration;
 
 use serde::Serialize;
 
 /// The text on one line, without characters that a terminal would interpret.
 pub(crate) fn plain(text: &str) -> String {
     escaped(text, false)
+}
+
+/// The lines of the text as one, without characters that a terminal would interpret.
+pub(crate) fn one_line(text: &str) -> String {
+    if !text.trim_end().contains('\n') {
+        return plain(text.trim_end());
+    }
+    plain(&text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" "))
+}
+
+/// A time as people say it: `250ms`, `1.5s`, `12m 5s`, `47h 59m`.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let two = |large: u64, unit: &str, small: u64, below: &str| match small {
+        0 => format!("{large}{unit}"),
+        small => format!("{large}{unit} {small}{below}"),
+    };
+    match seconds {
+        0..60 if time.as_millis() == 0 => "0ms".to_owned(),
+        0..60 => format!("{:?}", Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
+        60..3600 => two(seconds / 60, "m", seconds % 60, "s"),
+        _ => two(seconds / 3600, "h", seconds % 3600 / 60, "m"),
+    }
 }
 
 /// The text, with its lines, without characters that a terminal would interpret.
@@ -77,6 +101,14 @@ mod tests {
         let printed = String::from_utf8(printed).unwrap();
         assert!(printed.chars().all(|character| character == '\n' || !is_control(character)), "{printed}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&printed).unwrap(), value);
+    }
+
+    #[test]
+    fn lines_are_joined_and_times_have_units() {
+        assert_eq!(one_line("  a\n"), "  a");
+        assert_eq!(one_line("a ==\n  1 or\n\n  b\r\n"), "a == 1 or b");
+        let times = [0, 250, 1_500, 61_000, 172_800_000].map(|ms| time(Duration::from_millis(ms)));
+        assert_eq!(times, ["0ms", "250ms", "1.5s", "1m 1s", "48h"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Reads one node. `work` reads its work, and `next` its routes.
 
+use std::sync::Arc;
+
 use super::fields::Fields;
 use super::graph::ON_NO_MATCH;
 use super::next::{self, FAILURES};
@@ -8,6 +10,7 @@ use super::{Reading, check, retry};
 use crate::document::model::{Extras, Failures, ForEach, Located, Name, Node, Reads};
 use crate::document::template::Template;
 use crate::document::tree::{Kind, Tree};
+use crate::problem::sink::At;
 use crate::problem::{Code, similar};
 
 const KEYS: [&str; 22] = [
@@ -51,6 +54,7 @@ pub(super) fn read(id: Name, tree: &Tree, reading: &mut Reading<'_>) -> Option<N
         .get("retry")
         .and_then(|tree| Some(Located { value: retry::read(tree, reading)?, at: tree.at }));
     let with = fields.template("with", reading);
+    let with_at = fields.get("with").map(fields_at).unwrap_or_default();
     let reads = fields.get("reads").map_or(Reads::All, |tree| reads(tree, reading));
     let output = fields.get("output").and_then(|tree| reading.schema(tree, "output"));
     let requires = fields.get("requires").and_then(|tree| check::requires(tree, reading));
@@ -73,6 +77,7 @@ pub(super) fn read(id: Name, tree: &Tree, reading: &mut Reading<'_>) -> Option<N
         // The document is refused then, and checks of routes do not look at it.
         work: work.unwrap_or(work::unreadable()),
         with,
+        with_at,
         reads,
         output,
         requires,
@@ -109,6 +114,11 @@ fn misplaced(kind: &str, fields: &Fields<'_>, reading: &mut Reading<'_>) {
             format!("`reads` is no key of a node with `{kind}`: its expressions name what it reads");
         reading.problems.add(Code::UnknownKey, fields.key_at("reads"), message, "remove it");
     }
+}
+
+fn fields_at(tree: &Tree) -> Vec<(Arc<str>, At)> {
+    let Kind::Map(pairs) = &tree.kind else { return Vec::new() };
+    pairs.iter().map(|(key, _)| (key.name.clone(), key.at)).collect()
 }
 
 fn reads(tree: &Tree, reading: &mut Reading<'_>) -> Reads {

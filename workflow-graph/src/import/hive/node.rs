@@ -84,6 +84,7 @@ pub(super) fn read(tree: &Tree, pauses: &[Name], reading: &mut Reading<'_>) -> O
         description: described,
         work,
         with: None,
+        with_at: Vec::new(),
         reads: if is_function { Reads::Only(Vec::new()) } else { Reads::All },
         output: None,
         requires: None,

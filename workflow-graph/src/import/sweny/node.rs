@@ -94,6 +94,7 @@ pub(super) fn read(
         description: name.map(|name| name.value.clone()),
         work: Work::Agent(Box::new(agent)),
         with: None,
+        with_at: Vec::new(),
         reads: Reads::All,
         output: None,
         requires,

@@ -416,7 +416,8 @@ fn without_a_join_the_walk_ends_when_all_branches_have_ended() {
 #[test]
 fn fail_all_fails_the_parallel_node() {
     let end = one(&beside_a_failure(Failures::FailAll, |node| node.fails_to([to("h")])));
-    assert_eq!((told(&end), end.steps), ("completed degraded: p h".to_owned(), 2));
+    // The visit that failed counts.
+    assert_eq!((told(&end), end.steps), ("completed degraded: p h".to_owned(), 3));
     assert_eq!(visits(&end), "h1:success p1:failed y1:failed");
     assert_eq!(visits_of(&end.optional), "p1 x1");
     assert_eq!(end.results.unwrap().len(), 2);

@@ -12,10 +12,6 @@ use serde_json::{Value, json};
 
 use super::document::{Conflicts, Doc, Entry, Failures, Next, Node, OnFailure, Parallel, Route, Work};
 
-/// Decision: under `continue_others` a node that failed leaves no result where branches meet, so that its next visit has
-/// the same number again. Under `wait_all` it leaves one (G15).
-const PUBLISHES_FAILED_OF_CONTINUE_OTHERS: bool = false;
-
 /// More orders than this are not followed.
 const MOST_ORDERS: usize = 200;
 
@@ -97,6 +93,17 @@ impl State {
         self.results.get(node).map_or(0, |result| result.visits)
     }
 
+    /// Counts visits that failed in branches, without results.
+    fn count(&mut self, failed: &[(String, usize)]) {
+        for (node, runs) in failed {
+            let none = NodeState { status: None, data: None, visits: 0, runs: 0 };
+            let result = self.results.entry(node.clone()).or_insert(none);
+            result.visits += 1;
+            result.runs += runs;
+            self.steps += 1;
+        }
+    }
+
     fn fail(&mut self, node: &str) {
         if let Some(result) = self.results.get_mut(node) {
             (result.status, result.data) = (Some(Status::Failed), None);
@@ -142,8 +149,9 @@ enum How {
     Arrived,
     Ended,
     NoMatch,
-    /// The innermost node that failed, and what the failing node had left before.
-    Failed(String, Option<NodeState>),
+    /// The innermost node that failed, what the failing node had left before, and the visits that failed: from the innermost
+    /// outwards to this one, each with the entries of the script that it played.
+    Failed(String, Option<NodeState>, Vec<(String, usize)>),
     StepLimit {
         is_in_branch: bool,
     },
@@ -201,7 +209,7 @@ impl Walk<'_> {
             How::Ended | How::Arrived => ("completed", at),
             How::NoMatch => ("no_match", at),
             How::StepLimit { .. } => ("step_limit", at),
-            How::Failed(cause, _) => ("failed", cause.clone()),
+            How::Failed(cause, ..) => ("failed", cause.clone()),
         };
         let is_success = matches!(status, "completed" | "no_match");
         let quality = match (is_success, state.is_degraded) {
@@ -258,6 +266,7 @@ impl Walk<'_> {
             let visit = before.visits(&at) + 1;
             let mut kept = before.results.get(&at).cloned();
             let mut is_first = true;
+            let mut failing = Vec::new();
             let mut go = if let Some((status, go)) = self.visit(&at, node, &mut state, token) {
                 self.seen.push(((at.clone(), status, visit), false));
                 Ok(go)
@@ -265,7 +274,9 @@ impl Walk<'_> {
                 // It leaves nothing but its failure: no variable, no route (G10, G19).
                 // Decision: an attempt that fails before its work has used up an entry of the script.
                 let runs = state.results.get(&at).map_or(0, |result| result.runs);
-                let runs = runs.max(before.results.get(&at).map_or(0, |result| result.runs) + 1);
+                let played = before.results.get(&at).map_or(0, |result| result.runs);
+                let runs = runs.max(played + 1);
+                failing.push((at.clone(), runs - played));
                 state = before;
                 let failed = NodeState { status: Some(Status::Failed), data: None, visits: visit, runs };
                 state.results.insert(at.clone(), failed);
@@ -278,7 +289,7 @@ impl Walk<'_> {
                 go = match self.branches(&at, parallel, targets, &mut state) {
                     Ok(go) => Ok(go),
                     Err(Stop::Run(end)) => return end,
-                    Err(Stop::Failed(cause)) => {
+                    Err(Stop::Failed(cause, below)) => {
                         // Decision: the visit of a parallel node is the failed one then, if its document goes on.
                         let is_caught = is_first && !matches!(node.on_failure, OnFailure::Fail);
                         let seen = std::mem::replace(
@@ -287,6 +298,11 @@ impl Walk<'_> {
                         );
                         self.seen.push((seen.0, true));
                         state.fail(&at);
+                        if is_caught {
+                            state.count(&below);
+                        }
+                        failing = below;
+                        failing.push((at.clone(), 1));
                         let join = Some(parallel.join.as_deref());
                         // A failure within `on_failure` is one of the node.
                         let cause = if is_caught { at.clone() } else { cause };
@@ -305,7 +321,7 @@ impl Walk<'_> {
                     How::NoMatch
                 }
                 Ok(_) => How::Ended,
-                Err(cause) => How::Failed(cause, kept),
+                Err(cause) => How::Failed(cause, kept, failing),
             };
             return End { at, state, how };
         }
@@ -325,7 +341,8 @@ impl Walk<'_> {
         let result = state.results.entry(id.to_owned()).or_insert(first);
         result.visits += 1;
         let status = if node.max_visits.is_some_and(|most| result.visits > most) {
-            // G21
+            // G21. Visits before it may have left no result.
+            result.status = result.status.or(Some(Status::Skipped));
             Status::Skipped
         } else if let Some((check, is_skipping)) = &node.requires
             && !check.holds(&self.sight(id, state, token))?
@@ -464,17 +481,17 @@ impl Walk<'_> {
             How::Failed(..) => parallel.failures == Failures::FailAll,
             _ => false,
         };
-        let stops: Vec<usize> = (0..ends.len()).filter(|place| drops(&ends[*place].0.how)).collect();
-        if !stops.is_empty() {
-            let first = stops[self.choose(stops.len())];
+        let dropping: Vec<usize> = (0..ends.len()).filter(|place| drops(&ends[*place].0.how)).collect();
+        if !dropping.is_empty() {
+            let first = dropping[self.choose(dropping.len())];
             for (place, (_, seen)) in ends.iter().enumerate().filter(|(place, _)| *place != first) {
                 debug_assert_ne!(place, first);
                 self.seen[seen.clone()].iter_mut().for_each(|(_, is_optional)| *is_optional = true);
             }
             let (end, _) = ends.swap_remove(first);
-            // Decision: a parallel node that fails forgets its branches: results, variables, steps.
+            // Decision: a parallel node that fails forgets its branches, results, variables, steps, but for the visits that failed.
             return Err(match end.how {
-                How::Failed(cause, _) => Stop::Failed(cause),
+                How::Failed(cause, _, failing) => Stop::Failed(cause, failing),
                 _ => Stop::Run(end),
             });
         }
@@ -486,16 +503,20 @@ impl Walk<'_> {
             is_joined |= matches!(how, How::Arrived | How::Failed(..));
             state.steps += branch.steps - base.steps;
             state.is_degraded |= branch.is_degraded;
-            if let How::Failed(_, kept) = how {
+            if let How::Failed(_, kept, mut failing) = how {
                 failed += 1;
                 state.is_degraded = true;
-                let is_published =
-                    parallel.failures == Failures::WaitAll || PUBLISHES_FAILED_OF_CONTINUE_OTHERS;
-                match kept {
-                    _ if is_published => {}
-                    Some(kept) => drop(branch.results.insert(at, kept)),
-                    None => drop(branch.results.remove(&at)),
+                // Under `continue_others` a node that failed leaves no result where branches meet, but its visit counts.
+                if parallel.failures != Failures::WaitAll
+                    && let Some(result) = branch.results.get_mut(&at)
+                {
+                    let kept = kept.unwrap_or(NodeState { status: None, data: None, visits: 0, runs: 0 });
+                    *result = NodeState { status: kept.status, data: kept.data, ..result.clone() };
                 }
+                failing.pop();
+                let steps = branch.steps;
+                branch.count(&failing);
+                state.steps += branch.steps - steps;
             }
             // No node is in two branches (G8), so that each was changed by one.
             let changed = |(id, result): &(String, NodeState)| base.results.get(id) != Some(result);
@@ -525,7 +546,7 @@ impl Walk<'_> {
         for end in writing() {
             let is_racing = end.state.written.iter().any(is_contested);
             if is_racing && conflicts == Conflicts::Error {
-                return Err(Stop::Failed(id.to_owned()));
+                return Err(Stop::Failed(id.to_owned(), Vec::new()));
             }
             if is_racing { settling.push(end) } else { order.push(end) }
         }
@@ -551,6 +572,6 @@ impl Walk<'_> {
 enum Stop {
     /// The run ends within one.
     Run(End),
-    /// The parallel node fails, because of this node.
-    Failed(String),
+    /// The parallel node fails, because of this node, and with these visits.
+    Failed(String, Vec<(String, usize)>),
 }

@@ -37,7 +37,23 @@ impl Splitting {
 
     #[step(catches = [split])]
     async fn give_up(&self, failed: &StepFailed) -> Saw {
-        Saw(format!("{} {} {}: {}", failed.step, failed.execution, failed.class, failed.error))
+        let mut said = Vec::new();
+        for failed in &failed.branches {
+            said.push(format!(
+                "{} {} {}: {}, {}",
+                failed.branch, failed.step, failed.class, failed.error, failed.attempts
+            ));
+        }
+        assert_eq!(
+            failed.error.to_string(),
+            failed
+                .branches
+                .iter()
+                .map(|failed| format!("step `{}` failed: {}", failed.step, failed.error))
+                .collect::<Vec<_>>()
+                .join("; ")
+        );
+        Saw(format!("{} {} {}: {}", failed.step, failed.execution, failed.class, said.join("; ")))
     }
 
     #[step]
@@ -54,12 +70,12 @@ impl Splitting {
 
 // S60
 #[tokio::test]
-async fn a_step_catches_a_failed_fan_out_with_every_error_in_its_text() {
+async fn a_step_catches_a_failed_fan_out_with_every_error_and_its_branch() {
     let run = Scenario::new(Splitting { policy: FanOutPolicy::WaitAll }).start(Begin(5)).await;
     assert_eq!(run.outcome().unwrap(), &Done(2));
     assert_eq!(
         saw(&run),
-        ["split x1 tool: step `read` failed: 1 is odd; step `read` failed: 3 is odd"],
+        ["split x1 tool: 1 read tool: 1 is odd, 3; 3 read tool: 3 is odd, 3"],
         "{}",
         run.transcript()
     );
@@ -76,7 +92,7 @@ async fn a_step_catches_a_failed_fan_out_with_every_error_in_its_text() {
 
     let run = Scenario::new(Splitting { policy: FanOutPolicy::FailAll }).start(Begin(5)).await;
     assert_eq!(run.outcome().unwrap(), &Done(2));
-    assert_eq!(saw(&run), ["split x1 tool: step `read` failed: 1 is odd"]);
+    assert_eq!(saw(&run), ["split x1 tool: 1 read tool: 1 is odd, 3"]);
 }
 
 // S60

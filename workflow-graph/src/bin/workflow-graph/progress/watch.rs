@@ -12,7 +12,7 @@ use workflow_core::{AnyEvent, DisplayItem, ExecutionId, RunId};
 use workflow_graph::{Activity, NodeActivity};
 
 use super::{Progress, Sign};
-use crate::text::short;
+use crate::text::{short, time};
 
 /// The most characters of a reason, an error or a text of a node.
 const TEXT: usize = 200;
@@ -31,6 +31,8 @@ struct Seen {
     root: Option<RunId>,
     /// Executions that publish results of branches, which have been shown there.
     joins: HashMap<RunId, HashSet<ExecutionId>>,
+    /// Nodes whose failure has been shown, and whose failed result, if a step leaves one, has not come yet.
+    failed: HashMap<RunId, HashSet<String>>,
 }
 
 impl Watch {
@@ -53,6 +55,25 @@ impl Watch {
         seen.joins.get(run).is_some_and(|joins| joins.contains(&execution))
     }
 
+    /// A failure for good. A result may follow that says the same.
+    fn failed(&self, observation: &Observation, step: &str, error: &str) {
+        let (node, part) = step.split_once(':').unwrap_or((step, ""));
+        // A part of it: the node itself fails by its items or by its route.
+        let (what, error) = (if part == "each" { "an item failed" } else { "failed" }, short(error, TEXT));
+        if part != "each" && part != "caught" {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.failed.entry(observation.run.clone()).or_default().insert(node.to_owned());
+        }
+        self.line(observation, &format!("{node}: {what}: {error}"));
+    }
+
+    /// Whether the result is that of a failure which has been shown.
+    fn is_shown(&self, run: &RunId, node: &str, data: &Value) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_shown = seen.failed.get_mut(run).is_some_and(|failed| failed.remove(node));
+        was_shown && data.get("status").and_then(Value::as_str) == Some("failed")
+    }
+
     fn began(&self, run: &RunId, execution: ExecutionId, step: &str) {
         let (node, part) = step.split_once(':').unwrap_or((step, ""));
         if part == "join" {
@@ -69,10 +90,14 @@ impl Watch {
         }
         let Some(data) = event.as_json() else { return };
         if let Some((from, to)) = name.split_once("->").or_else(|| name.split_once("=>")) {
-            let reason = data.get("reason").and_then(Value::as_str).unwrap_or_default();
+            // A token without a reason is that of the only path.
+            let reason = data.get("reason").and_then(Value::as_str).unwrap_or("only path");
             return self.line(observation, &format!("{from} → {to} ({})", short(reason, TEXT)));
         }
-        if is_node(name) && !self.is_join(&observation.run, cause) {
+        if is_node(name)
+            && !self.is_join(&observation.run, cause)
+            && !self.is_shown(&observation.run, name, data)
+        {
             self.line(observation, &result(name, data));
         }
     }
@@ -100,22 +125,28 @@ impl Observer for Watch {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).root.get_or_insert_with(|| run.clone());
         match &observation.what {
             Observed::ExecutionStarted { execution, step, .. } => self.began(run, *execution, step),
-            Observed::ExecutionSucceeded { execution, .. }
-            | Observed::ExecutionFailed { execution, .. }
-            | Observed::ExecutionDropped { execution, .. } => {
+            Observed::ExecutionFailed { execution, step, error, .. } => {
+                self.progress.show(Sign::Ended { run: run.clone(), execution: *execution });
+                self.failed(observation, step, error);
+            }
+            Observed::ExecutionSucceeded { execution, .. } | Observed::ExecutionDropped { execution, .. } => {
                 self.progress.show(Sign::Ended { run: run.clone(), execution: *execution });
             }
             Observed::AttemptFailed { step, attempt, error, retry_in, .. } => {
                 let node = step.split(':').next().unwrap_or(step);
                 let error = short(error, TEXT);
-                let line = format!("{node}: attempt {attempt} failed, the next one in {retry_in:?}: {error}");
+                let line =
+                    format!("{node}: attempt {attempt} failed, the next one in {}: {error}", time(*retry_in));
                 self.line(observation, &line);
             }
             Observed::EventLogged { event, cause, .. } => self.logged(observation, event, *cause),
             Observed::RunResumed => self.line(observation, "the run continues"),
             Observed::Displayed(item) => self.displayed(observation, item),
             Observed::RunEnded { .. } => {
-                self.seen.lock().unwrap_or_else(PoisonError::into_inner).joins.remove(run);
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.joins.remove(run);
+                seen.failed.remove(run);
+                drop(seen);
                 self.settled();
             }
             Observed::RunWaiting | Observed::RunPaused | Observed::Missed { .. } => self.settled(),
