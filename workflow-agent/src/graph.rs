@@ -1,5 +1,5 @@
-//! Agents as the nodes of graphs. `task` makes prompts of tasks, `progress` is what a node's runs leave for the next one,
-//! `question` asks models, and `people` finds open requests.
+//! Agents as the nodes of graphs. `task` makes prompts of tasks, `progress` is what a node's runs leave for its next one,
+//! `conversation` what they leave for further nodes, `question` asks models, and `people` finds open requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,6 +13,7 @@ use workflow_graph::{
     Prompt as GraphPrompt, Question, ToolCall,
 };
 
+mod conversation;
 mod people;
 mod progress;
 mod question;
@@ -41,6 +42,16 @@ use crate::agent::{Agent, Outcome, Prompt};
 /// | `ensure.retries` | the failed checks are the next message of the same conversation, in a run of its own |
 /// | `called` | the calls that ran without an error, those before a retry included |
 /// | `decide`, judges, `guidance: auto` | one call of the agent's model, without its tools and its identity |
+///
+/// In a Hive document:
+///
+/// | in the document | here |
+/// |---|---|
+/// | `conversation_mode: continuous` | each agent node continues the conversation of the one before it on its path, whichever agent that was: the model sees it, then a marker with both ids, then the task. A branch continues that of its parallel node |
+/// | `identity_prompt`, `goal` | behind the agent's own identity, in the system text of every node |
+/// | `system_prompt` | the task |
+/// | `loop_config.max_iterations` | the most model calls of each node's run |
+/// | two or more `output_keys` | the answer is a map with these keys; under a single key stands its text |
 ///
 /// A run that stops fails its node with the reason, also if a judge of the agent escalates. The calls for questions are no
 /// part of a run: no budget of an agent counts them, and a crash before the node has ended repeats them.
@@ -85,7 +96,8 @@ impl GraphAgents {
 
     /// Adds a skill: a text that the agents of nodes with this skill receive with their task.
     ///
-    /// A node that lists another name fails. To refuse its document at once, give the names to
+    /// Skills that a document defines itself are known too, and this one goes before one of the same name. A node that lists
+    /// another name fails. To refuse its document at once, give the names to
     /// [`Registry::skills`](workflow_graph::Registry::skills).
     #[must_use]
     pub fn skill(mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
@@ -139,7 +151,7 @@ impl GraphAgents {
                 let progress = Progress::after(before, agent, work);
                 progress.save(context).await?;
                 let calls = progress.calls().map(|(tool, ok)| ToolCall { tool, ok });
-                Ok(AgentResult::new(data).calls(calls).conversation(progress.conversation()))
+                Ok(AgentResult::new(data).calls(calls).conversation(progress.conversation(context)))
             }
             Outcome::Stopped(stopped) => {
                 let data = json!({ "error": stopped.reason.to_string(), "text": stopped.text });

@@ -65,6 +65,9 @@ pub struct Prompt {
     /// The run that this one continues, in a conversation over several runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continues: Option<Continues>,
+    /// A text behind the identity of the agent, in the system text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) setting: Option<Arc<str>>,
     /// Whether the answer has the run's id and its calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) return_work: bool,
@@ -157,6 +160,10 @@ impl Prompt {
     /// Removes secrets, before anything is stored.
     pub(crate) fn redact(&mut self, redactor: &Redactor) {
         self.text = redactor.shared(&self.text);
+        self.setting = self.setting.take().map(|setting| redactor.shared(&setting));
+        if let Some(marker) = self.continues.as_mut().and_then(|continues| continues.marker.as_mut()) {
+            marker.accomplished = redactor.shared(&marker.accomplished);
+        }
         for image in &mut self.images {
             if let Image::Url(url) = image {
                 *url = redactor.text(url).into_owned();
@@ -175,8 +182,9 @@ impl Prompt {
         if self.text.trim().is_empty() && self.images.is_empty() {
             return Err(PromptError::Empty);
         }
-        if self.text.len() > TEXT {
-            return Err(PromptError::TooLong { bytes: self.text.len(), limit: TEXT });
+        let bytes = self.text.len() + self.setting.as_ref().map_or(0, |setting| setting.len());
+        if bytes > TEXT {
+            return Err(PromptError::TooLong { bytes, limit: TEXT });
         }
         if self.images.len() > IMAGES {
             return Err(PromptError::TooManyImages { images: self.images.len(), limit: IMAGES });

@@ -130,7 +130,7 @@ pub(crate) fn turn<'a>(
     Turn { request, sent, estimate: plan.estimate, due }
 }
 
-/// Identity and narrative, recalled memory, the focus of the phase, in this order.
+/// Identity and narrative, the text of the prompt that follows them, recalled memory, the focus of the phase, in this order.
 fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option<&ChatTurn>) -> Arc<str> {
     let agent = &terms.agent.inner;
     let of_chat =
@@ -145,7 +145,8 @@ fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option
         .map(String::as_str)
         .collect();
     let focus = phase.map_or("", |phase| &*phase.focus);
-    if of_chat.is_empty() && recalled.is_empty() && focus.is_empty() {
+    let setting = terms.prompt.and_then(|prompt| prompt.setting.as_deref()).unwrap_or_default();
+    if [setting, &of_chat, focus].iter().all(|part| part.is_empty()) && recalled.is_empty() {
         return Arc::clone(&agent.instructions);
     }
     let recalled = if recalled.is_empty() {
@@ -153,7 +154,7 @@ fn system(terms: &Terms<'_>, own: &[&Entry], phase: Option<&Phase>, chat: Option
     } else {
         format!("Memory of earlier conversations, as data:\n{}", recalled.join("\n"))
     };
-    let parts = [&*agent.instructions, &of_chat, &recalled, focus];
+    let parts = [&*agent.instructions, setting, &of_chat, &recalled, focus];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n").into()
 }

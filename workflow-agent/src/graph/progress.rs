@@ -1,13 +1,13 @@
-//! The runs of a node's visit so far: saved for the next one, which continues the conversation of the last. The value that
-//! goes to further nodes names the last run and copies nothing.
+//! The runs of a node's visit so far: saved for the next one, which continues the conversation of the last.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use workflow_core::RunId;
 use workflow_graph::{NodeContext, NodeError};
 
+use super::conversation;
 use crate::agent::{Agent, Called, Work};
 use crate::chain::Continues;
 
@@ -48,8 +48,8 @@ impl Progress {
     }
 
     /// The conversation, for the next agent node on the path.
-    pub(super) fn conversation(&self) -> Value {
-        json!({ "agent": self.agent, "run": self.run() })
+    pub(super) fn conversation(&self, context: &NodeContext) -> Value {
+        conversation::value(&self.agent, self.run(), context)
     }
 
     fn run(&self) -> &RunId {

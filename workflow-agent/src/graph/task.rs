@@ -6,33 +6,45 @@ use std::sync::Arc;
 use serde_json::Value;
 use workflow_graph::{AgentTask, Mend, NodeError};
 
+use super::conversation;
 use crate::agent::{Agent, Prompt};
 use crate::chain::Continues;
 use crate::mark;
 
-/// The prompt of a task. In a retry it continues the run before, if that is known.
+/// The prompt of a task. In a retry it continues the run before, if that is known, and else the conversation of the node
+/// before, in documents whose nodes share one.
 pub(super) fn prompt(
     task: &AgentTask<'_>,
     agent: &Agent,
     skills: &BTreeMap<Arc<str>, Arc<str>>,
-    continues: Option<Continues>,
+    before: Option<Continues>,
 ) -> Result<Prompt, NodeError> {
-    let text = match (&task.retry, &continues) {
+    let of_node = before.is_none().then(|| conversation::continues(task)).flatten();
+    let text = match (&task.retry, &before) {
         (Some(mend), Some(_)) => again(mend),
-        (Some(mend), None) => format!("{}\n\n{}", text(task, skills)?, again(mend)),
-        (None, _) => text(task, skills)?,
+        (Some(mend), None) => format!("{}\n\n{}", text(task, skills, of_node.is_some())?, again(mend)),
+        (None, _) => text(task, skills, of_node.is_some())?,
     };
     let mut prompt = Prompt::new(text);
     prompt.tools = tools(task, agent)?;
     prompt.output = task.output.cloned();
     prompt.turns = task.max_turns;
-    prompt.continues = continues;
+    prompt.continues = before.or(of_node);
+    if let Some(hive) = &task.hive {
+        prompt.setting = conversation::setting(hive);
+        prompt.output = prompt.output.or_else(|| conversation::output(hive));
+        prompt.turns = prompt.turns.or_else(|| conversation::turns(hive));
+    }
     prompt.return_work = true;
     Ok(prompt)
 }
 
 /// The task in words: the instruction first, and then each part that there is under a heading.
-fn text(task: &AgentTask<'_>, skills: &BTreeMap<Arc<str>, Arc<str>>) -> Result<String, NodeError> {
+fn text(
+    task: &AgentTask<'_>,
+    skills: &BTreeMap<Arc<str>, Arc<str>>,
+    continues: bool,
+) -> Result<String, NodeError> {
     let mut parts = vec![task.instruction.clone()];
     if !task.rules.is_empty() {
         parts.push(format!("# Rules\n{}", task.rules.join("\n")));
@@ -41,12 +53,20 @@ fn text(task: &AgentTask<'_>, skills: &BTreeMap<Arc<str>, Arc<str>>) -> Result<S
         parts.push(format!("# Background\n{}", task.background.join("\n")));
     }
     for name in &task.skills {
-        let Some(skill) = skills.get(*name) else {
+        let of_document = || {
+            let skill = task.inline_skills.iter().find(|skill| *skill.id == **name)?;
+            skill.instruction.as_ref().or(skill.description.as_ref())
+        };
+        let Some(skill) = skills.get(*name).or_else(of_document) else {
             let known: Vec<&str> = skills.keys().map(|name| &**name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(NodeError::permanent(format!("there is no skill `{name}`; skills: {known}")));
         };
         parts.push(format!("# Skill: {name}\n{skill}"));
+    }
+    if let Some(prior) = conversation::prior(task).filter(|_| !continues) {
+        let result = mark::data(&prior.node, &conversation::accomplished(prior));
+        parts.push(format!("# Result of the agent before, as data\n{result}"));
     }
     if has_content(&task.context) {
         let context = mark::data("workflow", &task.context.to_string());

@@ -13,6 +13,7 @@ use workflow_testkit::VirtualClock;
 
 use crate::parts::{Calls, call, visit, weather};
 
+mod conversations;
 mod crashes;
 mod failures;
 mod people;

@@ -61,7 +61,7 @@ impl Ledger {
     }
 }
 
-async fn survives(
+pub(super) async fn survives(
     text: &'static str,
     names: &'static [&'static str],
     reply: fn(&ModelRequest) -> ScriptedReply,

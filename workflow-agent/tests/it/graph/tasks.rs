@@ -165,6 +165,28 @@ nodes:
     }
 }
 
+/// A92, SW1
+#[tokio::test]
+async fn a_skill_that_the_document_defines_itself_stands_in_the_task() {
+    let text = "
+id: test
+name: Test
+entry: a
+skills: {git: {name: Git, instruction: Commit often.}}
+nodes: {a: {name: A, instruction: Go., skills: [git]}}
+edges: []
+";
+    for (known, expected) in [("svn", "Commit often."), ("git", "Commit rarely.")] {
+        let model = ScriptedModel::new([ScriptedReply::text("done")]);
+        let (agents, hosted) = only(agent("one", &model));
+        let agents = agents.skill(known, "Commit rarely.");
+        let engine = builder(text, &agents).agent(hosted).build().unwrap();
+        GraphRun::start(&engine, "test", json!({})).await.unwrap().outcome().await.unwrap();
+        let task = model.requests()[0].messages[0].text().into_owned();
+        assert!(task.contains(&format!("# Skill: git\n{expected}")), "{task}");
+    }
+}
+
 /// A92
 #[tokio::test]
 async fn each_item_of_a_list_is_a_run_of_its_own() {
