@@ -304,11 +304,12 @@ impl Compiler<'_> {
                 draft.inputs.results.push((*read, at));
             }
         }
-        let counted = |read: &usize| {
-            let is_read = *read == place || needs.all || needs.nodes.contains(read);
-            is_read && self.layout.is_counted(self.graph, *read)
+        let read: BTreeSet<usize> = if needs.all {
+            (0..self.graph.nodes.len()).collect()
+        } else {
+            needs.nodes.iter().copied().chain([place]).collect()
         };
-        for read in (0..self.graph.nodes.len()).filter(counted) {
+        for read in read.into_iter().filter(|read| self.layout.is_counted(self.graph, *read)) {
             let at = draft.passive(InputDef::one(self.part(read, "count")));
             draft.inputs.counts.push((read, at));
         }
