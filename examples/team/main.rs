@@ -117,7 +117,7 @@ fn hangs_in_branches(output: ChildStdout) -> bool {
     false
 }
 
-/// The second document: goes on with its open run, or starts one.
+/// The second document: resumes its open run, or starts one.
 async fn trip(folder: &Path, hangs: bool) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
     let (document, builder) = hosting("trip.json", &Calls::of(folder), hangs)?;

@@ -1,8 +1,8 @@
 //! Conversations over several runs, each of which continues one before it. Their entries stay in the logs of the runs:
 //! nothing is copied, so two runs can continue the same one, and journals grow linearly.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use workflow_core::errors::chain as causes;
@@ -15,8 +15,9 @@ use crate::agent::Prompt;
 use crate::entry::{Entry, Marker};
 use crate::session::{begins_anew, stored};
 
-/// The exchanges that a process remembers, and the characters in them.
-const EXCHANGES: usize = 64;
+/// The exchanges that a process remembers, and the characters in them. Conversations of more runs than these read the logs
+/// of the earlier ones anew for each request.
+const EXCHANGES: usize = 4_096;
 const CHARACTERS: usize = 16 * 1024 * 1024;
 
 /// The run that a run continues.
@@ -109,31 +110,73 @@ fn lost(run: &RunId, error: &(dyn std::error::Error + 'static)) -> StepError {
     ))
 }
 
-/// An exchange that this process has read. A run that has answered changes no more.
-struct Remembered {
-    engine: EngineId,
-    run: RunId,
-    exchange: Arc<Exchange>,
+/// The exchanges that this process has read. A run that has answered changes no more.
+#[derive(Default)]
+struct Cache {
+    found: HashMap<(EngineId, RunId), Arc<Exchange>>,
+    /// The oldest first.
+    order: VecDeque<(EngineId, RunId)>,
+    characters: usize,
 }
 
-static REMEMBERED: Mutex<VecDeque<Remembered>> = Mutex::new(VecDeque::new());
+impl Cache {
+    /// Remembers an exchange, and forgets the oldest ones beyond the bounds.
+    fn add(&mut self, key: (EngineId, RunId), exchange: &Arc<Exchange>) {
+        if exchange.characters > CHARACTERS || self.found.contains_key(&key) {
+            return;
+        }
+        while self.order.len() >= EXCHANGES || self.characters + exchange.characters > CHARACTERS {
+            let Some(oldest) = self.order.pop_front() else { break };
+            let forgotten = self.found.remove(&oldest).map_or(0, |exchange| exchange.characters);
+            self.characters -= forgotten;
+        }
+        self.characters += exchange.characters;
+        self.order.push_back(key.clone());
+        self.found.insert(key, Arc::clone(exchange));
+    }
+}
+
+static REMEMBERED: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
 fn remembered(engine: &EngineId, run: &RunId) -> Option<Arc<Exchange>> {
-    let all = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = all.iter().find(|one| one.engine == *engine && one.run == *run);
-    found.map(|one| Arc::clone(&one.exchange))
+    let cache = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.found.get(&(engine.clone(), run.clone())).map(Arc::clone)
 }
 
-/// Remembers an exchange, and forgets the oldest ones beyond the bounds.
 fn remember(engine: &EngineId, run: &RunId, exchange: &Arc<Exchange>) {
-    if exchange.characters > CHARACTERS {
-        return;
+    let mut cache = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.add((engine.clone(), run.clone()), exchange);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(characters: usize) -> Arc<Exchange> {
+        Arc::new(Exchange { entries: Vec::new(), characters, continues: None })
     }
-    let mut all = REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut held: usize = all.iter().map(|one| one.exchange.characters).sum();
-    while all.len() >= EXCHANGES || held + exchange.characters > CHARACTERS {
-        let Some(oldest) = all.pop_front() else { break };
-        held -= oldest.exchange.characters;
+
+    fn key(number: usize) -> (EngineId, RunId) {
+        (EngineId::from("engine"), RunId::from(format!("run-{number}")))
     }
-    all.push_back(Remembered { engine: engine.clone(), run: run.clone(), exchange: Arc::clone(exchange) });
+
+    /// A92
+    #[test]
+    fn a_process_forgets_the_oldest_exchanges_beyond_its_bounds() {
+        let mut cache = Cache::default();
+        for number in 0..EXCHANGES + 2 {
+            cache.add(key(number), &exchange(1));
+            cache.add(key(number), &exchange(1));
+        }
+        assert_eq!(
+            (cache.found.len(), cache.order.len(), cache.characters),
+            (EXCHANGES, EXCHANGES, EXCHANGES)
+        );
+        assert!(!cache.found.contains_key(&key(1)) && cache.found.contains_key(&key(2)));
+
+        cache.add(key(0), &exchange(CHARACTERS - 1));
+        assert_eq!((cache.found.len(), cache.characters), (2, CHARACTERS));
+        cache.add(key(1), &exchange(CHARACTERS + 1));
+        assert!(!cache.found.contains_key(&key(1)), "it is too long to be remembered");
+    }
 }

@@ -279,7 +279,7 @@ async fn a_conversation_along_a_path_survives() {
     let expected = json!({
         "city": "Bern", "sky": "Answer: Find out the weather.", "day": "Answer: Plan a day.", "text": "Answer: Tell it.",
     });
-    survives(PATH, &["one", "two"], diligent, expected, (4, 1)).await;
+    survives(PATH, &["one", "two"], diligent, expected, (4, 1), 1).await;
 }
 
 // HV12, A92, A14
@@ -290,5 +290,5 @@ async fn a_conversation_through_branches_survives() {
         "city": "Bern", "begun": answer("begin"), "l": answer("left"), "l2": answer("left2"), "r": answer("right"),
         "text": answer("meet"),
     });
-    survives(BRANCHES, &["one"], diligent, expected, (6, 1)).await;
+    survives(BRANCHES, &["one"], diligent, expected, (6, 1), 2).await;
 }

@@ -67,6 +67,7 @@ pub(super) async fn survives(
     reply: fn(&ModelRequest) -> ScriptedReply,
     expected: Value,
     (turns, tools): (usize, usize),
+    branches: usize,
 ) {
     let ledger = Ledger::default();
     let (starts, checks) = (ledger.clone(), ledger.clone());
@@ -93,9 +94,13 @@ pub(super) async fn survives(
         checks.with(|paid| {
             let crashes = paid.lives - 1;
             let calls: usize = paid.turns.values().sum();
-            // A repeated request has the bytes of the one before, and comes again for a crash alone.
+            // A repeated request has the bytes of the one before, and comes again for a crash alone, which ends one call of
+            // each branch at most.
             assert_eq!(paid.turns.len(), turns, "{paid:#?}");
-            assert!(calls <= turns + crashes, "{calls} calls of a model, {turns} replies: {paid:#?}");
+            assert!(
+                calls <= turns + crashes * branches,
+                "{calls} calls of a model, {turns} replies: {paid:#?}"
+            );
             let calls: usize = paid.tools.values().sum();
             assert_eq!(paid.tools.len(), tools, "{paid:#?}");
             assert!(calls <= tools + crashes, "{paid:#?}");
@@ -109,7 +114,7 @@ pub(super) async fn survives(
 /// A92, A14
 #[tokio::test]
 async fn a_document_of_two_agents_a_judge_and_a_decision_survives() {
-    survives(REPORT, &["scout", "writer"], reporter, json!("The sky is clear."), (4, 2)).await;
+    survives(REPORT, &["scout", "writer"], reporter, json!("The sky is clear."), (4, 2), 1).await;
 }
 
 /// A92
@@ -132,5 +137,5 @@ nodes:
             _ => call("1", "visit", "Bern"),
         }
     };
-    survives(text, &["one"], reply, json!("then run 2"), (4, 2)).await;
+    survives(text, &["one"], reply, json!("then run 2"), (4, 2), 1).await;
 }
