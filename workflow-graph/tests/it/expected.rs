@@ -194,7 +194,7 @@ fn check(name: &str, case: &Value, ran: &Ran) {
     }
 }
 
-// G30: in memory. Crashes, redb and explored orders follow in `crashes` and `orders`.
+// G30: in memory. Crashes, redb and explored orders follow in `crashes`.
 #[tokio::test(start_paused = true)]
 async fn the_examples_do_what_is_expected_of_them() {
     let names = [
@@ -217,14 +217,14 @@ async fn the_examples_do_what_is_expected_of_them() {
 
 /// HV2 fails `web` where its result lacks `web_pages`, and one case plays it without and expects a success. The rule counts, so
 /// the case is given the key.
-fn complete(case: &mut Value) {
+pub(crate) fn complete(case: &mut Value) {
     if let Some(data) = case.pointer_mut("/script/nodes/web/0/data").and_then(Value::as_object_mut) {
         data.entry("web_pages").or_insert(json!(3));
     }
 }
 
 /// The options of a case of a Hive document.
-fn hive_options(case: &Value) -> HiveOptions {
+pub(crate) fn hive_options(case: &Value) -> HiveOptions {
     let option = |key: &str| case.get("options").and_then(|options| options[key].as_str()).map(str::to_owned);
     let mut options = HiveOptions::new();
     if let Some(failures) = option("failures") {

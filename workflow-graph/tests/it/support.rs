@@ -8,6 +8,10 @@ use workflow_graph::{Document, Problem};
 pub(crate) const EXAMPLES: [&str; 4] =
     ["draft-loop.yaml", "refund.yaml", "release-checks.yaml", "thumbnails.yaml"];
 
+/// The documents of other formats among them.
+pub(crate) const IMPORTED: [&str; 4] =
+    ["sweny-triage.yaml", "sweny-notes.yaml", "hive-support.json", "hive-survey.json"];
+
 pub(crate) fn examples() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
