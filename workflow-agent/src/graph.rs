@@ -47,7 +47,7 @@ use crate::agent::{Agent, Outcome, Prompt};
 ///
 /// | in the document | here |
 /// |---|---|
-/// | `conversation_mode: continuous` | each agent node continues the conversation of the one before it on its path, whichever agent that was: the model sees it, then a marker with both ids, then the task. A branch continues that of its parallel node |
+/// | `conversation_mode: continuous` | each agent node continues the conversation of the one before it on its path, also that of another agent: the model sees it, then a marker with both ids, then the task. A branch continues that of its parallel node |
 /// | `identity_prompt`, `goal` | behind the agent's own identity, in the system text of every node |
 /// | `system_prompt` | the task |
 /// | `loop_config.max_iterations` | the most model calls of each node's run |

@@ -110,8 +110,8 @@ impl<'r> Beginning<'r> {
 
     /// Adds the facts that are not options to a run that an earlier process began.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
-        // A queued run without a timeout has that of the engine.
-        let timeout = if self.queued { self.timeout.or(shared.timeout) } else { self.timeout };
+        // This start decides between the time of a queued run, that of its workflow and that of the engine.
+        let timeout = if self.queued { shared.timeout } else { self.timeout };
         shared.restored(self.private_thread, timeout)
     }
 }

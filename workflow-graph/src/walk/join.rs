@@ -1,12 +1,13 @@
 //! Branches: their begin, and the step in which they meet. It publishes what branches leave, once all have ended; which node
-//! runs then is a matter of the table. Nothing here counts tokens: the core says when all branches have settled.
+//! runs then is a matter of the table. Nothing here counts tokens: the core says when all
+//! branches have settled. `failed` counts the visits that failed with their branches.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
-use workflow_core::errors::{BranchFailure, FailedBranch};
+use workflow_core::errors::BranchFailure;
 use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::{AnyEvent, InputValue, StepError};
 
@@ -16,10 +17,14 @@ use super::{Walk, read};
 use crate::document::model::{Conflicts, Failures, Next, OnFailure, Parallel};
 use crate::sight::Held;
 use crate::state::{
-    BranchStatus, Came, Carried, Count, Failure, GraphStatus, Joined, JoinedBranch, NodeResult, Opened,
-    Token, VisitStatus, names,
+    BranchStatus, Came, Carried, Failure, GraphStatus, Joined, JoinedBranch, Opened, Token, VisitStatus,
+    names,
 };
 use crate::table::Plan;
+
+mod failed;
+
+pub(super) use failed::counts;
 
 /// The events and the end of a branch.
 struct Left {
@@ -273,15 +278,6 @@ impl Walk {
     }
 }
 
-/// The counts of visits without results that a step sees.
-pub(super) fn counts(plan: &Plan, call: &StepCall) -> Result<Vec<(usize, Count)>, StepError> {
-    let counts = plan.inputs.counts.iter().filter_map(|(node, at)| match call.input(*at) {
-        InputValue::Event(event) => Some((*node, event.as_json().unwrap_or(&Value::Null))),
-        _ => None,
-    });
-    counts.map(|(node, count)| Ok((node, read(count)?))).collect()
-}
-
 /// The end of a visit.
 #[derive(Deserialize)]
 struct Ended {
@@ -312,21 +308,6 @@ fn merged(parallel: &Parallel, left: &[Left]) -> Result<Map<String, Value>, Step
     Ok(merged)
 }
 
-fn to_json(value: &impl Serialize) -> Result<Value, StepError> {
-    serde_json::to_value(value).map_err(|error| StepError::permanent(error.to_string()))
-}
-
-/// Adds an event, in place of one of the same name.
-fn publish(name: &Arc<str>, value: &impl Serialize, published: &mut Published) -> Result<(), StepError> {
-    published.retain(|(known, _)| known != name);
-    published.push((name.clone(), Held::Made(Arc::new(to_json(value)?))));
-    Ok(())
-}
-
-fn publish_count(id: &str, count: Count, published: &mut Published) -> Result<(), StepError> {
-    publish(&names::of(id, "count"), &count, published)
-}
-
 fn conflict(name: &str, first: &Left, second: &Left, what: &str) -> StepError {
     let (first, second) = if first.number < second.number { (first, second) } else { (second, first) };
     StepError::permanent(format!(
@@ -336,69 +317,6 @@ fn conflict(name: &str, first: &Left, second: &Left, what: &str) -> StepError {
 }
 
 impl Visit<'_> {
-    /// Counts the visits that failed with a branch. `with_result`: the node at which it failed leaves a failed result, in place
-    /// of one that it left before.
-    fn publish_failure(
-        &self,
-        branch: &Left,
-        with_result: bool,
-        published: &mut Published,
-    ) -> Result<(), StepError> {
-        let (Some(error), Some(failed)) = (&branch.error, &branch.failed_at) else { return Ok(()) };
-        for (node, attempts) in &failed.below {
-            let count = self.counted(*node, Some(&branch.events))?.more(*attempts);
-            publish_count(self.walk.id(*node), count, published)?;
-        }
-        let id = self.walk.id(failed.node);
-        let before = self.counted(failed.node, Some(&branch.events))?;
-        let count = if failed.has_left { before } else { before.more(failed.attempts) };
-        if !with_result {
-            return if failed.has_left { Ok(()) } else { publish_count(id, count, published) };
-        }
-        let result = NodeResult {
-            status: VisitStatus::Failed,
-            error: Some(error.clone()),
-            visit: count.visit,
-            done: count.done,
-            carried: branch.carried.clone(),
-            ..NodeResult::default()
-        };
-        publish(id, &result, published)
-    }
-
-    /// The visits of a node so far: in a branch, else as this step sees them.
-    fn counted(&self, node: usize, within: Option<&Events>) -> Result<Count, StepError> {
-        let id = self.walk.id(node);
-        let result = within.and_then(|events| events.get(id)).and_then(|(_, event)| event.as_json());
-        let About { visit, done, .. } =
-            result.or_else(|| self.sight.result(node)).map_or(Ok(About::default()), read)?;
-        let count = within.and_then(|events| events.get(&names::of(id, "count")));
-        let count: Count = count.and_then(|(_, event)| event.as_json()).map_or(Ok(Count::default()), read)?;
-        Ok(Count { visit, done }.or(count).or(self.sight.count(node)))
-    }
-
-    /// Leaves the counts of visits in branches that failed as a whole, and adds them to the visits of the walk.
-    pub(super) fn count_failed(&mut self, failed: &[FailedBranch]) -> Result<(), StepError> {
-        let mut counts = BTreeMap::new();
-        for branch in failed {
-            // The failure of an item is one of the node itself.
-            let node = self.walk.failing(&branch.step).filter(|node| *node != self.plan.node);
-            let Some(node) = node else { continue };
-            for (node, attempts) in self.walk.failing_from(node, self.plan.node, branch.attempts) {
-                let count = match counts.get(&node) {
-                    Some(count) => *count,
-                    None => self.counted(node, None)?,
-                };
-                counts.insert(node, count.more(attempts));
-                self.carried.steps = self.carried.steps.saturating_add(1);
-            }
-        }
-        for (node, count) in counts {
-            self.call.emit(&names::of(self.walk.id(node), "count"), to_json(&count)?)?;
-        }
-        Ok(())
-    }
-
     /// The output of the graph, where its walk ends with its branches.
     fn output_after(&mut self, published: Published, writes: Map<String, Value>) -> Result<Value, StepError> {
         if self.memory.is_some() {
@@ -420,22 +338,5 @@ impl Visit<'_> {
             }
         }
         self.render(output)
-    }
-
-    /// Goes on at the join of branches of which one has failed, and which were dropped.
-    pub(super) fn join_failed(&mut self, failure: &Failure) -> Result<(), StepError> {
-        let Next::Parallel(parallel) = &self.node().next else { return Ok(()) };
-        let branches = std::mem::take(&mut self.opened).into_iter().map(|to| JoinedBranch {
-            to,
-            status: BranchStatus::Failed,
-            error: (parallel.failures == Failures::WaitAll).then(|| failure.clone()),
-        });
-        let branches: Vec<_> = branches.collect();
-        // With the node as a whole each of its branches has failed.
-        let failed = u32::try_from(branches.len()).unwrap_or(u32::MAX);
-        let (carried, error) = (self.carried.clone(), Some(failure.clone()));
-        let joined = Joined { carried, error, failed, branches, writes: Map::new() };
-        let value = serde_json::to_value(joined).map_err(|error| StepError::permanent(error.to_string()))?;
-        Ok(self.call.emit(&names::of(&self.node().id.value, "joined"), value)?)
     }
 }

@@ -5,7 +5,7 @@ use workflow_core::StepError;
 use workflow_core::signature::Emitted;
 
 use super::leave::Leave;
-use super::visit::Visit;
+use super::visit::{Visit, forget};
 use crate::document::model::sweny::{SwenyGraph, SwenyNode};
 use crate::document::model::{Agent, Dialect, Otherwise, Work};
 use crate::node::checks;
@@ -57,7 +57,7 @@ impl Visit<'_> {
             prompts: self.carried.prompts,
         };
         let ended = attempts.run().await;
-        context.forget().await?;
+        forget(Some(context)).await?;
         self.leave_as(ended)
     }
 

@@ -268,9 +268,7 @@ impl<'w> Visit<'w> {
                 self.sight.set(place, value);
             }
         }
-        if let Some(saved) = saved {
-            Box::pin(saved.forget()).await?;
-        }
+        forget(saved).await?;
         self.leave(result, Leave::Next)
     }
 
@@ -284,7 +282,7 @@ impl<'w> Visit<'w> {
         result.verdicts = worked.verdicts;
         self.carried.prompts = self.carried.prompts.saturating_add(worked.prompts);
         self.warnings.extend(worked.warnings);
-        (Arc::new(result), worked.saved.filter(NodeContext::may_have_saved))
+        (Arc::new(result), worked.saved)
     }
 
     /// The schema and the checks of nodes that have one attempt for them: verdicts, and questions to judges. The result is

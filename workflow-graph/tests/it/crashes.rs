@@ -101,7 +101,7 @@ impl Case {
         self.is_met_but_for(&[], outcome)
     }
 
-    /// The same, whatever these keys of the output are.
+    /// The same without a look at these keys of the output.
     fn is_met_but_for(&self, keys: &[&str], outcome: Result<&Value, &RunError>) -> bool {
         let fields =
             ["output", "memory"].iter().filter_map(|key| self.expect.get(key)?.as_object()).flatten();

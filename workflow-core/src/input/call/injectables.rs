@@ -14,7 +14,7 @@ use crate::cancel::{CancelRegistration, Cancellation};
 use crate::context::RunContext;
 use crate::display::Display;
 use crate::error::{Internal, StepError};
-use crate::input::injected::{Bound, bound, key_text};
+use crate::input::injected::{Bound, binding_text, bound, key_text};
 
 /// The attempt goes on.
 const OPEN: u8 = 0;
@@ -122,8 +122,8 @@ impl Taken {
 /// The injectables of an attempt, for code that the step of a run-time workflow calls.
 ///
 /// [`StepCall::injectables`] returns it. Each value is made when it is first asked for, so that an attempt pays for those
-/// alone that its code takes. Clones share the values, which end with the attempt: what is asked for later is over
-/// already, as if it had been taken before.
+/// alone that its code takes. Clones share the values, which end with the attempt. Code that asks only after that receives
+/// values that have ended.
 ///
 /// ```
 /// use serde_json::{Value, json};
@@ -210,11 +210,8 @@ impl Injectables {
     pub fn idempotency_key(&self) -> String {
         self.taken.note(Asked::NUMBERS);
         let run = &self.context.run;
-        key_text(run.id(), self.context.scope, run.step_name(self.context.step), &self.binding())
-    }
-
-    fn binding(&self) -> String {
-        crate::input::injected::binding_text(&self.bound, self.context.run.redrives_before_end())
+        let binding = binding_text(&self.bound, run.redrives_before_end());
+        key_text(run.id(), self.context.scope, run.step_name(self.context.step), &binding)
     }
 }
 

@@ -100,9 +100,9 @@ impl RunState {
         let error = self.failure_of(execution)?;
         let mut scope = self.scheduler.executions().get(execution)?.scope;
         let branch = loop {
-            let (branch, place) = self.log.branch_of(scope).zip(self.log.place_of(scope))?;
+            let branch = self.log.branch_of(scope)?;
             if branch.opener == opener {
-                break place;
+                break self.log.place_of(scope)?;
             }
             scope = branch.parent;
         };

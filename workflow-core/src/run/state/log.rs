@@ -182,14 +182,22 @@ impl Log {
         (place < branches.count).then(|| branches.at(place))
     }
 
-    /// The place of a branch in its fan-out, from 0. O(place), since fan-outs of one batch may follow each other.
+    /// The place of a branch in its fan-out, from 0. O(log branches).
     pub(super) fn place_of(&self, scope: ScopeId) -> Option<u32> {
         let item = self.branch_of(scope)?.item;
         let until = self.branches.partition_point(|branches| branches.first.scope <= scope);
         let first = self.branches.get(until.checked_sub(1)?)?.first.item;
         let index = self.get(item)?.index;
-        let before = (first.0..item.0).filter(|seq| self.get(Seq(*seq)).is_some_and(|it| it.index == index));
-        u32::try_from(before.count()).ok()
+        // Fan-outs of one batch follow each other, each with items of a type of its own.
+        let (mut low, mut high) = (first.0, item.0);
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(Seq(middle)) {
+                Some(of_it) if of_it.index == index => high = middle,
+                _ => low = middle + 1,
+            }
+        }
+        u32::try_from(item.0 - low).ok()
     }
 
     /// How many branches the run has opened.

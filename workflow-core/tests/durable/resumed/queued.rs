@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use workflow_core::errors::ConfigError;
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
+use workflow_core::signature::{Emitted, Roles, StepCall};
 use workflow_core::store::{
     EventStore, MemoryStore, Position, Record, RecordedEvent, RunQuery, StoreError, Write,
 };
-use workflow_core::table::RecordedTable;
+use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
 use workflow_core::{
     ConfigLayers, ConfigRequest, ConfigSource, Origin, RecordedRun, ResumeError, RunError, RunOptions,
-    RunStatus, StartError, WhenFull,
+    RunStatus, RuntimeWorkflow, StartError, WhenFull,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -377,4 +378,39 @@ async fn many_clients_begin_the_same_runs_once() {
         engine.attach_any(run).await.unwrap().outcome_any().await.unwrap();
     }
     assert_eq!(world.shipped(), RUNS);
+}
+
+// S32, S65: the time of a workflow bounds queued runs, too.
+#[tokio::test]
+async fn a_queued_run_has_no_more_time_than_its_workflow() {
+    let table = || {
+        DependencyTable::builder("sleeper")
+            .event(EventDef::new("Sleep", Roles::NONE.start()))
+            .event(EventDef::new("Awake", Roles::NONE.stop()))
+            .step(StepDef::new("sleep").input(InputDef::one("Sleep")).output(OutputDef::event("Awake")))
+            .build()
+            .unwrap()
+    };
+    for (asked, expected) in [(None, 60), (Some(70), 60), (Some(9), 9)] {
+        let sleeper = RuntimeWorkflow::with_timeout(table(), Duration::from_mins(1), |_: StepCall| {
+            std::future::pending::<Result<Emitted, StepError>>()
+        });
+        let store = Arc::new(MemoryStore::default());
+        let engine = Engine::builder().workflows([sleeper]).store(store.clone());
+        let engine = engine.clock(workflow_testkit::VirtualClock::new()).build().unwrap();
+        let options = RunOptions::new().id("r");
+        let options = match asked {
+            Some(seconds) => options.timeout(Duration::from_secs(seconds)),
+            None => options,
+        };
+        let event = RecordedEvent::from_json("Sleep", 1, to_raw_value(&json!(null)).unwrap());
+        let hosted = engine.hosted().remove(0).table;
+        let write = Write::queued(&hosted, event, &options, SystemTime::UNIX_EPOCH).unwrap();
+        store.append(&"r".into(), Position(0), write).await.unwrap();
+        let run = engine.attach_any("r").await.unwrap();
+        match run.outcome_any().await {
+            Err(RunError::TimedOut { after, .. }) => assert_eq!(after.as_secs(), expected),
+            other => panic!("{other:?}"),
+        }
+    }
 }

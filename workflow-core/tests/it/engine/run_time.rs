@@ -568,3 +568,58 @@ async fn the_time_of_a_workflow_holds_for_each_run_and_a_shorter_one_goes_before
         }
     }
 }
+
+// S60: the branches of a failed fan-out have their places in it, also behind another fan-out of the same batch.
+#[tokio::test]
+async fn a_failed_branch_has_its_place_in_its_own_fan_out() {
+    let table = table()
+        .event(EventDef::new("Part", Roles::NONE))
+        .event(EventDef::failure("StepFailed"))
+        .step(
+            StepDef::new("split")
+                .input(InputDef::one("Begin"))
+                .output(OutputDef::fan_out("Item"))
+                .output(OutputDef::fan_out("Part")),
+        )
+        .event(EventDef::new("Kept", Roles::NONE))
+        .event(EventDef::new("Read", Roles::NONE))
+        .step(StepDef::new("keep").input(InputDef::one("Item")).output(OutputDef::event("Kept")))
+        .step(
+            StepDef::new("read")
+                .input(InputDef::one("Part"))
+                .output(OutputDef::event("Read"))
+                .retry(RetryPolicy::none()),
+        )
+        .step(StepDef::new("items").input(InputDef::gather_of("Item", ["Kept"])))
+        .step(StepDef::new("parts").input(InputDef::gather_of("Part", ["Read"])))
+        .step(
+            StepDef::new("mend")
+                .input(InputDef::one("StepFailed"))
+                .output(OutputDef::event("Done"))
+                .catches(["split"]),
+        );
+    let steps = |mut call: StepCall| async move {
+        match call.step() {
+            "split" => {
+                let parts: FanOut<Value> = (0..5).map(Value::from).collect();
+                call.emit("Item", (0..3).map(Value::from).collect::<FanOut<Value>>())?;
+                call.emit("Part", parts.wait_all())?;
+            }
+            "read" if call.input(0).json().and_then(Value::as_u64).is_some_and(|part| part % 2 == 1) => {
+                return Err(StepError::permanent("odd"));
+            }
+            "read" => call.emit("Read", json!(1))?,
+            "keep" => call.emit("Kept", json!(1))?,
+            "mend" => {
+                let InputValue::Event(event) = call.input(0) else { panic!("a failure is an event") };
+                let failed = event.downcast_ref::<workflow_core::StepFailed>().unwrap();
+                let places: Vec<u32> = failed.branches.iter().map(|branch| branch.branch).collect();
+                call.emit("Done", json!(places))?;
+            }
+            _ => {}
+        }
+        call.commit(())
+    };
+    let run = started(RuntimeWorkflow::new(table.build_unchecked().unwrap(), steps)).await;
+    assert_eq!(run.outcome_any().await.unwrap().as_json(), Some(&json!([1, 3])));
+}
