@@ -306,23 +306,66 @@ fn loads(figures: &mut Figures, nodes: u64, rounds: usize) -> Result<(), Failure
     Ok(())
 }
 
-/// A long cycle: the time per visit late and early.
+/// A long cycle: the time per visit late and early, beside the same growth of a cycle of the core.
 async fn cycles(figures: &mut Figures, visits: u64, rounds: usize) -> Result<(), Failure> {
     let document = Document::parse(cycle(), "cycle.yaml")?;
-    let engine = Engine::builder().workflows(document.bind(&registry())?).build()?;
+    let workflows = document.bind(&registry())?;
+    let engine = Engine::builder().workflows(workflows).workflows([turns()?]).build()?;
     let few = visits / 10;
-    let [mut short, mut long] = [Duration::MAX; 2];
+    let [mut short, mut long] = [[Duration::MAX; 3]; 2];
     for _ in 0..rounds {
         for _ in 0..5 {
-            timed(&mut short, walked(&engine, "cycle", json!({ "visits": few }))).await?;
+            cycled(&engine, few, &mut short).await?;
         }
-        let result = timed(&mut long, walked(&engine, "cycle", json!({ "visits": visits }))).await?;
-        assert_eq!(result.output, json!({ "number": visits }));
+        cycled(&engine, visits, &mut long).await?;
     }
-    let (short, long) = (micros(short, few), micros(long, visits));
-    say(&format!("a cycle: {long:.2} µs a visit of {visits}, {short:.2} µs a visit of {few}"));
-    figures.at_most("a visit of a long cycle, beside one of a short cycle", long / short, 1.2);
+    let (short, long) = (short.map(|time| micros(time, few)), long.map(|time| micros(time, visits)));
+    for (at, what) in ["a visit", "a visit with results and trace", "a step of the core"].into_iter().enumerate() {
+        say(&format!("a cycle, {what}: {:.2} µs of {visits}, {:.2} µs of {few}", long[at], short[at]));
+        figures.at_most(&format!("{what}, in a long cycle beside a short one"), long[at] / short[at], 1.2);
+    }
     Ok(())
+}
+
+/// The times of the same cycle without its results, with them, and as a table of the core.
+async fn cycled(engine: &Engine, visits: u64, least: &mut [Duration; 3]) -> Result<(), Failure> {
+    let input = json!({ "visits": visits });
+    let [bare, ours, table] = least;
+    timed(bare, async {
+        Ok(GraphRun::start(engine, "cycle", input.clone()).await?.run().outcome_any().await?)
+    })
+    .await?;
+    let result = timed(ours, walked(engine, "cycle", input)).await?;
+    assert_eq!(result.output, json!({ "number": visits }));
+    let start = json!({ "number": 0, "until": visits });
+    timed(table, async {
+        Ok(engine.start_json("turns", "tock", start, RunOptions::new()).await?.outcome_any().await?)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Two steps of the core that take turns until the number is reached.
+fn turns() -> Result<RuntimeWorkflow, Failure> {
+    let mut table = DependencyTable::builder("turns").event(EventDef::new("tock", Roles::NONE.start()));
+    table = table.event(EventDef::new("tick", Roles::NONE)).event(EventDef::new("done", Roles::NONE.stop()));
+    for (from, to) in [("tick", "tock"), ("tock", "tick")] {
+        let def = StepDef::new(format!("after_{from}")).input(InputDef::one(from));
+        table = table.step(def.output(OutputDef::optional(to)).output(OutputDef::optional("done")));
+    }
+    Ok(RuntimeWorkflow::new(table.build()?, async |mut call: StepCall| {
+        let input = call.input(0).json().unwrap_or(&Value::Null);
+        let number = Number::deserialize(input).map_err(StepError::permanent)?.next();
+        let until = input["until"].clone();
+        let is_last = until == number.number;
+        let to = match call.step() {
+            _ if is_last => "done",
+            "after_tick" => "tock",
+            _ => "tick",
+        };
+        call.emit(to, json!({ "number": number.number, "until": until }))?;
+        call.commit(())
+    }))
 }
 
 async fn measure(figures: &mut Figures, only: Option<&str>) -> Result<(), Failure> {
