@@ -22,6 +22,8 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use crate::config::ConfigType;
 use crate::event::{Decode, Reader, Roles, Upgrade};
 
@@ -149,7 +151,7 @@ pub struct EventRow {
     /// Converts the JSON of an older version to this one.
     pub(crate) upgrade: Option<Upgrade>,
     /// The steps that take the event, in declaration order.
-    pub(crate) takers: Vec<StepIndex>,
+    pub(crate) takers: SmallVec<[StepIndex; 2]>,
     /// The step of a direct commit: the only step that takes the event, which takes nothing else and runs at
     /// each arrival.
     pub(crate) direct: Option<StepIndex>,
@@ -158,7 +160,7 @@ pub struct EventRow {
     /// Whether a list of any kind takes the event, so that the log keeps one.
     pub(crate) listed: bool,
     /// The topics that contain the event.
-    pub(crate) topics: Vec<TopicIndex>,
+    pub(crate) topics: SmallVec<[TopicIndex; 2]>,
     /// For a request: its reply.
     pub(crate) reply: Option<EventIndex>,
     /// For a request that can expire: the event that reports the expiry.
@@ -186,8 +188,8 @@ pub struct StepRow {
     pub(crate) limit: Option<Box<Arc<str>>>,
     /// The internal event of the step's failure, if a step catches it (S29).
     pub(crate) failed: Option<EventIndex>,
-    /// The conditions that must hold for the step to be ready (S13).
-    pub(crate) required: Mask,
+    /// The bits of the conditions that must hold for the step to be ready (S13). Few, however large the table is.
+    pub(crate) required: SmallVec<[usize; 2]>,
     /// Whether the same binding can come up at two triggers, so that S20 needs a check. Only fixed lists
     /// allow that.
     pub(crate) may_repeat: bool,
@@ -204,7 +206,7 @@ pub struct InputRow {
     /// Whether it never triggers its step (S58). Such an input is optional too.
     pub(crate) passive: bool,
     /// The event types that the input takes; for a gather the internal events that complete the fan-outs.
-    pub(crate) events: Vec<EventIndex>,
+    pub(crate) events: SmallVec<[EventIndex; 2]>,
     /// For a gather: the events that it collects.
     pub(crate) gathered: Vec<EventIndex>,
     /// For a gather that names its fan-out: the item.
@@ -256,11 +258,11 @@ pub(crate) struct PreconditionRow {
 /// A set of event types that some input takes together.
 #[derive(Debug, Default)]
 pub(crate) struct TopicRow {
-    pub(crate) events: Vec<EventIndex>,
+    pub(crate) events: SmallVec<[EventIndex; 2]>,
     /// Whether some input takes the topic as a list, so that the log keeps one.
     pub(crate) listed: bool,
     /// The conditions on this topic, one for each number of events that some input waits for.
-    pub(crate) conditions: Vec<Condition>,
+    pub(crate) conditions: SmallVec<[Condition; 1]>,
     /// The steps with a fixed list of the topic, and the length of the list.
     pub(crate) fixed: Vec<(StepIndex, u32)>,
     /// The greatest count that matters: further events change no condition and fill no fixed list.

@@ -320,7 +320,9 @@ async fn cycles(figures: &mut Figures, visits: u64, rounds: usize) -> Result<(),
         cycled(&engine, visits, &mut long).await?;
     }
     let (short, long) = (short.map(|time| micros(time, few)), long.map(|time| micros(time, visits)));
-    for (at, what) in ["a visit", "a visit with results and trace", "a step of the core"].into_iter().enumerate() {
+    for (at, what) in
+        ["a visit", "a visit with results and trace", "a step of the core"].into_iter().enumerate()
+    {
         say(&format!("a cycle, {what}: {:.2} µs of {visits}, {:.2} µs of {few}", long[at], short[at]));
         figures.at_most(&format!("{what}, in a long cycle beside a short one"), long[at] / short[at], 1.2);
     }

@@ -11,8 +11,9 @@ use crate::document::model::Graph;
 use crate::hash::hash;
 use crate::problem::sink::Problems;
 use crate::problem::{CheckError, Code};
+use crate::table::{self, Compiled};
 use crate::walk::{Child, Walk};
-use crate::{Document, Registry, bind, table};
+use crate::{Document, Registry, bind};
 
 impl Document {
     /// Binds the document to what a program gives it: its graphs, and those of the registry's further documents, as workflows
@@ -100,9 +101,9 @@ fn bound(documents: &[&Document], registry: &Registry) -> Result<Vec<RuntimeWork
         documents.iter().flat_map(|document| document.graphs().iter().map(move |graph| (*document, graph)));
     let workflows = graphs.map(|(document, graph)| {
         let layout = Layout::of(graph);
-        let (table, plans) =
+        let Compiled { table, plans, tokens } =
             table::compile(graph, &layout).map_err(|error| document.defect(graph, &error))?;
-        let walk = Walk::new(graph.clone(), layout, plans, executors.clone(), children.clone());
+        let walk = Walk::new(graph.clone(), layout, (plans, tokens), executors.clone(), children.clone());
         Ok(match graph.limits.time {
             Some(time) => RuntimeWorkflow::with_timeout(table, time, walk),
             None => RuntimeWorkflow::new(table, walk),

@@ -204,29 +204,27 @@ impl Log {
         let Some(report) = report else { return Self::default() };
         let mut log = Self { trace: Trace::of(&walk.graph, report), ..Self::default() };
         let mut ended: Option<Output> = None;
-        let mut in_branches = BTreeMap::new();
+        let nodes = walk.graph.nodes.len();
+        let [mut outside, mut in_branches] = [vec![None; nodes], vec![None; nodes]];
         for logged in &report.log {
             let Some(value) = logged.value.as_json() else { continue };
-            if &*logged.event == names::INPUT {
+            if let Some(node) = walk.graph.find(&logged.event) {
+                let latest = if logged.scope == ScopeId::ROOT { &mut outside } else { &mut in_branches };
+                latest[node] = Some(value);
+            } else if &*logged.event == names::INPUT {
                 log.document = Begin::deserialize(value).ok().and_then(|begin| begin.document);
-            }
-            if &*logged.event == names::OUTPUT {
+            } else if &*logged.event == names::OUTPUT {
                 ended = Output::deserialize(value).ok();
             }
-            if walk.graph.find(&logged.event).is_none() {
-                continue;
-            }
-            let Ok(result) = NodeResult::deserialize(value) else { continue };
-            let results = if logged.scope == ScopeId::ROOT { &mut log.results } else { &mut in_branches };
-            results.insert(logged.event.to_string(), NodeOutcome::of(result));
         }
         // A run that ended within branches has no join that would have published their results.
         let is_whole = ended
             .as_ref()
             .is_some_and(|end| matches!(end.status, GraphStatus::Completed | GraphStatus::NoMatch));
-        if !is_whole {
-            for (node, result) in in_branches {
-                log.results.entry(node).or_insert(result);
+        for (place, (outside, inside)) in outside.into_iter().zip(in_branches).enumerate() {
+            let latest = outside.or(inside.filter(|_| !is_whole));
+            if let Some(Ok(result)) = latest.map(NodeResult::deserialize) {
+                log.results.insert(walk.graph.nodes[place].id.value.to_string(), NodeOutcome::of(result));
             }
         }
         let visits =

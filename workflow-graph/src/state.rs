@@ -1,7 +1,7 @@
 //! The data of the events that a graph leaves in its run's log: results, tokens, joins and ends. Steps write them,
 //! and traces and explanations read them. This file owns their form; it decides nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -142,6 +142,12 @@ pub(crate) struct Token {
 /// The reason of a route that has no other beside it.
 pub(crate) const ONLY_PATH: &str = "only path";
 
+/// The same, shared by all routes.
+fn only_path() -> Arc<str> {
+    static TEXT: LazyLock<Arc<str>> = LazyLock::new(|| ONLY_PATH.into());
+    Arc::clone(&TEXT)
+}
+
 /// The fields of [`Token`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Token")]
@@ -179,7 +185,7 @@ impl CountOrFields for Token {
     fn of_count(steps: u32) -> Self {
         Self {
             carried: Carried::of_count(steps),
-            reason: ONLY_PATH.into(),
+            reason: only_path(),
             error: None,
             warnings: Vec::new(),
             writes: Map::new(),
@@ -290,6 +296,26 @@ pub(crate) struct NodeResult {
     /// Keys of a Hive document's memory.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) writes: Map<String, Value>,
+}
+
+/// The part of a result that a trace tells.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Ended {
+    #[serde(default)]
+    pub(crate) status: VisitStatus,
+    #[serde(default)]
+    pub(crate) error: Option<Failure>,
+    pub(crate) visit: u32,
+    #[serde(default)]
+    pub(crate) kept: bool,
+    #[serde(default)]
+    pub(crate) warnings: Vec<Arc<str>>,
+}
+
+/// The number of the visit that left a result.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Numbered {
+    pub(crate) visit: u32,
 }
 
 /// How often a node ran, and how often it asked a model, over all visits of a run.

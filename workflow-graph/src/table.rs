@@ -10,7 +10,7 @@ use workflow_core::table::{
 };
 
 use crate::check::Layout;
-use crate::document::model::{Failures, Graph, Next, Work};
+use crate::document::model::{Failures, Graph, Next, Node, Work};
 use crate::part::Part;
 use crate::state::names;
 
@@ -21,27 +21,50 @@ mod retry;
 mod ways;
 
 pub(crate) use plan::{Inputs, Plan};
-pub(crate) use ways::{branches, counts, leads_to, target};
+pub(crate) use ways::{branches, counts, target};
 
 use plan::Draft;
-use ways::{asks_model, publishes_failed};
+use ways::{asks_model, leads_to, publishes_failed};
 
 /// Compiles `graph`, which has passed its checks.
 ///
 /// # Errors
 /// A defect of this crate: graphs that passed their checks have tables that the scheduler can work with.
-pub(crate) fn compile(graph: &Graph, layout: &Layout) -> Result<(DependencyTable, Vec<Plan>), TableError> {
+pub(crate) fn compile(graph: &Graph, layout: &Layout) -> Result<Compiled, TableError> {
     let table = DependencyTable::builder(graph.name.value.clone());
     let table = table.description(graph.description.clone().unwrap_or_default());
-    let mut compiler =
-        Compiler { graph, layout, table, plans: Vec::new(), tokens: HashSet::new(), into: Vec::new() };
+    let token = |from: &Node, to: usize| names::token(&from.id.value, &graph.nodes[to].id.value);
+    let of_node = |node| leads_to(graph, node).into_iter().map(|to| (to, token(node, to))).collect();
+    let mut compiler = Compiler {
+        graph,
+        layout,
+        table,
+        plans: Vec::new(),
+        known: HashSet::new(),
+        into: Vec::new(),
+        tokens: graph.nodes.iter().map(of_node).collect(),
+        input: names::INPUT.into(),
+        output: names::OUTPUT.into(),
+    };
     compiler.into = compiler.triggers();
     compiler.events();
     for node in 0..graph.nodes.len() {
         compiler.node(node);
     }
-    Ok((compiler.table.build_unchecked()?, compiler.plans))
+    let table = compiler.table.build_unchecked()?;
+    Ok(Compiled { table, plans: compiler.plans, tokens: compiler.tokens })
 }
+
+/// The table of a graph, and what its walk needs beside it.
+pub(crate) struct Compiled {
+    pub(crate) table: DependencyTable,
+    /// By step.
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) tokens: Tokens,
+}
+
+/// The tokens with which a visit of a node can end, by the places of the node and of that to which it leads.
+pub(crate) type Tokens = Vec<Vec<(usize, Arc<str>)>>;
 
 struct Compiler<'a> {
     graph: &'a Graph,
@@ -49,9 +72,13 @@ struct Compiler<'a> {
     table: TableBuilder,
     plans: Vec<Plan>,
     /// Tokens that have an event already.
-    tokens: HashSet<Arc<str>>,
+    known: HashSet<Arc<str>>,
     /// The events that begin a visit, by node.
     into: Vec<Vec<Arc<str>>>,
+    tokens: Tokens,
+    /// Names that nearly every step shares.
+    input: Arc<str>,
+    output: Arc<str>,
 }
 
 impl Compiler<'_> {
@@ -61,10 +88,6 @@ impl Compiler<'_> {
 
     fn part(&self, node: usize, part: &str) -> Arc<str> {
         names::of(self.id(node), part)
-    }
-
-    fn token(&self, from: usize, to: usize) -> Arc<str> {
-        names::token(self.id(from), self.id(to))
     }
 
     fn opening(&self, from: usize, to: usize) -> Arc<str> {
@@ -79,12 +102,12 @@ impl Compiler<'_> {
     fn triggers(&self) -> Vec<Vec<Arc<str>>> {
         let mut into = vec![Vec::new(); self.graph.nodes.len()];
         if let Some(start) = self.graph.start() {
-            into[start].push(names::INPUT.into());
+            into[start].push(self.input.clone());
         }
         for (from, node) in self.graph.nodes.iter().enumerate() {
-            for to in leads_to(self.graph, node) {
-                if !self.layout.arrives(from, to) {
-                    into[to].push(self.token(from, to));
+            for (to, token) in &self.tokens[from] {
+                if !self.layout.arrives(from, *to) {
+                    into[*to].push(token.clone());
                 }
             }
             for to in branches(self.graph, node) {
@@ -101,7 +124,7 @@ impl Compiler<'_> {
 
     fn add(&mut self, event: EventDef) {
         // A builder moves itself.
-        let table = std::mem::replace(&mut self.table, DependencyTable::builder(""));
+        let table = std::mem::replace(&mut self.table, DependencyTable::builder(Arc::default()));
         self.table = table.event(event);
     }
 
@@ -245,8 +268,8 @@ impl Compiler<'_> {
                 gathered.extend([names::of(id, "joined"), names::of(id, "ended")]);
             }
             if let Some(join) = join {
-                let leads = leads_to(self.graph, &self.graph.nodes[inner]).contains(&join);
-                gathered.extend(leads.then(|| self.token(inner, join)));
+                let tokens = self.tokens[inner].iter().filter(|(to, _)| *to == join);
+                gathered.extend(tokens.map(|(_, token)| token.clone()));
             }
         }
         if let Some(join) = join.filter(|join| branches(self.graph, node).contains(join)) {
@@ -262,7 +285,7 @@ impl Compiler<'_> {
             gather = gather.output(OutputDef::optional(self.part(place, end)));
         }
         if self.layout.is_root(place) {
-            gather = gather.output(OutputDef::optional(names::OUTPUT));
+            gather = gather.output(OutputDef::optional(self.output.clone()));
         }
         self.push(gather);
     }
@@ -281,7 +304,7 @@ impl Compiler<'_> {
         if draft.plan.1 != Part::Visit {
             draft.inputs.token = draft.passive(InputDef::one_of(self.into[place].clone()));
         }
-        draft.inputs.start = Some(draft.passive(InputDef::one(names::INPUT)));
+        draft.inputs.start = Some(draft.passive(InputDef::one(self.input.clone())));
         draft.inputs.own = Some(draft.passive(InputDef::one(node.id.value.clone())));
         if counts(node) {
             draft.inputs.taken = Some(draft.passive(InputDef::one(self.part(place, "taken"))));
@@ -364,8 +387,8 @@ impl Compiler<'_> {
         if counts(node) {
             draft = draft.output(OutputDef::optional(self.part(place, "taken")));
         }
-        for to in leads_to(self.graph, node) {
-            draft = draft.output(OutputDef::optional(self.token(place, to)));
+        for (_, token) in &self.tokens[place] {
+            draft = draft.output(OutputDef::optional(token.clone()));
         }
         if decides {
             draft = draft.output(OutputDef::optional(self.part(place, "choose")));
@@ -375,11 +398,11 @@ impl Compiler<'_> {
             // Where the branches failed, `continue` goes on at the join.
             draft = draft.output(OutputDef::optional(self.part(place, "joined")));
         }
-        draft.output(OutputDef::optional(names::OUTPUT))
+        draft.output(OutputDef::optional(self.output.clone()))
     }
 
     fn push(&mut self, draft: Draft) {
-        let table = std::mem::replace(&mut self.table, DependencyTable::builder(""));
+        let table = std::mem::replace(&mut self.table, DependencyTable::builder(Arc::default()));
         self.table = table.step(draft.step);
         let (node, part) = draft.plan;
         self.plans.push(Plan { node, part, inputs: draft.inputs });

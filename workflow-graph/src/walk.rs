@@ -12,12 +12,12 @@ use workflow_core::table::StepIndex;
 use workflow_core::{StepError, Steps, UnfitJson};
 
 use crate::check::Layout;
-use crate::document::model::{Dialect, Graph, Node, Work};
+use crate::document::model::{Dialect, Graph, Work};
 use crate::part::Part;
 use crate::registry::Executors;
 use crate::schema;
 use crate::state::{Begin, names};
-use crate::table::{Plan, leads_to};
+use crate::table::{Plan, Tokens};
 
 mod visit;
 mod work;
@@ -39,8 +39,7 @@ pub(crate) struct Walk {
     pub(crate) executors: Arc<Executors>,
     /// Defaults of the top-level properties of the input.
     pub(crate) defaults: Map<String, Value>,
-    /// The tokens with which a visit of a node can end, by the places of the node and of that to which it leads.
-    tokens: Vec<Vec<(usize, Arc<str>)>>,
+    tokens: Tokens,
     /// Every graph that was bound together with this one, by name.
     children: Arc<HashMap<Arc<str>, Child>>,
 }
@@ -58,14 +57,11 @@ impl Walk {
     pub(crate) fn new(
         graph: Arc<Graph>,
         layout: Layout,
-        plans: Vec<Plan>,
+        (plans, tokens): (Vec<Plan>, Tokens),
         executors: Arc<Executors>,
         children: Arc<HashMap<Arc<str>, Child>>,
     ) -> Self {
         let defaults = graph.input.as_ref().map(|schema| schema::defaults(&schema.value)).unwrap_or_default();
-        let token = |from: &Node, to: usize| names::token(&from.id.value, &graph.nodes[to].id.value);
-        let of_node = |node| leads_to(&graph, node).into_iter().map(|to| (to, token(node, to))).collect();
-        let tokens = graph.nodes.iter().map(of_node).collect();
         Self { graph, layout, plans, executors, defaults, tokens, children }
     }
 

@@ -175,7 +175,7 @@ impl<'a> Drawing<'a> {
     /// Adds an edge from every source of the input.
     fn edges_into(&self, to: &str, input: &InputRow, cleans_up: bool, edges: &mut Vec<Edge>) {
         let collects = input.kind == InputKind::Gather;
-        for event in if collects { &input.gathered } else { &input.events } {
+        for event in if collects { &input.gathered[..] } else { &input.events } {
             let row = self.table.event(*event);
             let mut edge = |from: &str, output: Option<&OutputRow>| {
                 edges.push(Edge {

@@ -50,7 +50,7 @@ impl Binder<'_> {
     pub(super) fn is_ready(&self, step: StepIndex) -> bool {
         let row = self.table.step(step);
         let Some(own) = self.scopes.get(self.scope) else { return false };
-        if row.required.is_subset_of(&own.satisfied) {
+        if own.satisfied.has_all(&row.required) {
             return true;
         }
         // The root sees only its own events, so its mask has decided.

@@ -20,13 +20,15 @@
 //! | `E` | `a`, `b` | 0: one `E` | none: two steps take it |
 //! | `F` | `b` | 1: one `F` | none: `b` takes `E` too |
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+
+use foldhash::HashMap;
+use smallvec::SmallVec;
 
 use super::draft::{EventDraft, InputDraft, OutputDraft, PreconditionDraft, StepDraft, TableDraft};
 use super::graph::Strictness;
 use super::{
-    Condition, DependencyTable, Edges, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Mask, Names,
+    Condition, DependencyTable, Edges, EventIndex, EventRow, FanOutIndex, FanOutRow, InputRow, Names,
     OutputRow, PreconditionRow, StepIndex, StepRow, TopicIndex, TopicRow,
 };
 use crate::event::Roles;
@@ -70,7 +72,7 @@ impl TableDraft {
 struct Compiler {
     table: DependencyTable,
     /// The topics by their event types.
-    topics: HashMap<Vec<EventIndex>, TopicIndex>,
+    topics: HashMap<SmallVec<[EventIndex; 2]>, TopicIndex>,
     problems: Vec<TableProblem>,
 }
 
@@ -95,7 +97,7 @@ impl Compiler {
             recorded: OnceLock::new(),
             forecasts: OnceLock::new(),
         };
-        Self { table, topics: HashMap::new(), problems: Vec::new() }
+        Self { table, topics: HashMap::default(), problems: Vec::new() }
     }
 
     /// Asserts that each gather that the rules accept fits a fan-out.
@@ -146,7 +148,7 @@ impl Compiler {
             on_end: step.on_end,
             limit: step.limit.clone().map(Box::new),
             failed: None,
-            required: Mask::default(),
+            required: SmallVec::new(),
             joins_gather: joins_gather(step) && step.on_end.is_none(),
             may_repeat: step.on_end.is_none()
                 && step.inputs.iter().any(|input| matches!(input.kind, InputKind::Fixed(_))),
@@ -201,7 +203,7 @@ impl Compiler {
         if !kind.takes_events() {
             return;
         }
-        let topic = self.topic(self.table.step(step).inputs[input].events.clone());
+        let topic = self.topic(step, input);
         // S11: events do not trigger clean-up. S58: nor does a passive input trigger its step.
         if self.table.step(step).on_end.is_none() && !passive {
             self.note_takers(step, topic);
@@ -213,7 +215,7 @@ impl Compiler {
         row.inputs[input].topic = Some(topic);
         row.inputs[input].condition = condition;
         if let Some(condition) = condition {
-            row.required.set(condition.bit);
+            row.required.push(condition.bit);
         }
     }
 
@@ -236,11 +238,13 @@ impl Compiler {
         }
     }
 
-    /// The topic of these event types, which is added if it is new.
-    fn topic(&mut self, events: Vec<EventIndex>) -> TopicIndex {
-        if let Some(known) = self.topics.get(&events) {
+    /// The topic of the event types that an input takes, which is added if it is new.
+    fn topic(&mut self, step: StepIndex, input: usize) -> TopicIndex {
+        let events = &self.table.step(step).inputs[input].events;
+        if let Some(known) = self.topics.get(&events[..]) {
             return *known;
         }
+        let events = events.clone();
         let index = TopicIndex::at(self.table.topics.len());
         for event in &events {
             let topics = &mut self.table.events[event.get()].topics;
@@ -332,11 +336,11 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
         version: event.version,
         decode: event.decode,
         upgrade: event.upgrade,
-        takers: Vec::new(),
+        takers: SmallVec::new(),
         direct: None,
         fills: false,
         listed: false,
-        topics: Vec::new(),
+        topics: SmallVec::new(),
         reply: event.reply.map(EventIndex::at),
         expired: event.expired.map(EventIndex::at),
         gathers: None,
@@ -346,9 +350,11 @@ pub(super) fn event_row(event: &EventDraft) -> EventRow {
 }
 
 fn input_row(input: &InputDraft) -> InputRow {
-    let events: Vec<EventIndex> = input.events.iter().copied().map(EventIndex::at).collect();
-    let gather = input.kind == InputKind::Gather;
-    let (gathered, events) = if gather { (events, Vec::new()) } else { (Vec::new(), events) };
+    let events = input.events.iter().copied().map(EventIndex::at);
+    let (gathered, events) = match input.kind {
+        InputKind::Gather => (events.collect(), SmallVec::new()),
+        _ => (Vec::new(), events.collect()),
+    };
     InputRow {
         kind: input.kind,
         optional: input.optional,

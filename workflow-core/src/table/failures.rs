@@ -61,7 +61,7 @@ impl DependencyTable {
             let is_failure = |event: &EventIndex| events[event.get()].roles.is_failure();
             if let Some(place) = input.events.iter().position(is_failure) {
                 input.events.retain(|event| !is_failure(event));
-                input.events.splice(place..place, failed.iter().copied());
+                input.events.insert_many(place, failed.iter().copied());
             }
         }
     }

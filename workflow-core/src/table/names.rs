@@ -1,7 +1,8 @@
 //! The rows of a table by name. Names of a faulty table may repeat: the first row counts.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::{DependencyTable, EventIndex, StepIndex};
 

@@ -89,6 +89,8 @@ struct Forest {
     semi: Vec<usize>,
     ancestor: Vec<usize>,
     label: Vec<usize>,
+    /// The path of [`best`](Self::best), kept for its memory.
+    path: Vec<usize>,
 }
 
 impl Forest {
@@ -97,7 +99,7 @@ impl Forest {
         for (place, node) in order.iter().enumerate() {
             semi[*node] = place;
         }
-        Self { semi, ancestor: vec![NONE; nodes], label: (0..nodes).collect() }
+        Self { semi, ancestor: vec![NONE; nodes], label: (0..nodes).collect(), path: Vec::new() }
     }
 
     /// The node with the least semidominator on the path from `node` to the root of its tree.
@@ -105,15 +107,14 @@ impl Forest {
         if self.ancestor[node] == NONE {
             return self.label[node];
         }
-        let mut path = vec![node];
-        let mut at = self.ancestor[node];
+        let mut at = node;
         while self.ancestor[at] != NONE {
-            path.push(at);
+            self.path.push(at);
             at = self.ancestor[at];
         }
         let root = at;
         let mut best = None;
-        for &node in path.iter().rev() {
+        while let Some(node) = self.path.pop() {
             if let Some(above) = best {
                 let above: usize = above;
                 if self.semi[above] < self.semi[self.label[node]] {

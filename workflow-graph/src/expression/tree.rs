@@ -2,6 +2,7 @@
 
 use regex::Regex;
 use serde_json::Value;
+use smallvec::{SmallVec, smallvec};
 
 use super::functions::Function;
 
@@ -110,25 +111,24 @@ impl Node {
     }
 
     /// Its parts.
-    pub(super) fn children(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
-        match &self.kind {
-            Kind::Literal(_) | Kind::Name(_) => Box::new(std::iter::empty()),
-            Kind::List(nodes) | Kind::And(nodes) | Kind::Or(nodes) => Box::new(nodes.iter()),
-            Kind::Call(call) => Box::new(call.arguments.iter()),
-            Kind::Negate(node) | Kind::Plus(node) | Kind::Not(node) => Box::new(std::iter::once(&**node)),
+    pub(super) fn children(&self) -> smallvec::IntoIter<[&Node; 4]> {
+        let children: SmallVec<[&Node; 4]> = match &self.kind {
+            Kind::Literal(_) | Kind::Name(_) => SmallVec::new(),
+            Kind::List(nodes) | Kind::And(nodes) | Kind::Or(nodes) => nodes.iter().collect(),
+            Kind::Call(call) => call.arguments.iter().collect(),
+            Kind::Negate(node) | Kind::Plus(node) | Kind::Not(node) => smallvec![&**node],
             Kind::Arithmetic(first, rest) => {
-                Box::new(std::iter::once(&**first).chain(rest.iter().map(|(_, node)| node)))
+                std::iter::once(&**first).chain(rest.iter().map(|(_, node)| node)).collect()
             }
             Kind::Compare(first, rest) => {
-                Box::new(std::iter::once(&**first).chain(rest.iter().map(|(_, node)| node)))
+                std::iter::once(&**first).chain(rest.iter().map(|(_, node)| node)).collect()
             }
-            Kind::If(branches) => {
-                Box::new([&branches.then, &branches.condition, &branches.otherwise].into_iter())
-            }
+            Kind::If(branches) => smallvec![&branches.then, &branches.condition, &branches.otherwise],
             Kind::Access(base, steps) => {
-                Box::new(std::iter::once(&**base).chain(steps.iter().filter_map(Step::index)))
+                std::iter::once(&**base).chain(steps.iter().filter_map(Step::index)).collect()
             }
-        }
+        };
+        children.into_iter()
     }
 }
 

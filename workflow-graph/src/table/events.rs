@@ -6,18 +6,18 @@ use workflow_core::signature::Roles;
 use workflow_core::table::EventDef;
 
 use super::Compiler;
-use super::ways::{asks_model, branches, counts, leads_to};
+use super::ways::{asks_model, branches, counts};
 use crate::document::model::{Next, Work};
 use crate::state::names;
 
 impl Compiler<'_> {
     pub(super) fn events(&mut self) {
-        let begin = EventDef::new(names::INPUT, Roles::NONE.start());
+        let begin = EventDef::new(self.input.clone(), Roles::NONE.start());
         self.add(match &self.graph.input {
             Some(schema) => begin.schema(begin_schema(&schema.value)),
             None => begin,
         });
-        self.add(EventDef::new(names::OUTPUT, Roles::NONE.stop()));
+        self.add(EventDef::new(self.output.clone(), Roles::NONE.stop()));
         if self.graph.nodes.iter().any(|node| node.on_failure.is_some()) {
             self.add(EventDef::failure(names::FAILURE));
         }
@@ -26,8 +26,9 @@ impl Compiler<'_> {
         }
         for (place, node) in self.graph.nodes.iter().enumerate() {
             self.control(node.id.value.clone());
-            for to in leads_to(self.graph, node) {
-                self.once(self.token(place, to));
+            for at in 0..self.tokens[place].len() {
+                let (_, token) = &self.tokens[place][at];
+                self.once(token.clone());
             }
             for to in branches(self.graph, node) {
                 self.once(self.opening(place, to));
@@ -64,7 +65,7 @@ impl Compiler<'_> {
     }
 
     fn once(&mut self, token: Arc<str>) {
-        if self.tokens.insert(token.clone()) {
+        if self.known.insert(token.clone()) {
             self.control(token);
         }
     }

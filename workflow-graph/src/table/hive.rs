@@ -5,7 +5,7 @@ use std::sync::Arc;
 use workflow_core::signature::Roles;
 use workflow_core::table::{EventDef, InputDef};
 
-use super::{Compiler, Part, branches, leads_to};
+use super::{Compiler, Part, branches};
 
 impl Compiler<'_> {
     /// Whether the run waits for people once the node has run.
@@ -51,7 +51,7 @@ impl Compiler<'_> {
         let node = &self.graph.nodes[from];
         let Some(hive) = node.hive() else { return Vec::new() };
         let maps = |to: &usize| hive.maps_to(self.id(*to));
-        let tokens = leads_to(self.graph, node).into_iter().filter(maps).map(|to| self.token(from, to));
+        let tokens = self.tokens[from].iter().filter(|(to, _)| maps(to)).map(|(_, token)| token.clone());
         let openings = branches(self.graph, node).into_iter().filter(maps).map(|to| self.opening(from, to));
         tokens.chain(openings).collect()
     }

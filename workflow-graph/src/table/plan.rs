@@ -1,5 +1,7 @@
 //! Steps and the places of their inputs: while the table is compiled, and as the walk reads them.
 
+use std::sync::Arc;
+
 use workflow_core::table::{InputDef, OutputDef, StepDef};
 
 use crate::part::Part;
@@ -44,7 +46,7 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn passive(&mut self, input: InputDef) -> usize {
-        let step = std::mem::replace(&mut self.step, StepDef::new(""));
+        let step = std::mem::replace(&mut self.step, StepDef::new(Arc::default()));
         self.step = step.input(input.passive());
         self.next += 1;
         self.next - 1

@@ -12,7 +12,7 @@ use super::{EventName, JOINED, RouteTaken, StepName, Trace, Visit, VisitError};
 use crate::VisitStatus;
 use crate::document::model::{Failures, Next};
 use crate::part::Part;
-use crate::state::{Count, NodeResult, Token, names};
+use crate::state::{Count, Ended, Numbered, Token};
 
 /// The trace of a run, and where the log has its parts.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl<'a> Visits<'_, 'a> {
         if !step.is_some_and(|step| step.node == node && step.part != Part::Join) {
             return;
         }
-        let Some((began, result)) = self.log.visit_of(execution).zip(data::<NodeResult>(event)) else {
+        let Some((began, result)) = self.log.visit_of(execution).zip(data::<Ended>(event)) else {
             return;
         };
         let end = self.log.since_begin(event);
@@ -193,9 +193,8 @@ impl<'a> Visits<'_, 'a> {
 
     /// A visit of which only the begin is known.
     fn begun(&self, began: &ExecutionTrace) -> Visit {
-        let before = self.log.latest(&began.step, began.scope, began.trigger).and_then(data::<NodeResult>);
-        let name = names::of(&began.step, "count");
-        let counted = self.log.latest(&name, began.scope, began.trigger).and_then(data::<Count>);
+        let before = self.log.latest(&began.step, began.scope, began.trigger).and_then(data::<Numbered>);
+        let counted = self.log.counted(&began.step, began.scope, began.trigger).and_then(data::<Count>);
         let counted = counted.map_or(0, |count| count.visit);
         Visit {
             node: Arc::clone(&began.step),
@@ -213,11 +212,16 @@ impl<'a> Visits<'_, 'a> {
 
     /// A route, and the place of the visit that it left.
     fn route(&self, event: &'a LoggedEvent) -> Option<(RouteTaken, Option<usize>)> {
+        let graph = self.log.graph;
+        // Not a text of its own for each route.
+        let id = |name: &str| {
+            graph.find(name).map_or_else(|| name.into(), |place| Arc::clone(&graph.nodes[place].id.value))
+        };
         let (from, to, token) = match EventName::of(&event.event) {
-            EventName::Token { from, to } => (from, to, Some(data::<Token>(event)?)),
+            EventName::Token { from, to } => (id(from), id(to), Some(data::<Token>(event)?)),
             EventName::Joined(node) => {
-                let join = self.log.joins[self.log.graph.find(node)?]?;
-                (node, &*self.log.graph.nodes[join].id.value, None)
+                let join = self.log.joins[graph.find(node)?]?;
+                (id(node), Arc::clone(&graph.nodes[join].id.value), None)
             }
             _ => return None,
         };
@@ -227,7 +231,7 @@ impl<'a> Visits<'_, 'a> {
         let (reason, warnings) =
             token.map_or_else(|| (JOINED.into(), Vec::new()), |token| (token.reason, token.warnings));
         let branch = self.log.branch(event.scope).cloned();
-        let route = RouteTaken { from: from.into(), to: to.into(), reason, iteration, branch, warnings };
+        let route = RouteTaken { from, to, reason, iteration, branch, warnings };
         Some((route, place))
     }
 }

@@ -12,7 +12,7 @@ use super::StepName;
 use crate::check;
 use crate::document::model::Graph;
 use crate::part::Part;
-use crate::state::Failure;
+use crate::state::{Failure, names};
 
 /// The most steps from a part of a visit back to the execution that began it: a failure of a reply of a node, say.
 const MOST_LINKS: usize = 8;
@@ -37,6 +37,8 @@ pub(crate) struct Log<'a> {
     branches: Vec<Arc<str>>,
     /// The executions with a branch that failed.
     with_failures: HashSet<ExecutionId>,
+    /// Whether visits without results were counted: rare, and its names would be made in vain.
+    has_counts: bool,
 }
 
 impl<'a> Log<'a> {
@@ -52,6 +54,7 @@ impl<'a> Log<'a> {
             gathers: HashMap::new(),
             branches: Vec::with_capacity(report.branches.len()),
             with_failures: HashSet::new(),
+            has_counts: false,
         };
         for execution in &report.trace {
             log.executions.insert(execution.execution, execution);
@@ -67,6 +70,7 @@ impl<'a> Log<'a> {
             if event.is_gathered() {
                 log.gathers.entry(event.scope).or_default().push(place);
             } else {
+                log.has_counts |= event.event.ends_with(":count");
                 log.events.entry((&event.event, event.scope)).or_default().push(place);
             }
         }
@@ -136,6 +140,14 @@ impl<'a> Log<'a> {
             let count = places.partition_point(|place| self.report.log[*place].seq <= until);
             places[..count].last().map(|place| &self.report.log[*place])
         })
+    }
+
+    /// The latest count of visits of a node that left no result, where [`latest`](Self::latest) would find it.
+    pub(crate) fn counted(&self, node: &str, scope: ScopeId, until: Seq) -> Option<&'a LoggedEvent> {
+        if !self.has_counts {
+            return None;
+        }
+        self.latest(&names::of(node, "count"), scope, until)
     }
 
     /// The time from the begin of the run to the event.

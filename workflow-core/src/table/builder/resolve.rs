@@ -1,8 +1,10 @@
 //! Resolves the names of a builder to places in the draft. An unknown name is reported and gets a place all
 //! the same, so that it hides no other mistake.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::{EventDef, InputDef, OutputDef, StepDef, TableBuilder};
 use crate::event::Roles;
@@ -246,7 +248,7 @@ impl Resolver<'_> {
 
 /// The place of the first of each name.
 fn first_places<'a>(names: impl Iterator<Item = &'a Arc<str>>) -> HashMap<Arc<str>, usize> {
-    let mut places = HashMap::new();
+    let mut places = HashMap::with_capacity(names.size_hint().0);
     for (place, name) in names.enumerate() {
         places.entry(Arc::clone(name)).or_insert(place);
     }

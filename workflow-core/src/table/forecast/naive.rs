@@ -204,7 +204,7 @@ impl Naive<'_> {
 /// Whether the step cannot run without the event.
 fn requires(step: &StepRow, event: EventIndex) -> bool {
     let plain = taken(step).filter(|input| matches!(input.kind, InputKind::One | InputKind::List));
-    plain.filter(|input| !input.optional).any(|input| input.events == [event])
+    plain.filter(|input| !input.optional).any(|input| input.events[..] == [event])
 }
 
 /// The root, or the branches of a fan-out.

@@ -78,7 +78,7 @@ impl DependencyTable {
     /// The shape of an input. Caught failures appear under the name of the library's failure event.
     fn input_shape(&self, input: &InputRow) -> InputShape {
         let (mut events, mut known): (Vec<Arc<str>>, HashSet<&str>) = (Vec::new(), HashSet::new());
-        let named = if input.kind == InputKind::Gather { &input.gathered } else { &input.events };
+        let named = if input.kind == InputKind::Gather { &input.gathered[..] } else { &input.events };
         for event in named {
             let name = &self.named(self.event(*event)).name;
             if known.insert(name) {
