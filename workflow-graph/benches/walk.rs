@@ -8,10 +8,13 @@
 //! cargo bench -p workflow-graph --bench walk -- chain       # only this part: chain, load or cycle
 //! ```
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -37,6 +40,41 @@ impl Number {
 
 fn registry() -> Registry {
     Registry::new().function("add", async |input: Number, _| Ok::<_, NodeError>(input.next()))
+}
+
+/// The moments at which a long cycle reached its first and last visits, in nanoseconds: the bounds of two stretches.
+#[derive(Debug, Default)]
+struct Moments {
+    bounds: [u64; 4],
+    reached: [AtomicU64; 4],
+}
+
+impl Moments {
+    /// Of a cycle of so many visits: a tenth of them at its begin, after a tenth that warms up, and the last tenth.
+    fn of(visits: u64) -> Arc<Self> {
+        let tenth = visits / 10;
+        Arc::new(Self { bounds: [tenth, 2 * tenth, 9 * tenth, visits], reached: Default::default() })
+    }
+
+    /// The function of the nodes, which notes the moments.
+    fn registry(self: &Arc<Self>) -> Registry {
+        let (moments, begin) = (Arc::clone(self), Instant::now());
+        Registry::new().function("add", move |input: Number, _| {
+            let number = input.next();
+            if let Some(place) = moments.bounds.iter().position(|bound| *bound == number.number) {
+                let now = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                moments.reached[place].store(now, Ordering::Relaxed);
+            }
+            std::future::ready(Ok::<_, NodeError>(number))
+        })
+    }
+
+    /// The time of both stretches in the last run.
+    fn stretches(&self) -> [Duration; 2] {
+        let [begin, early, late, end] =
+            [0, 1, 2, 3].map(|place| Duration::from_nanos(self.reached[place].load(Ordering::Relaxed)));
+        [early.saturating_sub(begin), end.saturating_sub(late)]
+    }
 }
 
 /// A chain of nodes, each of which calls a function with the result of the one before it.
@@ -111,13 +149,13 @@ fn table(steps: u64) -> Result<RuntimeWorkflow, Failure> {
         let roles = if step == steps { Roles::NONE.stop() } else { Roles::NONE };
         table = table.event(EventDef::new(name(step), roles));
     }
-    let mut next = std::collections::HashMap::new();
+    let mut next = HashMap::new();
     for step in 0..steps {
         let def = StepDef::new(format!("s{step}")).input(InputDef::one(name(step)));
         table = table.step(def.output(OutputDef::event(name(step + 1))));
         next.insert(format!("s{step}"), name(step + 1));
     }
-    let next = std::sync::Arc::new(next);
+    let next = Arc::new(next);
     Ok(RuntimeWorkflow::new(table.build()?, move |mut call: StepCall| {
         let next = next.clone();
         async move {
@@ -309,16 +347,23 @@ fn loads(figures: &mut Figures, nodes: u64, rounds: usize) -> Result<(), Failure
 /// A long cycle: the time per visit late and early, beside the same growth of a cycle of the core.
 async fn cycles(figures: &mut Figures, visits: u64, rounds: usize) -> Result<(), Failure> {
     let document = Document::parse(cycle(), "cycle.yaml")?;
-    let workflows = document.bind(&registry())?;
+    let moments = Moments::of(visits);
+    let workflows = document.bind(&moments.registry())?;
     let engine = Engine::builder().workflows(workflows).workflows([turns()?]).build()?;
     let few = visits / 10;
     let [mut short, mut long] = [[Duration::MAX; 3]; 2];
+    let mut stretches = [Duration::MAX; 2];
     for _ in 0..rounds {
         for _ in 0..5 {
             cycled(&engine, few, &mut short).await?;
         }
         cycled(&engine, visits, &mut long).await?;
+        let [early, late] = moments.stretches();
+        stretches = [stretches[0].min(early), stretches[1].min(late)];
     }
+    let [early, late] = stretches.map(|time| micros(time, few));
+    say(&format!("a cycle of {visits}: {early:.2} µs a visit in its second tenth, {late:.2} µs in its last"));
+    figures.at_most("a late visit of a run beside an early one", late / early, 1.2);
     let (short, long) = (short.map(|time| micros(time, few)), long.map(|time| micros(time, visits)));
     for (at, what) in
         ["a visit", "a visit with results and trace", "a step of the core"].into_iter().enumerate()

@@ -124,14 +124,13 @@ impl Visit<'_> {
 
     /// The first route that holds, of those that are not used up.
     fn routes(&mut self, routes: &[Route], list: &str, failure: Option<Failure>) -> Result<Way, StepError> {
-        let taken = self.taken();
         let mut refused = Vec::new();
         for (place, route) in routes.iter().enumerate() {
             let label = || label(&self.node().id.value, routes, place);
             // By its name, so that a route keeps its count where another one is put before it.
             let counted = route.max.map(|max| (format!("{list}.{}", label()), u64::from(max)));
             if let Some((key, max)) = &counted
-                && taken.get(key).and_then(Value::as_u64).unwrap_or_default() >= *max
+                && self.used(key) >= *max
             {
                 refused.push(format!("`{}` was taken as often as `max: {max}` allows", label()));
                 continue;
@@ -186,12 +185,14 @@ impl Visit<'_> {
         if said.is_empty() { String::new() } else { format!(", where {}", said.join(" and ")) }
     }
 
-    pub(super) fn taken(&self) -> Map<String, Value> {
-        let taken = self.plan.inputs.taken.map(|at| self.call.input(at).json().cloned());
-        match taken.flatten() {
-            Some(Value::Object(taken)) => taken,
-            _ => Map::new(),
-        }
+    /// How often each route that is counted was taken, by its key.
+    fn taken(&self) -> Option<&Map<String, Value>> {
+        self.call.input(self.plan.inputs.taken?).json()?.as_object()
+    }
+
+    /// How often the route with this key was taken.
+    pub(super) fn used(&self, key: &str) -> u64 {
+        self.taken().and_then(|taken| taken.get(key)).and_then(Value::as_u64).unwrap_or_default()
     }
 
     pub(super) fn to(
@@ -308,8 +309,8 @@ impl Visit<'_> {
 
     fn count(&mut self, counted: Option<String>) -> Result<(), StepError> {
         let Some(key) = counted else { return Ok(()) };
-        let mut taken = self.taken();
-        let used = taken.get(&key).and_then(Value::as_u64).unwrap_or_default();
+        let used = self.used(&key);
+        let mut taken = self.taken().cloned().unwrap_or_default();
         taken.insert(key, (used + 1).into());
         Ok(self.call.emit(&names::of(&self.node().id.value, "taken"), Value::Object(taken))?)
     }

@@ -30,9 +30,9 @@ struct Asks {
 
 impl SwenyEdges {
     /// The edges that are not used up. All edges between the same two nodes share a count.
-    fn left(&self, taken: &Map<String, Value>) -> Vec<&SwenyEdge> {
-        let used = |edge: &SwenyEdge| taken.get(&*edge.to.value).and_then(Value::as_u64).unwrap_or_default();
-        self.edges.iter().filter(|edge| edge.max.is_none_or(|max| used(edge) < u64::from(max))).collect()
+    fn left(&self, used: impl Fn(&str) -> u64) -> Vec<&SwenyEdge> {
+        let is_left = |max: u32, edge: &SwenyEdge| used(&edge.to.value) < u64::from(max);
+        self.edges.iter().filter(|edge| edge.max.is_none_or(|max| is_left(max, edge))).collect()
     }
 }
 
@@ -48,7 +48,7 @@ impl Visit<'_> {
             }
             return Ok(self.dry_end_before(targets.into_iter()));
         }
-        let left = sweny.left(&self.taken());
+        let left = sweny.left(|to| self.used(to));
         let own = self.sight.own.clone().unwrap_or_default();
         match left[..] {
             [] => self.no_match(),
@@ -102,7 +102,7 @@ impl Walk {
         let own = visit.sight.results.iter().find(|(place, _)| *place == plan.node);
         let own = own.map(|(_, event)| Value::clone(event)).unwrap_or_default();
         let result: NodeResult = read(&own)?;
-        let left = sweny.left(&visit.taken());
+        let left = sweny.left(|to| visit.used(to));
         let answer = self.choice(plan, extras, &left, &result, asks.asked).await;
         let otherwise = left.iter().copied().find(|edge| edge.when.is_none());
         let (edge, warning) = match answer {
