@@ -87,7 +87,7 @@ fn each(schema: &Value, with: &mut dyn FnMut(&Map<String, Value>)) {
             for (key, value) in map {
                 match value {
                     Value::Object(parts) if MAPS.contains(&&**key) => {
-                        parts.values().for_each(|part| each(part, with))
+                        parts.values().for_each(|part| each(part, with));
                     }
                     _ if DATA.contains(&&**key) => {}
                     value => each(value, with),

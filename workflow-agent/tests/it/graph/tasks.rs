@@ -220,18 +220,15 @@ edges: []
         let engine = builder(&sweny.replace("SKILLS", skills), &agents).agent(hosted).build().unwrap();
         let ended = GraphRun::start(&engine, "test", json!({})).await.unwrap().outcome().await.unwrap();
         let result = &ended.results["a"];
-        match task {
-            Some(task) => {
-                assert_eq!((&result.data, &result.error), (&json!("done"), &None), "{skills}");
-                let sent = model.requests()[0].messages[0].text().into_owned();
-                assert!(sent.starts_with(task), "{sent}");
-            }
-            None => {
-                let names = skills.replace(", ", "`, `");
-                let error = result.error.as_ref().unwrap();
-                assert!(error.contains(&format!("there is no skill `{names}`; skills: git")), "{error}");
-                assert!(model.requests().is_empty());
-            }
+        if let Some(task) = task {
+            assert_eq!((&result.data, &result.error), (&json!("done"), &None), "{skills}");
+            let sent = model.requests()[0].messages[0].text().into_owned();
+            assert!(sent.starts_with(task), "{sent}");
+        } else {
+            let names = skills.replace(", ", "`, `");
+            let error = result.error.as_ref().unwrap();
+            assert!(error.contains(&format!("there is no skill `{names}`; skills: git")), "{error}");
+            assert!(model.requests().is_empty());
         }
         assert_eq!(ended.warnings, warnings, "{skills}");
     }
