@@ -20,6 +20,7 @@ mod question;
 mod task;
 
 use progress::Progress;
+use task::Prepared;
 
 use crate::agent::{Agent, Outcome, Prompt};
 
@@ -97,8 +98,8 @@ impl GraphAgents {
     /// Adds a skill: a text that the agents of nodes with this skill receive with their task.
     ///
     /// Skills that a document defines itself are known too, and this one goes before one of the same name. A node that lists
-    /// another name fails. To refuse its document at once, give the names to
-    /// [`Registry::skills`](workflow_graph::Registry::skills).
+    /// another name fails. A node of a SWEny document fails only if it has none of its skills; a warning names those that it
+    /// lacks. Give the names to [`Registry::skills`](workflow_graph::Registry::skills), too, so that the graph knows them.
     #[must_use]
     pub fn skill(mut self, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         Arc::make_mut(&mut self.skills).insert(name.into(), text.into());
@@ -134,30 +135,39 @@ impl GraphAgents {
             Some(_) => Progress::of(context, agent).await?,
             None => None,
         };
-        let mut prompt = {
+        let Prepared { mut prompt, warning } = {
             let continues = before.as_ref().map(|before| before.continues(context));
             task::prompt(&task, agent, &self.skills, continues)?
         };
         prompt.redact(&agent.inner.caller.redactor);
         prompt.check().map_err(NodeError::permanent)?;
-        match run(agent, prompt, context).await? {
+        let result = match run(agent, prompt, context).await? {
             Outcome::Answered(answer) => {
                 let data = answer.data.unwrap_or(Value::String(answer.text));
-                let Some(work) = answer.work else { return Ok(AgentResult::new(data)) };
-                for call in &work.calls {
-                    context.tool_called(Arc::clone(&call.tool));
-                    context.tool_returned(Arc::clone(&call.tool), call.ok);
+                let result = AgentResult::new(data);
+                match answer.work {
+                    Some(work) => {
+                        for call in &work.calls {
+                            context.tool_called(Arc::clone(&call.tool));
+                            context.tool_returned(Arc::clone(&call.tool), call.ok);
+                        }
+                        let progress = Progress::after(before, agent, work);
+                        progress.save(context).await?;
+                        let calls = progress.calls().map(|(tool, ok)| ToolCall { tool, ok });
+                        result.calls(calls).conversation(progress.conversation(context))
+                    }
+                    None => result,
                 }
-                let progress = Progress::after(before, agent, work);
-                progress.save(context).await?;
-                let calls = progress.calls().map(|(tool, ok)| ToolCall { tool, ok });
-                Ok(AgentResult::new(data).calls(calls).conversation(progress.conversation(context)))
             }
             Outcome::Stopped(stopped) => {
                 let data = json!({ "error": stopped.reason.to_string(), "text": stopped.text });
-                Ok(AgentResult::new(data).status(AgentStatus::Failed))
+                AgentResult::new(data).status(AgentStatus::Failed)
             }
-        }
+        };
+        Ok(match warning {
+            Some(warning) => result.warning(warning),
+            None => result,
+        })
     }
 }
 

@@ -61,6 +61,8 @@ pub struct AgentTask<'a> {
     pub background: Vec<String>,
     /// The names of the skills that the node lists.
     pub skills: Vec<&'a str>,
+    /// Whether the agent may work without some of its skills, as long as it has one: in SWEny documents.
+    pub needs_any_skill: bool,
     /// Those of them that the document defines itself, and the program does not have.
     pub inline_skills: Vec<&'a InlineSkill>,
     /// The results that the node reads: a map of `input` and the data of nodes.
@@ -165,6 +167,8 @@ pub struct AgentResult {
     pub calls: Vec<ToolCall>,
     /// The conversation, in a form that only the executor reads, for the next agent node on the path.
     pub conversation: Option<Value>,
+    /// Warnings about the work, for the result of the run and its observers.
+    pub warnings: Vec<Arc<str>>,
 }
 
 impl AgentResult {
@@ -189,6 +193,15 @@ impl AgentResult {
     #[must_use]
     pub fn conversation(self, conversation: Value) -> Self {
         Self { conversation: Some(conversation), ..self }
+    }
+
+    /// The same with this warning, after those before.
+    ///
+    /// A node has each text once, however often its agent runs.
+    #[must_use]
+    pub fn warning(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.warnings.push(text.into());
+        self
     }
 }
 

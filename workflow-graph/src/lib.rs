@@ -58,6 +58,7 @@ mod hash;
 mod node;
 mod command;
 mod schema;
+mod begin;
 mod sight;
 mod table;
 mod error;

@@ -1,5 +1,7 @@
 //! The work of nodes and what is checked around it. Each file beneath owns one part; the walk calls them.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::NodeContext;
@@ -23,6 +25,16 @@ pub(crate) trait Sees: Send + Sync {
 
     /// The surroundings of the agent's next run, after this many runs in the present attempt of the node.
     fn context(&self, runs: u32) -> NodeContext;
+}
+
+/// Adds the warnings that are new, each cut at the length of reasons.
+pub(crate) fn add_warnings(to: &mut Vec<Arc<str>>, warnings: Vec<Arc<str>>) {
+    for warning in warnings {
+        let warning: Arc<str> = reason(&warning).into();
+        if !to.contains(&warning) {
+            to.push(warning);
+        }
+    }
 }
 
 /// Characters of a reason in messages and in the log.

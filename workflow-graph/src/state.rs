@@ -55,11 +55,28 @@ pub(crate) struct Begin {
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) dry_run: bool,
     /// For scripts: the runs of the node that began this child, before it. The script's entries go on there.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "is_default")]
     pub(crate) played: u32,
     /// The hash of the document that began the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) document: Option<Arc<str>>,
+}
+
+/// A count, which JSON may write as `2.0`.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let value = Value::deserialize(from)?;
+    count_of(&value).ok_or_else(|| serde::de::Error::custom(format!("{value} is no count")))
+}
+
+/// The count that a JSON number is, if it is one.
+pub(crate) fn count_of(value: &Value) -> Option<u32> {
+    match (value.as_u64(), value.as_f64()) {
+        (Some(count), _) => u32::try_from(count).ok(),
+        (None, Some(count)) if count >= 0.0 && count.fract() == 0.0 => {
+            format!("{:.0}", count.abs()).parse().ok()
+        }
+        _ => None,
+    }
 }
 
 /// The state that a walk hands on from visit to visit. As JSON, the number of visits alone where it is all.

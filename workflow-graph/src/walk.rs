@@ -15,9 +15,9 @@ use crate::check::Layout;
 use crate::document::model::{Dialect, Graph, Work};
 use crate::part::Part;
 use crate::registry::Executors;
-use crate::schema;
-use crate::state::{Begin, names};
+use crate::state::names;
 use crate::table::{Plan, Tokens};
+use crate::{begin, schema};
 
 mod visit;
 mod work;
@@ -82,10 +82,7 @@ impl Walk {
 
     /// The input of a run, with its defaults.
     pub(crate) fn input(&self, given: &Value) -> Value {
-        match &self.graph.dialect {
-            Dialect::Native | Dialect::Hive(_) => schema::filled(given, &self.defaults),
-            Dialect::Sweny(sweny) => schema::filled(&sweny.without_nulls(given), &self.defaults),
-        }
+        begin::input(&self.graph, &self.defaults, given)
     }
 
     /// Whether a run sees its input as it was given.
@@ -129,12 +126,7 @@ impl Steps for Walk {
 
     fn accept(&self, event: &str, data: &Value) -> Result<(), UnfitJson> {
         if event == names::INPUT {
-            let begin = Begin::deserialize(data).map_err(|error| UnfitJson::new("", error.to_string()))?;
-            let Some(schema) = &self.graph.input else { return Ok(()) };
-            return match schema::unfit(schema, &self.input(&begin.input)).into_iter().next() {
-                Some(unfit) => Err(UnfitJson::new(schema::joined("input", &unfit.path), unfit.problem)),
-                None => Ok(()),
-            };
+            return begin::accept(&self.graph, &self.defaults, data);
         }
         let node = event.strip_suffix(":answer").and_then(|id| self.graph.find(id));
         if node.is_some_and(|node| self.graph.nodes[node].hive().is_some()) && !data.is_object() {

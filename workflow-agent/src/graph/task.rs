@@ -11,6 +11,12 @@ use crate::agent::{Agent, Prompt};
 use crate::chain::Continues;
 use crate::mark;
 
+/// A prompt, and the warnings about it.
+pub(super) struct Prepared {
+    pub(super) prompt: Prompt,
+    pub(super) warning: Option<String>,
+}
+
 /// The prompt of a task. In a retry it continues the run before, if that is known, and else the conversation of the node
 /// before, in documents whose nodes share one.
 pub(super) fn prompt(
@@ -18,12 +24,13 @@ pub(super) fn prompt(
     agent: &Agent,
     skills: &BTreeMap<Arc<str>, Arc<str>>,
     before: Option<Continues>,
-) -> Result<Prompt, NodeError> {
+) -> Result<Prepared, NodeError> {
+    let has = Skills::of(task, skills)?;
     let of_node = before.is_none().then(|| conversation::continues(task)).flatten();
     let text = match (&task.retry, &before) {
         (Some(mend), Some(_)) => again(mend),
-        (Some(mend), None) => format!("{}\n\n{}", text(task, skills, of_node.is_some())?, again(mend)),
-        (None, _) => text(task, skills, of_node.is_some())?,
+        (Some(mend), None) => format!("{}\n\n{}", text(task, &has, of_node.is_some()), again(mend)),
+        (None, _) => text(task, &has, of_node.is_some()),
     };
     let mut prompt = Prompt::new(text);
     prompt.tools = tools(task, agent)?;
@@ -36,15 +43,49 @@ pub(super) fn prompt(
         prompt.turns = prompt.turns.or_else(|| conversation::turns(hive));
     }
     prompt.return_work = true;
-    Ok(prompt)
+    Ok(Prepared { prompt, warning: has.warning })
+}
+
+/// The skills of a task.
+struct Skills<'a> {
+    /// Their names and texts, in the order in which the node lists them.
+    texts: Vec<(&'a str, &'a str)>,
+    /// Names those that are not there.
+    warning: Option<String>,
+}
+
+impl<'a> Skills<'a> {
+    fn of(task: &AgentTask<'a>, known: &'a BTreeMap<Arc<str>, Arc<str>>) -> Result<Self, NodeError> {
+        let (mut texts, mut missing) = (Vec::new(), Vec::new());
+        for name in &task.skills {
+            let inline = || task.inline_skills.iter().find(|skill| *skill.id == **name);
+            match (known.get(*name), inline()) {
+                (Some(text), _) => texts.push((*name, &**text)),
+                // One that is tools alone has no text.
+                (None, Some(skill)) => {
+                    let text = skill.instruction.as_deref().or(skill.description.as_deref());
+                    texts.push((*name, text.unwrap_or_default()));
+                }
+                (None, None) => missing.push(*name),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(Self { texts, warning: None });
+        }
+        let all: Vec<&str> = known.keys().map(|name| &**name).collect();
+        let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+        let missing = missing.join("`, `");
+        if task.needs_any_skill && !texts.is_empty() {
+            let warning =
+                format!("the agent works without skills that are not there: `{missing}`; skills: {all}");
+            return Ok(Self { texts, warning: Some(warning) });
+        }
+        Err(NodeError::permanent(format!("there is no skill `{missing}`; skills: {all}")))
+    }
 }
 
 /// The task in words: the instruction first, and then each part that there is under a heading.
-fn text(
-    task: &AgentTask<'_>,
-    skills: &BTreeMap<Arc<str>, Arc<str>>,
-    continues: bool,
-) -> Result<String, NodeError> {
+fn text(task: &AgentTask<'_>, skills: &Skills<'_>, continues: bool) -> String {
     let mut parts = vec![task.instruction.clone()];
     if !task.rules.is_empty() {
         parts.push(format!("# Rules\n{}", task.rules.join("\n")));
@@ -52,17 +93,8 @@ fn text(
     if !task.background.is_empty() {
         parts.push(format!("# Background\n{}", task.background.join("\n")));
     }
-    for name in &task.skills {
-        let of_document = || {
-            let skill = task.inline_skills.iter().find(|skill| *skill.id == **name)?;
-            skill.instruction.as_ref().or(skill.description.as_ref())
-        };
-        let Some(skill) = skills.get(*name).or_else(of_document) else {
-            let known: Vec<&str> = skills.keys().map(|name| &**name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(NodeError::permanent(format!("there is no skill `{name}`; skills: {known}")));
-        };
-        parts.push(format!("# Skill: {name}\n{skill}"));
+    for (name, text) in skills.texts.iter().filter(|(_, text)| !text.is_empty()) {
+        parts.push(format!("# Skill: {name}\n{text}"));
     }
     if let Some(prior) = conversation::prior(task).filter(|_| !continues) {
         let result = mark::data(&prior.node, &conversation::accomplished(prior));
@@ -72,7 +104,7 @@ fn text(
         let context = mark::data("workflow", &task.context.to_string());
         parts.push(format!("# Input and results of earlier steps, as data\n{context}"));
     }
-    Ok(parts.join("\n\n"))
+    parts.join("\n\n")
 }
 
 fn has_content(context: &Value) -> bool {

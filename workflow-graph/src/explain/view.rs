@@ -12,6 +12,7 @@ use crate::document::template::Expression;
 use crate::expression::{Scope, short};
 use crate::state::{Begin, Joined, Token, names};
 use crate::trace::{EventName, History, Log, data};
+use crate::{begin, schema};
 
 /// The most bytes of a value that an explanation has in full.
 const VALUE: usize = 1_000;
@@ -105,18 +106,12 @@ impl<'l, 'a> View<'l, 'a> {
 
     /// The input of the run, with the defaults of its schema.
     fn input(&self) -> Value {
-        let begin = self.log.latest(names::INPUT, ScopeId::ROOT, self.until);
-        let mut input = begin.and_then(data::<Begin>).map(|begin| begin.input).unwrap_or_default();
-        let schema = self.log.graph.input.as_ref();
-        let properties = schema.and_then(|schema| schema.value.get("properties")).and_then(Value::as_object);
-        if let (Some(given), Some(properties)) = (input.as_object_mut(), properties) {
-            for (name, property) in properties {
-                if let (false, Some(default)) = (given.contains_key(name), property.get("default")) {
-                    given.insert(name.clone(), default.clone());
-                }
-            }
-        }
-        input
+        let start = self.log.latest(names::INPUT, ScopeId::ROOT, self.until);
+        let given = start.and_then(data::<Begin>).map(|begin| begin.input).unwrap_or_default();
+        let graph = self.log.graph;
+        let schema = graph.input.as_ref();
+        let defaults = schema.map(|schema| schema::defaults(&schema.value)).unwrap_or_default();
+        begin::input(graph, &defaults, &given)
     }
 
     fn vars(&self) -> Value {

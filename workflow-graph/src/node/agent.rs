@@ -112,6 +112,7 @@ impl AgentWork<'_> {
             rules: all_rendered(&agent.rules, "rules", scope)?,
             background: all_rendered(&agent.background, "background", scope)?,
             skills: agent.skills.iter().map(|name| &*name.value).collect(),
+            needs_any_skill: false,
             inline_skills: Vec::new(),
             context: self.reads.clone(),
             allow: agent.allow.as_ref().map(|allow| allow.iter().map(|name| &*name.value).collect()),
@@ -147,7 +148,9 @@ impl Course<'_> {
     async fn run(&mut self, task: AgentTask<'_>) -> Result<AgentResult, StepError> {
         let context = self.work.sees.context(self.runs);
         self.runs += 1;
-        Ok(self.work.executor.run(task, &context).await?)
+        let mut result = self.work.executor.run(task, &context).await?;
+        super::add_warnings(&mut self.warnings, std::mem::take(&mut result.warnings));
+        Ok(result)
     }
 
     /// The checks of `ensure` run on data that fits the schema: expressions rely on it. (SW6)
@@ -206,7 +209,7 @@ impl Course<'_> {
 
     fn done(self, result: AgentResult, verdicts: Vec<Verdict>) -> AgentDone {
         let asked = self.asked();
-        let AgentResult { status, data, calls, conversation } = result;
+        let AgentResult { status, data, calls, conversation, .. } = result;
         AgentDone { status, data, calls, conversation, verdicts, warnings: self.warnings, asked }
     }
 }

@@ -29,6 +29,7 @@ async fn run(script: &ScriptedExecutor, node: &str, runs: u32) -> Result<AgentRe
         rules: Vec::new(),
         background: Vec::new(),
         skills: Vec::new(),
+        needs_any_skill: false,
         inline_skills: Vec::new(),
         context: json!({}),
         allow: None,

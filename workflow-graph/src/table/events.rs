@@ -12,11 +12,9 @@ use crate::state::names;
 
 impl Compiler<'_> {
     pub(super) fn events(&mut self) {
-        let begin = EventDef::new(self.input.clone(), Roles::NONE.start());
-        self.add(match &self.graph.input {
-            Some(schema) => begin.schema(begin_schema(&schema.value)),
-            None => begin,
-        });
+        self.add(
+            EventDef::new(self.input.clone(), Roles::NONE.start()).schema(crate::begin::schema(self.graph)),
+        );
         self.add(EventDef::new(self.output.clone(), Roles::NONE.stop()));
         if self.graph.nodes.iter().any(|node| node.on_failure.is_some()) {
             self.add(EventDef::failure(names::FAILURE));
@@ -69,14 +67,4 @@ impl Compiler<'_> {
             self.control(token);
         }
     }
-}
-
-/// The schema of `graph.input`, for front ends.
-fn begin_schema(input: &serde_json::Value) -> serde_json::Value {
-    serde_json::json!({
-        "type": "object",
-        "properties": { "input": input, "dry_run": { "type": "boolean" }, "document": { "type": "string" } },
-        "required": ["input"],
-        "additionalProperties": false,
-    })
 }

@@ -84,8 +84,7 @@ impl Walk {
         let start = event(inputs.start);
         let begin = start.as_ref().and_then(AnyEvent::as_json).unwrap_or(&Value::Null);
         let is_dry = begin.get("dry_run").and_then(Value::as_bool).unwrap_or_default();
-        let played =
-            begin.get("played").and_then(Value::as_u64).and_then(|played| u32::try_from(played).ok());
+        let played = begin.get("played").and_then(crate::state::count_of);
         let given = begin.get("input").unwrap_or(&Value::Null);
         let input = match &start {
             Some(start) if self.takes_as_given(given) => Held::Field(start.clone(), "input"),

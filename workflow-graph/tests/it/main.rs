@@ -19,6 +19,7 @@ mod expected;
 mod playing;
 mod crashes;
 mod walk;
+mod starts;
 mod joins;
 mod each;
 mod resume;

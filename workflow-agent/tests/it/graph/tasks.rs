@@ -187,6 +187,60 @@ edges: []
     }
 }
 
+/// A92, SW1
+#[tokio::test]
+async fn a_node_with_one_of_its_skills_works_and_warns_and_one_with_none_fails_with_all_names() {
+    let sweny = "
+id: test
+name: Test
+entry: a
+skills: {web: {name: Web, mcp: {command: web}}}
+nodes: {a: {name: A, instruction: Go., skills: [SKILLS], retry: {max: 1}, eval: [{name: e, kind: judge, rubric: Done?}]}}
+edges: []
+";
+    let warning = |missing: &str| {
+        vec![format!("`a`: the agent works without skills that are not there: {missing}; skills: git")]
+    };
+    for (skills, task, warnings) in [
+        ("git", Some("Go.\n\n# Skill: git\nCommit often.\n"), vec![]),
+        ("svn, git, cvs", Some("Go.\n\n# Skill: git\nCommit often.\n"), warning("`svn`, `cvs`")),
+        ("svn, web", Some("Go.\n\n# Input"), warning("`svn`")),
+        ("svn, cvs", None, vec![]),
+        ("svn", None, vec![]),
+    ] {
+        // The first answer fails its evaluation, so that there are two tasks, and one warning.
+        let model = ScriptedModel::new([
+            ScriptedReply::text("begun"),
+            ScriptedReply::text("VERDICT: no\nREASONING: half of it"),
+            ScriptedReply::text("done"),
+            ScriptedReply::text("VERDICT: yes\nREASONING: all of it"),
+        ]);
+        let (agents, hosted) = only(agent("one", &model));
+        let agents = agents.skill("git", "Commit often.");
+        let engine = builder(&sweny.replace("SKILLS", skills), &agents).agent(hosted).build().unwrap();
+        let ended = GraphRun::start(&engine, "test", json!({})).await.unwrap().outcome().await.unwrap();
+        let result = &ended.results["a"];
+        if let Some(task) = task {
+            assert_eq!((&result.data, &result.error), (&json!("done"), &None), "{skills}");
+            let sent = model.requests()[0].messages[0].text().into_owned();
+            assert!(sent.starts_with(task), "{sent}");
+        } else {
+            let names = skills.replace(", ", "`, `");
+            let error = result.error.as_ref().unwrap();
+            assert!(error.contains(&format!("there is no skill `{names}`; skills: git")), "{error}");
+            assert!(model.requests().is_empty());
+        }
+        assert_eq!(ended.warnings, warnings, "{skills}");
+    }
+
+    // A document of the native format says which skills its nodes need.
+    let text = "graph: test\nnodes:\n  a: {agent: {instruction: 'Go.', skills: [git, svn, cvs]}}\n";
+    let (agents, hosted) = only(agent("one", &ScriptedModel::new([])));
+    let engine = builder(text, &agents.skill("git", "Commit often.")).agent(hosted).build().unwrap();
+    let failure = failed(GraphRun::start(&engine, "test", json!({})).await.unwrap().outcome().await);
+    assert!(failure.to_string().contains("there is no skill `svn`, `cvs`; skills: git"), "{failure}");
+}
+
 /// A92
 #[tokio::test]
 async fn each_item_of_a_list_is_a_run_of_its_own() {

@@ -13,7 +13,7 @@ use crate::document::model::{Agent, Defaults, Node};
 use crate::document::template::Template;
 use crate::executor::caught;
 use crate::node::judge::{Judges, bounded};
-use crate::node::{checks, reason};
+use crate::node::{add_warnings, checks, reason};
 use crate::skill::InlineSkill;
 use crate::state::{Verdict, VisitStatus};
 use crate::{
@@ -79,7 +79,10 @@ impl Attempts<'_> {
             let answer = self.attempt(runs, retry.take()).await;
             runs += 1;
             let result = match answer {
-                Ok(result) => result,
+                Ok(mut result) => {
+                    add_warnings(&mut warnings, std::mem::take(&mut result.warnings));
+                    result
+                }
                 Err(error) => break self.broken(&error),
             };
             match result.status {
@@ -128,6 +131,7 @@ impl Attempts<'_> {
             rules: self.layered("rules", &self.graph.rules, &self.extras.rules),
             background: self.layered("context", &self.graph.context, &self.extras.context),
             skills: agent.skills.iter().map(|name| &*name.value).collect(),
+            needs_any_skill: true,
             inline_skills: self.inline_skills().collect(),
             context: self.seen.0.clone(),
             allow: agent.allow.as_ref().map(|allow| allow.iter().map(|name| &*name.value).collect()),
