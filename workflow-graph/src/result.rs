@@ -162,7 +162,7 @@ impl GraphFailure {
 impl fmt::Display for GraphFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.error, &self.node, self.time) {
-            (RunError::TimedOut { .. }, _, Some(time)) => {
+            (RunError::TimedOut { after, .. }, _, Some(time)) if *after == time => {
                 write!(f, "the graph was active for as long as its `limits.time` allows: {}", spoken(time))
             }
             // Attempts to be asked again are none.

@@ -83,6 +83,13 @@ impl Sight {
         self.built = Built::default();
     }
 
+    /// Gives a node a new count of visits.
+    pub(crate) fn count_to(&mut self, node: usize, count: Count) {
+        self.counts.retain(|(known, _)| *known != node);
+        self.counts.push((node, count));
+        self.built = Built::default();
+    }
+
     /// Gives a variable a new value.
     pub(crate) fn set(&mut self, place: usize, value: Value) {
         self.set.push((place, value));

@@ -110,7 +110,7 @@ impl<'r> Beginning<'r> {
 
     /// Adds the facts that are not options to a run that an earlier process began.
     pub(super) fn restores(&self, shared: RunShared) -> RunShared {
-        // This start decides between the time of a queued run, that of its workflow and that of the engine.
+        // This start decides between the time of a queued run and that of the engine.
         let timeout = if self.queued { shared.timeout } else { self.timeout };
         shared.restored(self.private_thread, timeout)
     }

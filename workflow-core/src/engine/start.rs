@@ -239,8 +239,9 @@ impl Inner {
         let trace_parent = rare.and_then(|rare| rare.trace_parent);
         let extras = RunExtras { configs, metadata, trace_parent, link, ..RunExtras::default() };
         let (table, common) = (Arc::clone(&host.table), Arc::clone(&self.common));
-        // A workflow's own limit holds for each of its runs, and one of the run can only be below it.
-        let timeout = [timeout, table.edges.timeout].into_iter().flatten().min().or(common.settings.timeout);
+        // A workflow's own limit holds for each of its runs, in place of the engine's.
+        let of_engine = common.settings.timeout.filter(|_| table.edges.timeout.is_none());
+        let timeout = timeout.or(of_engine);
         let shared = RunShared::new(id, thread, timeout, table, common, extras);
         if let Some(shows) = shows {
             shared.display().forward(shows);

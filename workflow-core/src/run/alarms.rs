@@ -106,7 +106,7 @@ impl Driver {
             return;
         }
         let Committer { shared, state, clock, .. } = &mut self.committer;
-        let Some(limit) = shared.timeout else { return };
+        let Some(limit) = shared.time_limit() else { return };
         self.alarms.count(limit, &mut state.active, clock, |end| {
             self.executor.wait(Due::Timeout, shared.common.clock.sleep_until(end))
         });
@@ -115,7 +115,7 @@ impl Driver {
     /// Stops counting active time: the run waits, or other runs have the permits.
     pub(super) fn stop_counting_time(&mut self) {
         let Committer { shared, state, clock, .. } = &mut self.committer;
-        if shared.timeout.is_some() {
+        if shared.time_limit().is_some() {
             let alarm = self.alarms.rest(&mut state.active, clock.now);
             self.executor.drop_wait(alarm);
         }

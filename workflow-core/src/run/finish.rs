@@ -169,7 +169,7 @@ impl Run {
         EndedRun {
             state,
             cancelled: self.driver.at_end.as_ref().and_then(|at_end| at_end.cancel_reason.as_ref()),
-            limit: shared.timeout.unwrap_or_default(),
+            limit: shared.time_limit().unwrap_or_default(),
             limit_of_engine: shared.common.settings.timeout,
         }
     }

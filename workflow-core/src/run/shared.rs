@@ -25,7 +25,7 @@ pub(crate) struct RunShared {
     pub(crate) id: RunId,
     pub(crate) common: Arc<EngineParts>,
     pub(crate) table: Arc<DependencyTable>,
-    /// The limit on the run's active time.
+    /// The limit on the run's active time that its start states, as its journal has it.
     pub(crate) timeout: Option<Duration>,
     extras: Option<Box<RunExtras>>,
     pub(crate) signals: Signals,
@@ -62,6 +62,12 @@ impl RunShared {
             finished: OnceLock::new(),
             common,
         }
+    }
+
+    /// The limit on the run's active time (S32): of that of the start and that of the workflow the shorter one. The journal
+    /// lacks that of the workflow, so that a run which goes on has the present one.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        [self.timeout, self.table.edges.timeout].into_iter().flatten().min()
     }
 
     /// The same run with the settings from its journal.

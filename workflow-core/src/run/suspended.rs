@@ -56,7 +56,7 @@ impl Run {
         let Committer { shared, state, journal, pending, telemetry: _, clock: _ } = committer;
         // Few events: the log is moved at each suspension.
         let is_short = state.scheduler.last_seq().0 <= SHORT;
-        let has_alarms = !alarms.are_none() || shared.timeout.is_some();
+        let has_alarms = !alarms.are_none() || shared.time_limit().is_some();
         let is_quiet =
             executor.is_empty() && pending.is_empty() && !has_alarms && admission.allows_suspension();
         let is_plain = journal.is_none() && at_end.is_none() && *phase == Phase::Driven;

@@ -330,6 +330,8 @@ impl Visit<'_> {
                 self.sight.unseen.retain(|known| *known != node);
                 self.sight.results.retain(|(known, _)| *known != node);
                 self.sight.results.push((node, value));
+            } else if let Some(node) = name.strip_suffix(":count").and_then(|id| self.walk.graph.find(id)) {
+                self.sight.count_to(node, read(&value)?);
             } else if let Some(variable) = name.strip_prefix("vars.") {
                 let place = self.walk.graph.vars.iter().position(|var| *var.name.value == *variable);
                 if let Some(place) = place {

@@ -267,8 +267,12 @@ impl<'w> Visit<'w> {
                 self.sight.set(place, value);
             }
         }
+        // A route without a value fails the visit, and the work that it saved is there for the next attempt.
+        let way = self.way(Leave::Next, result.done.decided)?;
         forget(saved).await?;
-        self.leave(result, Leave::Next)
+        // Nothing reads it here any more, so that its data moves into the log.
+        self.sight.own = None;
+        self.leave_by(Arc::unwrap_or_clone(result), way)
     }
 
     /// The result of the work, and what it may have saved.

@@ -396,3 +396,40 @@ nodes:
     let result = played(text, json!({}), script).await.result().await;
     assert_eq!(result.output, json!(["d", "q", "q"]));
 }
+
+// G22, S60: a failure of branches that is caught counts their failed visits before the conditions of `on_failure` are asked.
+#[tokio::test(start_paused = true)]
+async fn conditions_of_on_failure_see_the_visits_that_failed_with_the_branches() {
+    let text = "
+graph: g
+nodes:
+  p:
+    value: 1
+    next: {parallel: [x, y], join: j}
+    on_failure: [{when: nodes.x.visits < 2, to: p}, {to: e}]
+    max_visits: 10
+  x: {function: f, retry: none, next: j}
+  y: {value: 2, next: j}
+  j: {value: 1}
+  e: {value: [\"${ nodes.x.visits }\", \"${ nodes.p.visits }\"]}
+";
+    let fail = json!({"fail": "no", "class": "rejected"});
+    let script = script(json!({"x": [fail, fail, {"data": "never played"}]}));
+    let result = played(text, script, json!({})).await.result().await;
+    assert_eq!(result.output, json!([2, 2]));
+}
+
+// G16, S60: an output behind branches without a join counts what failed in them.
+#[tokio::test(start_paused = true)]
+async fn the_output_behind_branches_sees_the_visits_that_failed_in_them() {
+    let text = "
+graph: g
+output: [\"${ nodes.x.visits }\", \"${ nodes.y.visits }\"]
+nodes:
+  p: {value: 1, next: {parallel: [x, y], failures: continue_others}}
+  x: {function: f, retry: none}
+  y: {value: 2}
+";
+    let result = played(text, fails("x"), json!({})).await.result().await;
+    assert_eq!(result.output, json!([1, 1]));
+}

@@ -228,16 +228,44 @@ nodes:
     let played = start(bound(text, Registry::new().function("f", f)), json!({}), GraphOptions::new()).await;
     assert_eq!(played.result().await.output, json!("none"));
 
+    for text in [
+        "graph: g\nnodes:\n  a: {function: g, ensure: [\"a.found == 1\"]}\n",
+        // The visit fails where no route of it holds.
+        "graph: g\nnodes:\n  a: {function: g, next: [{to: b, when: a.found == 1}]}\n  b: {value: \"${ a }\"}\n",
+    ] {
+        let store = Arc::new(MemoryStore::default());
+        let first = engine(bound(text, Registry::new().function("g", g)), &store);
+        let run = GraphRun::start(&first, "g", json!({})).await.unwrap();
+        assert!(run.outcome().await.is_err());
+        drop(first);
+        let second = engine(bound(text, Registry::new().function("g", g)), &store);
+        second.redrive_all(&RunQuery::new().status(RunStatus::Failed), 10).await.unwrap();
+        let run = GraphRun::attach(&second, run.id().clone()).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap().output, json!({"found": 1}), "{text}");
+    }
+}
+
+// G2, S32: `limits.time` is that of the present document.
+#[tokio::test(start_paused = true)]
+async fn a_run_out_of_time_goes_on_where_the_document_allows_more() {
+    async fn f(_: Value, _: NodeContext) -> Result<Value, NodeError> {
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        Ok(json!("done"))
+    }
+
+    let bound = |time: &str| {
+        let text = format!("graph: g\nlimits: {{time: {time}}}\nnodes:\n  a: {{function: f}}\n");
+        bound(&text, Registry::new().function("f", f))
+    };
     let store = Arc::new(MemoryStore::default());
-    let text = "graph: g\nnodes:\n  a: {function: g, ensure: [\"a.found == 1\"]}\n";
-    let first = engine(bound(text, Registry::new().function("g", g)), &store);
+    let first = engine(bound("2s"), &store);
     let run = GraphRun::start(&first, "g", json!({})).await.unwrap();
-    assert!(run.outcome().await.is_err());
+    let failure = run.outcome().await.unwrap_err().to_string();
+    assert!(failure.contains("as long as its `limits.time` allows: 2s"), "{failure}");
     drop(first);
-    let second = engine(bound(text, Registry::new().function("g", g)), &store);
-    second.redrive_all(&RunQuery::new().status(RunStatus::Failed), 10).await.unwrap();
-    let run = GraphRun::attach(&second, run.id().clone()).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap().output, json!({"found": 1}));
+    let second = engine(bound("20s"), &store);
+    let run = GraphRun::redrive(&second, run.id().clone()).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap().output, "done");
 }
 
 // G12, G2: a route keeps its count where the document has another one before it now.

@@ -17,8 +17,8 @@ use workflow_core::store::{
 };
 use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
 use workflow_core::{
-    ConfigLayers, ConfigRequest, ConfigSource, Origin, RecordedRun, ResumeError, RunError, RunOptions,
-    RunStatus, RuntimeWorkflow, StartError, WhenFull,
+    AnyRun, ConfigLayers, ConfigRequest, ConfigSource, Origin, RecordedRun, ResumeError, RunError,
+    RunOptions, RunStatus, RuntimeWorkflow, StartError, WhenFull,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -380,37 +380,65 @@ async fn many_clients_begin_the_same_runs_once() {
     assert_eq!(world.shipped(), RUNS);
 }
 
+/// An engine on this store whose workflow `sleeper` never ends, and bounds its runs to this time.
+fn sleeping(store: &Arc<MemoryStore>, seconds: u64) -> Engine {
+    let table = DependencyTable::builder("sleeper")
+        .event(EventDef::new("Sleep", Roles::NONE.start()))
+        .event(EventDef::new("Awake", Roles::NONE.stop()))
+        .step(StepDef::new("sleep").input(InputDef::one("Sleep")).output(OutputDef::event("Awake")))
+        .build()
+        .unwrap();
+    let sleeper = RuntimeWorkflow::with_timeout(table, Duration::from_secs(seconds), |_: StepCall| {
+        std::future::pending::<Result<Emitted, StepError>>()
+    });
+    let engine = Engine::builder().workflows([sleeper]).store(store.clone());
+    engine.clock(workflow_testkit::VirtualClock::new()).build().unwrap()
+}
+
+/// The options of a run that its caller bounds to this time.
+fn bounded(asked: Option<u64>) -> RunOptions {
+    let options = RunOptions::new().id("r");
+    match asked {
+        Some(seconds) => options.timeout(Duration::from_secs(seconds)),
+        None => options,
+    }
+}
+
+async fn seconds_until_timeout(run: &AnyRun) -> u64 {
+    match run.outcome_any().await {
+        Err(RunError::TimedOut { after, .. }) => after.as_secs(),
+        other => panic!("{other:?}"),
+    }
+}
+
 // S32, S65: the time of a workflow bounds queued runs, too.
 #[tokio::test]
 async fn a_queued_run_has_no_more_time_than_its_workflow() {
-    let table = || {
-        DependencyTable::builder("sleeper")
-            .event(EventDef::new("Sleep", Roles::NONE.start()))
-            .event(EventDef::new("Awake", Roles::NONE.stop()))
-            .step(StepDef::new("sleep").input(InputDef::one("Sleep")).output(OutputDef::event("Awake")))
-            .build()
-            .unwrap()
-    };
     for (asked, expected) in [(None, 60), (Some(70), 60), (Some(9), 9)] {
-        let sleeper = RuntimeWorkflow::with_timeout(table(), Duration::from_mins(1), |_: StepCall| {
-            std::future::pending::<Result<Emitted, StepError>>()
-        });
         let store = Arc::new(MemoryStore::default());
-        let engine = Engine::builder().workflows([sleeper]).store(store.clone());
-        let engine = engine.clock(workflow_testkit::VirtualClock::new()).build().unwrap();
-        let options = RunOptions::new().id("r");
-        let options = match asked {
-            Some(seconds) => options.timeout(Duration::from_secs(seconds)),
-            None => options,
-        };
+        let engine = sleeping(&store, 60);
         let event = RecordedEvent::from_json("Sleep", 1, to_raw_value(&json!(null)).unwrap());
         let hosted = engine.hosted().remove(0).table;
-        let write = Write::queued(&hosted, event, &options, SystemTime::UNIX_EPOCH).unwrap();
+        let write = Write::queued(&hosted, event, &bounded(asked), SystemTime::UNIX_EPOCH).unwrap();
         store.append(&"r".into(), Position(0), write).await.unwrap();
         let run = engine.attach_any("r").await.unwrap();
-        match run.outcome_any().await {
-            Err(RunError::TimedOut { after, .. }) => assert_eq!(after.as_secs(), expected),
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(seconds_until_timeout(&run).await, expected);
+    }
+}
+
+// S32, S39: a limit that was too short is raised in the workflow, and that of the caller stays.
+#[tokio::test]
+async fn a_redriven_run_has_the_present_time_of_its_workflow() {
+    for (asked, before, after) in [(None, 60, 600), (Some(70), 60, 70), (Some(9), 9, 9)] {
+        let store = Arc::new(MemoryStore::default());
+        let engine = sleeping(&store, 60);
+        let run = engine.start_json("sleeper", "Sleep", json!(null), bounded(asked)).await.unwrap();
+        assert_eq!(seconds_until_timeout(&run).await, before);
+        engine.shut_down(Duration::from_secs(1)).await;
+        let engine = sleeping(&store, 600);
+        let redriven = engine.redrive_all(&RunQuery::new(), 1).await.unwrap();
+        assert_eq!(redriven.runs.len(), 1);
+        let run = engine.attach_any("r").await.unwrap();
+        assert_eq!(seconds_until_timeout(&run).await, after);
     }
 }

@@ -101,6 +101,8 @@ impl Visit<'_> {
         }
         for (node, count) in counts {
             self.call.emit(&names::of(self.walk.id(node), "count"), to_json(&count)?)?;
+            // Conditions of `on_failure` see it.
+            self.sight.count_to(node, count);
         }
         Ok(())
     }
