@@ -24,6 +24,7 @@ mod each;
 mod resume;
 mod hosted;
 mod large;
+mod mended;
 mod hive;
 mod model;
 mod sweny;
