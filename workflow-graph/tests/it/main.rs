@@ -12,6 +12,7 @@ mod reads;
 mod files;
 mod script;
 mod schema;
+mod values;
 mod examples;
 mod edits;
 mod bounds;
