@@ -24,6 +24,7 @@ mod ways;
 mod history;
 mod reads;
 mod meaning;
+mod values;
 mod precedence;
 mod needs;
 mod layout;

@@ -17,6 +17,7 @@ mod eval;
 mod compare;
 mod path;
 mod types;
+mod excluded;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use excluded::Excluded;
 pub(crate) use fault::{BadExpression, EvaluateError};
 pub(crate) use pattern::pattern;
 pub(crate) use reads::{Read, Segment};
@@ -131,6 +133,11 @@ impl Expression {
     /// The same for a condition, which must be true or false.
     pub(crate) fn check_condition_types(&self, types: &dyn Types) -> Vec<TypeProblem> {
         types::check(self.source(), &self.parsed.root, types, true)
+    }
+
+    /// Literals that are compared with what they never equal.
+    pub(crate) fn excluded<'e>(&'e self, types: &'e dyn Types) -> Vec<Excluded<'e>> {
+        excluded::excluded(self.source(), &self.parsed.root, types)
     }
 
     /// The type of its value, as far as it is known.

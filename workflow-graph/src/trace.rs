@@ -133,6 +133,14 @@ impl RouteTaken {
         self.branch.as_deref().and_then(|path| path.rsplit('/').nth(1)) == Some(&*self.from)
     }
 
+    /// The number of the branch that begins with it: branches begin in any order, and are numbered in that of the
+    /// document. Other routes have the largest one.
+    fn number(&self) -> u32 {
+        let branch = self.branch.as_deref().filter(|_| self.is_opening());
+        let number = branch.and_then(|path| path.rsplit('/').next()?.parse().ok());
+        number.unwrap_or(u32::MAX)
+    }
+
     /// Whether it leaves the visit, perhaps into a branch.
     fn leaves(&self, visit: &Visit) -> bool {
         let (inner, outer) = (self.branch.as_deref(), visit.branch.as_deref());
@@ -156,7 +164,9 @@ impl fmt::Display for Trace {
         for visit in &self.visits {
             write!(f, "{:width$}  {visit}", name(visit))?;
             let taken = routes.get(&*visit.node).into_iter().flatten().filter(|route| route.leaves(visit));
-            for (place, route) in taken.enumerate() {
+            let mut taken: Vec<_> = taken.collect();
+            taken.sort_by_key(|route| route.number());
+            for (place, route) in taken.into_iter().enumerate() {
                 f.write_str(if place == 0 { " → " } else { ", " })?;
                 write!(f, "{} ({})", route.to, route.reason)?;
             }

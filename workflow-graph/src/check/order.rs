@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::document::model::{Decide, Graph, Next, Node, OnFailure, Route, Target};
+use crate::document::native::next::MOST_PARALLEL;
 use crate::problem::Code;
 use crate::problem::sink::{At, Problems};
 
@@ -10,14 +11,14 @@ pub(super) fn check(graph: &Graph, problems: &mut Problems) {
     for node in &graph.nodes {
         match &node.next {
             Next::Routes(routes) => {
-                dead(node, routes, problems);
+                dead(node, routes, true, problems);
                 no_default(graph, node, routes, problems);
             }
             Next::Decide(decide) => choices(node, decide, problems),
             Next::End | Next::To(_) | Next::Parallel(_) | Next::Sweny(_) => {}
         }
         if let Some(OnFailure::Routes(routes)) = &node.on_failure {
-            dead(node, routes, problems);
+            dead(node, routes, false, problems);
         }
         ids(node, problems);
     }
@@ -28,23 +29,44 @@ fn always_holds(route: &Route) -> bool {
     route.max.is_none() && route.when.as_ref().is_none_or(|when| is_true(when.parsed.source()))
 }
 
-/// The first route that holds is taken, so none is behind one that always does.
-fn dead(node: &Node, routes: &[Route], problems: &mut Problems) {
+/// The first route that holds is taken, so none is behind one that always does. `is_next`: branches could be meant.
+fn dead(node: &Node, routes: &[Route], is_next: bool, problems: &mut Problems) {
     let Some(first) = routes.iter().position(always_holds) else { return };
     let (by, line) = (written(&routes[first].to), routes[first].at.line);
-    for route in &routes[first + 1..] {
+    let mended = unconditional(routes, is_next);
+    // One change mends a list without conditions, so it is one problem.
+    let most = if mended.is_some() { 1 } else { routes.len() };
+    let remedy = mended.unwrap_or_else(|| format!("move it before the route to `{by}`, or remove it"));
+    for route in routes[first + 1..].iter().take(most) {
         let message = format!(
             "the route of `{}` to `{}` is never taken: the one to `{by}` in line {line} always holds",
             node.id.value,
             written(&route.to)
         );
-        problems.add(
-            Code::DeadRoute,
-            route.at,
-            message,
-            format!("move it before the route to `{by}`, or remove it"),
-        );
+        problems.add(Code::DeadRoute, route.at, message, remedy.clone());
     }
+}
+
+/// The remedy of a list in which no route has a condition: the order of its routes means nothing.
+fn unconditional(routes: &[Route], is_next: bool) -> Option<String> {
+    if routes.iter().any(|route| route.when.is_some() || route.max.is_some()) {
+        return None;
+    }
+    let all = "give each but the last a `when`";
+    let targets: Option<Vec<&str>> = routes
+        .iter()
+        .map(|route| match &route.to {
+            Target::Node(name) => Some(&*name.value),
+            Target::End => None,
+        })
+        .collect();
+    Some(match targets {
+        Some(targets) if is_next && targets.len() <= MOST_PARALLEL => {
+            let (by, targets) = (if targets.len() == 2 { "both" } else { "all" }, targets.join(", "));
+            format!("to take {by} side by side, write `next: {{parallel: [{targets}]}}`; to choose, {all}")
+        }
+        _ => format!("to choose, {all}"),
+    })
 }
 
 fn no_default(graph: &Graph, node: &Node, routes: &[Route], problems: &mut Problems) {
@@ -53,7 +75,26 @@ fn no_default(graph: &Graph, node: &Node, routes: &[Route], problems: &mut Probl
         return;
     }
     let Some(last) = routes.last() else { return };
-    let message = format!("the run fails where no route of `{}` holds", node.id.value);
+    let id = &node.id.value;
+    let led = |to: &Target| match to {
+        Target::Node(name) => format!("the walk goes to `{}`", name.value),
+        Target::End => "the walk ends".to_owned(),
+    };
+    // Behind `continue` the same routes are asked once more.
+    let caught = match &node.on_failure {
+        Some(OnFailure::To(name)) => Some(led(&Target::Node(name.clone()))),
+        Some(OnFailure::Routes(routes)) => Some(match routes.as_slice() {
+            [only] if always_holds(only) => led(&only.to),
+            _ => "the walk goes on".to_owned(),
+        }),
+        Some(OnFailure::Continue) | None => None,
+    };
+    let message = match caught {
+        Some(led) => {
+            format!("where no route of `{id}` holds, the node fails and {led}, by its `on_failure`")
+        }
+        None => format!("the run fails where no route of `{id}` holds"),
+    };
     let remedy = "add a route without `when` as the last one, or write `on_no_match: fail`";
     problems.add(Code::NoDefault, last.at, message, remedy);
 }

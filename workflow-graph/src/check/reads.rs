@@ -79,6 +79,7 @@ impl<'a> Reads<'a, '_> {
         if self.problems.total() == before {
             self.types(names, used);
         }
+        self.never_equal(names, used);
     }
 
     fn names_at<'n>(&self, node: Option<&'n Node>) -> Names<'n>

@@ -1,10 +1,12 @@
 //! Meanings of names in expressions, at a node or in the graph's output. This module knows no order of nodes.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::shape::{self, Found, Shape};
+use crate::VisitStatus;
 use crate::document::model::{Graph, Node};
 use crate::expression::{Segment, Type, Types};
 
@@ -71,6 +73,10 @@ pub(super) struct Names<'a> {
 }
 
 pub(super) const PARTS: [&str; 4] = ["data", "status", "error", "visits"];
+/// The statuses of visits.
+static STATUSES: LazyLock<[Value; 3]> = LazyLock::new(|| {
+    [VisitStatus::Success, VisitStatus::Failed, VisitStatus::Skipped].map(|status| status.to_string().into())
+});
 const ERROR: [&str; 3] = ["message", "class", "node"];
 const JOINED: [&str; 2] = ["failed", "branches"];
 
@@ -167,6 +173,15 @@ impl Types for Names<'_> {
         match self.shape(meaning).follow(&segments[used..]) {
             (Found::Shape(shape), _) => shape.as_type(),
             (Found::Unknown { .. }, _) => Type::ANY,
+        }
+    }
+
+    fn values_of(&self, root: &str, segments: &[Segment]) -> Option<Vec<&Value>> {
+        let (meaning, used) = self.resolve(root, segments);
+        match (meaning, self.shape(meaning).follow(&segments[used..])) {
+            (Meaning::About(_, "status"), _) if segments.len() == used => Some(STATUSES.iter().collect()),
+            (_, (Found::Shape(shape), _)) => shape.values(),
+            (_, (Found::Unknown { .. }, _)) => None,
         }
     }
 }

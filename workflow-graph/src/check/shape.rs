@@ -82,6 +82,8 @@ impl<'a> Shape<'a> {
                 let Some(schema) = resolved(root, schema) else { return Step::Any };
                 match segment {
                     Segment::Field(name) => field(root, schema, name),
+                    // The first items have schemas of their own.
+                    Segment::Index(_) if schema.get("prefixItems").is_some() => Step::Any,
                     Segment::Index(_) => schema
                         .get("items")
                         .map_or(Step::Any, |items| Step::To(Shape::Schema(root, items), true)),
@@ -117,6 +119,27 @@ impl<'a> Shape<'a> {
             Shape::Template(Template::List(_)) => Type::LIST,
             Shape::Template(Template::Map(_)) | Shape::Items => Type::MAP,
         }
+    }
+}
+
+/// Longer lists of values are not looked at.
+const MOST_VALUES: usize = 1_000;
+
+impl<'a> Shape<'a> {
+    /// Every value by `const` or `enum` of the schema.
+    pub(super) fn values(self) -> Option<Vec<&'a Value>> {
+        let Shape::Schema(root, schema) = self else { return None };
+        let schema = resolved(root, schema)?;
+        let values: Vec<&Value> = match (schema.get("const"), schema.get("enum")) {
+            (Some(only), _) => vec![only],
+            (None, Some(Value::Array(values))) if (1..=MOST_VALUES).contains(&values.len()) => {
+                values.iter().collect()
+            }
+            _ => return None,
+        };
+        // A default need not be one of them.
+        let has_other = schema.get("default").is_some_and(|default| !values.contains(&default));
+        (!has_other).then_some(values)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::problem::sink::Problems;
 
 mod agent;
 pub(crate) mod check;
+mod duration;
 pub(crate) mod fields;
 mod graph;
 pub(crate) mod name;
@@ -22,6 +23,7 @@ pub(crate) mod path;
 mod retry;
 pub(crate) mod schema;
 mod script;
+mod synonyms;
 mod work;
 
 pub(super) use graph::{MOST_ITEMS, MOST_STEPS};

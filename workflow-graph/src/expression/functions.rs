@@ -57,7 +57,7 @@ const FUNCTIONS: [(Function, &str, &str, usize, usize); 24] = [
 ];
 
 /// Their names in other languages.
-const OTHER_NAMES: [(&str, &str); 16] = [
+const OTHER_NAMES: [(&str, &str); 22] = [
     ("startswith", "starts_with"),
     ("startsWith", "starts_with"),
     ("endswith", "ends_with"),
@@ -74,6 +74,12 @@ const OTHER_NAMES: [(&str, &str); 16] = [
     ("number", "float"),
     ("string", "str"),
     ("exists", "has"),
+    ("coalesce", "default"),
+    ("ifnull", "default"),
+    ("if_null", "default"),
+    ("nvl", "default"),
+    ("default_value", "default"),
+    ("or_else", "default"),
 ];
 
 impl Function {

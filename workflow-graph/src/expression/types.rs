@@ -12,6 +12,11 @@ use super::tree::{Arithmetic, Call, Comparison, Kind, Node, Span};
 pub(crate) trait Types {
     /// The type of a path's value; [`Type::ANY`] if unknown.
     fn type_of(&self, root: &str, segments: &[Segment]) -> Type;
+
+    /// Every value that a path's value can be, where these are few and known.
+    fn values_of(&self, _root: &str, _segments: &[Segment]) -> Option<Vec<&Value>> {
+        None
+    }
 }
 
 /// Operands that can never fit.

@@ -87,6 +87,8 @@ codes! {
     MaybeMissing = "maybe-missing" Warning,
     /// An operator is used on values of types that it does not take.
     TypeMismatch = "type-mismatch" Error,
+    /// A value is compared with one that its schema excludes.
+    NeverEqual = "never-equal" Warning,
     /// A variable has no first value and no node sets it.
     UnsetVar = "unset-var" Warning,
     /// An agent node has `retry`.

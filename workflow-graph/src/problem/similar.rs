@@ -35,6 +35,11 @@ pub(crate) fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     found.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
+/// Whether two names differ at most in upper case, hyphens and the like.
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
+    folded(a) == folded(b)
+}
+
 /// `onFailure`, `on-failure` and `on_failure` are one spelling.
 fn folded(name: &str) -> Vec<char> {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()

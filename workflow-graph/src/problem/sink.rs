@@ -85,6 +85,24 @@ impl Problems {
         similar
     }
 
+    /// Adds a problem whose remedy names what the author may have meant.
+    pub(crate) fn add_mended(
+        &mut self,
+        code: Code,
+        at: At,
+        message: impl Into<String>,
+        remedy: String,
+        similar: Vec<String>,
+    ) {
+        self.push(code, at, message.into(), remedy, similar);
+    }
+
+    /// Adds a problem of a name that is called `known` here.
+    pub(crate) fn add_renamed(&mut self, code: Code, at: At, message: impl Into<String>, known: &str) {
+        let remedy = format!("did you mean `{known}`?");
+        self.push(code, at, message.into(), remedy, vec![known.to_owned()]);
+    }
+
     fn push(&mut self, code: Code, at: At, message: String, remedy: String, similar: Vec<String>) {
         *self.counts.entry(code).or_default() += 1;
         if self.found.len() >= MOST {

@@ -142,3 +142,22 @@ fn visits_that_were_skipped_say_why_and_those_that_kept_a_result_say_so() {
     "#]]
     .assert_eq(&trace.to_string());
 }
+
+/// G33
+#[test]
+fn branches_are_listed_in_the_order_of_the_document() {
+    let visit = |node: &str, branch: Option<&str>| json!({"node": node, "status": "success", "iteration": 1, "attempts": 1, "branch": branch});
+    let route = |from: &str, to: &str, branch: Option<&str>, reason: &str| json!({"from": from, "to": to, "iteration": 1, "branch": branch, "reason": reason});
+    let branches = (1..=11)
+        .rev()
+        .map(|number| route("a", &format!("b{number}"), Some(&format!("a/{number}")), "branch"));
+    let mut routes: Vec<_> = branches.collect();
+    routes.push(route("b1", "c", Some("a/1"), "only path"));
+    routes.push(route("a", "c", None, "joined"));
+    let visits = [visit("a", None), visit("b1", Some("a/1"))];
+    let trace: Trace = serde_json::from_value(json!({"visits": visits, "routes": routes})).unwrap();
+    expect![[r#"
+        a   success  at 0ms, took 0ms → b1 (branch), b2 (branch), b3 (branch), b4 (branch), b5 (branch), b6 (branch), b7 (branch), b8 (branch), b9 (branch), b10 (branch), b11 (branch), c (joined)
+        b1  success  in a/1  at 0ms, took 0ms → c (only path)
+    "#]].assert_eq(&trace.to_string());
+}

@@ -36,6 +36,7 @@ fn every_code_has_a_name_of_its_own_and_few_are_warnings() {
         warnings,
         [
             "maybe-missing",
+            "never-equal",
             "unset-var",
             "branch-conflict",
             "no-default",

@@ -18,7 +18,7 @@ nodes:
         g.yaml:4:17: error[unknown-key]: a node has no key `on_fail`; did you mean `on_failure`?
         g.yaml:4:29: error[unknown-key]: a node has no key `timeot`; did you mean `timeout`?
         g.yaml:4:41: error[unknown-key]: a node has no key `max-visits`; did you mean `max_visits`?
-        g.yaml:5:17: error[unknown-key]: a node has no key `zzz`; remove it; the keys are `function`, `tool`, `agent`, `command`, `human`, `value`, `graph`, `workflow`, `description`, `with`, `reads`, `output`, `requires`, `ensure`, `retry`, `timeout`, `max_visits`, `for_each`, `set`, `on_failure`, `next` and `on_no_match`
+        g.yaml:5:17: error[unknown-key]: a node has no key `zzz`; the keys are `function`, `tool`, `agent`, `command`, `human`, `value`, `graph`, `workflow`, `description`, `with`, `reads`, `output`, `requires`, `ensure`, `retry`, `timeout`, `max_visits`, `for_each`, `set`, `on_failure`, `next` and `on_no_match`; write one of them, or remove it
     "#]].assert_eq(&problems(text));
 }
 
@@ -203,7 +203,7 @@ nodes:
   c: {value: 1, output: {pattern: '('}}
 ";
     expect![[r#"
-        g.yaml:2:15: error[bad-schema]: `input` is no valid JSON Schema: "objekt" is not valid under any of the schemas listed in the 'anyOf' keyword; correct the schema
+        g.yaml:2:15: error[bad-schema]: `input` is no valid JSON Schema: `objekt` is no type; did you mean `object`?
         g.yaml:4:52: error[bad-schema]: `output` is no valid JSON Schema: "big" is not of type "number"; correct the schema
         g.yaml:5:25: error[bad-schema]: `output` is no valid JSON Schema: it refers to `http://example.com/s.json`, and the reader fetches nothing; write that schema here, under `$defs`
         g.yaml:6:35: error[bad-schema]: `output` is no valid JSON Schema: "(" is not a "regex"; correct the schema

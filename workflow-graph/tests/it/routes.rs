@@ -111,7 +111,7 @@ nodes:
     expect![[r#"
         g.yaml:3:62: error[dead-route]: the route of `a` to `b` is never taken: the one to `c` in line 3 always holds; move it before the route to `c`, or remove it
         g.yaml:3:86: error[dead-route]: the route of `a` to `end` is never taken: the one to `c` in line 3 always holds; move it before the route to `c`, or remove it
-        g.yaml:4:33: error[dead-route]: the route of `b` to `end` is never taken: the one to `c` in line 4 always holds; move it before the route to `c`, or remove it
+        g.yaml:4:33: error[dead-route]: the route of `b` to `end` is never taken: the one to `c` in line 4 always holds; to choose, give each but the last a `when`
     "#]].assert_eq(&problems(text));
 }
 

@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Reading;
+use super::synonyms::{self, Synonym};
 use crate::document::model::{Located, Name};
 use crate::document::template::{Expression, Template};
 use crate::document::tree::{Kind, Text, Tree};
 use crate::problem::Code;
 use crate::problem::sink::At;
-
-/// A century.
-const LONGEST: Duration = Duration::from_hours(36_500 * 24);
 
 /// A map, after a look for unknown keys.
 pub(crate) struct Fields<'t> {
@@ -36,6 +34,17 @@ impl<'t> Fields<'t> {
         known: &[&str],
         reading: &mut Reading<'_>,
     ) -> Option<Self> {
+        Self::with_synonyms(tree, what, known, &[], reading)
+    }
+
+    /// The same where unknown keys may be those of other tools.
+    pub(crate) fn with_synonyms(
+        tree: &'t Tree,
+        what: &'static str,
+        known: &[&str],
+        table: &[Synonym],
+        reading: &mut Reading<'_>,
+    ) -> Option<Self> {
         let Kind::Map(pairs) = &tree.kind else {
             reading.wrong_type(tree, what, "a map");
             return None;
@@ -44,13 +53,21 @@ impl<'t> Fields<'t> {
         for (key, _) in pairs.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
             has_unknown = true;
             let message = format!("{what} has no key `{}`", key.name);
+            if let Some(synonym) = synonyms::find(&key.name, table) {
+                meant.push(synonym.key.to_owned());
+                match synonym.remedy {
+                    Some(remedy) => reading.problems.add(Code::UnknownKey, key.at, message, remedy),
+                    None => reading.problems.add_renamed(Code::UnknownKey, key.at, message, synonym.key),
+                }
+                continue;
+            }
             let similar = reading.problems.add_unknown(
                 Code::UnknownKey,
                 key.at,
                 message,
                 &key.name,
                 known.iter().copied(),
-                || format!("remove it; the keys are {}", listed(known)),
+                || format!("the keys are {}; write one of them, or remove it", listed(known)),
             );
             meant.extend(similar);
         }
@@ -64,6 +81,11 @@ impl<'t> Fields<'t> {
             return None;
         }
         Some(Self { tree, what, meant: Vec::new(), has_unknown: false })
+    }
+
+    /// Whether an unknown key may stand for `key`.
+    pub(crate) fn is_meant(&self, key: &str) -> bool {
+        self.meant.iter().any(|meant| meant == key)
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'t Tree> {
@@ -83,7 +105,7 @@ impl<'t> Fields<'t> {
     /// The value of a key that has to be there.
     pub(crate) fn required(&self, key: &str, reading: &mut Reading<'_>) -> Option<&'t Tree> {
         let found = self.get(key);
-        if found.is_none() && !self.meant.iter().any(|meant| meant == key) {
+        if found.is_none() && !self.is_meant(key) {
             let message = format!("{} needs the key `{key}`", self.what);
             reading.problems.add(Code::MissingKey, self.tree.at, message, format!("add `{key}:`"));
         }
@@ -266,43 +288,6 @@ impl Reading<'_> {
         }
         found
     }
-
-    /// `250ms`, `30s`, `10m`, `48h` or `7d`.
-    pub(crate) fn duration(&mut self, tree: &Tree, key: &str) -> Option<Duration> {
-        let written = match &tree.kind {
-            Kind::Text(text) => text.value.to_string(),
-            Kind::Number(number) => number.to_string(),
-            _ => {
-                self.wrong_type(tree, &format!("`{key}`"), "a duration");
-                return None;
-            }
-        };
-        let found = parse_duration(&written);
-        if found.is_none() {
-            let message = format!("`{written}` is no duration");
-            let remedy =
-                "write a whole number and its unit: `250ms`, `30s`, `10m`, `48h` or `7d`, at most `36500d`";
-            self.problems.add(Code::BadDuration, tree.at, message, remedy);
-        }
-        found
-    }
-}
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs);
-    let duration = match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => seconds(1),
-        "m" => seconds(60),
-        "h" => seconds(3_600),
-        "d" => seconds(86_400),
-        _ => None,
-    };
-    // Deadlines are sums with the present time, which must not overflow.
-    duration.filter(|duration| *duration <= LONGEST)
 }
 
 /// "`a`, `b` and `c`".

@@ -27,7 +27,7 @@ pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Graph> {
     });
     format(&fields, reading);
     let vars = fields.get("vars").map(|tree| vars(tree, reading)).unwrap_or_default();
-    let start = fields.get("start").map(|tree| reading.name(tree, "start"));
+    let start = fields.get("start").map(|tree| reading.reference(tree, "start"));
     let mut graph = Graph {
         name: name.unwrap_or(Located { value: "".into(), at: tree.at }),
         description: fields.text("description", reading),

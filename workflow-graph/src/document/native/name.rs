@@ -2,6 +2,7 @@
 
 use super::Reading;
 use crate::document::model::{Located, Name};
+use crate::document::tree::Tree;
 use crate::problem::Code;
 use crate::problem::sink::At;
 
@@ -45,6 +46,23 @@ impl Reading<'_> {
             return None;
         }
         Some(Located { value: name.into(), at })
+    }
+
+    /// The id of a node, where one is named. Whether the graph has it is checked later.
+    pub(crate) fn reference(&mut self, tree: &Tree, key: &str) -> Option<Name> {
+        let name = self.name(tree, key)?;
+        let Some(inside) = name.value.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'))
+        else {
+            return Some(name);
+        };
+        let inside = inside.trim();
+        let remedy = if inside == "end" || (is_id(inside) && !RESERVED.contains(&inside)) {
+            format!("write `{inside}`")
+        } else {
+            "write the id of a node; to choose by a value, write a list of routes with `when`".to_owned()
+        };
+        self.problems.add(Code::BadName, tree.at, "an id stands without `${ }`", remedy);
+        None
     }
 
     /// A variable: an id, but `vars.` stands before it, so no word is reserved.

@@ -1,7 +1,7 @@
 //! `next` and `on_failure`: where a node leads. Whether the nodes exist is checked in `check`.
 
-use super::Reading;
 use super::fields::Fields;
+use super::{Reading, synonyms};
 use crate::document::model::{
     Branch, Choice, Conflicts, Decide, Failures, Next, OnFailure, Parallel, Route, Target,
 };
@@ -21,6 +21,7 @@ const CONFLICTS: [(&str, Conflicts); 3] =
     [("error", Conflicts::Error), ("last_wins", Conflicts::LastWins), ("first_wins", Conflicts::FirstWins)];
 
 const PARALLEL: [&str; 5] = ["parallel", "join", "failures", "conflicts", "concurrency"];
+const ROUTE: [&str; 4] = ["to", "when", "max", "id"];
 const DECIDE: [&str; 3] = ["decide", "choices", "otherwise"];
 
 pub(super) fn read(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
@@ -69,7 +70,7 @@ pub(super) fn on_failure(tree: &Tree, reading: &mut Reading<'_>) -> Option<OnFai
 }
 
 fn target(tree: &Tree, key: &str, reading: &mut Reading<'_>) -> Option<Target> {
-    let name = reading.name(tree, key)?;
+    let name = reading.reference(tree, key)?;
     reading.routes += 1;
     Some(if &*name.value == "end" { Target::End } else { Target::Node(name) })
 }
@@ -91,13 +92,14 @@ fn route(tree: &Tree, reading: &mut Reading<'_>) -> Option<Route> {
         let to = target(tree, "to", reading)?;
         return Some(Route { at: tree.at, to, when: None, max: None, id: None });
     }
-    let fields = Fields::new(tree, "a route", &["to", "when", "max", "id"], reading)?;
+    let fields = Fields::with_synonyms(tree, "a route", &ROUTE, &synonyms::ROUTE, reading)?;
     let to = fields.required("to", reading).and_then(|tree| target(tree, "to", reading));
     let when = fields.get("when").map(|tree| reading.expression(tree, "when"));
     let max = fields.get("max").map(|tree| reading.number(tree, "max", (1, u32::MAX)));
     let id = fields.get("id").and_then(|tree| reading.name(tree, "id"));
     // A route whose condition or bound is lost would look like one that always holds.
-    if matches!(when, Some(None)) || matches!(max, Some(None)) {
+    let is_lost = |key: &str| fields.get(key).is_none() && fields.is_meant(key);
+    if matches!(when, Some(None)) || matches!(max, Some(None)) || is_lost("when") || is_lost("max") {
         return None;
     }
     Some(Route { at: tree.at, to: to?, when: when.flatten(), max: max.flatten(), id })
@@ -106,7 +108,7 @@ fn route(tree: &Tree, reading: &mut Reading<'_>) -> Option<Route> {
 fn parallel(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
     let fields = Fields::new(tree, "`next`", &PARALLEL, reading)?;
     let items = fields.required("parallel", reading).map(|tree| (tree, reading.list(tree, "parallel")));
-    let join = fields.get("join").map(|tree| reading.name(tree, "join"));
+    let join = fields.get("join").map(|tree| reading.reference(tree, "join"));
     let failures = fields.word("failures", &FAILURES, reading).unwrap_or(Failures::FailAll);
     let conflicts = fields.word("conflicts", &CONFLICTS, reading);
     let concurrency = fields.number("concurrency", (1, u32::MAX), reading);
@@ -135,10 +137,11 @@ fn parallel(tree: &Tree, reading: &mut Reading<'_>) -> Option<Next> {
 fn branch(tree: &Tree, reading: &mut Reading<'_>) -> Option<Branch> {
     let (tree, when) = match &tree.kind {
         Kind::Map(_) => {
-            let fields = Fields::new(tree, "a branch", &["to", "when"], reading)?;
+            let fields =
+                Fields::with_synonyms(tree, "a branch", &["to", "when"], &synonyms::BRANCH, reading)?;
             let to = fields.required("to", reading);
             let when = fields.get("when").map(|tree| reading.expression(tree, "when"));
-            if matches!(when, Some(None)) {
+            if matches!(when, Some(None)) || (when.is_none() && fields.is_meant("when")) {
                 return None;
             }
             (to?, when.flatten())

@@ -6,7 +6,7 @@ use super::fields::Fields;
 use super::graph::ON_NO_MATCH;
 use super::next::{self, FAILURES};
 use super::work::{self, KINDS};
-use super::{Reading, check, retry};
+use super::{Reading, check, retry, synonyms};
 use crate::document::model::{Extras, Failures, ForEach, Located, Name, Node, Reads};
 use crate::document::template::Template;
 use crate::document::tree::{Kind, Tree};
@@ -42,7 +42,7 @@ const KEYS: [&str; 22] = [
 const CONCURRENCY: u32 = 16;
 
 pub(super) fn read(id: Name, tree: &Tree, reading: &mut Reading<'_>) -> Option<Node> {
-    let fields = Fields::new(tree, "a node", &KEYS, reading)?;
+    let fields = Fields::with_synonyms(tree, "a node", &KEYS, &synonyms::NODE, reading)?;
     // A misspelled key may be the route that makes other nodes reachable.
     reading.is_incomplete |= fields.has_unknown();
     let has_similar = unknown_kind(tree);

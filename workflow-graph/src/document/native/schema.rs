@@ -12,10 +12,14 @@ use crate::document::tree::{Kind, Tree};
 use crate::problem::Code;
 use crate::problem::sink::At;
 
+mod mistake;
+
 impl Reading<'_> {
     pub(crate) fn schema(&mut self, tree: &Tree, key: &str) -> Option<Schema> {
         if !matches!(tree.kind, Kind::Map(_) | Kind::Bool(_)) {
-            self.wrong_type(tree, &format!("`{key}`"), "a JSON Schema");
+            let message = format!("`{key}` is a JSON Schema, and this is {}", tree.described());
+            let remedy = mistake::short_form(tree).unwrap_or_else(|| "write a JSON Schema".to_owned());
+            self.problems.add(Code::WrongType, tree.at, message, remedy);
             return None;
         }
         let value = tree.to_json();
@@ -24,7 +28,19 @@ impl Reading<'_> {
                 Some(Schema { at: tree.at, value: Arc::new(value), validator: Arc::new(validator) })
             }
             Err(error) => {
-                let at = within(tree, error.instance_path().as_str());
+                let pointer = error.instance_path().as_str();
+                if let Some(mistake) = mistake::find(tree, pointer) {
+                    let message = format!("`{key}` is no valid JSON Schema: {}", mistake.reason);
+                    self.problems.add_mended(
+                        Code::BadSchema,
+                        mistake.at,
+                        message,
+                        mistake.remedy,
+                        mistake.similar,
+                    );
+                    return None;
+                }
+                let at = within(tree, pointer);
                 let (reason, remedy) = match error.kind() {
                     ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) => (
                         format!("it refers to `{uri}`, and the reader fetches nothing"),
@@ -43,14 +59,22 @@ impl Reading<'_> {
 /// Where the JSON pointer leads, as far as it does.
 fn within(tree: &Tree, pointer: &str) -> At {
     let mut at = tree;
-    for segment in pointer.split('/').skip(1) {
-        let segment = segment.replace("~1", "/").replace("~0", "~");
-        let next = match &at.kind {
-            Kind::List(items) => segment.parse::<usize>().ok().and_then(|index| items.get(index)),
-            _ => at.get(&segment),
-        };
-        let Some(next) = next else { break };
+    for segment in segments(pointer) {
+        let Some(next) = step(at, &segment) else { break };
         at = next;
     }
     at.at
+}
+
+/// The unescaped segments of a JSON pointer.
+pub(super) fn segments(pointer: &str) -> impl Iterator<Item = String> {
+    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+}
+
+/// The value that a segment leads to.
+pub(super) fn step<'t>(tree: &'t Tree, segment: &str) -> Option<&'t Tree> {
+    match &tree.kind {
+        Kind::List(items) => segment.parse::<usize>().ok().and_then(|index| items.get(index)),
+        _ => tree.get(segment),
+    }
 }

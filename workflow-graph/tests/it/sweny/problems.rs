@@ -125,10 +125,10 @@ fn what_is_not_supported_says_so() {
 #[test]
 fn schemas_of_outputs_and_inputs_are_checked() {
     expect![[r#"
-        g.yaml:5:52: error[bad-schema]: `output` is no valid JSON Schema: "strng" is not valid under any of the schemas listed in the 'anyOf' keyword; correct the schema
+        g.yaml:5:52: error[bad-schema]: `output` is no valid JSON Schema: `strng` is no type; did you mean `string`?
     "#]].assert_eq(&node("output: {type: strng}"));
     expect![[r#"
-        g.yaml:5:45: error[wrong-type]: `output` is a JSON Schema, and this is a list; write a JSON Schema
+        g.yaml:5:45: error[wrong-type]: `output` is a JSON Schema, and this is a list; write `{enum: [cause]}`
     "#]]
     .assert_eq(&node("output: [cause]"));
     expect![[r#"
