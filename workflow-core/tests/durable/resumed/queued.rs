@@ -412,7 +412,7 @@ async fn seconds_until_timeout(run: &AnyRun) -> u64 {
 }
 
 // S32, S65: the time of a workflow bounds queued runs, too.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_queued_run_has_no_more_time_than_its_workflow() {
     for (asked, expected) in [(None, 60), (Some(70), 60), (Some(9), 9)] {
         let store = Arc::new(MemoryStore::default());
@@ -427,7 +427,7 @@ async fn a_queued_run_has_no_more_time_than_its_workflow() {
 }
 
 // S32, S39: a limit that was too short is raised in the workflow, and that of the caller stays.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_redriven_run_has_the_present_time_of_its_workflow() {
     for (asked, before, after) in [(None, 60, 600), (Some(70), 60, 70), (Some(9), 9, 9)] {
         let store = Arc::new(MemoryStore::default());
