@@ -28,4 +28,5 @@ mod large;
 mod hive;
 mod model;
 mod sweny;
+mod decisions;
 mod explained;
