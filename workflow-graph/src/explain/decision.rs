@@ -80,7 +80,7 @@ pub(super) fn decision(why: &Why<'_, '_>, node: usize) -> Option<Decision> {
     }
     let list = why.list(node, is_failure);
     let way = if refused.is_some() {
-        Way { latest, taken: None, first: None, is_dry: false }
+        Way { taken: None, first: None, is_dry: false }
     } else {
         why.way(latest, is_failure)
     };

@@ -38,7 +38,6 @@ pub(super) struct Why<'e, 'a> {
 /// The decision of a visit, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
-    pub(super) latest: usize,
     /// The place of the route among those that were taken.
     pub(super) taken: Option<usize>,
     /// The place of the route in its list.
@@ -206,6 +205,10 @@ impl<'e, 'a> Why<'e, 'a> {
     fn in_list(&self, route: &Route<'a>, latest: usize) -> WhyNot {
         let Way { taken, first, is_dry, .. } = self.way(latest, route.kind == RouteKind::Failure);
         let place = self.place(route);
+        // A dry run took none of them, so that each has its own condition first.
+        if is_dry && let Some(not @ WhyNot::DidNotHold { .. }) = self.refusal(route, latest) {
+            return not;
+        }
         if let Some(first) = first.filter(|first| self.rank(*first) < self.rank(place)) {
             let other = &self.routes[first];
             let reason = taken.map(|taken| led::reason(self.history, taken));
@@ -281,7 +284,7 @@ impl<'e, 'a> Why<'e, 'a> {
             self.first.borrow_mut().insert((latest, is_failure), first);
             first
         });
-        Way { latest, taken, first, is_dry: self.dry == Some(node) }
+        Way { taken, first, is_dry: self.dry == Some(node) }
     }
 
     fn is_taken(&self, place: usize, taken: &RouteTaken) -> bool {
