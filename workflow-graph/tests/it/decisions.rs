@@ -58,7 +58,7 @@ async fn conditions_of_hive_documents_saw_memory_and_the_result() {
     });
     let options = HiveOptions::new();
     let document = Document::parse_as(&text.to_string(), "g.json", Format::Hive(options)).unwrap();
-    let script = script(json!({"a": [{"x": 5}], "b": [{"y": 1}], "d": [{}]}));
+    let script = script(json!({"a": [{"data": {"x": 5}}], "b": [{"data": {"y": 1}}], "d": [{}]}));
     let (text, _) = explained(&document, script, GraphOptions::new()).await;
     assert!(text.contains("not from `b` (x > 3 and y > 3): false: x = 5, y = 1\n"), "{text}");
     assert!(text.contains("led to `d`: always\n    not to `c`"), "{text}");
