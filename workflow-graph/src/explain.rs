@@ -16,10 +16,14 @@ use crate::draw::kind;
 use crate::routes::{Route, routes};
 use crate::trace::{History, Log};
 
+mod decision;
+mod dry;
 mod ends;
 mod failed;
 mod led;
 mod meet;
+mod memory;
+mod order;
 mod summary;
 mod text;
 mod under_way;
@@ -30,7 +34,8 @@ mod why;
 #[expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
 mod tests;
 
-pub use ends::{FailedItems, VisitsEnded};
+pub use decision::{Decided, Decision, OtherRoute};
+pub use ends::{FailedItem, FailedItems, VisitsEnded};
 pub use led::Led;
 pub use meet::{BranchEnd, BranchState, Meeting};
 use under_way::Begun;
@@ -86,6 +91,9 @@ pub struct NodeExplanation {
     /// The routes that were taken to it. Those with which branches arrive at it are in `meets`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub led: Vec<Led>,
+    /// How its last visit chose between several routes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
     /// The routes to it that were not taken. Empty if it was visited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_taken: Vec<NotTaken>,
@@ -133,6 +141,9 @@ pub enum WhyNot {
     UsedUp {
         /// The bound.
         max: u32,
+        /// The values that its condition saw, with which it would have held.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        values: Vec<SeenValue>,
     },
     /// The visit of the node before has no end: it was dropped.
     Dropped {
@@ -148,8 +159,11 @@ pub enum WhyNot {
     AnotherRoute {
         /// Its reason.
         taken: Arc<str>,
-        /// The node that it leads to.
+        /// The node that it leads to, or `end`.
         to: Arc<str>,
+        /// If the condition of this route holds, too: the values that it saw.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        also: Option<Vec<SeenValue>>,
     },
     /// The model chose another one.
     NotChosen {
@@ -165,6 +179,14 @@ pub enum WhyNot {
         /// Its error.
         error: Option<VisitError>,
     },
+    /// A dry run ended at the node before, and a run would take the route.
+    WouldTake {
+        /// The values that its condition saw.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        values: Vec<SeenValue>,
+    },
+    /// A dry run ended at the node before, where a run asks a model.
+    WouldAsk,
     /// The walk ended at the node before, by a limit, a dry run or an end of the run.
     WalkEnded,
 }
@@ -186,32 +208,33 @@ impl Explanation {
         let log = Log::of(graph, report);
         let history = History::of(&log);
         let begun = Begun::of(&log, &history);
+        let routes = routes(graph);
+        let why = why::Why::of(&log, &history, &routes, &begun);
         let waits = if report.status.is_ended() { Vec::new() } else { waits::waits(&log, now) };
         Self {
             run: report.run.clone(),
             graph: graph.name.value.clone(),
             status: report.status,
-            summary: summary::summary(&log, &history, &begun),
+            summary: summary::summary(&log, &history, &begun, &why),
             waits,
-            nodes: nodes(&log, &history, &begun),
+            nodes: nodes(&log, &history, &begun, &why),
         }
     }
 }
 
 /// Each node in the order of the document.
-fn nodes(log: &Log<'_>, history: &History, begun: &Begun) -> Vec<NodeExplanation> {
+fn nodes(log: &Log<'_>, history: &History, begun: &Begun, why: &why::Why<'_, '_>) -> Vec<NodeExplanation> {
     let graph = log.graph;
-    let routes = routes(graph);
+    let routes = why.routes;
     let mut visits = vec![0_u32; graph.nodes.len()];
     history.visited.iter().for_each(|visited| visits[visited.node] += 1);
-    let mut led = led::led(log, history, &routes);
+    let mut led = led::led(log, history, routes);
     let taken = led::taken(history);
     let mut ends = ends::ends(log, history);
     let mut to_node: HashMap<usize, Vec<&Route<'_>>> = HashMap::new();
-    for route in &routes {
+    for route in routes {
         to_node.entry(route.to.unwrap_or(usize::MAX)).or_default().push(route);
     }
-    let why = why::Why::of(log, history, &routes, begun);
     let mut found = Vec::with_capacity(graph.nodes.len());
     for (place, node) in graph.nodes.iter().enumerate() {
         let led = led.remove(&place).unwrap_or_default();
@@ -235,6 +258,7 @@ fn nodes(log: &Log<'_>, history: &History, begun: &Begun) -> Vec<NodeExplanation
             ends: std::mem::take(&mut ends[place]),
             meets: meet::meetings(log, history, begun, place),
             start: graph.start() == Some(place),
+            decision: decision::decision(why, place),
             not_taken: not_taken.collect(),
             led,
         });

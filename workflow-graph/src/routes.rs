@@ -175,6 +175,8 @@ impl Route<'_> {
             RouteKind::Edge => self.about.map_or("only path", |about| about) == reason,
             RouteKind::Choice => !reason.starts_with("fallback"),
             RouteKind::Otherwise => reason.starts_with("fallback"),
+            // The walk has no name of a route without a condition for its reason.
+            _ if condition.is_none() && matches!(reason, "default" | "only path") => true,
             _ => condition.or(id).is_none_or(|_| condition == Some(reason) || id == Some(reason)),
         }
     }

@@ -168,7 +168,11 @@ impl fmt::Display for Trace {
             taken.sort_by_key(|route| route.number());
             for (place, route) in taken.into_iter().enumerate() {
                 f.write_str(if place == 0 { " → " } else { ", " })?;
-                write!(f, "{} ({})", route.to, route.reason)?;
+                write!(f, "{} ({}", route.to, route.reason)?;
+                // A reason says the fallback itself, unless its document gives the reason other words.
+                let more = route.warnings.iter().filter(|warning| !route.reason.contains(&***warning));
+                more.into_iter().try_for_each(|warning| write!(f, "; {}", on_one_line(warning)))?;
+                f.write_str(")")?;
             }
             writeln!(f)?;
         }

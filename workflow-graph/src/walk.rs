@@ -31,6 +31,9 @@ mod join;
 mod sweny;
 mod hive;
 
+pub(crate) use hive::{Names, written};
+pub(crate) use leave::label;
+
 /// A graph, bound to what does the work of its nodes.
 pub(crate) struct Walk {
     pub(crate) graph: Arc<Graph>,

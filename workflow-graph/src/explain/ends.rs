@@ -1,13 +1,18 @@
 //! How the visits of a node ended, where they did not simply succeed.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
+use workflow_core::RunId;
 
-use super::failed;
+use super::{failed, waits};
 use crate::VisitStatus;
-use crate::trace::{History, Log, Visit, VisitError, Visited};
+use crate::trace::{History, Log, Visit, VisitError, Visited, on_one_line};
+
+/// The most items that an explanation names.
+const NAMED: usize = 5;
 
 /// The visits of a node that ended alike, and not just with success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,19 +36,37 @@ pub struct VisitsEnded {
     /// Why the last of them was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Arc<str>>,
+    /// The last child run of the last of them, if it failed and a graph does the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child: Option<RunId>,
     /// The items of the last of them, if some failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<FailedItems>,
 }
 
 /// The items of a visit with `for_each`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailedItems {
     /// How many failed.
     pub failed: u32,
     /// How many there were.
     pub of: u32,
+    /// The first of those that failed.
+    pub first: Vec<FailedItem>,
+}
+
+/// An item that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FailedItem {
+    /// Its place in the list, from 0.
+    pub index: u32,
+    /// The text of its error.
+    pub error: Arc<str>,
+    /// The last child run of the item, if a graph does the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
 }
 
 /// By node, the ends of its visits that are worth a word.
@@ -74,6 +97,7 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
             latest: true,
             error: failed::told(log, visited, visit),
             reason: is_skipped.then(|| visit.warnings.join("; ").into()),
+            child: (visit.status == VisitStatus::Failed).then(|| child(log, visited)).flatten(),
             items,
         };
         ends.splice(place..(place + 1).min(ends.len()), [ended]);
@@ -92,5 +116,42 @@ fn items(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<FailedItems>
         u32::try_from(list.len()).ok()
     };
     let failed = count("failed").filter(|failed| *failed > 0)?;
-    Some(FailedItems { failed, of: count("items")? })
+    let list = result.get("data")?.get("failed").and_then(Value::as_array)?;
+    let first = list.iter().take(NAMED).filter_map(|item| {
+        let index = u32::try_from(item.get("index")?.as_u64()?).ok()?;
+        let error = item.get("error")?.as_str()?.into();
+        Some(FailedItem { index, error, run: child_of_item(log, visited, index) })
+    });
+    Some(FailedItems { failed, of: count("items")?, first: first.collect() })
+}
+
+/// The last child of an item.
+fn child_of_item(log: &Log<'_>, visited: &Visited, index: u32) -> Option<RunId> {
+    let mut children = log.report.children.iter().rev().filter_map(|child| {
+        let execution = log.execution(child.child.execution)?;
+        let is_own = log.visit_of(execution)?.execution == visited.began;
+        (is_own && waits::item(log, execution) == Some(index)).then(|| child.child.run.clone())
+    });
+    children.next()
+}
+
+/// The last child that the visit itself ran.
+fn child(log: &Log<'_>, visited: &Visited) -> Option<RunId> {
+    let began = log.execution(visited.began)?;
+    began.children.last().cloned()
+}
+
+impl fmt::Display for FailedItems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} items failed", self.failed, self.of)?;
+        for (place, FailedItem { index, error, run }) in self.first.iter().enumerate() {
+            f.write_str(if place == 0 { ": " } else { "; " })?;
+            write!(f, "item {index}: {}", on_one_line(error))?;
+            run.iter().try_for_each(|run| write!(f, " (run {run})"))?;
+        }
+        match usize::try_from(self.failed).unwrap_or(usize::MAX).saturating_sub(self.first.len()) {
+            0 => Ok(()),
+            more => write!(f, "; {more} more"),
+        }
+    }
 }

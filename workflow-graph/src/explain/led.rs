@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::view::View;
 use super::{SeenValue, meet};
 use crate::VisitStatus;
-use crate::document::model::Dialect;
+use crate::document::model::OnFailure;
 use crate::routes::{Route, RouteKind};
-use crate::trace::{History, Log, RouteTaken};
+use crate::trace::{History, Log};
 
 /// A route that was taken to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,7 +18,14 @@ use crate::trace::{History, Log, RouteTaken};
 pub struct Led {
     /// The node that it leaves.
     pub from: Arc<str>,
-    /// Why it was taken, as in [`RouteTaken`](crate::RouteTaken).
+    /// The name that the document gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Arc<str>>,
+    /// Whether it is one of `on_failure`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub on_failure: bool,
+    /// Why it was taken, as in [`RouteTaken`](crate::RouteTaken); but where a model was asked and its route has no words of its
+    /// own, `fallback: …` or `chosen by the model`.
     pub reason: Arc<str>,
     /// How often it was taken for this reason.
     pub times: u32,
@@ -38,58 +45,100 @@ pub(super) fn taken(history: &History) -> HashMap<(&str, &str), HashSet<&str>> {
 
 /// The routes that were taken, by the node that they lead to.
 pub(super) fn led(log: &Log<'_>, history: &History, routes: &[Route<'_>]) -> HashMap<usize, Vec<Led>> {
+    let mut of_node: HashMap<(usize, usize), Vec<&Route<'_>>> = HashMap::new();
+    for route in routes {
+        of_node.entry((route.from, route.to.unwrap_or(usize::MAX))).or_default().push(route);
+    }
     let mut found: HashMap<usize, Vec<(Led, usize)>> = HashMap::new();
-    let mut places: HashMap<(&str, &str, &str), usize> = HashMap::new();
+    let mut places: HashMap<(usize, &str, bool, Arc<str>), usize> = HashMap::new();
     for (place, route) in history.trace.routes.iter().enumerate() {
         if route.is_join() || meet::is_arrival(log, route) {
             continue;
         }
         let Some(to) = log.graph.find(&route.to) else { continue };
+        let one = one(log, history, place, &of_node);
         let led = found.entry(to).or_default();
-        let at = *places.entry((&route.from, &route.to, &route.reason)).or_insert(led.len());
+        let at = *places.entry((to, &route.from, one.on_failure, one.reason.clone())).or_insert(led.len());
         if at == led.len() {
-            let (from, reason) = (route.from.clone(), route.reason.clone());
-            led.push((Led { from, reason, times: 0, values: Vec::new() }, place));
+            led.push((Led { times: 0, ..one }, place));
         }
         led[at].0.times += 1;
         led[at].1 = place;
     }
-    let mut of_node: HashMap<(usize, usize), Vec<&Route<'_>>> = HashMap::new();
-    for route in routes.iter().filter(|route| route.when.is_some()) {
-        of_node.entry((route.from, route.to.unwrap_or(usize::MAX))).or_default().push(route);
-    }
-    let values = |to: usize, place: usize| {
+    let of = |place: usize| {
+        let to = log.graph.find(&history.trace.routes[place].to)?;
         let visit = history.came_from[place]?;
-        let routes = of_node.get(&(history.visited[visit].node, to))?;
-        values(log, history, visit, routes, &history.trace.routes[place])
+        let route = written(log, history, place, of_node.get(&(history.visited[visit].node, to))?)?;
+        let view = View::at(log, history, visit, route.kind == RouteKind::Failure)?;
+        Some(view.seen(route.when?))
     };
     let with_values = found.into_iter().map(|(to, led)| {
         let led = led.into_iter();
-        let led = led.map(|(led, last)| Led { values: values(to, last).unwrap_or_default(), ..led });
+        let led = led.map(|(led, last)| Led { values: of(last).unwrap_or_default(), ..led });
         (to, led.collect())
     });
     with_values.collect()
 }
 
-/// The values that the condition of a taken route saw. `routes`: those between the same nodes that have a condition.
-fn values(
+/// A route that was taken once, without values.
+fn one(
     log: &Log<'_>,
     history: &History,
-    visit: usize,
-    routes: &[&Route<'_>],
-    taken: &RouteTaken,
-) -> Option<Vec<SeenValue>> {
-    // Names of imported documents have other meanings.
-    if !matches!(log.graph.dialect, Dialect::Native) {
-        return None;
+    place: usize,
+    of_node: &HashMap<(usize, usize), Vec<&Route<'_>>>,
+) -> Led {
+    let taken = &history.trace.routes[place];
+    let ends = log.graph.find(&taken.from).zip(log.graph.find(&taken.to));
+    let routes = ends.and_then(|ends| of_node.get(&ends));
+    let route = routes.and_then(|routes| written(log, history, place, routes));
+    Led {
+        from: taken.from.clone(),
+        id: route.and_then(|route| route.id.cloned()),
+        on_failure: route.is_some_and(|route| route.kind == RouteKind::Failure),
+        reason: reason(history, place),
+        times: 1,
+        values: Vec::new(),
     }
-    let has_failed = history.trace.visits[visit].status == VisitStatus::Failed;
+}
+
+/// Of the routes between two nodes, the one that was taken here.
+fn written<'r, 'a>(
+    log: &Log<'_>,
+    history: &History,
+    place: usize,
+    routes: &[&'r Route<'a>],
+) -> Option<&'r Route<'a>> {
+    let taken = &history.trace.routes[place];
+    let leaves_failure = history.came_from[place].is_some_and(|visit| is_failure(log, history, visit));
     let is_taken = |route: &&&Route<'_>| {
-        route.condition() == Some(&*taken.reason)
-            && (route.kind == RouteKind::Branch) == taken.is_opening()
-            && (route.kind != RouteKind::Failure || has_failed)
+        (route.kind == RouteKind::Branch) == taken.is_opening()
+            && (route.kind == RouteKind::Failure) == (leaves_failure && !taken.is_opening())
+            && route.fits(&taken.reason)
     };
-    let route = routes.iter().find(is_taken)?;
-    let view = View::at(log, history, visit, route.kind == RouteKind::Failure)?;
-    Some(view.seen(route.when?))
+    // One without a condition fits every reason.
+    let exact = routes.iter().filter(is_taken).find(|route| route.condition() == Some(&*taken.reason));
+    exact.or_else(|| routes.iter().find(is_taken)).copied()
+}
+
+/// Whether the routes of `on_failure` lead away from the visit.
+pub(super) fn is_failure(log: &Log<'_>, history: &History, visit: usize) -> bool {
+    let node = &log.graph.nodes[history.visited[visit].node];
+    let has_edge = node.hive().is_some_and(|hive| hive.failure.is_some());
+    let has_list = matches!(node.on_failure, Some(OnFailure::To(_) | OnFailure::Routes(_)));
+    history.trace.visits[visit].status == VisitStatus::Failed && (has_edge || has_list)
+}
+
+/// Why a route was taken, in words. Where a model was asked, a reason of the route's form alone says too little.
+pub(super) fn reason(history: &History, place: usize) -> Arc<str> {
+    let taken = &history.trace.routes[place];
+    if !history.asked[place] || !matches!(&*taken.reason, "only path" | "on success") {
+        return taken.reason.clone();
+    }
+    if !taken.warnings.is_empty() {
+        return format!("fallback: {}", taken.warnings.join("; ")).into();
+    }
+    let visit = history.came_from[place].map(|visit| &history.trace.visits[visit]);
+    let warnings = visit.map_or(&[][..], |visit| &visit.warnings);
+    let fallback = warnings.iter().find(|warning| warning.starts_with("fallback: "));
+    fallback.cloned().unwrap_or_else(|| "chosen by the model".into())
 }

@@ -4,15 +4,17 @@ use workflow_core::RunStatus;
 use workflow_core::report::Ending;
 
 use super::under_way::{Begun, Dropped};
+use super::why::Why;
+use crate::document::model::Dialect;
 use crate::state::{Output, names};
 use crate::trace::{History, Log, data, on_one_line};
 use crate::{GraphStatus, VisitStatus};
 
-pub(super) fn summary(log: &Log<'_>, history: &History, begun: &Begun) -> String {
+pub(super) fn summary(log: &Log<'_>, history: &History, begun: &Begun, why: &Why<'_, '_>) -> String {
     let at = under(log, begun);
     let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
     match log.report.status {
-        RunStatus::Completed => ended(log).unwrap_or_else(|| "The run completed.".into()),
+        RunStatus::Completed => ended(log, why).unwrap_or_else(|| "The run completed.".into()),
         RunStatus::Failed => failed(history).unwrap_or_else(|| "The run failed.".into()),
         RunStatus::Cancelled => cancelled(log, &at),
         RunStatus::TimedOut => format!("The run used up its time{at}."),
@@ -27,7 +29,7 @@ pub(super) fn summary(log: &Log<'_>, history: &History, begun: &Begun) -> String
 }
 
 /// The end that the walk left.
-fn ended(log: &Log<'_>) -> Option<String> {
+fn ended(log: &Log<'_>, why: &Why<'_, '_>) -> Option<String> {
     let output = log.report.log.iter().rev().find(|event| *event.event == *names::OUTPUT)?;
     let Output { status, at, candidates, .. } = data(output)?;
     Some(match status {
@@ -35,11 +37,22 @@ fn ended(log: &Log<'_>) -> Option<String> {
         GraphStatus::NoMatch => format!("No route of `{at}` held, and the walk ended there."),
         GraphStatus::DryRun if candidates.is_empty() => format!("The dry run ended at `{at}`."),
         GraphStatus::DryRun => {
-            let routes: Vec<String> = candidates.iter().map(|route| format!("`{route}`")).collect();
+            let may = why.may_take(candidates);
+            if may.is_empty() {
+                return Some(format!("The dry run ended at `{at}`, where no route holds."));
+            }
+            let routes: Vec<String> = may.iter().map(|route| format!("`{route}`")).collect();
             format!("The dry run ended at `{at}`, from where a run may take {}.", routes.join(" or "))
         }
         GraphStatus::StepLimit => {
-            format!("The run reached its limit of {} steps at `{at}`.", log.graph.limits.steps)
+            let most = log.graph.limits.steps;
+            // SWEny documents have no key for it.
+            let key = match log.graph.dialect {
+                Dialect::Native => " (`limits.steps`)",
+                Dialect::Hive(_) => " (`max_steps`)",
+                Dialect::Sweny(_) => "",
+            };
+            format!("The run reached its limit of {most} steps{key} before `{at}`.")
         }
     })
 }

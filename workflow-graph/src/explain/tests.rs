@@ -27,6 +27,9 @@ async fn every_route_that_was_not_taken_has_the_values_that_it_saw() {
         look_up (function orders.find): visited twice
           the run begins here
           from `look_up`: vars.tries < 2 (vars.tries = 1)
+          at visit 2 led to `pay`: default
+            not to `approve` (large: input.cents > input.limit): false at visit 2: input.cents = 5, input.limit = 900
+            not to `look_up` (vars.tries < 2, max 3): false at visit 2: vars.tries = 2
         approve (human): not visited
           not from `look_up` (large: input.cents > input.limit): false at visit 2: input.cents = 5, input.limit = 900
         pay (function bank.pay): visited once
@@ -72,8 +75,10 @@ async fn an_open_gate_is_under_way() {
           `approve` waits for the reply to #5: Refund it?
         look_up (function orders.find): visited once
           the run begins here
+          led to `approve`: large: input.cents > input.limit (input.cents = 5000, input.limit = 900)
+            not to `look_up` (vars.tries < 2, max 3): also holds, but comes later than the route to `approve` (input.cents > input.limit): vars.tries = 1
         approve (human): under way
-          from `look_up`: input.cents > input.limit (input.cents = 5000, input.limit = 900)
+          from `look_up`: large: input.cents > input.limit (input.cents = 5000, input.limit = 900)
         pay (function bank.pay): not visited
           not from `look_up` (default): the route to `approve` comes first (input.cents > input.limit)
           not from `approve` (approve.granted): `approve` has not ended

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use super::{Explanation, FailedItems, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot};
+use super::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot};
 use crate::VisitStatus;
 use crate::expression::short;
 use crate::trace::{on_one_line, spoken, stamp};
@@ -80,6 +80,7 @@ impl fmt::Display for NodeExplanation {
         }
         self.meets.iter().try_for_each(|meeting| writeln!(f, "  {meeting}"))?;
         self.led.iter().try_for_each(|led| writeln!(f, "  {led}"))?;
+        self.decision.iter().try_for_each(|decision| decision.fmt(f))?;
         self.not_taken.iter().try_for_each(|route| writeln!(f, "  {route}"))
     }
 }
@@ -87,8 +88,8 @@ impl fmt::Display for NodeExplanation {
 /// A part of the line about a node with several visits.
 impl fmt::Display for VisitsEnded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(FailedItems { failed, of }) = self.items {
-            return write!(f, "{failed} of {of} items failed");
+        if let Some(items) = &self.items {
+            return items.fmt(f);
         }
         match self.times {
             1 if self.latest => f.write_str("the last ")?,
@@ -110,6 +111,7 @@ impl fmt::Display for VisitsEnded {
 /// The reason of an end, and its consequence.
 fn why(f: &mut fmt::Formatter<'_>, ended: &VisitsEnded) -> fmt::Result {
     ended.error.iter().try_for_each(|error| write!(f, ": {error}"))?;
+    ended.child.iter().try_for_each(|run| write!(f, " (its child is run {run})"))?;
     ended.reason.iter().try_for_each(|reason| write!(f, ": {}", on_one_line(reason)))?;
     f.write_str(if ended.went_on { "; the walk went on" } else { "" })
 }
@@ -124,7 +126,8 @@ fn times(count: u32) -> String {
 
 impl fmt::Display for Led {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from `{}`: {}", self.from, on_one_line(&self.reason))?;
+        write!(f, "from `{}`: ", self.from)?;
+        self.words(f)?;
         match (self.times, &*self.values) {
             (0 | 1, []) => return Ok(()),
             (0 | 1, _) => f.write_str(" (")?,
@@ -136,41 +139,68 @@ impl fmt::Display for Led {
     }
 }
 
+impl Led {
+    /// Its name and reason.
+    pub(super) fn words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.iter().try_for_each(|id| write!(f, "{id}: "))?;
+        f.write_str(&on_one_line(&self.reason))?;
+        let is_form = matches!(&*self.reason, "default" | "only path");
+        f.write_str(if self.on_failure && is_form { " of `on_failure`" } else { "" })
+    }
+}
+
 impl fmt::Display for NotTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, why, .. } = self;
-        let route = on_one_line(&self.route);
-        write!(f, "not from `{from}` ({route}): ")?;
-        match why {
-            WhyNot::NotVisited => write!(f, "`{from}` was not visited"),
-            WhyNot::UnderWay => write!(f, "`{from}` has not ended"),
-            WhyNot::DidNotHold { visit, values } => {
+        write!(f, "not from `{}` ({}): ", self.from, on_one_line(&self.route))?;
+        self.why.told(f, &self.from)
+    }
+}
+
+impl WhyNot {
+    /// Why a route from the node `from` was not taken.
+    pub(super) fn told(&self, f: &mut fmt::Formatter<'_>, from: &str) -> fmt::Result {
+        match self {
+            Self::NotVisited => write!(f, "`{from}` was not visited"),
+            Self::UnderWay => write!(f, "`{from}` has not ended"),
+            Self::DidNotHold { visit, values } => {
                 f.write_str("false")?;
                 if *visit > 1 {
                     write!(f, " at visit {visit}")?;
                 }
                 with(f, values, ": ")
             }
-            WhyNot::Dropped { since } => write!(f, "`{from}` was {since}"),
-            WhyNot::NotBegun { since } => write!(f, "the branch had not begun, and was {since}"),
-            WhyNot::Erred { visit, error, values } => {
+            Self::Dropped { since } => write!(f, "`{from}` was {since}"),
+            Self::NotBegun { since } => write!(f, "the branch had not begun, and was {since}"),
+            Self::Erred { visit, error, values } => {
                 write!(f, "the condition failed at visit {visit}: {}", on_one_line(error))?;
                 with(f, values, "; ")
             }
-            WhyNot::UsedUp { max } => write!(f, "it was taken {max} times, as often as it may be"),
-            WhyNot::AnotherRoute { taken, to } => {
+            Self::UsedUp { max, values } => {
+                write!(f, "`max: {max}` is used up")?;
+                with(f, values, ", though its condition holds: ")
+            }
+            Self::AnotherRoute { taken, to, also: None } => {
                 write!(f, "the route to `{to}` comes first ({})", on_one_line(taken))
             }
-            WhyNot::NotChosen { taken, to } => write!(f, "the choice was `{to}` ({})", on_one_line(taken)),
-            WhyNot::DidNotFail => write!(f, "`{from}` did not fail"),
-            WhyNot::Failed { error: Some(error) } => write!(f, "`{from}` failed ({error})"),
-            WhyNot::Failed { error: None } => write!(f, "`{from}` failed"),
-            WhyNot::WalkEnded => write!(f, "the walk ended at `{from}`"),
+            Self::AnotherRoute { taken, to, also: Some(values) } => {
+                write!(f, "also holds, but comes later than the route to `{to}` ({})", on_one_line(taken))?;
+                with(f, values, ": ")
+            }
+            Self::NotChosen { taken, to } => write!(f, "the choice was `{to}` ({})", on_one_line(taken)),
+            Self::WouldTake { values } => {
+                f.write_str("a run would take it")?;
+                with(f, values, ": ")
+            }
+            Self::WouldAsk => write!(f, "the dry run ended at `{from}`, where a run asks a model"),
+            Self::DidNotFail => write!(f, "`{from}` did not fail"),
+            Self::Failed { error: Some(error) } => write!(f, "`{from}` failed ({error})"),
+            Self::Failed { error: None } => write!(f, "`{from}` failed"),
+            Self::WalkEnded => write!(f, "the walk ended at `{from}`"),
         }
     }
 }
 
-fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue], before: &str) -> fmt::Result {
+pub(super) fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue], before: &str) -> fmt::Result {
     for (place, SeenValue { path, value }) in values.iter().enumerate() {
         f.write_str(if place == 0 { before } else { ", " })?;
         let path = on_one_line(path);

@@ -8,6 +8,7 @@ use workflow_core::report::{ExecutionTrace, LoggedEvent};
 use workflow_core::{ScopeId, Seq};
 
 use super::SeenValue;
+use super::memory::Memory;
 use crate::document::template::Expression;
 use crate::expression::{Scope, short};
 use crate::state::{Begin, Joined, Token, names};
@@ -32,6 +33,10 @@ pub(super) struct View<'l, 'a> {
     input: OnceCell<Value>,
     vars: OnceCell<Value>,
     nodes: OnceCell<Value>,
+    /// The step that began the visit, by the name of its node.
+    node: &'a str,
+    /// Of Hive documents.
+    memory: OnceCell<Option<Memory>>,
 }
 
 impl<'l, 'a> View<'l, 'a> {
@@ -50,6 +55,21 @@ impl<'l, 'a> View<'l, 'a> {
         };
         let values = expression.parsed.values(self).into_iter();
         values.map(|(path, value)| SeenValue { path, value: value.map(bounded) }).collect()
+    }
+
+    /// Whether a condition holds, by the rules of its document.
+    pub(super) fn holds(&self, condition: &Expression) -> Result<bool, String> {
+        let holds = match self.log.graph.hive() {
+            Some(_) => condition.parsed.evaluate_hive_condition(self),
+            None => condition.parsed.evaluate_condition(self),
+        };
+        holds.map_err(|error| error.to_string())
+    }
+
+    /// How often the route with this key had been taken before.
+    pub(super) fn used(&self, key: &str) -> u64 {
+        let taken = self.log.latest(&names::of(self.node, "taken"), self.scope, self.until);
+        taken.and_then(|event| event.value.as_json()?.get(key)?.as_u64()).unwrap_or_default()
     }
 
     /// The view of a visit that `began` began and `ended` ended. `is_failure`: `error` is its own.
@@ -89,6 +109,8 @@ impl<'l, 'a> View<'l, 'a> {
             input: OnceCell::new(),
             vars: OnceCell::new(),
             nodes: OnceCell::new(),
+            node: &began.step,
+            memory: OnceCell::new(),
         }
     }
 
@@ -143,6 +165,13 @@ impl<'l, 'a> View<'l, 'a> {
 
 impl Scope for View<'_, '_> {
     fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let memory = self.memory.get_or_init(|| {
+            let result = self.event(self.node)?.value.as_json()?;
+            Memory::of(self.log, self.node, result, || self.input(), (self.scope, self.until), &self.own)
+        });
+        if let Some(memory) = memory {
+            return memory.get(name);
+        }
         Some(match name {
             "input" => Cow::Borrowed(self.input.get_or_init(|| self.input())),
             "vars" => Cow::Borrowed(self.vars.get_or_init(|| self.vars())),

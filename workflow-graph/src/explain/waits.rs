@@ -136,7 +136,7 @@ fn node(step: &str) -> Arc<str> {
 }
 
 /// The place of the item on which an execution works, in a node with `for_each`.
-fn item(log: &Log<'_>, execution: &ExecutionTrace) -> Option<u32> {
+pub(super) fn item(log: &Log<'_>, execution: &ExecutionTrace) -> Option<u32> {
     StepName::of(&execution.step).filter(|step| step.part == Part::Each)?;
     let item = log.event(log.branch_report(execution.scope)?.item)?;
     item.value.as_json()?.get("index")?.as_u64().and_then(|index| u32::try_from(index).ok())

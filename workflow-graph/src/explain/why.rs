@@ -1,28 +1,48 @@
 //! Why a route was not taken, as the latest visit of the node before it has it.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use super::WhyNot;
 use super::failed::{self, Refused};
 use super::under_way::{Begun, Dropped, has_failed_with};
 use super::view::View;
+use super::{SeenValue, WhyNot, led};
 use crate::VisitStatus;
-use crate::document::model::OnFailure;
+use crate::document::model::{Next, OnFailure, Route as Written};
 use crate::routes::{Route, RouteKind};
 use crate::state::Opened;
 use crate::trace::{History, Log, RouteTaken, data};
+use crate::walk::label;
 
 pub(super) struct Why<'e, 'a> {
-    log: &'e Log<'a>,
-    history: &'e History,
-    routes: &'e [Route<'a>],
+    pub(super) log: &'e Log<'a>,
+    pub(super) history: &'e History,
+    pub(super) routes: &'e [Route<'a>],
     begun: &'e Begun,
     /// By node, the place of its latest visit.
-    latest: Vec<Option<usize>>,
-    /// By node and visit, the last route that was taken.
-    taken: HashMap<(&'e str, u32), &'e RouteTaken>,
+    pub(super) latest: Vec<Option<usize>>,
+    /// By node and visit, the place of the last route that was taken.
+    taken: HashMap<(&'e str, u32), usize>,
     /// By node, the places of its routes.
-    of_node: Vec<Vec<usize>>,
+    pub(super) of_node: Vec<Vec<usize>>,
+    /// The node at which a dry run ended, before its choice.
+    pub(super) dry: Option<usize>,
+    /// The view that was asked for last: those of one node come one after the other.
+    last: RefCell<Option<(usize, bool, Rc<View<'e, 'a>>)>>,
+    /// By latest visit, the route of its list that it took, or would have taken.
+    first: RefCell<HashMap<(usize, bool), Option<usize>>>,
+}
+
+/// The decision of a visit, as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    /// The place of the route among those that were taken.
+    pub(super) taken: Option<usize>,
+    /// The place of the route in its list.
+    pub(super) first: Option<usize>,
+    pub(super) is_dry: bool,
 }
 
 impl<'e, 'a> Why<'e, 'a> {
@@ -41,16 +61,20 @@ impl<'e, 'a> Why<'e, 'a> {
             latest: vec![None; nodes],
             taken: HashMap::new(),
             of_node: vec![Vec::new(); nodes],
+            dry: None,
+            last: RefCell::default(),
+            first: RefCell::default(),
         };
         for (place, visited) in history.visited.iter().enumerate() {
             why.latest[visited.node] = Some(place);
         }
-        for taken in history.trace.routes.iter().filter(|taken| !taken.is_join()) {
-            why.taken.insert((&taken.from, taken.iteration), taken);
+        for (place, taken) in history.trace.routes.iter().enumerate().filter(|(_, taken)| !taken.is_join()) {
+            why.taken.insert((&taken.from, taken.iteration), place);
         }
         for (place, route) in routes.iter().enumerate() {
             why.of_node[route.from].push(place);
         }
+        why.dry = why.dry_end();
         why
     }
 
@@ -65,7 +89,9 @@ impl<'e, 'a> Why<'e, 'a> {
         let visit = &self.history.trace.visits[latest];
         let has_failed = visit.status == VisitStatus::Failed;
         let node = &self.log.graph.nodes[route.from];
-        let continues = matches!(node.on_failure, Some(OnFailure::Continue));
+        // Edges of SWEny documents are followed after every failure.
+        let continues =
+            matches!(node.on_failure, Some(OnFailure::Continue)) || matches!(node.next, Next::Sweny(_));
         let visited = &self.history.visited[latest];
         let refused = failed::refused(self.log, visited, visit).filter(|_| has_failed);
         match route.kind {
@@ -83,16 +109,38 @@ impl<'e, 'a> Why<'e, 'a> {
             }
             _ => {}
         }
-        let taken = self.taken.get(&(&*visit.node, visit.iteration)).copied();
+        let is_dry = self.dry == Some(route.from);
         match route.kind {
-            RouteKind::Choice | RouteKind::Otherwise | RouteKind::Edge => match taken {
-                Some(taken) => WhyNot::NotChosen { taken: taken.reason.clone(), to: taken.to.clone() },
-                None if self.log.report.status.is_ended() => WhyNot::WalkEnded,
-                None => WhyNot::UnderWay,
+            RouteKind::Choice | RouteKind::Otherwise | RouteKind::Edge => self.of_model(route, latest),
+            RouteKind::Branch if is_dry => match self.condition(route, latest) {
+                Some(not) => not,
+                None => WhyNot::WouldTake { values: self.values(route, latest) },
             },
             RouteKind::Branch => self.condition(route, latest).unwrap_or_else(|| self.branch(route, latest)),
+            RouteKind::Only if self.log.graph.hive().is_some() => self.in_list(route, latest),
             RouteKind::Only | RouteKind::NoMatch | RouteKind::End => WhyNot::WalkEnded,
-            RouteKind::Listed | RouteKind::Failure => self.in_list(route, latest, taken),
+            RouteKind::Listed | RouteKind::Failure => self.in_list(route, latest),
+        }
+    }
+
+    /// A route that a model may choose.
+    fn of_model(&self, route: &Route<'a>, latest: usize) -> WhyNot {
+        if let Some(max) = route.max.filter(|_| self.is_used_up(route, latest)) {
+            return WhyNot::UsedUp { max, values: Vec::new() };
+        }
+        let Way { taken, first, is_dry, .. } = self.way(latest, false);
+        // A condition that holds comes before the question. (Hive)
+        if first.is_some_and(|first| self.routes[first].when.is_some()) {
+            return self.in_list(route, latest);
+        }
+        match taken {
+            Some(taken) => WhyNot::NotChosen {
+                taken: led::reason(self.history, taken),
+                to: self.history.trace.routes[taken].to.clone(),
+            },
+            None if is_dry => WhyNot::WouldAsk,
+            None if self.log.report.status.is_ended() => WhyNot::WalkEnded,
+            None => WhyNot::UnderWay,
         }
     }
 
@@ -129,38 +177,134 @@ impl<'e, 'a> Why<'e, 'a> {
         let message = visit.error.as_ref().map_or("", |error| &error.message);
         let values = route.when.and_then(|condition| {
             let view = self.view(route, latest)?;
-            let paths = condition.parsed.values(&view).into_iter().map(|(path, _)| path).collect();
+            let paths = condition.parsed.values(&*view).into_iter().map(|(path, _)| path).collect();
             failed::values(message, condition, paths)
         });
         match (values, route.max) {
             (Some(values), _) => WhyNot::DidNotHold { visit: visit.iteration, values },
-            (None, Some(max)) => WhyNot::UsedUp { max },
+            (None, Some(max)) => WhyNot::UsedUp { max, values: Vec::new() },
             (None, None) => WhyNot::Failed { error: visit.error.clone() },
         }
     }
 
     /// The names as the routes of the visit saw them.
-    fn view(&self, route: &Route<'a>, latest: usize) -> Option<View<'e, 'a>> {
-        View::at(self.log, self.history, latest, route.kind == RouteKind::Failure)
+    fn view(&self, route: &Route<'a>, latest: usize) -> Option<Rc<View<'e, 'a>>> {
+        let is_failure = route.kind == RouteKind::Failure;
+        let mut last = self.last.borrow_mut();
+        if let Some((of, kind, view)) = &*last
+            && (*of, *kind) == (latest, is_failure)
+        {
+            return Some(Rc::clone(view));
+        }
+        let view = Rc::new(View::at(self.log, self.history, latest, is_failure)?);
+        *last = Some((latest, is_failure, Rc::clone(&view)));
+        Some(view)
     }
 
     /// A route of a list: one before it was taken, or it did not hold.
-    fn in_list(&self, route: &Route<'a>, latest: usize, taken: Option<&RouteTaken>) -> WhyNot {
-        if let Some(taken) = taken {
-            let places = &self.of_node[route.from];
-            let is_taken = |place: &&usize| {
-                let other = &self.routes[**place];
-                let to = other.to.map(|to| &self.log.graph.nodes[to].id.value);
-                other.kind == route.kind && to == Some(&taken.to) && other.fits(&taken.reason)
-            };
-            let first = places.iter().find(is_taken);
-            let this = places.iter().find(|place| std::ptr::eq(&raw const self.routes[**place], route));
-            if first.zip(this).is_some_and(|(first, this)| first < this) {
-                return WhyNot::AnotherRoute { taken: taken.reason.clone(), to: taken.to.clone() };
-            }
+    fn in_list(&self, route: &Route<'a>, latest: usize) -> WhyNot {
+        let Way { taken, first, is_dry, .. } = self.way(latest, route.kind == RouteKind::Failure);
+        let place = self.place(route);
+        // A dry run took none of them, so that each has its own condition first.
+        if is_dry && let Some(not @ WhyNot::DidNotHold { .. }) = self.refusal(route, latest) {
+            return not;
         }
-        let false_or_err = self.condition(route, latest);
-        false_or_err.unwrap_or_else(|| route.max.map_or(WhyNot::WalkEnded, |max| WhyNot::UsedUp { max }))
+        if let Some(first) = first.filter(|first| self.rank(*first) < self.rank(place)) {
+            let other = &self.routes[first];
+            let reason = taken.map(|taken| led::reason(self.history, taken));
+            let to = other.to.map_or_else(|| "end".into(), |to| self.log.graph.nodes[to].id.value.clone());
+            let reason = reason.unwrap_or_else(|| other.condition().unwrap_or("default").into());
+            // A condition that was not asked for holds, too, or does not: it says nothing where it errs.
+            let holds = route.when.is_some() && self.refusal(route, latest).is_none();
+            let also = holds.then(|| self.values(route, latest));
+            return WhyNot::AnotherRoute { taken: reason, to, also };
+        }
+        if let Some(not) = self.refusal(route, latest) {
+            return not;
+        }
+        match route.max {
+            _ if is_dry && first == Some(place) => WhyNot::WouldTake { values: self.values(route, latest) },
+            _ if is_dry => WhyNot::WouldAsk,
+            Some(max) if first != Some(place) => WhyNot::UsedUp { max, values: self.values(route, latest) },
+            _ => WhyNot::WalkEnded,
+        }
+    }
+
+    /// Why the route could not be taken, whichever others there are.
+    fn refusal(&self, route: &Route<'a>, latest: usize) -> Option<WhyNot> {
+        let refused = self.condition(route, latest);
+        match (route.max.filter(|_| self.is_used_up(route, latest)), refused) {
+            (_, Some(refused @ WhyNot::DidNotHold { .. })) => Some(refused),
+            (Some(max), refused) => {
+                let values = if refused.is_none() { self.values(route, latest) } else { Vec::new() };
+                Some(WhyNot::UsedUp { max, values })
+            }
+            (None, refused) => refused,
+        }
+    }
+
+    /// Whether the route had been taken as often as it may be, before the visit.
+    fn is_used_up(&self, route: &Route<'a>, latest: usize) -> bool {
+        let is_used_up = || {
+            let node = &self.log.graph.nodes[route.from];
+            let key = match (route.kind, &node.next, &node.on_failure) {
+                (RouteKind::Edge, ..) => self.log.graph.nodes[route.to?].id.value.to_string(),
+                (RouteKind::Failure, _, Some(OnFailure::Routes(list))) => {
+                    format!("on_failure.{}", self.label(route, list)?)
+                }
+                (RouteKind::Listed, Next::Routes(list), _) => format!("next.{}", self.label(route, list)?),
+                _ => return None,
+            };
+            Some(self.view(route, latest)?.used(&key) >= u64::from(route.max?))
+        };
+        is_used_up().unwrap_or_default()
+    }
+
+    /// The name by which walks count the route, and list it.
+    pub(super) fn label(&self, route: &Route<'a>, list: &[Written]) -> Option<Arc<str>> {
+        let place = self.place(route);
+        let alike = self.of_node[route.from].iter().filter(|at| self.routes[**at].kind == route.kind);
+        let place = alike.take_while(|at| **at < place).count();
+        (place < list.len()).then(|| label(&self.log.graph.nodes[route.from].id.value, list, place))
+    }
+
+    /// The decision of a visit, which is the latest of its node.
+    pub(super) fn way(&self, latest: usize, is_failure: bool) -> Way {
+        let visit = &self.history.trace.visits[latest];
+        let taken = self.taken.get(&(&*visit.node, visit.iteration)).copied();
+        let taken = taken.filter(|taken| !self.history.trace.routes[*taken].is_opening());
+        let node = self.history.visited[latest].node;
+        let known = self.first.borrow().get(&(latest, is_failure)).copied();
+        let first = known.unwrap_or_else(|| {
+            let list = self.list(node, is_failure);
+            let first = match taken.map(|taken| &self.history.trace.routes[taken]) {
+                Some(taken) => list.into_iter().find(|place| self.is_taken(*place, taken)),
+                None => self.first_that_holds(&list, latest),
+            };
+            self.first.borrow_mut().insert((latest, is_failure), first);
+            first
+        });
+        Way { taken, first, is_dry: self.dry == Some(node) }
+    }
+
+    fn is_taken(&self, place: usize, taken: &RouteTaken) -> bool {
+        let route = &self.routes[place];
+        let to = route.to.map(|to| &self.log.graph.nodes[to].id.value);
+        to == Some(&taken.to) && route.fits(&taken.reason)
+    }
+
+    /// The first route that the visit could take, unless a model chooses before.
+    fn first_that_holds(&self, list: &[usize], latest: usize) -> Option<usize> {
+        let mut tried = list.iter().map(|place| (*place, &self.routes[*place]));
+        let is_of_model = |kind| matches!(kind, RouteKind::Choice | RouteKind::Otherwise | RouteKind::Edge);
+        let found = tried.find(|(_, route)| is_of_model(route.kind) || self.refusal(route, latest).is_none());
+        found.filter(|(_, route)| !is_of_model(route.kind)).map(|(place, _)| place)
+    }
+
+    /// The values that the condition of a route saw.
+    pub(super) fn values(&self, route: &Route<'a>, latest: usize) -> Vec<SeenValue> {
+        let seen = || Some(self.view(route, latest)?.seen(route.when?));
+        seen().unwrap_or_default()
     }
 
     /// The condition of the route, unless it held at the visit.
@@ -168,12 +312,10 @@ impl<'e, 'a> Why<'e, 'a> {
         let condition = route.when?;
         let view = self.view(route, latest)?;
         let visit = self.history.trace.visits[latest].iteration;
-        match condition.parsed.evaluate_condition(&view) {
+        match view.holds(condition) {
             Ok(true) => None,
             Ok(false) => Some(WhyNot::DidNotHold { visit, values: view.seen(condition) }),
-            Err(error) => {
-                Some(WhyNot::Erred { visit, error: error.to_string(), values: view.seen(condition) })
-            }
+            Err(error) => Some(WhyNot::Erred { visit, error, values: view.seen(condition) }),
         }
     }
 }

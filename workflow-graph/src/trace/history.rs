@@ -10,7 +10,7 @@ use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 use super::log::{Log, data};
 use super::{EventName, JOINED, RouteTaken, StepName, Trace, Visit, VisitError};
 use crate::VisitStatus;
-use crate::document::model::{Failures, Next};
+use crate::document::model::{Dialect, Failures, Next};
 use crate::part::Part;
 use crate::state::{Count, Ended, Numbered, Token};
 
@@ -22,6 +22,8 @@ pub(crate) struct History {
     pub(crate) visited: Vec<Visited>,
     /// By route that was taken: the place of the visit that it left, if that has ended.
     pub(crate) came_from: Vec<Option<usize>>,
+    /// By route that was taken: whether a model was asked for it.
+    pub(crate) asked: Vec<bool>,
 }
 
 /// Where the log has a visit.
@@ -55,9 +57,14 @@ impl History {
         visits.places =
             visits.found.iter().enumerate().map(|(place, (visited, _))| (visited.began, place)).collect();
         visits.failed_branches();
-        let (routes, came_from) = tokens.into_iter().filter_map(|event| visits.route(event)).unzip();
+        let (mut routes, mut came_from, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+        for (route, place, is_asked) in tokens.into_iter().filter_map(|event| visits.route(event)) {
+            routes.push(route);
+            came_from.push(place);
+            asked.push(is_asked);
+        }
         let (visited, visits) = visits.found.into_iter().unzip();
-        Self { trace: Trace { visits, routes }, visited, came_from }
+        Self { trace: Trace { visits, routes }, visited, came_from, asked }
     }
 }
 
@@ -80,7 +87,8 @@ impl<'a> Visits<'_, 'a> {
         let Some((began, result)) = self.log.visit_of(execution).zip(data::<Ended>(event)) else {
             return;
         };
-        let end = self.log.since_begin(event);
+        let (log, end) = (self.log, self.log.since_begin(event));
+        let unsaid = || skipped(log, event);
         let (visited, visit) = self.visit(place, began, execution, (event.seq, Duration::ZERO));
         visited.ended_by = execution.execution;
         visited.went_on = true;
@@ -89,6 +97,9 @@ impl<'a> Visits<'_, 'a> {
         visit.kept = result.kept;
         visit.error = result.error.map(|error| VisitError { class: error.class, message: error.message });
         visit.warnings = result.warnings;
+        if visit.status == VisitStatus::Skipped && visit.warnings.is_empty() {
+            visit.warnings.extend(unsaid());
+        }
         visit.took = end.saturating_sub(visit.started);
     }
 
@@ -210,8 +221,8 @@ impl<'a> Visits<'_, 'a> {
         }
     }
 
-    /// A route, and the place of the visit that it left.
-    fn route(&self, event: &'a LoggedEvent) -> Option<(RouteTaken, Option<usize>)> {
+    /// A route, the place of the visit that it left, and whether a model was asked for it.
+    fn route(&self, event: &'a LoggedEvent) -> Option<(RouteTaken, Option<usize>, bool)> {
         let graph = self.log.graph;
         // Not a text of its own for each route.
         let id = |name: &str| {
@@ -225,13 +236,22 @@ impl<'a> Visits<'_, 'a> {
             }
             _ => return None,
         };
-        let began = self.log.visit_of(self.log.execution(event.execution?)?)?;
+        let by = self.log.execution(event.execution?)?;
+        let began = self.log.visit_of(by)?;
+        let is_asked = StepName::of(&by.step).is_some_and(|step| step.part == Part::Route);
         let place = self.places.get(&began.execution).copied();
         let iteration = place.map_or(1, |place| self.found[place].1.iteration);
         let (reason, warnings) =
             token.map_or_else(|| (JOINED.into(), Vec::new()), |token| (token.reason, token.warnings));
         let branch = self.log.branch(event.scope).cloned();
         let route = RouteTaken { from, to, reason, iteration, branch, warnings };
-        Some((route, place))
+        Some((route, place, is_asked))
     }
+}
+
+/// Why a node of a SWEny document was skipped: its data say so, since its warnings are those of the source.
+fn skipped(log: &Log<'_>, event: &LoggedEvent) -> Option<Arc<str>> {
+    let is_sweny = matches!(log.graph.dialect, Dialect::Sweny(_));
+    let reason = event.value.as_json()?.get("data")?.get("skipped_reason")?.as_str()?;
+    is_sweny.then(|| reason.into())
 }

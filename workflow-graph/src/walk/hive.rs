@@ -20,7 +20,9 @@ use crate::table::Plan;
 mod memory;
 mod result;
 
+pub(crate) use memory::Names;
 pub(super) use memory::{Memory, writes};
+pub(crate) use result::written;
 
 /// An edge that is taken, and why.
 type Taken<'w> = (&'w HiveEdge, String);

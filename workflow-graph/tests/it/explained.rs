@@ -44,9 +44,11 @@ nodes:
             b (function x): visited 3 times (the last kept the result before it: beyond max_visits)
               from `a`: only path
               from `b`: visits < 3 (2 times; the last: visits = 2)
+              at visit 3 led to `mail`: default
+                not to `b` (visits < 3): false at visit 3: visits = 3
             mail (tool mail.send): skipped: `mail` requires what does not hold: `visits > 5`: it is false, where `visits` is 1
               from `b`: default
-            each (function x): visited once (2 of 3 items failed)
+            each (function x): visited once (2 of 3 items failed: item 1: no disk; item 2: no disk)
               from `mail`: only path
         "#]],
     );
@@ -191,14 +193,14 @@ nodes:
     check(
         &explain(text, json!({})).await,
         &expect![[r#"
-        run r of g: The run reached its limit of 2 steps at `c`.
-        a (value): visited once
-          the run begins here
-        b (value): visited once
-          from `a`: only path
-        c (value): begun, and dropped, since the run ended
-          from `b`: only path
-    "#]],
+            run r of g: The run reached its limit of 2 steps (`limits.steps`) before `c`.
+            a (value): visited once
+              the run begins here
+            b (value): visited once
+              from `a`: only path
+            c (value): begun, and dropped, since the run ended
+              from `b`: only path
+        "#]],
     );
 }
 

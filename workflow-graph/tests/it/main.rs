@@ -30,4 +30,5 @@ mod mended;
 mod hive;
 mod model;
 mod sweny;
+mod decisions;
 mod explained;

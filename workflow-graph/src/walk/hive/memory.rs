@@ -25,20 +25,25 @@ pub(in crate::walk) struct Memory {
 }
 
 /// The names of expressions. (HV11)
-pub(super) struct Names<'a> {
-    pub(super) output: &'a Value,
-    pub(super) memory: &'a Value,
+pub(crate) struct Names<'a> {
+    pub(crate) output: &'a Value,
+    pub(crate) memory: &'a Value,
 }
 
-impl Scope for Names<'_> {
-    fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
+impl<'a> Names<'a> {
+    pub(crate) fn value(&self, name: &str) -> Option<&'a Value> {
         match name {
             "output" => Some(self.output),
             "memory" => Some(self.memory),
             "result" => self.output.get("result"),
             key => self.memory.get(key),
         }
-        .map(Cow::Borrowed)
+    }
+}
+
+impl Scope for Names<'_> {
+    fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
+        self.value(name).map(Cow::Borrowed)
     }
 }
 

@@ -158,7 +158,7 @@ impl<'w> Visit<'w> {
 }
 
 /// The result as a map. One that is none stands under `result`, and under the first of `output_keys`.
-fn written(hive: &HiveNode, data: &Value) -> Map<String, Value> {
+pub(crate) fn written(hive: &HiveNode, data: &Value) -> Map<String, Value> {
     match data {
         Value::Object(map) => map.clone(),
         Value::Null => Map::new(),

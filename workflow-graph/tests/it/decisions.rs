@@ -1,0 +1,217 @@
+//! Explanations of decisions: the route that the last visit of a node took, and why each other one was not taken.
+
+use std::sync::Arc;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use workflow_core::prelude::*;
+use workflow_core::store::MemoryStore;
+use workflow_graph::{
+    Document, Format, GraphOptions, GraphRun, HiveOptions, Registry, ScriptedExecutor, SwenyOptions,
+};
+use workflow_testkit::VirtualClock;
+
+use super::playing::script;
+
+async fn explained(document: &Document, script: Value, options: GraphOptions) -> (String, String) {
+    let script = ScriptedExecutor::from_json(&script).unwrap();
+    let workflows = document.bind(&Registry::new().script(script.clone())).unwrap();
+    let engine = Engine::builder().workflows(workflows).clock(VirtualClock::new());
+    let engine = engine.store(Arc::new(MemoryStore::default())).build().unwrap();
+    let run = GraphRun::start_with(&engine, document.name(), json!({}), options).await.unwrap();
+    run.play(&script).await.unwrap();
+    let _ = run.outcome().await;
+    let text = run.explain().await.unwrap().to_string();
+    // Ids of runs are random.
+    (text.replace(&run.id().to_string(), "r"), run.trace().await.unwrap().to_string())
+}
+
+async fn native(text: &str, script: Value) -> String {
+    let document = Document::parse(text, "g.yaml").unwrap_or_else(|error| panic!("{error}"));
+    explained(&document, script, GraphOptions::new()).await.0
+}
+
+fn sweny(text: &str) -> Document {
+    Document::parse_as(text, "g.yaml", Format::Sweny(SwenyOptions::new())).unwrap()
+}
+
+fn check(text: &str, expected: &Expect) {
+    expected.assert_eq(text);
+}
+
+// HV11, G34
+#[tokio::test(start_paused = true)]
+async fn conditions_of_hive_documents_saw_memory_and_the_result() {
+    let text = json!({
+        "id": "g", "entry_node": "a", "terminal_nodes": ["c", "d"], "max_steps": 3,
+        "nodes": [
+            {"id": "a", "node_type": "function", "function": "a", "output_keys": ["x"]},
+            {"id": "b", "node_type": "function", "function": "b", "output_keys": ["y"]},
+            {"id": "c", "node_type": "function", "function": "c"},
+            {"id": "d", "node_type": "function", "function": "d"},
+        ],
+        "edges": [
+            {"source": "a", "target": "b"},
+            {"source": "b", "target": "c", "condition": "conditional", "condition_expr": "x > 3 and y > 3"},
+            {"source": "b", "target": "d", "condition": "always"},
+        ],
+    });
+    let options = HiveOptions::new();
+    let document = Document::parse_as(&text.to_string(), "g.json", Format::Hive(options)).unwrap();
+    let script = script(json!({"a": [{"data": {"x": 5}}], "b": [{"data": {"y": 1}}], "d": [{}]}));
+    let (text, _) = explained(&document, script, GraphOptions::new()).await;
+    assert!(text.contains("not from `b` (x > 3 and y > 3): false: x = 5, y = 1\n"), "{text}");
+    assert!(text.contains("led to `d`: always\n    not to `c`"), "{text}");
+}
+
+const DRAFT: &str = "
+id: g
+name: G
+entry: draft
+nodes:
+  draft: {name: D, instruction: Write., requires: R}
+  legal: {name: L, instruction: Check.}
+  hold: {name: H, instruction: Hold.}
+edges:
+  - {from: draft, to: legal, when: it passed}
+  - {from: draft, to: hold}
+";
+
+// SW11, SW12, SW13, G34
+#[tokio::test(start_paused = true)]
+async fn edges_behind_a_failed_node_of_sweny_were_the_choice_of_a_model() {
+    let text = DRAFT.replace(", requires: R", "");
+    let fail = json!({"fail": "no disk", "class": "permanent"});
+    let chosen = json!({"nodes": {"draft": [fail]}, "decide": {"draft": ["hold"]}});
+    let (text_of, _) = explained(&sweny(&text), chosen, GraphOptions::new()).await;
+    assert!(
+        text_of.contains("not from `draft` (it passed): the choice was `hold` (chosen by the model)\n"),
+        "{text_of}"
+    );
+    assert!(text_of.contains("from `draft`: chosen by the model\n"), "{text_of}");
+    let none = json!({"nodes": {"draft": [{"data": {}}]}, "decide": {"draft": ["wontfix"]}});
+    let (text_of, trace) = explained(&sweny(&text), none, GraphOptions::new()).await;
+    let fallback = "fallback: the model chose `wontfix`, which is no choice";
+    assert!(text_of.contains(&format!("from `draft`: {fallback}\n")), "{text_of}");
+    assert!(text_of.contains(&format!("the choice was `hold` ({fallback})")), "{text_of}");
+    assert!(trace.contains("hold (only path; the model chose `wontfix`, which is no choice)"), "{trace}");
+}
+
+// SW9, G34
+#[tokio::test(start_paused = true)]
+async fn a_skipped_node_of_sweny_says_its_unmet_requirement() {
+    let text = DRAFT.replace("requires: R", "requires: {output_required: [input.mail], on_fail: skip}");
+    let script = json!({"nodes": {}, "decide": {"draft": ["hold"]}});
+    let (text, trace) = explained(&sweny(&text), script, GraphOptions::new()).await;
+    assert!(
+        text.contains("draft (agent): skipped: `draft` requires what does not hold: `output_required`"),
+        "{text}"
+    );
+    assert!(trace.contains("requires what does not hold"), "{trace}");
+}
+
+// G16, G34
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_says_which_route_a_run_would_take() {
+    let text = "
+graph: g
+nodes:
+  plan: {value: {n: 1}, next: [{when: plan.n > 1, to: all}, {when: plan.n == 1, to: one}, {to: none}]}
+  all: {value: 1}
+  one: {value: 1}
+  none: {value: 1}
+";
+    let document = Document::parse(text, "g.yaml").unwrap();
+    let (text, _) = explained(&document, json!({}), GraphOptions::new().dry_run()).await;
+    check(
+        &text,
+        &expect![[r#"
+            run r of g: The dry run ended at `plan`, from where a run may take `plan->one`.
+            plan (value): visited once
+              the run begins here
+              the dry run ended before its choice
+                not to `all` (plan.n > 1): false: plan.n = 1
+                not to `one` (plan.n == 1): a run would take it: plan.n = 1
+            all (value): not visited
+              not from `plan` (plan.n > 1): false: plan.n = 1
+            one (value): not visited
+              not from `plan` (plan.n == 1): a run would take it: plan.n = 1
+            none (value): not visited
+              not from `plan` (default): the route to `one` comes first (plan.n == 1)
+        "#]],
+    );
+}
+
+// G12, G34
+#[tokio::test(start_paused = true)]
+async fn the_last_decision_of_a_cycle_has_used_up_routes_and_later_ones_that_hold() {
+    let text = "
+graph: g
+nodes:
+  a:
+    value: {n: 1}
+    next:
+      - {when: visits > 9, to: b}
+      - {id: again, when: a.n == 1, max: 2, to: a}
+      - {id: on, when: a.n < 2, to: b}
+      - {when: a.n < 3, to: b}
+  b: {value: 1}
+";
+    check(
+        &native(text, json!({})).await,
+        &expect![[r#"
+            run r of g: The run completed at `b`.
+            a (value): visited 3 times
+              the run begins here
+              from `a`: again: a.n == 1 (2 times; the last: a.n = 1)
+              at visit 3 led to `b`: on: a.n < 2 (a.n = 1)
+                not to `b` (visits > 9): false at visit 3: visits = 3
+                not to `a` (again: a.n == 1, max 2): `max: 2` is used up, though its condition holds: a.n = 1
+                not to `b` (a.n < 3): also holds, but comes later than the route to `b` (a.n < 2): a.n = 1
+            b (value): visited once
+              from `a`: on: a.n < 2 (a.n = 1)
+        "#]],
+    );
+}
+
+// G14, G19, G34
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_ended_and_a_default_of_on_failure_say_so() {
+    let text = "
+graph: g
+nodes:
+  fan: {value: 1, next: {parallel: [a, b], join: meet, failures: wait_all}}
+  a: {value: {skip: true}, next: [{when: a.skip, to: end}, {to: meet}]}
+  b: {function: x, retry: none, next: meet, on_failure: [{when: error.class == 'rejected', to: meet}, {id: late, to: mend}]}
+  mend: {value: 1, next: meet}
+  meet: {value: 1}
+";
+    let text = native(text, script(json!({"b": [{"fail": "no disk", "class": "permanent"}]}))).await;
+    assert!(text.contains("  ended by its route to `end`: a.skip (a.skip = true)\n"), "{text}");
+    assert!(text.contains("  from `b`: late: default of `on_failure`\n"), "{text}");
+    assert!(
+        text.contains(
+            "    not to `meet` (on failure, error.class == 'rejected'): false: error.class = \"permanent\"\n"
+        ),
+        "{text}"
+    );
+}
+
+// G20, G34
+#[tokio::test(start_paused = true)]
+async fn items_that_failed_name_their_errors_and_children() {
+    let text = "
+graph: g
+nodes:
+  each: {graph: c, with: {n: '${ n }'}, for_each: {in: '[1, 2]', as: n, failures: continue_others}}
+---
+graph: c
+input: {type: object, properties: {n: {type: integer}}}
+nodes:
+  a: {value: 1, next: [{when: input.n < 2, to: b}]}
+  b: {value: 1}
+";
+    let text = native(text, json!({})).await;
+    assert!(text.contains("each (graph c): visited once (1 of 2 items failed: item 1: "), "{text}");
+    assert!(text.contains(" (run "), "{text}");
+}
