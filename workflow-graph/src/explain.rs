@@ -20,6 +20,7 @@ mod ends;
 mod failed;
 mod led;
 mod meet;
+mod once;
 mod summary;
 mod text;
 mod under_way;

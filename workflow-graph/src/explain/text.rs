@@ -1,8 +1,9 @@
 //! Explanations for people.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
+use super::once;
 use super::{Explanation, FailedItems, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot};
 use crate::VisitStatus;
 use crate::expression::short;
@@ -10,9 +11,12 @@ use crate::trace::{on_one_line, spoken, stamp};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "run {} of {}: {}", self.run, self.graph, self.summary)?;
-        self.waits.iter().try_for_each(|wait| writeln!(f, "  {wait}"))?;
-        self.nodes.iter().try_for_each(|node| node.fmt(f))
+        let mut begin = format!("run {} of {}: {}\n", self.run, self.graph, self.summary);
+        self.waits.iter().try_for_each(|wait| writeln!(begin, "  {wait}"))?;
+        let mut parts = vec![begin];
+        parts.extend(self.nodes.iter().map(ToString::to_string));
+        once::once(&mut parts, &self.nodes);
+        parts.iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -111,7 +115,11 @@ impl fmt::Display for VisitsEnded {
 fn why(f: &mut fmt::Formatter<'_>, ended: &VisitsEnded) -> fmt::Result {
     ended.error.iter().try_for_each(|error| write!(f, ": {error}"))?;
     ended.reason.iter().try_for_each(|reason| write!(f, ": {}", on_one_line(reason)))?;
-    f.write_str(if ended.went_on { "; the walk went on" } else { "" })
+    match (&ended.led_to, ended.went_on) {
+        (Some(to), _) => write!(f, "; `on_failure` led to `{to}`"),
+        (None, true) => f.write_str("; the walk went on"),
+        (None, false) => Ok(()),
+    }
 }
 
 fn times(count: u32) -> String {
@@ -124,7 +132,9 @@ fn times(count: u32) -> String {
 
 impl fmt::Display for Led {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from `{}`: {}", self.from, on_one_line(&self.reason))?;
+        write!(f, "from `{}`: ", self.from)?;
+        f.write_str(if self.on_failure && &*self.reason != "on failure" { "on failure, " } else { "" })?;
+        f.write_str(&on_one_line(&self.reason))?;
         match (self.times, &*self.values) {
             (0 | 1, []) => return Ok(()),
             (0 | 1, _) => f.write_str(" (")?,

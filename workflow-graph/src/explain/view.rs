@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use workflow_core::report::{ExecutionTrace, LoggedEvent};
@@ -9,7 +10,7 @@ use workflow_core::{ScopeId, Seq};
 
 use super::SeenValue;
 use crate::document::template::Expression;
-use crate::expression::{Scope, short};
+use crate::expression::{EvaluateError, Scope, short};
 use crate::state::{Begin, Joined, Token, names};
 use crate::trace::{EventName, History, Log, data};
 
@@ -19,6 +20,8 @@ const VALUE: usize = 1_000;
 /// The log as the routes of one visit saw it: what was visible when the visit's last step began, and what that left.
 pub(super) struct View<'l, 'a> {
     log: &'l Log<'a>,
+    /// The step that began the visit: the node.
+    node: &'a str,
     scope: ScopeId,
     until: Seq,
     /// The events of the step that took the route.
@@ -31,6 +34,7 @@ pub(super) struct View<'l, 'a> {
     input: OnceCell<Value>,
     vars: OnceCell<Value>,
     nodes: OnceCell<Value>,
+    memory: OnceCell<Value>,
 }
 
 impl<'l, 'a> View<'l, 'a> {
@@ -39,6 +43,14 @@ impl<'l, 'a> View<'l, 'a> {
         let visited = &history.visited[place];
         let (began, ended) = (log.execution(visited.began)?, log.execution(visited.ended_by)?);
         Some(Self::of(log, began, ended, history.trace.visits[place].iteration, is_failure))
+    }
+
+    /// Whether a condition holds, by the rules of its document.
+    pub(super) fn holds(&self, condition: &Expression) -> Result<bool, EvaluateError> {
+        match self.log.graph.hive() {
+            Some(_) => condition.parsed.evaluate_hive_condition(self),
+            None => condition.parsed.evaluate_condition(self),
+        }
     }
 
     /// The values of the paths of an expression.
@@ -79,6 +91,7 @@ impl<'l, 'a> View<'l, 'a> {
         let error = if is_failure { of_result() } else { of_trigger() };
         Self {
             log,
+            node: &began.step,
             scope: began.scope,
             until: ended.trigger,
             own,
@@ -88,6 +101,7 @@ impl<'l, 'a> View<'l, 'a> {
             input: OnceCell::new(),
             vars: OnceCell::new(),
             nodes: OnceCell::new(),
+            memory: OnceCell::new(),
         }
     }
 
@@ -119,6 +133,30 @@ impl<'l, 'a> View<'l, 'a> {
         input
     }
 
+    /// The memory of a Hive document: the input, and every write that the visit saw or left.
+    fn memory(&self) -> Value {
+        let mut memory = self.input().as_object().cloned().unwrap_or_default();
+        let scopes: HashSet<ScopeId> = self.log.scopes(self.scope).collect();
+        let seen = |event: &&LoggedEvent| event.seq <= self.until && scopes.contains(&event.scope);
+        for event in self.log.report.log.iter().filter(seen).chain(self.own.iter().copied()) {
+            if let Some(Value::Object(writes)) = event.value.as_json().and_then(|value| value.get("writes")) {
+                memory.extend(writes.clone());
+            }
+        }
+        Value::Object(memory)
+    }
+
+    /// The names of a Hive document.
+    fn of_hive(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let memory = self.memory.get_or_init(|| self.memory());
+        Some(Cow::Borrowed(match name {
+            "output" => self.data(self.node)?,
+            "memory" => memory,
+            "result" => self.data(self.node)?.get("result")?,
+            key => memory.get(key)?,
+        }))
+    }
+
     fn vars(&self) -> Value {
         let value = |name: &str| self.event(&names::variable(name)).and_then(|event| event.value.as_json());
         let vars = self.log.graph.vars.iter().map(|var| {
@@ -148,6 +186,9 @@ impl<'l, 'a> View<'l, 'a> {
 
 impl Scope for View<'_, '_> {
     fn get(&self, name: &str) -> Option<Cow<'_, Value>> {
+        if self.log.graph.hive().is_some() {
+            return self.of_hive(name);
+        }
         Some(match name {
             "input" => Cow::Borrowed(self.input.get_or_init(|| self.input())),
             "vars" => Cow::Borrowed(self.vars.get_or_init(|| self.vars())),
