@@ -112,8 +112,15 @@ nodes:
 ";
     let played = played(text, json!({}), json!({})).await;
     let result = played.result().await;
-    check(result.output.as_str().unwrap(), &expect![[r#"no route of `ask` held: `ask->good` asks for `ask == 'yes'`, where `ask` is "yes_"; `ask->good.2` asks for `ask == 'no'`, where `ask` is "yes_""#]]);
-    check(&explained(&played).await, &expect![[r#"
+    check(
+        result.output.as_str().unwrap(),
+        &expect![[
+            r#"no route of `ask` held: `ask->good` asks for `ask == 'yes'`, where `ask` is "yes_"; `ask->good.2` asks for `ask == 'no'`, where `ask` is "yes_""#
+        ]],
+    );
+    check(
+        &explained(&played).await,
+        &expect![[r#"
         run r of g: The run completed at `bad`.
         ask (value): failed once: permanent: no route of `ask` held: `ask->good` asks for `ask == 'yes'`, where `ask` is "yes_"; `ask->good.2` asks for `ask == 'no'`, where `ask` is "yes_"; `on_failure` led to `bad`
           the run begins here
@@ -122,7 +129,8 @@ nodes:
           not from `ask` (ask == 'no'): false: ask = "yes_"
         bad (value): visited once
           from `ask`: on failure
-    "#]]);
+    "#]],
+    );
     let data = serde_json::to_value(played.run.explain().await.unwrap()).unwrap();
     assert_eq!(data["nodes"][0]["ends"][0]["led_to"], "bad");
     assert_eq!(data["nodes"][0]["ends"][0]["error"]["message"], result.output);
@@ -144,7 +152,9 @@ nodes:
   good: {value: 1}
   bad: {value: 1}
 ";
-    check(&explain(text, json!({})).await, &expect![[r#"
+    check(
+        &explain(text, json!({})).await,
+        &expect![[r#"
         run r of g: The run failed at `ask`: permanent: no route of `on_failure` of `ask` held: `ask->bad` asks for `error.class == 'transient'`, where `error.class` is "permanent"; the failure was: no route of `ask` held: `ask->good` asks for `ask.word == 'yes'`, where `ask.word` is "yes_".
         ask (value): failed once: permanent: no route of `next` held, and none of `on_failure`
           the run begins here
@@ -152,7 +162,8 @@ nodes:
           not from `ask` (ask.word == 'yes'): false: ask.word = "yes_"
         bad (value): not visited
           not from `ask` (on failure, error.class == 'transient'): false: error.class = "permanent"
-    "#]]);
+    "#]],
+    );
 }
 
 // G19, G34
@@ -170,7 +181,10 @@ nodes:
 ";
     let long = "the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open";
     let script = script(json!({"register": [{"fail": long, "class": "permanent"}]}));
-    for (failures, text_of) in [("wait_all", expect![[r#"
+    for (failures, text_of) in [
+        (
+            "wait_all",
+            expect![[r#"
         run r of g: The run completed at `meet`.
         fan (value): visited once
           the run begins here
@@ -184,7 +198,11 @@ nodes:
           all branches of `fan` have ended (1 arrived, 1 failed: `register` (permanent: the registry refused, see `register`))
         away (value): not visited
           not from `fan` (on failure): `fan` did not fail
-    "#]]), ("fail_all", expect![[r#"
+    "#]],
+        ),
+        (
+            "fail_all",
+            expect![[r#"
         run r of g: The run completed at `away`.
         fan (value): failed once: permanent: `register` failed: the registry refused, see `register`; `on_failure` led to `away`
           the run begins here
@@ -200,7 +218,9 @@ nodes:
           not from `other` (next): `other` was dropped, since another branch failed
         away (value): visited once
           from `fan`: on failure
-    "#]])] {
+    "#]],
+        ),
+    ] {
         let explained =
             explain(&text.replace("failures: F", &format!("failures: {failures}")), script.clone()).await;
         assert_eq!(explained.matches(long).count(), 1, "{explained}");
@@ -210,7 +230,9 @@ nodes:
     let fails = text.replace(", on_failure: away", "").replace("  away: {value: 1}\n", "");
     let explained = explain(&fails.replace("failures: F", "failures: fail_all"), script).await;
     assert_eq!(explained.matches(long).count(), 1, "{explained}");
-    check(&explained, &expect![[r#"
+    check(
+        &explained,
+        &expect![[r#"
         run r of g: The run failed at `register` in fan/1: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open.
         fan (value): failed once: permanent: `register` failed: the registry refused, see above
           the run begins here
@@ -224,7 +246,8 @@ nodes:
           branches of `fan`: `register` failed (permanent: the registry refused, see above); `other` was dropped, since another branch failed
           not from `count` (next): `count` was not visited
           not from `other` (next): `other` was dropped, since another branch failed
-    "#]]);
+    "#]],
+    );
 }
 
 /// Two branches of `fan` that meet at `meet`, of which one waits for a person.
