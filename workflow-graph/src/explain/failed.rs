@@ -29,7 +29,9 @@ fn of_message(node: &str, message: &str) -> Option<Refused> {
         Some(rest) => (Refused::OnFailure, rest),
         None => (Refused::Next, rest),
     };
-    rest.strip_prefix('`')?.strip_prefix(node)?.starts_with("` held: ").then_some(list)
+    let rest = rest.strip_prefix('`')?.strip_prefix(node)?;
+    // Older journals have the second form.
+    (rest.starts_with("` held: ") || rest.starts_with("` holds: ")).then_some(list)
 }
 
 /// The message with the conditions of `next`, if none of them held at the visit.

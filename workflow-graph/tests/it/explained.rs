@@ -250,6 +250,65 @@ nodes:
     );
 }
 
+// HV11, G34
+#[tokio::test(start_paused = true)]
+async fn conditions_of_a_hive_document_saw_its_memory() {
+    let text = r#"{
+      "id": "g", "entry_node": "read", "terminal_nodes": ["report"], "max_steps": 3,
+      "nodes": [
+        {"id": "read", "node_type": "function", "function": "x", "output_keys": ["coverage", "gaps"]},
+        {"id": "widen", "node_type": "function", "function": "x", "output_keys": ["topic"]},
+        {"id": "report", "node_type": "function", "function": "x", "output_keys": ["text"]}
+      ],
+      "edges": [
+        {"id": "enough", "source": "read", "target": "report", "condition": "conditional",
+         "condition_expr": "coverage >= 0.8 and gaps == None", "priority": 2},
+        {"id": "more", "source": "read", "target": "widen", "condition": "always"},
+        {"id": "again", "source": "widen", "target": "read"}
+      ]
+    }"#;
+    let script = script(
+        json!({"read": [{"data": {"coverage": 0.9, "gaps": "none"}}], "widen": [{"data": {"topic": "ice"}}]}),
+    );
+    check(&explain(text, script).await, &expect![[r#"
+        run r of g: The run reached its limit of 3 steps at `widen`.
+        read (function x): visited twice
+          the run begins here
+          from `widen`: only path
+        widen (function x): visited once, and the next visit was dropped, since the run ended
+          from `read`: always (2 times)
+        report (function x): not visited
+          not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
+    "#]]);
+}
+
+// SW13, G34
+#[tokio::test(start_paused = true)]
+async fn edges_of_a_sweny_document_lead_on_from_a_failure() {
+    let text = "
+id: g
+name: Press release
+entry: draft
+nodes:
+  draft: {name: Draft, instruction: Draft it., requires: {output_required: [input.topic]}}
+  legal: {name: Legal, instruction: Read it.}
+  hold: {name: Hold, instruction: Hold it.}
+edges:
+  - {from: draft, to: legal, when: the draft is good}
+  - {from: draft, to: hold}
+";
+    let script = json!({"nodes": {"hold": [{"data": {}}]}, "decide": {"draft": ["publish"]}});
+    check(&explain(text, script).await, &expect![[r#"
+        run r of g: The run completed at `hold`.
+        draft (agent): failed once: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
+          the run begins here
+        legal (agent): not visited
+          not from `draft` (the draft is good): the choice was `hold` (the edge without a condition, since the model chose `publish`, which is no choice)
+        hold (agent): visited once
+          from `draft`: the edge without a condition, since the model chose `publish`, which is no choice
+    "#]]);
+}
+
 /// Two branches of `fan` that meet at `meet`, of which one waits for a person.
 const FAN: &str = "
 graph: g
