@@ -270,7 +270,9 @@ async fn conditions_of_a_hive_document_saw_its_memory() {
     let script = script(
         json!({"read": [{"data": {"coverage": 0.9, "gaps": "none"}}], "widen": [{"data": {"topic": "ice"}}]}),
     );
-    check(&explain(text, script).await, &expect![[r#"
+    check(
+        &explain(text, script).await,
+        &expect![[r#"
         run r of g: The run reached its limit of 3 steps at `widen`.
         read (function x): visited twice
           the run begins here
@@ -279,7 +281,8 @@ async fn conditions_of_a_hive_document_saw_its_memory() {
           from `read`: always (2 times)
         report (function x): not visited
           not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
-    "#]]);
+    "#]],
+    );
 }
 
 // SW13, G34
@@ -298,7 +301,9 @@ edges:
   - {from: draft, to: hold}
 ";
     let script = json!({"nodes": {"hold": [{"data": {}}]}, "decide": {"draft": ["publish"]}});
-    check(&explain(text, script).await, &expect![[r#"
+    check(
+        &explain(text, script).await,
+        &expect![[r#"
         run r of g: The run completed at `hold`.
         draft (agent): failed once: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
           the run begins here
@@ -306,7 +311,8 @@ edges:
           not from `draft` (the draft is good): the choice was `hold` (the edge without a condition, since the model chose `publish`, which is no choice)
         hold (agent): visited once
           from `draft`: the edge without a condition, since the model chose `publish`, which is no choice
-    "#]]);
+    "#]],
+    );
 }
 
 /// Two branches of `fan` that meet at `meet`, of which one waits for a person.
