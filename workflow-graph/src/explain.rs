@@ -23,6 +23,7 @@ mod failed;
 mod led;
 mod meet;
 mod memory;
+mod once;
 mod order;
 mod summary;
 mod text;

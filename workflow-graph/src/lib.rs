@@ -54,6 +54,7 @@ mod script;
 mod registry;
 mod bind;
 mod bound;
+mod calls;
 mod hash;
 mod node;
 mod command;

@@ -68,7 +68,7 @@ pub(super) fn decision(why: &Why<'_, '_>, node: usize) -> Option<Decision> {
     let latest = why.latest[node]?;
     let (visited, visit) = (&why.history.visited[latest], &why.history.trace.visits[latest]);
     let has_failed = visit.status == VisitStatus::Failed;
-    let refused = failed::refused(why.log, visited, visit).filter(|_| has_failed);
+    let refused = failed::refused(visit).filter(|_| has_failed);
     let is_failure = led::is_failure(why.log, why.history, latest) && refused != Some(Refused::Next);
     // Branches are no choice of one route, and a failure that ends the walk leaves none.
     let opens = why.of_node[node].iter().any(|place| why.routes[*place].kind == RouteKind::Branch);

@@ -36,8 +36,8 @@ impl<'a> Why<'_, 'a> {
     fn candidate(&self, route: &Route<'a>) -> Arc<str> {
         let node = &self.log.graph.nodes[route.from];
         let named = match (route.kind, &node.next, &node.on_failure) {
-            (RouteKind::Failure, _, Some(OnFailure::Routes(list))) => self.label(route, list),
-            (RouteKind::Listed, Next::Routes(list), _) => self.label(route, list),
+            (RouteKind::Failure, _, Some(OnFailure::Routes(list)))
+            | (RouteKind::Listed, Next::Routes(list), _) => self.label(route, list),
             _ => None,
         };
         named.unwrap_or_else(|| {

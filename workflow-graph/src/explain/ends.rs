@@ -1,5 +1,6 @@
 //! How the visits of a node ended, where they did not simply succeed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use workflow_core::RunId;
 
 use super::{failed, waits};
 use crate::VisitStatus;
-use crate::trace::{History, Log, Visit, VisitError, Visited, on_one_line};
+use crate::document::model::OnFailure;
+use crate::trace::{History, Log, RouteTaken, Visit, VisitError, Visited, on_one_line};
 
 /// The most items that an explanation names.
 const NAMED: usize = 5;
@@ -26,6 +28,9 @@ pub struct VisitsEnded {
     /// Whether they failed, and the walk went on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub went_on: bool,
+    /// The node to which `on_failure` led from the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub led_to: Option<Arc<str>>,
     /// How many they are.
     pub times: u32,
     /// Whether the latest visit of the node is one of them.
@@ -72,7 +77,9 @@ pub struct FailedItem {
 /// By node, the ends of its visits that are worth a word.
 pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
     let mut found: Vec<Vec<VisitsEnded>> = vec![Vec::new(); log.graph.nodes.len()];
-    for (visited, visit) in history.visited.iter().zip(&history.trace.visits) {
+    let by_failure = by_failure(log, history);
+    for (place, (visited, visit)) in history.visited.iter().zip(&history.trace.visits).enumerate() {
+        let led_to = by_failure.get(&place).map(|to| Arc::clone(to));
         let ends = &mut found[visited.node];
         for ends in ends.iter_mut() {
             ends.latest = false;
@@ -93,9 +100,10 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
             status: visit.status,
             kept: visit.kept,
             went_on,
+            led_to: led_to.filter(|_| went_on),
             times,
             latest: true,
-            error: failed::told(log, visited, visit),
+            error: failed::whole(log, visited, visit),
             reason: is_skipped.then(|| visit.warnings.join("; ").into()),
             child: (visit.status == VisitStatus::Failed).then(|| child(log, visited)).flatten(),
             items,
@@ -103,6 +111,25 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
         ends.splice(place..(place + 1).min(ends.len()), [ended]);
     }
     found
+}
+
+/// By the place of a visit, the node to which `on_failure` led from it.
+fn by_failure<'h>(log: &Log<'_>, history: &'h History) -> HashMap<usize, &'h Arc<str>> {
+    let routes = history.trace.routes.iter().zip(&history.came_from);
+    let routes = routes.filter_map(|(route, visit)| Some((route, (*visit)?)));
+    let by_failure = routes.filter(|(route, visit)| is_by_failure(log, history, route, *visit));
+    by_failure.map(|(route, visit)| (visit, &route.to)).collect()
+}
+
+/// Whether the route is one of `on_failure`. `visit`: the place of the visit that it ended.
+fn is_by_failure(log: &Log<'_>, history: &History, route: &RouteTaken, visit: usize) -> bool {
+    let node = &log.graph.nodes[history.visited[visit].node];
+    let leads = match node.hive() {
+        Some(hive) => hive.failure.as_ref().is_some_and(|edge| edge.to.value == route.to),
+        None => matches!(node.on_failure, Some(OnFailure::To(_) | OnFailure::Routes(_))),
+    };
+    let has_failed = history.trace.visits[visit].status == VisitStatus::Failed;
+    leads && has_failed && !route.is_join() && !route.is_opening()
 }
 
 /// The items of a visit, if some of them failed and the visit did not.

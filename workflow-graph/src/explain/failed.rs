@@ -1,14 +1,15 @@
-//! Failures for explanations. The message of a visit whose routes all refused has each of their conditions: the summary
-//! shows it once, and all other places tell it in short.
+//! Failures for explanations. The message of a visit whose routes all refused has each of their conditions: the node that
+//! failed has it, and its routes tell it in short.
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::SeenValue;
 use crate::VisitError;
 use crate::document::template::Expression;
-use crate::part::Part;
 use crate::state::Failure;
-use crate::trace::{Log, StepName, Visit, Visited};
+use crate::trace::{Log, Visit, Visited};
 
 /// The routes of which none held, so that the visit failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,27 +19,55 @@ pub(super) enum Refused {
 }
 
 /// The routes whose refusal failed the visit, if it failed so.
-pub(super) fn refused(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<Refused> {
-    let message = &*visit.error.as_ref()?.message;
-    if !message.starts_with(&format!("no route of `{}` holds", visit.node)) {
-        return None;
+pub(super) fn refused(visit: &Visit) -> Option<Refused> {
+    of_message(&visit.node, &visit.error.as_ref()?.message)
+}
+
+fn of_message(node: &str, message: &str) -> Option<Refused> {
+    let rest = message.strip_prefix("no route of ")?;
+    let (list, rest) = match rest.strip_prefix("`on_failure` of ") {
+        Some(rest) => (Refused::OnFailure, rest),
+        None => (Refused::Next, rest),
+    };
+    let rest = rest.strip_prefix('`')?.strip_prefix(node)?;
+    // Older journals have the second form.
+    (rest.starts_with("` held: ") || rest.starts_with("` holds: ")).then_some(list)
+}
+
+/// The message with the conditions of `next`, if none of them held at the visit.
+pub(super) fn refusal_of_next(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<Arc<str>> {
+    match refused(visit)? {
+        Refused::Next => Some(visit.error.as_ref()?.message.clone()),
+        Refused::OnFailure => {
+            let first = caught(log, visited)?.message;
+            (of_message(&visit.node, &first) == Some(Refused::Next)).then_some(first)
+        }
     }
-    let step = StepName::of(&log.execution(visited.ended_by)?.step)?;
-    Some(if step.part == Part::Caught { Refused::OnFailure } else { Refused::Next })
 }
 
 /// The error of a visit in few words.
 pub(super) fn told(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<VisitError> {
     let error = visit.error.as_ref()?;
-    let (class, message) = match refused(log, visited, visit) {
+    let (class, message) = match refused(visit) {
         None => return Some(error.clone()),
         Some(Refused::Next) => (error.class.clone(), "no route held".into()),
         Some(Refused::OnFailure) => match caught(log, visited) {
+            Some(first) if of_message(&visit.node, &first.message) == Some(Refused::Next) => {
+                (first.class, "no route of `next` held, and none of `on_failure`".into())
+            }
             Some(first) => (first.class, format!("{}; no route of `on_failure` held", first.message).into()),
             None => (error.class.clone(), "no route of `on_failure` held".into()),
         },
     };
     Some(VisitError { class, message })
+}
+
+/// The error of a visit, with each condition of `next` where none of them held.
+pub(super) fn whole(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<VisitError> {
+    match refused(visit) {
+        Some(Refused::Next) => visit.error.clone(),
+        _ => told(log, visited, visit),
+    }
 }
 
 /// The failure that the last step of a visit caught.

@@ -1,18 +1,21 @@
 //! Explanations for people.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
-use super::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot};
+use super::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot, once};
 use crate::VisitStatus;
 use crate::expression::short;
 use crate::trace::{on_one_line, spoken, stamp};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "run {} of {}: {}", self.run, self.graph, self.summary)?;
-        self.waits.iter().try_for_each(|wait| writeln!(f, "  {wait}"))?;
-        self.nodes.iter().try_for_each(|node| node.fmt(f))
+        let mut begin = format!("run {} of {}: {}\n", self.run, self.graph, self.summary);
+        self.waits.iter().try_for_each(|wait| writeln!(begin, "  {wait}"))?;
+        let mut parts = vec![begin];
+        parts.extend(self.nodes.iter().map(ToString::to_string));
+        once::once(&mut parts, &self.nodes);
+        parts.iter().try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -113,7 +116,11 @@ fn why(f: &mut fmt::Formatter<'_>, ended: &VisitsEnded) -> fmt::Result {
     ended.error.iter().try_for_each(|error| write!(f, ": {error}"))?;
     ended.child.iter().try_for_each(|run| write!(f, " (its child is run {run})"))?;
     ended.reason.iter().try_for_each(|reason| write!(f, ": {}", on_one_line(reason)))?;
-    f.write_str(if ended.went_on { "; the walk went on" } else { "" })
+    match (&ended.led_to, ended.went_on) {
+        (Some(to), _) => write!(f, "; `on_failure` led to `{to}`"),
+        (None, true) => f.write_str("; the walk went on"),
+        (None, false) => Ok(()),
+    }
 }
 
 fn times(count: u32) -> String {

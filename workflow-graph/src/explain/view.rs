@@ -21,6 +21,8 @@ const VALUE: usize = 1_000;
 /// The log as the routes of one visit saw it: what was visible when the visit's last step began, and what that left.
 pub(super) struct View<'l, 'a> {
     log: &'l Log<'a>,
+    /// The step that began the visit: the node.
+    node: &'a str,
     scope: ScopeId,
     until: Seq,
     /// The events of the step that took the route.
@@ -33,8 +35,6 @@ pub(super) struct View<'l, 'a> {
     input: OnceCell<Value>,
     vars: OnceCell<Value>,
     nodes: OnceCell<Value>,
-    /// The step that began the visit, by the name of its node.
-    node: &'a str,
     /// Of Hive documents.
     memory: OnceCell<Option<Memory>>,
 }
@@ -100,6 +100,7 @@ impl<'l, 'a> View<'l, 'a> {
         let error = if is_failure { of_result() } else { of_trigger() };
         Self {
             log,
+            node: &began.step,
             scope: began.scope,
             until: ended.trigger,
             own,
@@ -109,7 +110,6 @@ impl<'l, 'a> View<'l, 'a> {
             input: OnceCell::new(),
             vars: OnceCell::new(),
             nodes: OnceCell::new(),
-            node: &began.step,
             memory: OnceCell::new(),
         }
     }

@@ -93,17 +93,22 @@ impl<'e, 'a> Why<'e, 'a> {
         let continues =
             matches!(node.on_failure, Some(OnFailure::Continue)) || matches!(node.next, Next::Sweny(_));
         let visited = &self.history.visited[latest];
-        let refused = failed::refused(self.log, visited, visit).filter(|_| has_failed);
+        let refused = failed::refused(visit).filter(|_| has_failed);
+        let refusal = || failed::refusal_of_next(self.log, visited, visit).filter(|_| has_failed);
+        // An edge of an import leads on from a failure too.
+        let continues = continues || (route.kind == RouteKind::Edge && visited.went_on);
         match route.kind {
             RouteKind::Failure if !has_failed => return WhyNot::DidNotFail,
             // Its own routes failed it, and no failure came before.
-            RouteKind::Failure if refused == Some(Refused::Next) => {
+            RouteKind::Failure if refused == Some(Refused::Next) && !visited.went_on => {
                 return WhyNot::Failed { error: failed::told(self.log, visited, visit) };
             }
             RouteKind::Failure => {}
             // Its branches have failed, and not the visit that opened them.
             RouteKind::Branch if self.has_opened(latest) => {}
-            RouteKind::Listed if refused == Some(Refused::Next) => return self.refused(route, latest),
+            RouteKind::Listed if let Some(message) = refusal() => {
+                return self.refused(route, latest, &message);
+            }
             _ if has_failed && !continues => {
                 return WhyNot::Failed { error: failed::told(self.log, visited, visit) };
             }
@@ -172,9 +177,8 @@ impl<'e, 'a> Why<'e, 'a> {
     }
 
     /// A route of a visit that failed because none held. Such a visit leaves no event, but a message with its values.
-    fn refused(&self, route: &Route<'a>, latest: usize) -> WhyNot {
+    fn refused(&self, route: &Route<'a>, latest: usize, message: &str) -> WhyNot {
         let visit = &self.history.trace.visits[latest];
-        let message = visit.error.as_ref().map_or("", |error| &error.message);
         let values = route.when.and_then(|condition| {
             let view = self.view(route, latest)?;
             let paths = condition.parsed.values(&*view).into_iter().map(|(path, _)| path).collect();

@@ -151,7 +151,8 @@ impl Visit<'_> {
         }
         let graph = &self.walk.graph;
         let on_no_match = self.node().on_no_match.or(graph.defaults.on_no_match).unwrap_or(OnNoMatch::Fail);
-        let message = format!("no route of `{}` holds: {}", self.node().id.value, refused.join("; "));
+        let of_list = if list == NEXT { "" } else { "`on_failure` of " };
+        let message = format!("no route of {of_list}`{}` held: {}", self.node().id.value, refused.join("; "));
         if on_no_match == OnNoMatch::End && list == NEXT {
             self.carried.degraded = true;
             self.warnings.push(message.into());

@@ -39,6 +39,23 @@ fn check_exits_with_0_where_there_are_warnings_only() {
     assert_eq!(place.run(&["check", "ask.yaml", "--as", "native"]).code, 0);
 }
 
+// G9, G38
+#[test]
+fn check_says_what_only_a_program_checks() {
+    let some = "graph: g\nnodes: {a: {function: x, next: b}, b: {function: y, next: c}, c: {tool: t, next: d}, d: {function: x}}\n";
+    let place = Place::new(&[
+        ("some.yaml", some),
+        ("one.yaml", "graph: g\nnodes: {a: {function: x}}\n"),
+        ("bad.yaml", "graph: g\nnodes: {a: {function: x, next: b}}\n"),
+    ]);
+    assert_eq!(
+        place.run(&["check", "some.yaml", "one.yaml"]).out,
+        "some.yaml: sound; 2 functions and 1 tool are checked where a program binds the document\n\
+         one.yaml: sound; 1 function is checked where a program binds the document\n"
+    );
+    assert!(place.run(&["check", "bad.yaml"]).out.ends_with("bad.yaml: 1 error\n"));
+}
+
 // G38
 #[test]
 fn the_examples_are_sound() {

@@ -141,3 +141,35 @@ fn a_run_continues_after_its_process_was_killed() {
     assert_eq!(resumed.code, 0, "{}", resumed.err);
     assert_eq!(resumed.json()["output"], json!({"first": 1, "slow": 8}), "the first node is not run again");
 }
+
+// G38
+#[test]
+fn the_commands_of_the_guide_do_what_it_says() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(root.join("../docs/guide/graphs.md")).unwrap();
+    let section = guide.split("\n## ").find(|section| section.starts_with("The command\n")).unwrap();
+    let lines: Vec<&str> =
+        section.lines().filter_map(|line| line.strip_prefix("$ workflow-graph ")).collect();
+    let place = Place::new(&[]);
+    std::fs::create_dir(place.0.path().join("scripts")).unwrap();
+    for file in ["refund.yaml", "scripts/refund.yaml"] {
+        std::fs::copy(root.join("examples").join(file), place.0.path().join(file)).unwrap();
+    }
+    let ran: Vec<_> = lines.iter().map(|line| place.run(&words(line))).collect();
+    let codes: Vec<i32> = ran.iter().map(|ran| ran.code).collect();
+    let told: Vec<&str> = ran.iter().map(|ran| ran.err.as_str()).collect();
+    assert_eq!(codes, [0, 3, 0, 0], "{lines:?}: {told:?}");
+    assert!(ran[1].err.contains("approve"), "{}", ran[1].err);
+    assert!(ran[2].out.contains("20000"), "{}", ran[2].out);
+    assert!(ran[3].out.contains("The run completed at `pay`."), "{}", ran[3].out);
+}
+
+/// The words of a line, of which single quotes hold some together.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(place, part)| match place % 2 {
+        1 => vec![part],
+        _ => part.split_whitespace().collect(),
+    });
+    words.collect()
+}

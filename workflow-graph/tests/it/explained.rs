@@ -67,13 +67,13 @@ nodes:
     check(
         &explain(text, script).await,
         &expect![[r#"
-        run r of g: The run failed at `a`: permanent: no route of `a` holds: `a->b` asks for `error.class == 'permanent'`, where `error.class` is "transient"; the failure was: no disk.
-        a (function x): failed once: transient: no disk; no route of `on_failure` held
-          the run begins here
-        b (value): not visited
-          not from `a` (next): `a` failed (transient: no disk; no route of `on_failure` held)
-          not from `a` (on failure, error.class == 'permanent'): false: error.class = "transient"
-    "#]],
+            run r of g: The run failed at `a`: permanent: no route of `on_failure` of `a` held: `a->b` asks for `error.class == 'permanent'`, where `error.class` is "transient"; the failure was: no disk.
+            a (function x): failed once: transient: no disk; no route of `on_failure` held
+              the run begins here
+            b (value): not visited
+              not from `a` (next): `a` failed (transient: no disk; no route of `on_failure` held)
+              not from `a` (on failure, error.class == 'permanent'): false: error.class = "transient"
+        "#]],
     );
 }
 
@@ -91,14 +91,229 @@ nodes:
     check(
         &explain(text, json!({})).await,
         &expect![[r#"
-            run r of g: The run failed at `look`: permanent: no route of `look` holds: `look->b` asks for `look.paid > vars.limit`, where `look.paid` is 10 and `vars.limit` is 20; `look->c` asks for `vars.word == 'x'`, where `vars.word` is "a; `b` and `c`".
-            look (value): failed once: permanent: no route held
+            run r of g: The run failed at `look`: permanent: no route of `look` held: `look->b` asks for `look.paid > vars.limit`, where `look.paid` is 10 and `vars.limit` is 20; `look->c` asks for `vars.word == 'x'`, where `vars.word` is "a; `b` and `c`".
+            look (value): failed once: permanent: no route of `look` held, see above
               the run begins here
             b (value): not visited
               not from `look` (look.paid > vars.limit): false: look.paid = 10, vars.limit = 20
             c (value): not visited
               not from `look` (vars.word == 'x'): false: vars.word = "a; `b` and `c`"
         "#]],
+    );
+}
+
+// G12, G19, G34
+#[tokio::test(start_paused = true)]
+async fn on_failure_that_leads_on_from_routes_that_missed_is_no_miss() {
+    let text = "
+graph: g
+nodes:
+  ask: {value: 'yes_', on_failure: bad, next: [{when: ask == 'yes', to: good}, {when: ask == 'no', to: good}]}
+  good: {value: 1}
+  bad: {value: '${ error.message }'}
+";
+    let played = played(text, json!({}), json!({})).await;
+    let result = played.result().await;
+    check(
+        result.output.as_str().unwrap(),
+        &expect![[
+            r#"no route of `ask` held: `ask->good` asks for `ask == 'yes'`, where `ask` is "yes_"; `ask->good.2` asks for `ask == 'no'`, where `ask` is "yes_""#
+        ]],
+    );
+    check(
+        &explained(&played).await,
+        &expect![[r#"
+        run r of g: The run completed at `bad`.
+        ask (value): failed once: permanent: no route of `ask` held: `ask->good` asks for `ask == 'yes'`, where `ask` is "yes_"; `ask->good.2` asks for `ask == 'no'`, where `ask` is "yes_"; `on_failure` led to `bad`
+          the run begins here
+        good (value): not visited
+          not from `ask` (ask == 'yes'): false: ask = "yes_"
+          not from `ask` (ask == 'no'): false: ask = "yes_"
+        bad (value): visited once
+          from `ask`: on failure
+    "#]],
+    );
+    let data = serde_json::to_value(played.run.explain().await.unwrap()).unwrap();
+    assert_eq!(data["nodes"][0]["ends"][0]["led_to"], "bad");
+    assert_eq!(data["nodes"][0]["ends"][0]["error"]["message"], result.output);
+    assert_eq!(data["nodes"][1]["not_taken"][0]["why"], "did_not_hold");
+    assert_eq!(data["nodes"][2]["led"][0]["on_failure"], true);
+    assert!(!data.to_string().contains("`on_failure` held"), "{data}");
+}
+
+// G12, G19, G34
+#[tokio::test(start_paused = true)]
+async fn two_lists_that_miss_are_told_apart() {
+    let text = "
+graph: g
+nodes:
+  ask:
+    value: {word: 'yes_'}
+    on_failure: [{when: error.class == 'transient', to: bad}]
+    next: [{when: ask.word == 'yes', to: good}]
+  good: {value: 1}
+  bad: {value: 1}
+";
+    check(
+        &explain(text, json!({})).await,
+        &expect![[r#"
+        run r of g: The run failed at `ask`: permanent: no route of `on_failure` of `ask` held: `ask->bad` asks for `error.class == 'transient'`, where `error.class` is "permanent"; the failure was: no route of `ask` held: `ask->good` asks for `ask.word == 'yes'`, where `ask.word` is "yes_".
+        ask (value): failed once: permanent: no route of `next` held, and none of `on_failure`
+          the run begins here
+        good (value): not visited
+          not from `ask` (ask.word == 'yes'): false: ask.word = "yes_"
+        bad (value): not visited
+          not from `ask` (on failure, error.class == 'transient'): false: error.class = "permanent"
+    "#]],
+    );
+}
+
+// G19, G34
+#[tokio::test(start_paused = true)]
+async fn a_long_cause_stands_once() {
+    let text = "
+graph: g
+nodes:
+  fan: {value: 1, next: {parallel: [register, other], join: meet, failures: F}, on_failure: away}
+  register: {function: x, retry: none, next: count}
+  count: {value: 1, next: meet}
+  other: {value: 1, next: meet}
+  meet: {value: 1}
+  away: {value: 1}
+";
+    let long = "the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open";
+    let script = script(json!({"register": [{"fail": long, "class": "permanent"}]}));
+    for (failures, text_of) in [
+        (
+            "wait_all",
+            expect![[r#"
+        run r of g: The run completed at `meet`.
+        fan (value): visited once
+          the run begins here
+        register (function x): failed once: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open
+          from `fan`: parallel
+        count (value): not visited
+          not from `register` (next): `register` failed (permanent: the registry refused, see `register`)
+        other (value): visited once
+          from `fan`: parallel
+        meet (value): visited once
+          all branches of `fan` have ended (1 arrived, 1 failed: `register` (permanent: the registry refused, see `register`))
+        away (value): not visited
+          not from `fan` (on failure): `fan` did not fail
+    "#]],
+        ),
+        (
+            "fail_all",
+            expect![[r#"
+        run r of g: The run completed at `away`.
+        fan (value): failed once: permanent: `register` failed: the registry refused, see `register`; `on_failure` led to `away`
+          the run begins here
+        register (function x): failed once: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open
+          from `fan`: parallel
+        count (value): not visited
+          not from `register` (next): `register` failed (permanent: the registry refused, see `register`)
+        other (value): begun, and dropped, since another branch failed
+          from `fan`: parallel
+        meet (value): not visited
+          branches of `fan`: `register` failed (permanent: the registry refused, see `register`); `other` was dropped, since another branch failed
+          not from `count` (next): `count` was not visited
+          not from `other` (next): `other` was dropped, since another branch failed
+        away (value): visited once
+          from `fan`: on failure
+    "#]],
+        ),
+    ] {
+        let explained =
+            explain(&text.replace("failures: F", &format!("failures: {failures}")), script.clone()).await;
+        assert_eq!(explained.matches(long).count(), 1, "{explained}");
+        check(&explained, &text_of);
+    }
+    // Where the run fails, the summary has it.
+    let fails = text.replace(", on_failure: away", "").replace("  away: {value: 1}\n", "");
+    let explained = explain(&fails.replace("failures: F", "failures: fail_all"), script).await;
+    assert_eq!(explained.matches(long).count(), 1, "{explained}");
+    check(
+        &explained,
+        &expect![[r#"
+        run r of g: The run failed at `register` in fan/1: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open.
+        fan (value): failed once: permanent: `register` failed: the registry refused, see above
+          the run begins here
+        register (function x): failed once: permanent: the registry refused, see above
+          from `fan`: parallel
+        count (value): not visited
+          not from `register` (next): `register` failed (permanent: the registry refused, see above)
+        other (value): begun, and dropped, since another branch failed
+          from `fan`: parallel
+        meet (value): not visited
+          branches of `fan`: `register` failed (permanent: the registry refused, see above); `other` was dropped, since another branch failed
+          not from `count` (next): `count` was not visited
+          not from `other` (next): `other` was dropped, since another branch failed
+    "#]],
+    );
+}
+
+// HV11, G34
+#[tokio::test(start_paused = true)]
+async fn conditions_of_a_hive_document_saw_its_memory() {
+    let text = r#"{
+      "id": "g", "entry_node": "read", "terminal_nodes": ["report"], "max_steps": 3,
+      "nodes": [
+        {"id": "read", "node_type": "function", "function": "x", "output_keys": ["coverage", "gaps"]},
+        {"id": "widen", "node_type": "function", "function": "x", "output_keys": ["topic"]},
+        {"id": "report", "node_type": "function", "function": "x", "output_keys": ["text"]}
+      ],
+      "edges": [
+        {"id": "enough", "source": "read", "target": "report", "condition": "conditional",
+         "condition_expr": "coverage >= 0.8 and gaps == None", "priority": 2},
+        {"id": "more", "source": "read", "target": "widen", "condition": "always"},
+        {"id": "again", "source": "widen", "target": "read"}
+      ]
+    }"#;
+    let script = script(
+        json!({"read": [{"data": {"coverage": 0.9, "gaps": "none"}}], "widen": [{"data": {"topic": "ice"}}]}),
+    );
+    check(
+        &explain(text, script).await,
+        &expect![[r#"
+        run r of g: The run reached its limit of 3 steps at `widen`.
+        read (function x): visited twice
+          the run begins here
+          from `widen`: only path
+        widen (function x): visited once, and the next visit was dropped, since the run ended
+          from `read`: always (2 times)
+        report (function x): not visited
+          not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
+    "#]],
+    );
+}
+
+// SW13, G34
+#[tokio::test(start_paused = true)]
+async fn edges_of_a_sweny_document_lead_on_from_a_failure() {
+    let text = "
+id: g
+name: Press release
+entry: draft
+nodes:
+  draft: {name: Draft, instruction: Draft it., requires: {output_required: [input.topic]}}
+  legal: {name: Legal, instruction: Read it.}
+  hold: {name: Hold, instruction: Hold it.}
+edges:
+  - {from: draft, to: legal, when: the draft is good}
+  - {from: draft, to: hold}
+";
+    let script = json!({"nodes": {"hold": [{"data": {}}]}, "decide": {"draft": ["publish"]}});
+    check(
+        &explain(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `hold`.
+        draft (agent): failed once: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
+          the run begins here
+        legal (agent): not visited
+          not from `draft` (the draft is good): the choice was `hold` (the edge without a condition, since the model chose `publish`, which is no choice)
+        hold (agent): visited once
+          from `draft`: the edge without a condition, since the model chose `publish`, which is no choice
+    "#]],
     );
 }
 

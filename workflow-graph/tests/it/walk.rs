@@ -44,12 +44,12 @@ nodes:
     let result = played.result().await;
     assert_eq!((result.status, result.quality, &*result.at), (GraphStatus::NoMatch, Quality::Degraded, "a"));
     assert_eq!(visits(&result.trace), ["a#1 success", "a#2 success"]);
-    expect!["`a`: no route of `a` holds: `a->b` asks for `a.v > 3`, where `a.v` is 1; `a->a` was taken as often as `max: 1` allows; `asked` asks for `input.x`, where `input.x` is false"].assert_eq(&result.warnings.join("\n"));
+    expect!["`a`: no route of `a` held: `a->b` asks for `a.v > 3`, where `a.v` is 1; `a->a` was taken as often as `max: 1` allows; `asked` asks for `input.x`, where `input.x` is false"].assert_eq(&result.warnings.join("\n"));
 
     let fails = text.replace("on_no_match: end", "on_no_match: fail");
     let failure =
         super::playing::played(&fails, json!({"x": false}), script(json!({"a": [{"data": {"v": 2}}]})));
-    expect!["`a` failed after 1 attempt (permanent): no route of `a` holds: `a->b` asks for `a.v > 3`, where `a.v` is 2; `a->a` asks for `a.v == 1`, where `a.v` is 2; `asked` asks for `input.x`, where `input.x` is false"].assert_eq(&failure.await.failure().await.to_string());
+    expect!["`a` failed after 1 attempt (permanent): no route of `a` held: `a->b` asks for `a.v > 3`, where `a.v` is 2; `a->a` asks for `a.v == 1`, where `a.v` is 2; `asked` asks for `input.x`, where `input.x` is false"].assert_eq(&failure.await.failure().await.to_string());
 }
 
 // G12, G19: `continue` leads to `next`, and `on_no_match` is a matter of `next`.

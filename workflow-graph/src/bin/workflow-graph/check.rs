@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use workflow_graph::{Problem as Found, Severity};
+use workflow_graph::{Document, Problem as Found, Severity};
 
 use crate::format::{self, Format};
 use crate::problem::Problem;
@@ -22,15 +22,20 @@ impl Check {
     pub(crate) fn run(&self, format: Option<Format>, output: &mut Output<'_>) -> Result<Exit, Problem> {
         let mut found = Vec::new();
         for file in &self.files {
-            let problems = match format::load(file, format) {
-                Ok(document) => document.warnings().to_vec(),
-                Err(error) => error.problems,
+            let (problems, unchecked) = match format::load(file, format) {
+                Ok(document) => (document.warnings().to_vec(), unchecked(&document)),
+                Err(error) => (error.problems, String::new()),
             };
             if !output.json {
                 for problem in &problems {
                     writeln!(output.to, "{}", plain(&problem.to_string()))?;
                 }
-                writeln!(output.to, "{}: {}", plain(&file.display().to_string()), verdict(&problems))?;
+                writeln!(
+                    output.to,
+                    "{}: {}{unchecked}",
+                    plain(&file.display().to_string()),
+                    verdict(&problems)
+                )?;
             }
             found.extend(problems);
         }
@@ -42,9 +47,26 @@ impl Check {
     }
 }
 
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The parts of a sound document that no check without its program sees.
+fn unchecked(document: &Document) -> String {
+    let (functions, tools) = (document.functions().len(), document.tools().len());
+    let parts = [(functions, "function"), (tools, "tool")].into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, what)| counted(count, what)).collect();
+    match functions + tools {
+        0 => String::new(),
+        count => {
+            let are = if count == 1 { "is" } else { "are" };
+            format!("; {} {are} checked where a program binds the document", parts.join(" and "))
+        }
+    }
+}
+
 fn verdict(problems: &[Found]) -> String {
     let warnings = problems.iter().filter(|problem| problem.severity == Severity::Warning).count();
-    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     match (problems.len() - warnings, warnings) {
         (0, 0) => "sound".to_owned(),
         (0, warnings) => format!("sound, {}", counted(warnings, "warning")),

@@ -15,6 +15,7 @@ mod stored;
 mod check;
 mod draw;
 mod trace;
+mod unbound;
 mod interrupts;
 mod progress;
 mod standing;

@@ -15,6 +15,7 @@ use crate::drive::{Driven, Driver, Given};
 use crate::interrupts::Interrupts;
 use crate::problem::Problem;
 use crate::progress::{Progress, Watch};
+use crate::unbound;
 
 /// The time that an engine may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,7 +58,9 @@ impl With {
         if self.allow_commands {
             registry = registry.allow_commands();
         }
-        Ok(Session { workflows: document.bind(&registry)?, script, asks_here: self.ask.is_here() })
+        let workflows = document.bind(&registry);
+        let workflows = workflows.map_err(|error| unbound::told(error, document, script.is_some()))?;
+        Ok(Session { workflows, script, asks_here: self.ask.is_here() })
     }
 
     /// Whether lines of the standard input are answers in any case.
