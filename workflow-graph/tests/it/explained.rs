@@ -275,15 +275,17 @@ async fn conditions_of_a_hive_document_saw_its_memory() {
     check(
         &explain(text, script).await,
         &expect![[r#"
-        run r of g: The run reached its limit of 3 steps at `widen`.
-        read (function x): visited twice
-          the run begins here
-          from `widen`: only path
-        widen (function x): visited once, and the next visit was dropped, since the run ended
-          from `read`: always (2 times)
-        report (function x): not visited
-          not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
-    "#]],
+            run r of g: The run reached its limit of 3 steps (`max_steps`) before `widen`.
+            read (function x): visited twice
+              the run begins here
+              from `widen`: only path
+              at visit 2 led to `widen`: always
+                not to `report` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
+            widen (function x): visited once, and the next visit was dropped, since the run ended
+              from `read`: always (2 times)
+            report (function x): not visited
+              not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
+        "#]],
     );
 }
 
@@ -306,14 +308,16 @@ edges:
     check(
         &explain(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `hold`.
-        draft (agent): failed once: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
-          the run begins here
-        legal (agent): not visited
-          not from `draft` (the draft is good): the choice was `hold` (the edge without a condition, since the model chose `publish`, which is no choice)
-        hold (agent): visited once
-          from `draft`: the edge without a condition, since the model chose `publish`, which is no choice
-    "#]],
+            run r of g: The run completed at `hold`.
+            draft (agent): failed once: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
+              the run begins here
+              led to `hold`: fallback: the model chose `publish`, which is no choice
+                not to `legal` (the draft is good): the model did not choose it
+            legal (agent): not visited
+              not from `draft` (the draft is good): the choice was `hold` (fallback: the model chose `publish`, which is no choice)
+            hold (agent): visited once
+              from `draft`: fallback: the model chose `publish`, which is no choice
+        "#]],
     );
 }
 

@@ -415,7 +415,7 @@ nodes:
 ";
     let fail = json!({"fail": "no", "class": "rejected"});
     let script = script(json!({"x": [fail, fail, {"data": "never played"}]}));
-    let result = played(text, script, json!({})).await.result().await;
+    let result = played(text, json!({}), script).await.result().await;
     assert_eq!(result.output, json!([2, 2]));
 }
 
@@ -430,6 +430,6 @@ nodes:
   x: {function: f, retry: none}
   y: {value: 2}
 ";
-    let result = played(text, fails("x"), json!({})).await.result().await;
+    let result = played(text, json!({}), fails("x")).await.result().await;
     assert_eq!(result.output, json!([1, 1]));
 }

@@ -121,7 +121,7 @@ nodes:
   h: {value: 1, output: whatever}
 "#;
     expect![[r#"
-        g.yaml:2:8: error[wrong-type]: `input` is a JSON Schema, and this is a list; write `{enum: [a, b]}`
+        g.yaml:2:8: error[wrong-type]: `input` is a JSON Schema, and this is a list; write a JSON Schema
         g.yaml:4:58: error[bad-schema]: `reply` is no valid JSON Schema: the schema of `decision` is a list; write `{enum: [release, reject]}`
         g.yaml:5:51: error[bad-schema]: `output` is no valid JSON Schema: the schema of `properties` is a list; write `{enum: ["no", 1, "two words"]}`
         g.yaml:6:38: error[bad-schema]: `output` is no valid JSON Schema: ["a","b"] is not of type "object"; correct the schema

@@ -18,7 +18,9 @@ impl Reading<'_> {
     pub(crate) fn schema(&mut self, tree: &Tree, key: &str) -> Option<Schema> {
         if !matches!(tree.kind, Kind::Map(_) | Kind::Bool(_)) {
             let message = format!("`{key}` is a JSON Schema, and this is {}", tree.described());
-            let remedy = mistake::short_form(tree).unwrap_or_else(|| "write a JSON Schema".to_owned());
+            // A list could be values as well as names of fields.
+            let meant = if matches!(tree.kind, Kind::List(_)) { None } else { mistake::short_form(tree) };
+            let remedy = meant.unwrap_or_else(|| "write a JSON Schema".to_owned());
             self.problems.add(Code::WrongType, tree.at, message, remedy);
             return None;
         }

@@ -128,7 +128,7 @@ fn schemas_of_outputs_and_inputs_are_checked() {
         g.yaml:5:52: error[bad-schema]: `output` is no valid JSON Schema: `strng` is no type; did you mean `string`?
     "#]].assert_eq(&node("output: {type: strng}"));
     expect![[r#"
-        g.yaml:5:45: error[wrong-type]: `output` is a JSON Schema, and this is a list; write `{enum: [cause]}`
+        g.yaml:5:45: error[wrong-type]: `output` is a JSON Schema, and this is a list; write a JSON Schema
     "#]]
     .assert_eq(&node("output: [cause]"));
     expect![[r#"
