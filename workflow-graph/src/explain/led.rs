@@ -69,7 +69,7 @@ pub(super) fn led(log: &Log<'_>, history: &History, routes: &[Route<'_>]) -> Has
         let to = log.graph.find(&history.trace.routes[place].to)?;
         let visit = history.came_from[place]?;
         let route = written(log, history, place, of_node.get(&(history.visited[visit].node, to))?)?;
-        let view = View::at(log, history, visit, route.kind == RouteKind::Failure)?;
+        let view = View::at(log, history, visit, route.kind)?;
         Some(view.seen(route.when?))
     };
     let with_values = found.into_iter().map(|(to, led)| {

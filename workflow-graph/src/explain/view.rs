@@ -11,7 +11,8 @@ use super::SeenValue;
 use super::memory::Memory;
 use crate::document::template::Expression;
 use crate::expression::{Scope, short};
-use crate::state::{Begin, Joined, Token, names};
+use crate::routes::RouteKind;
+use crate::state::{Begin, Count, Joined, Token, names};
 use crate::trace::{EventName, History, Log, data};
 use crate::{begin, schema};
 
@@ -40,11 +41,17 @@ pub(super) struct View<'l, 'a> {
 }
 
 impl<'l, 'a> View<'l, 'a> {
-    /// The view of the visit at this place, as its routes have it. `is_failure`: `error` is its own.
-    pub(super) fn at(log: &'l Log<'a>, history: &History, place: usize, is_failure: bool) -> Option<Self> {
+    /// The view of the visit at this place, as its routes of this kind have it.
+    pub(super) fn at(log: &'l Log<'a>, history: &History, place: usize, kind: RouteKind) -> Option<Self> {
         let visited = &history.visited[place];
-        let (began, ended) = (log.execution(visited.began)?, log.execution(visited.ended_by)?);
-        Some(Self::of(log, began, ended, history.trace.visits[place].iteration, is_failure))
+        let (began, mut ended) = (log.execution(visited.began)?, log.execution(visited.ended_by)?);
+        if kind == RouteKind::Branch {
+            // The visit may have ended later, with the failure of its branches.
+            ended = log.opener(visited.began).unwrap_or(ended);
+        }
+        let iteration = history.trace.visits[place].iteration;
+        // Only routes of a failure see that of the visit itself.
+        Some(Self::of(log, began, ended, iteration, kind == RouteKind::Failure))
     }
 
     /// The values of the paths of an expression.
@@ -149,15 +156,24 @@ impl<'l, 'a> View<'l, 'a> {
         let mut nodes = Map::new();
         for node in &self.log.graph.nodes {
             let id = &*node.id.value;
-            let Some(result) = self.event(id).and_then(|event| event.value.as_json()) else { continue };
-            let part = |name: &str, absent: Value| result.get(name).cloned().unwrap_or(absent);
-            let about = json!({
-                "data": part("data", Value::Null),
-                "status": part("status", "success".into()),
-                "error": part("error", Value::Null),
-                "visits": part("visit", Value::Null),
-            });
-            nodes.insert(id.to_owned(), about);
+            let mut own = self.own.iter().rev();
+            let name = names::of(id, "count");
+            let count = own.find(|event| event.event == name).copied();
+            let count =
+                count.or_else(|| self.log.counted(id, self.scope, self.until)).and_then(data::<Count>);
+            let mut visits = count.map_or(0, |count| count.visit);
+            let mut about = Map::new();
+            if let Some(Value::Object(result)) = self.event(id).and_then(|event| event.value.as_json()) {
+                let part = |name: &str| result.get(name).map(|part| (name.to_owned(), part.clone()));
+                about.extend(["data", "error"].into_iter().filter_map(part));
+                about.insert("status".into(), result.get("status").cloned().unwrap_or("success".into()));
+                let visit = result.get("visit").and_then(Value::as_u64).unwrap_or_default();
+                visits = visits.max(u32::try_from(visit).unwrap_or(u32::MAX));
+            }
+            // The present visit counts, with or without a result.
+            let visits = if id == self.node { self.visit } else { visits };
+            about.insert("visits".into(), visits.into());
+            nodes.insert(id.to_owned(), Value::Object(about));
         }
         Value::Object(nodes)
     }

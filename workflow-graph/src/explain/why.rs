@@ -30,7 +30,7 @@ pub(super) struct Why<'e, 'a> {
     /// The node at which a dry run ended, before its choice.
     pub(super) dry: Option<usize>,
     /// The view that was asked for last: those of one node come one after the other.
-    last: RefCell<Option<(usize, bool, Rc<View<'e, 'a>>)>>,
+    last: RefCell<Option<(usize, RouteKind, Rc<View<'e, 'a>>)>>,
     /// By latest visit, the route of its list that it took, or would have taken.
     first: RefCell<HashMap<(usize, bool), Option<usize>>>,
 }
@@ -193,15 +193,14 @@ impl<'e, 'a> Why<'e, 'a> {
 
     /// The names as the routes of the visit saw them.
     fn view(&self, route: &Route<'a>, latest: usize) -> Option<Rc<View<'e, 'a>>> {
-        let is_failure = route.kind == RouteKind::Failure;
         let mut last = self.last.borrow_mut();
         if let Some((of, kind, view)) = &*last
-            && (*of, *kind) == (latest, is_failure)
+            && (*of, *kind) == (latest, route.kind)
         {
             return Some(Rc::clone(view));
         }
-        let view = Rc::new(View::at(self.log, self.history, latest, is_failure)?);
-        *last = Some((latest, is_failure, Rc::clone(&view)));
+        let view = Rc::new(View::at(self.log, self.history, latest, route.kind)?);
+        *last = Some((latest, route.kind, Rc::clone(&view)));
         Some(view)
     }
 

@@ -13,7 +13,7 @@ use super::GraphEvent;
 use super::facts::{Facts, NodeFacts};
 use crate::part::Part;
 use crate::seen::{Activity, NodeActivity};
-use crate::state::{NodeResult, Output, Token, names};
+use crate::state::{Count, NodeResult, Output, Token, names};
 use crate::trace::{EventName, JOINED, StepName};
 use crate::{GraphStatus, VisitError, VisitStatus};
 
@@ -191,6 +191,11 @@ impl RunState {
             _ => {
                 if event.name() == names::OUTPUT {
                     self.end = data::<Output>(event).map(|output| output.status);
+                }
+                if let Some((node, count)) = event.name().strip_suffix(":count").zip(data::<Count>(event)) {
+                    // Visits without a result; a later result of a branch has the greater number.
+                    let latest = self.visits.entry(scope).or_default().entry(node.into()).or_default();
+                    *latest = count.visit.max(*latest);
                 }
                 Vec::new()
             }

@@ -122,8 +122,7 @@ impl<'a> Visits<'_, 'a> {
         }
         let (error, class) = (error.as_str().into(), class.to_string().into());
         let end = execution.started.saturating_add(execution.took);
-        // A failed branch has ended when its branches are gathered.
-        let order = (self.log.gathered(began.scope).unwrap_or(Seq(u64::MAX)), end);
+        let order = (self.log.settled(began.scope).unwrap_or(Seq(u64::MAX)), end);
         let (visited, visit) = self.visit(place, began, execution, order);
         visited.ended_by = execution.execution;
         visited.went_on = false;

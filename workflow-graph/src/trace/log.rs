@@ -180,6 +180,22 @@ impl<'a> Log<'a> {
         None
     }
 
+    /// When a branch that failed had ended: as a step caught the failure of the branches with which it ended, its own or
+    /// those around it, or as they were gathered. Nothing if neither happened.
+    pub(crate) fn settled(&self, scope: ScopeId) -> Option<Seq> {
+        let end = |scope| {
+            let opener = self.execution(self.branch_report(scope)?.opener)?;
+            opener.failure.or_else(|| self.gathered(scope))
+        };
+        self.scopes(scope).find_map(end)
+    }
+
+    /// The execution that opened branches in the visit that `began` began.
+    pub(crate) fn opener(&self, began: ExecutionId) -> Option<&'a ExecutionTrace> {
+        let mut openers = self.report.branches.iter().filter_map(|branch| self.execution(branch.opener));
+        openers.find(|opener| self.visit_of(opener).is_some_and(|visit| visit.execution == began))
+    }
+
     /// The number of the gather that ended the branch of a scope; nothing if none did.
     pub(crate) fn gathered(&self, scope: ScopeId) -> Option<Seq> {
         let branch = self.branch_report(scope)?;

@@ -215,3 +215,117 @@ nodes:
     assert!(text.contains("each (graph c): visited once (1 of 2 items failed: item 1: "), "{text}");
     assert!(text.contains(" (run "), "{text}");
 }
+
+// G33, G34: a visit that failed with its branches ended before the visits that came after them.
+#[tokio::test(start_paused = true)]
+async fn the_latest_visit_is_not_one_that_failed_with_branches_before() {
+    let text = "
+graph: g
+nodes:
+  p: {value: 1, next: {parallel: [x, y], join: j}, on_failure: [{to: p, max: 3}, {to: k}]}
+  x: {function: x, retry: none, next: [{when: x.q > 5, to: q}, {to: j}]}
+  q: {value: 1, next: j}
+  y: {value: 2, next: j}
+  j: {value: 1}
+  k: {value: 2}
+";
+    let script = script(json!({"x": [{"fail": "no", "class": "permanent"}, {"data": {"q": 3}}]}));
+    check(
+        &native(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `j`.
+        p (value): visited twice (1 failed: permanent: `x` failed: no; `on_failure` led to `p`)
+          the run begins here
+          from `p`: default of `on_failure`
+        x (function x): visited twice (1 failed: permanent: no)
+          from `p`: parallel (2 times)
+          at visit 2 led to `j`: default
+            not to `q` (x.q > 5): false at visit 2: x.q = 3
+        q (value): not visited
+          not from `x` (x.q > 5): false at visit 2: x.q = 3
+        y (value): visited once, and the next visit was dropped, since another branch failed
+          from `p`: parallel (2 times)
+        j (value): visited once
+          all branches of `p` have ended (2 arrived)
+        k (value): not visited
+          not from `p` (on failure): `p` did not fail
+    "#]],
+    );
+}
+
+// G34: what a node saw when it opened branches is what it left then, also where their failure was handled later.
+#[tokio::test(start_paused = true)]
+async fn conditions_of_branches_saw_what_the_node_had_left() {
+    let text = "
+graph: g
+nodes:
+  p:
+    value: {n: 2}
+    next: {parallel: [{to: x, when: p.n > 3}, {to: y, when: p.n < 3}, {to: z}], join: j}
+    on_failure: [{to: end}]
+  x: {value: 1, next: j}
+  y: {function: y, retry: none, next: j}
+  z: {function: z, next: j}
+  j: {value: 3}
+";
+    let script =
+        script(json!({"y": [{"fail": "no", "class": "permanent"}], "z": [{"data": 1, "after": "50ms"}]}));
+    check(
+        &native(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `p`.
+        p (value): failed once: permanent: `y` failed: no; the walk went on
+          the run begins here
+        x (value): not visited
+          not from `p` (branch if p.n > 3): false: p.n = 2
+        y (function y): failed once: permanent: no
+          from `p`: p.n < 3 (p.n = 2)
+        z (function z): begun, and dropped, since another branch failed
+          from `p`: parallel
+        j (value): not visited
+          branches of `p`: `y` failed (permanent: no); `z` was dropped, since another branch failed
+          not from `x` (next): `x` was not visited
+          not from `y` (next): `y` failed (permanent: no)
+          not from `z` (next): `z` was dropped, since another branch failed
+    "#]],
+    );
+}
+
+// G34: the number of visits of a node is 0 before the first, and counts those that left no result.
+#[tokio::test(start_paused = true)]
+async fn conditions_on_visits_saw_none_and_those_that_failed() {
+    let text = "
+graph: g
+nodes:
+  a: {value: 1, next: [{when: nodes.b.visits > 0, to: b}, {when: nodes.b.visits == 0, to: c}]}
+  b: {value: 1}
+  c: {value: 2, next: {parallel: [d, e], join: f, failures: continue_others}}
+  d: {function: d, retry: none, next: f}
+  e: {value: 1, next: f}
+  f: {value: 3, next: [{when: nodes.d.visits > 1, to: b}, {when: nodes.d.visits == 1, to: end}]}
+";
+    let script = script(json!({"d": [{"fail": "no", "class": "permanent"}]}));
+    check(
+        &native(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `f`.
+        a (value): visited once
+          the run begins here
+          led to `c`: nodes.b.visits == 0 (nodes.b.visits = 0)
+            not to `b` (nodes.b.visits > 0): false: nodes.b.visits = 0
+        b (value): not visited
+          not from `a` (nodes.b.visits > 0): false: nodes.b.visits = 0
+          not from `f` (nodes.d.visits > 1): false: nodes.d.visits = 1
+        c (value): visited once
+          from `a`: nodes.b.visits == 0 (nodes.b.visits = 0)
+        d (function d): failed once: permanent: no
+          from `c`: parallel
+        e (value): visited once
+          from `c`: parallel
+        f (value): visited once
+          all branches of `c` have ended (1 arrived, 1 failed: `d` (permanent: no))
+          ended by its route to `end`: nodes.d.visits == 1 (nodes.d.visits = 1)
+            not to `b` (nodes.d.visits > 1): false: nodes.d.visits = 1
+    "#]],
+    );
+}
