@@ -94,7 +94,7 @@ fn end(log: &Log<'_>, history: &History, begun: &Begun, branch: &BranchReport) -
     let has_arrived =
         || history.trace.routes.iter().any(|route| route.branch.as_ref() == path && is_arrival(log, route));
     let is_lost = || log.gathered(branch.scope).is_none() && has_failed_around(log, branch.scope);
-    let state = if branch.failed {
+    let state = if log.has_failed(branch) {
         BranchState::Failed
     } else if has_arrived() {
         BranchState::Arrived

@@ -7,7 +7,6 @@ use serde::Serialize;
 use workflow_core::report::{BranchReport, ExecutionOutcome};
 use workflow_core::{ExecutionId, ScopeId};
 
-use crate::document::model::{Failures, Next};
 use crate::part::Part;
 use crate::trace::{History, Log, StepName};
 
@@ -88,20 +87,13 @@ pub(super) fn is_open(log: &Log<'_>, scope: ScopeId) -> bool {
 
 /// Whether the failure of a branch fails this one, which is another or the same.
 pub(super) fn has_failed_with(log: &Log<'_>, branch: &BranchReport) -> bool {
-    let node = StepName::of(&branch.step).and_then(|step| log.graph.find(step.node));
-    let failures =
-        node.map(|node| &log.graph.nodes[node]).and_then(|node| match (&node.for_each, &node.next) {
-            (Some(each), _) => Some(each.failures),
-            (None, Next::Parallel(parallel)) => Some(parallel.failures),
-            _ => None,
-        });
-    failures == Some(Failures::FailAll) && log.has_failed_branch(branch.opener)
+    log.fails_all(branch) && log.has_failed_branch(branch.opener)
 }
 
 /// Whether the scope, or one around it, was dropped because another branch failed.
 pub(super) fn has_failed_around(log: &Log<'_>, scope: ScopeId) -> bool {
     let mut branches = log.scopes(scope).filter_map(|scope| log.branch_report(scope));
-    branches.any(|branch| branch.dropped || (has_failed_with(log, branch) && !branch.failed))
+    branches.any(|branch| branch.dropped || (has_failed_with(log, branch) && !log.has_failed(branch)))
 }
 
 impl fmt::Display for Dropped {

@@ -138,7 +138,8 @@ impl<'a> Visits<'_, 'a> {
             None | Some(Failures::ContinueOthers) => false,
             Some(Failures::FailAll) => true,
             Some(Failures::WaitAll) => {
-                let is_failed = |scope| self.log.branch_report(scope).is_some_and(|branch| branch.failed);
+                let is_failed =
+                    |scope| self.log.branch_report(scope).is_some_and(|branch| self.log.has_failed(branch));
                 self.log.report.status == RunStatus::Failed || is_failed(scope)
             }
         }
@@ -146,7 +147,7 @@ impl<'a> Visits<'_, 'a> {
 
     /// Visits that succeeded, and failed with the branches that they opened, because no step caught that.
     fn failed_branches(&mut self) {
-        for branch in self.log.report.branches.iter().filter(|branch| branch.failed) {
+        for branch in self.log.report.branches.iter().filter(|branch| self.log.has_failed(branch)) {
             let opener = self.log.execution(branch.opener).and_then(|opener| self.log.visit_of(opener));
             let Some(place) = opener.and_then(|opener| self.places.get(&opener.execution).copied()) else {
                 continue;

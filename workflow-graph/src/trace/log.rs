@@ -10,7 +10,7 @@ use workflow_core::{ExecutionId, ScopeId, Seq};
 
 use super::StepName;
 use crate::check;
-use crate::document::model::Graph;
+use crate::document::model::{Failures, Graph, Next};
 use crate::part::Part;
 use crate::state::{Failure, names};
 
@@ -35,6 +35,8 @@ pub(crate) struct Log<'a> {
     gathers: HashMap<ScopeId, Vec<usize>>,
     /// The path of each branch, by its scope less one.
     branches: Vec<Arc<str>>,
+    /// The scopes of branches that failed.
+    failed: HashSet<ScopeId>,
     /// The executions with a branch that failed.
     with_failures: HashSet<ExecutionId>,
     /// Whether visits without results were counted: rare, and its names would be made in vain.
@@ -53,6 +55,7 @@ impl<'a> Log<'a> {
             events: HashMap::new(),
             gathers: HashMap::new(),
             branches: Vec::with_capacity(report.branches.len()),
+            failed: HashSet::new(),
             with_failures: HashSet::new(),
             has_counts: false,
         };
@@ -84,11 +87,42 @@ impl<'a> Log<'a> {
                 None => format!("{node}/{number}"),
             };
             log.branches.push(path.into());
-            if branch.failed {
-                log.with_failures.insert(branch.opener);
+        }
+        log.note_failed();
+        log
+    }
+
+    /// Notes the branches that failed: one with an execution that failed in it, and one with branches that failed it as a whole.
+    fn note_failed(&mut self) {
+        // Inner branches come after those around them.
+        for branch in self.report.branches.iter().rev() {
+            if !branch.failed && !self.failed.contains(&branch.scope) {
+                continue;
+            }
+            self.failed.insert(branch.scope);
+            self.with_failures.insert(branch.opener);
+            let is_caught = self.execution(branch.opener).is_some_and(|opener| opener.failure.is_some());
+            if self.fails_all(branch) && !is_caught {
+                self.failed.insert(branch.parent);
             }
         }
-        log
+    }
+
+    /// Whether the failure of a branch fails all of its fan-out.
+    pub(crate) fn fails_all(&self, branch: &BranchReport) -> bool {
+        let node = StepName::of(&branch.step).and_then(|step| self.graph.find(step.node));
+        let failures =
+            node.map(|node| &self.graph.nodes[node]).and_then(|node| match (&node.for_each, &node.next) {
+                (Some(each), _) => Some(each.failures),
+                (None, Next::Parallel(parallel)) => Some(parallel.failures),
+                _ => None,
+            });
+        failures == Some(Failures::FailAll)
+    }
+
+    /// Whether the branch has failed.
+    pub(crate) fn has_failed(&self, branch: &BranchReport) -> bool {
+        self.failed.contains(&branch.scope)
     }
 
     /// The event with this number.

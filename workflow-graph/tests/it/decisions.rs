@@ -329,3 +329,46 @@ nodes:
     "#]],
     );
 }
+
+// G14, G34: a branch fails with the branches in it, so that nobody waits in those beside it any more.
+#[tokio::test(start_paused = true)]
+async fn a_question_in_a_branch_that_was_dropped_is_asked_no_more() {
+    let text = "
+graph: g
+nodes:
+  p: {value: 1, next: {parallel: [a, q], join: j}, on_failure: w}
+  a: {human: {ask: 'a?'}, next: j}
+  q: {value: 2, next: {parallel: [b, c], join: k}}
+  b: {function: b, retry: none, next: k}
+  c: {value: 2, next: k}
+  k: {value: 1, next: j}
+  j: {value: 1}
+  w: {value: 2}
+";
+    let script = script(json!({"b": [{"fail": "no", "class": "permanent", "after": "30ms"}]}));
+    check(
+        &native(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `w`.
+        p (value): failed once: permanent: `b` failed: no; `on_failure` led to `w`
+          the run begins here
+        a (human): begun, and dropped, since another branch failed
+          from `p`: parallel
+        q (value): failed once: permanent: `b` failed: no
+          from `p`: parallel
+        b (function b): failed once: permanent: no
+          from `q`: parallel
+        c (value): visited once
+          from `q`: parallel
+        k (value): not visited
+          branches of `q`: `b` failed (permanent: no); `c` arrived
+          not from `b` (next): `b` failed (permanent: no)
+        j (value): not visited
+          branches of `p`: `a` was dropped, since another branch failed; `q` failed (permanent: no)
+          not from `a` (next): `a` was dropped, since another branch failed
+          not from `k` (next): `k` was not visited
+        w (value): visited once
+          from `p`: on failure
+    "#]],
+    );
+}
