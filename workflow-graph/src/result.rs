@@ -15,7 +15,7 @@ use crate::document::model::Dialect;
 use crate::error::GraphError;
 use crate::executor::ToolCall;
 use crate::state::{Begin, GraphStatus, NodeResult, Output, VisitStatus, names};
-use crate::trace::{Trace, spoken};
+use crate::trace::{self, History, Trace, spoken};
 use crate::walk::Walk;
 
 /// The most failed branches that a message names.
@@ -202,15 +202,20 @@ struct Log {
 impl Log {
     fn of(walk: &Walk, report: Option<&RunReport>) -> Self {
         let Some(report) = report else { return Self::default() };
-        let mut log = Self { trace: Trace::of(&walk.graph, report), ..Self::default() };
+        let indexed = trace::Log::of(&walk.graph, report);
+        let mut log = Self { trace: History::of(&indexed).trace, ..Self::default() };
         let mut ended: Option<Output> = None;
         let nodes = walk.graph.nodes.len();
         let [mut outside, mut in_branches] = [vec![None; nodes], vec![None; nodes]];
         for logged in &report.log {
             let Some(value) = logged.value.as_json() else { continue };
             if let Some(node) = walk.graph.find(&logged.event) {
-                let latest = if logged.scope == ScopeId::ROOT { &mut outside } else { &mut in_branches };
-                latest[node] = Some(value);
+                if logged.scope == ScopeId::ROOT {
+                    outside[node] = Some(value);
+                } else if indexed.settled(logged.scope).is_none() {
+                    // What ended with its branches before is published, or of no account.
+                    in_branches[node] = Some(value);
+                }
             } else if &*logged.event == names::INPUT {
                 log.document = Begin::deserialize(value).ok().and_then(|begin| begin.document);
             } else if &*logged.event == names::OUTPUT {

@@ -35,6 +35,12 @@ pub struct VisitsEnded {
     pub times: u32,
     /// Whether the latest visit of the node is one of them.
     pub latest: bool,
+    /// The attempts of the last of them, if it failed after several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// The error of its first attempt, if that was another than the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<VisitError>,
     /// The error of the last of them, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<VisitError>,
@@ -96,6 +102,7 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
         let place = ends.iter().position(is_alike).unwrap_or(ends.len());
         let times = ends.get(place).map_or(0, |ends| ends.times).saturating_add(1);
         let is_skipped = visit.status == VisitStatus::Skipped && !visit.warnings.is_empty();
+        let has_failed = visit.status == VisitStatus::Failed;
         let ended = VisitsEnded {
             status: visit.status,
             kept: visit.kept,
@@ -103,14 +110,24 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
             led_to: led_to.filter(|_| went_on),
             times,
             latest: true,
+            attempts: Some(visit.attempts).filter(|attempts| *attempts > 1 && has_failed),
+            earlier: has_failed.then(|| earlier(log, visited, visit)).flatten(),
             error: failed::whole(log, visited, visit),
             reason: is_skipped.then(|| visit.warnings.join("; ").into()),
-            child: (visit.status == VisitStatus::Failed).then(|| child(log, visited)).flatten(),
+            child: has_failed.then(|| child(log, visited)).flatten(),
             items,
         };
         ends.splice(place..(place + 1).min(ends.len()), [ended]);
     }
     found
+}
+
+/// The error of the first attempt of a visit, if the last one failed by another.
+fn earlier(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<VisitError> {
+    let first = log.execution(visited.began)?.attempts.first()?;
+    let last = visit.error.as_ref()?;
+    let (class, message) = (first.class.to_string().into(), Arc::from(&*first.error));
+    (message != last.message).then_some(VisitError { class, message })
 }
 
 /// By the place of a visit, the node to which `on_failure` led from it.

@@ -39,6 +39,7 @@ impl fmt::Display for Wait {
                 write!(f, " waits for `{graph}` (run {run})")
             }
             Self::Turn { node, limit } => write!(f, "`{node}` waits for its turn: {limit}"),
+            Self::Unpause { node } => write!(f, "`{node}` goes on once the run is unpaused"),
         }
     }
 }
@@ -113,9 +114,11 @@ impl fmt::Display for VisitsEnded {
 
 /// The reason of an end, and its consequence.
 fn why(f: &mut fmt::Formatter<'_>, ended: &VisitsEnded) -> fmt::Result {
+    ended.attempts.iter().try_for_each(|attempts| write!(f, " after {attempts} attempts"))?;
     ended.error.iter().try_for_each(|error| write!(f, ": {error}"))?;
     ended.child.iter().try_for_each(|run| write!(f, " (its child is run {run})"))?;
     ended.reason.iter().try_for_each(|reason| write!(f, ": {}", on_one_line(reason)))?;
+    ended.earlier.iter().try_for_each(|error| write!(f, " (an attempt before: {error})"))?;
     match (&ended.led_to, ended.went_on) {
         (Some(to), _) => write!(f, "; `on_failure` led to `{to}`"),
         (None, true) => f.write_str("; the walk went on"),

@@ -81,12 +81,17 @@ pub enum Wait {
         /// The graph or workflow of the child.
         graph: Arc<str>,
     },
-    /// A place within a limit of the engine, or the end of a pause.
+    /// A place within a limit of the engine.
     Turn {
         /// The node that begins then.
         node: Arc<str>,
         /// The limit, in words.
         limit: String,
+    },
+    /// The end of a pause of the run.
+    Unpause {
+        /// The node that begins then, perhaps again.
+        node: Arc<str>,
     },
 }
 
@@ -118,10 +123,10 @@ pub(super) fn waits(log: &Log<'_>, now: SystemTime) -> Vec<Wait> {
         graph: child.child.workflow.clone(),
     }));
     let deferred = log.report.waiting.iter().filter(|waiting| waiting.waits_for != WaitsFor::Nothing);
-    found.extend(
-        deferred
-            .map(|waiting| Wait::Turn { node: node(&waiting.step), limit: waiting.waits_for.to_string() }),
-    );
+    found.extend(deferred.map(|waiting| match &waiting.waits_for {
+        WaitsFor::Pause => Wait::Unpause { node: node(&waiting.step) },
+        limit => Wait::Turn { node: node(&waiting.step), limit: limit.to_string() },
+    }));
     found
 }
 

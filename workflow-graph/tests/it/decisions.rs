@@ -372,3 +372,23 @@ nodes:
     "#]],
     );
 }
+
+// G17, G34: a visit that failed after several attempts says so, with what failed first.
+#[tokio::test(start_paused = true)]
+async fn a_failed_visit_tells_its_attempts() {
+    let text = "
+graph: g
+nodes:
+  a: {function: a, retry: {attempts: 3, first: 1ms}, ensure: [a.code != ''], on_failure: b, next: end}
+  b: {value: 1}
+";
+    let busy = json!({"fail": "the carrier is busy"});
+    let script = script(json!({"a": [busy, busy, {"data": {"code": ""}}]}));
+    check(&native(text, script).await, &expect![[r#"
+        run r of g: The run completed at `b`.
+        a (function a): failed once after 3 attempts: permanent: a check does not hold: `a.code != ''`: it is false, where `a.code` is "" (an attempt before: transient: the carrier is busy); `on_failure` led to `b`
+          the run begins here
+        b (value): visited once
+          from `a`: on failure
+    "#]]);
+}

@@ -122,20 +122,22 @@ pub(super) struct Sight<'a> {
     pub(super) joined: Option<(i64, i64)>,
 }
 
-/// How a visit came about.
-#[derive(Debug, Clone, Copy)]
-enum Token {
-    Plain,
-    Error,
-    Joined(i64, i64),
+/// How a visit came about: behind a failure, behind branches of which so many failed of so many.
+#[derive(Debug, Clone, Copy, Default)]
+struct Token {
+    has_error: bool,
+    joined: Option<(i64, i64)>,
 }
+
+const PLAIN: Token = Token { has_error: false, joined: None };
+const ERROR: Token = Token { has_error: true, joined: None };
 
 /// Where a visit leads.
 enum Go {
     To(String, Token),
     End,
     NoMatch,
-    Branches(Vec<String>),
+    Branches(Vec<String>, Token),
 }
 
 /// The end of a branch, or of the whole.
@@ -203,7 +205,7 @@ impl Walk<'_> {
     fn run(&mut self) -> Expected {
         let doc = self.doc;
         let state = State { vars: doc.vars.clone(), ..State::default() };
-        let End { at, state, how } = self.walk(state, doc.start.clone(), None);
+        let End { at, state, how } = self.walk(state, (doc.start.clone(), PLAIN), None);
         // G25, G26
         let (status, at) = match &how {
             How::Ended | How::Arrived => ("completed", at),
@@ -245,8 +247,7 @@ impl Walk<'_> {
     }
 
     /// Visits nodes from `at` until the walk ends, or arrives at the join.
-    fn walk(&mut self, mut state: State, mut at: String, join: Option<&str>) -> End {
-        let mut token = Token::Plain;
+    fn walk(&mut self, mut state: State, (mut at, mut token): (String, Token), join: Option<&str>) -> End {
         loop {
             if join == Some(&*at) {
                 return End { at, state, how: How::Arrived };
@@ -282,11 +283,11 @@ impl Walk<'_> {
                 state.results.insert(at.clone(), failed);
                 self.seen.push(((at.clone(), Status::Failed, visit), false));
                 is_first = false;
-                self.caught(&at, node, &mut state, None).ok_or(at.clone())
+                self.caught(&at, node, (&mut state, token), None).ok_or(at.clone())
             };
-            if let (Ok(Go::Branches(targets)), Next::Parallel(parallel)) = (&go, &node.next) {
+            if let (Ok(Go::Branches(targets, by)), Next::Parallel(parallel)) = (&go, &node.next) {
                 kept = state.results.get(&at).cloned();
-                go = match self.branches(&at, parallel, targets, &mut state) {
+                go = match self.branches(&at, parallel, (targets, *by), &mut state) {
                     Ok(go) => Ok(go),
                     Err(Stop::Run(end)) => return end,
                     Err(Stop::Failed(cause, below)) => {
@@ -298,16 +299,19 @@ impl Walk<'_> {
                         );
                         self.seen.push((seen.0, true));
                         state.fail(&at);
-                        if is_caught {
-                            state.count(&below);
+                        let all = i64::try_from(targets.len()).unwrap();
+                        let join = Some((parallel.join.as_deref(), all));
+                        let mut counted = state.clone();
+                        counted.count(&below);
+                        let go =
+                            is_caught.then(|| self.caught(&at, node, (&mut counted, token), join)).flatten();
+                        if go.is_some() {
+                            state = counted;
                         }
-                        failing = below;
+                        // Decision: a failure within `on_failure` is one of the node alone, and forgets those below it.
+                        failing = if is_caught { Vec::new() } else { below };
                         failing.push((at.clone(), 1));
-                        let join = Some(parallel.join.as_deref());
-                        // A failure within `on_failure` is one of the node.
-                        let cause = if is_caught { at.clone() } else { cause };
-                        let go = is_caught.then(|| self.caught(&at, node, &mut state, join));
-                        go.flatten().ok_or(cause)
+                        go.ok_or(if is_caught { at.clone() } else { cause })
                     }
                 };
             }
@@ -328,11 +332,7 @@ impl Walk<'_> {
     }
 
     fn sight<'s>(&self, node: &'s str, state: &'s State, token: Token) -> Sight<'s> {
-        let joined = match token {
-            Token::Joined(failed, all) => Some((failed, all)),
-            Token::Plain | Token::Error => None,
-        };
-        Sight { input: self.doc.input, node, state, has_error: matches!(token, Token::Error), joined }
+        Sight { input: self.doc.input, node, state, has_error: token.has_error, joined: token.joined }
     }
 
     /// One visit (G10). Nothing: it failed.
@@ -392,7 +392,7 @@ impl Walk<'_> {
     fn next(&self, id: &str, node: &Node, state: &mut State, token: Token) -> Option<Go> {
         match &node.next {
             Next::Routes(routes) => match self.first(id, routes, false, state, token)? {
-                Some(route) => Some(route.to.clone().map_or(Go::End, |to| Go::To(to, Token::Plain))),
+                Some(route) => Some(route.to.clone().map_or(Go::End, |to| Go::To(to, PLAIN))),
                 None => node.is_end_without_match.then_some(Go::NoMatch),
             },
             Next::Parallel(parallel) => {
@@ -403,7 +403,7 @@ impl Walk<'_> {
                         targets.push(to.clone());
                     }
                 }
-                Some(Go::Branches(targets))
+                Some(Go::Branches(targets, PLAIN))
             }
         }
     }
@@ -435,20 +435,30 @@ impl Walk<'_> {
 
     /// Where a failure leads (G19). Decision: nothing catches a failure if no route of `on_failure` holds or a condition
     /// errs there, nor what fails after `continue`. `joined` is the join of a parallel node whose branches failed.
-    fn caught(&self, id: &str, node: &Node, state: &mut State, joined: Option<Option<&str>>) -> Option<Go> {
+    fn caught(
+        &self,
+        id: &str,
+        node: &Node,
+        (state, token): (&mut State, Token),
+        joined: Option<(Option<&str>, i64)>,
+    ) -> Option<Go> {
+        // Its routes see `joined`, too.
+        let seen = Token { has_error: true, ..token };
         let go = match (&node.on_failure, joined) {
             (OnFailure::Fail, _) => None,
             (OnFailure::Routes(routes), _) => {
-                let route = self.first(id, routes, true, state, Token::Error)??;
-                Some(route.to.clone().map_or(Go::End, |to| Go::To(to, Token::Error)))
+                let route = self.first(id, routes, true, state, seen)??;
+                Some(route.to.clone().map_or(Go::End, |to| Go::To(to, ERROR)))
             }
-            (OnFailure::Continue, None) => match self.next(id, node, state, Token::Error)? {
-                Go::To(to, _) => Some(Go::To(to, Token::Error)),
+            (OnFailure::Continue, None) => match self.next(id, node, state, seen)? {
+                Go::To(to, _) => Some(Go::To(to, ERROR)),
+                Go::Branches(targets, _) => Some(Go::Branches(targets, ERROR)),
                 other => Some(other),
             },
-            // Decision: `joined` is missing there.
-            (OnFailure::Continue, Some(join)) => {
-                Some(join.map_or(Go::End, |join| Go::To(join.to_owned(), Token::Plain)))
+            // Decision: all branches have failed there.
+            (OnFailure::Continue, Some((join, all))) => {
+                let token = Token { has_error: true, joined: Some((all, all)) };
+                Some(join.map_or(Go::End, |join| Go::To(join.to_owned(), token)))
             }
         }?;
         state.is_degraded = true;
@@ -460,7 +470,7 @@ impl Walk<'_> {
         &mut self,
         id: &str,
         parallel: &Parallel,
-        targets: &[String],
+        (targets, by): (&[String], Token),
         state: &mut State,
     ) -> Result<Go, Stop> {
         let without_arrival = if parallel.join.is_some() { Go::NoMatch } else { Go::End };
@@ -472,7 +482,7 @@ impl Walk<'_> {
         self.depth += 1;
         for to in targets {
             let (first, scope) = (self.seen.len(), State { written: BTreeSet::new(), ..base.clone() });
-            let end = self.walk(scope, to.clone(), parallel.join.as_deref());
+            let end = self.walk(scope, (to.clone(), by), parallel.join.as_deref());
             ends.push((end, first..self.seen.len()));
         }
         self.depth -= 1;
@@ -526,7 +536,9 @@ impl Walk<'_> {
                 .extend(branch.taken.into_iter().filter(|(key, count)| base.taken.get(key) != Some(count)));
         }
         match &parallel.join {
-            Some(join) if is_joined => Ok(Go::To(join.clone(), Token::Joined(failed, opened))),
+            Some(join) if is_joined => {
+                Ok(Go::To(join.clone(), Token { has_error: false, joined: Some((failed, opened)) }))
+            }
             _ => Ok(without_arrival),
         }
     }
