@@ -145,7 +145,9 @@ impl RouteTaken {
     fn leaves(&self, visit: &Visit) -> bool {
         let (inner, outer) = (self.branch.as_deref(), visit.branch.as_deref());
         let is_inside = match (inner, outer) {
-            (Some(inner), Some(outer)) => inner.starts_with(outer),
+            (Some(inner), Some(outer)) => {
+                inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
             (_, outer) => outer.is_none(),
         };
         is_inside && self.from == visit.node && self.iteration == visit.iteration

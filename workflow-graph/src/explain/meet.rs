@@ -90,9 +90,10 @@ fn meeting(log: &Log<'_>, history: &History, begun: &Begun, opener: usize) -> Op
 
 fn end(log: &Log<'_>, history: &History, begun: &Begun, branch: &BranchReport) -> BranchEnd {
     let to = log.event(branch.item).and_then(data::<Opened>).map_or_else(|| "?".into(), |opened| opened.to);
-    let path = log.branch(branch.scope);
-    let has_arrived =
-        || history.trace.routes.iter().any(|route| route.branch.as_ref() == path && is_arrival(log, route));
+    let has_arrived = || {
+        let mut routes = history.trace.routes.iter().zip(&history.scopes);
+        routes.any(|(route, scope)| *scope == branch.scope && is_arrival(log, route))
+    };
     let is_lost = || log.gathered(branch.scope).is_none() && has_failed_around(log, branch.scope);
     let state = if log.has_failed(branch) {
         BranchState::Failed
@@ -107,21 +108,15 @@ fn end(log: &Log<'_>, history: &History, begun: &Begun, branch: &BranchReport) -
     } else {
         BranchState::UnderWay
     };
-    let error = (state == BranchState::Failed).then(|| error(log, history, path)).flatten();
+    let error = (state == BranchState::Failed).then(|| error(log, history, branch)).flatten();
     BranchEnd { to, state, error }
 }
 
 /// The failure that failed the branch: no step in it handled that.
-fn error(log: &Log<'_>, history: &History, path: Option<&Arc<str>>) -> Option<VisitError> {
-    let path = path?;
+fn error(log: &Log<'_>, history: &History, branch: &BranchReport) -> Option<VisitError> {
     let visits = history.visited.iter().zip(&history.trace.visits).rev();
-    let is_inside = |branch: &str| {
-        branch.strip_prefix(&**path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     let mut failed = visits.filter(|(visited, visit)| {
-        visit.status == VisitStatus::Failed
-            && !visited.went_on
-            && visit.branch.as_deref().is_some_and(is_inside)
+        visit.status == VisitStatus::Failed && !visited.went_on && log.is_inside(visited.scope, branch.scope)
     });
     failed.next().and_then(|(visited, visit)| failed::told(log, visited, visit))
 }

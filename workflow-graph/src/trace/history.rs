@@ -22,6 +22,8 @@ pub(crate) struct History {
     pub(crate) visited: Vec<Visited>,
     /// By route that was taken: the place of the visit that it left, if that has ended.
     pub(crate) came_from: Vec<Option<usize>>,
+    /// By route that was taken: its scope. Paths of branches repeat where a node opens branches again.
+    pub(crate) scopes: Vec<ScopeId>,
     /// By route that was taken: whether a model was asked for it.
     pub(crate) asked: Vec<bool>,
 }
@@ -31,6 +33,7 @@ pub(crate) struct History {
 pub(crate) struct Visited {
     /// The place of the node.
     pub(crate) node: usize,
+    pub(crate) scope: ScopeId,
     /// The execution that began it.
     pub(crate) began: ExecutionId,
     /// The execution that left the result, or failed.
@@ -57,14 +60,17 @@ impl History {
         visits.places =
             visits.found.iter().enumerate().map(|(place, (visited, _))| (visited.began, place)).collect();
         visits.failed_branches();
-        let (mut routes, mut came_from, mut asked) = (Vec::new(), Vec::new(), Vec::new());
-        for (route, place, is_asked) in tokens.into_iter().filter_map(|event| visits.route(event)) {
+        let (mut routes, mut came_from, mut asked, mut scopes) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for event in tokens {
+            let Some((route, place, is_asked)) = visits.route(event) else { continue };
             routes.push(route);
             came_from.push(place);
             asked.push(is_asked);
+            scopes.push(event.scope);
         }
         let (visited, visits) = visits.found.into_iter().unzip();
-        Self { trace: Trace { visits, routes }, visited, came_from, asked }
+        Self { trace: Trace { visits, routes }, visited, came_from, asked, scopes }
     }
 }
 
@@ -168,13 +174,10 @@ impl<'a> Visits<'_, 'a> {
 
     /// The failure that failed a branch: the last one in it that no step caught.
     fn failure_in(&self, scope: ScopeId) -> Option<VisitError> {
-        let path = self.log.branch(scope)?;
-        let is_inside = |visit: &Visit| {
-            let rest = visit.branch.as_deref().and_then(|branch| branch.strip_prefix(&**path));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         let fails = |visited: &Visited, visit: &Visit| {
-            visit.status == VisitStatus::Failed && !visited.went_on && is_inside(visit)
+            visit.status == VisitStatus::Failed
+                && !visited.went_on
+                && self.log.is_inside(visited.scope, scope)
         };
         let (_, visit) = self.found.iter().rev().find(|(visited, visit)| fails(visited, visit))?;
         let VisitError { class, message } = visit.error.as_ref()?;
@@ -195,7 +198,8 @@ impl<'a> Visits<'_, 'a> {
         let place = self.places.get(&began.execution).copied().unwrap_or_else(|| {
             self.places.insert(began.execution, self.found.len());
             let (began_by, ended_by) = (began.execution, ended_by.execution);
-            let visited = Visited { node, began: began_by, ended_by, went_on: false, order };
+            let visited =
+                Visited { node, scope: began.scope, began: began_by, ended_by, went_on: false, order };
             self.found.push((visited, self.begun(began)));
             self.found.len() - 1
         });

@@ -167,6 +167,11 @@ impl<'a> Log<'a> {
         std::iter::successors(Some(scope), |inner| self.parent(*inner))
     }
 
+    /// Whether a scope is this branch, or lies in it.
+    pub(crate) fn is_inside(&self, scope: ScopeId, branch: ScopeId) -> bool {
+        self.scopes(scope).any(|scope| scope == branch)
+    }
+
     /// The latest event of this name that `scope` saw at `until`: the innermost scope that has one wins.
     pub(crate) fn latest(&self, name: &str, scope: ScopeId, until: Seq) -> Option<&'a LoggedEvent> {
         self.scopes(scope).find_map(|scope| {

@@ -384,11 +384,54 @@ nodes:
 ";
     let busy = json!({"fail": "the carrier is busy"});
     let script = script(json!({"a": [busy, busy, {"data": {"code": ""}}]}));
-    check(&native(text, script).await, &expect![[r#"
+    check(
+        &native(text, script).await,
+        &expect![[r#"
         run r of g: The run completed at `b`.
         a (function a): failed once after 3 attempts: permanent: a check does not hold: `a.code != ''`: it is false, where `a.code` is "" (an attempt before: transient: the carrier is busy); `on_failure` led to `b`
           the run begins here
         b (value): visited once
           from `a`: on failure
+    "#]],
+    );
+}
+
+// G33, G34: branches that a node opened earlier are not those that it opened last, although their paths are alike.
+#[tokio::test(start_paused = true)]
+async fn branches_of_an_earlier_visit_are_told_apart_from_those_of_the_last() {
+    let text = "
+graph: g
+nodes:
+  p: {value: 1, next: {parallel: [a, q], join: j, failures: wait_all}}
+  a: {value: 1, next: j}
+  q: {value: 2, next: {parallel: [b, c], join: k}}
+  b: {function: b, retry: none, next: k}
+  c: {function: c, next: k}
+  k: {value: 1, next: j}
+  j: {value: 1, next: [{to: p, max: 2}, {to: end}]}
+";
+    let script = script(json!({
+        "b": [{"fail": "no", "class": "permanent"}, {"data": 1}, {"fail": "again", "class": "permanent"}],
+        "c": [{"data": 1}, {"data": 1}, {"data": 1, "after": "1s"}],
+    }));
+    check(&native(text, script).await, &expect![[r#"
+        run r of g: The run completed at `j`.
+        p (value): visited 3 times
+          the run begins here
+          from `j`: default (2 times)
+        a (value): visited 3 times
+          from `p`: parallel (3 times)
+        q (value): visited 3 times (2 failed: permanent: `b` failed: again)
+          from `p`: parallel (3 times)
+        b (function b): visited 3 times (2 failed: permanent: again)
+          from `q`: parallel (3 times)
+        c (function c): visited once, and the next visit was dropped, since another branch failed
+          from `q`: parallel (3 times)
+        k (value): visited once
+          branches of `q`: `b` failed (permanent: again); `c` was dropped, since another branch failed
+        j (value): visited 3 times
+          all branches of `p` have ended (1 arrived, 1 failed: `q` (permanent: again))
+          at visit 3 ended by its route to `end`: default
+            not to `p` (default, max 2): `max: 2` is used up
     "#]]);
 }
