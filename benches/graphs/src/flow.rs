@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use graph_flow::{
-    Context, ExecutionStatus, FlowRunner, Graph, GraphBuilder, GraphError, InMemorySessionStorage, NextAction, Result,
-    Session, SessionStorage, Task, TaskResult,
+    Context, ExecutionStatus, FlowRunner, Graph, GraphBuilder, GraphError, InMemorySessionStorage,
+    NextAction, Result, Session, SessionStorage, Task, TaskResult,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -104,7 +104,12 @@ impl Saved {
     /// One walk.
     pub(crate) async fn run(&self) -> u64 {
         self.sessions.save(session()).await.expect("it is saved");
-        while self.runner.run("chain").await.expect("it goes on").status != ExecutionStatus::Completed {}
+        loop {
+            let step = self.runner.run("chain").await.expect("it goes on");
+            if matches!(step.status, ExecutionStatus::Completed) {
+                break;
+            }
+        }
         let session = self.sessions.get("chain").await.expect("it is read").expect("it was saved");
         self.sessions.delete("chain").await.expect("it is removed");
         result(&session)
@@ -118,7 +123,8 @@ struct Json(Mutex<Option<Vec<u8>>>);
 #[async_trait]
 impl SessionStorage for Json {
     async fn save(&self, session: Session) -> Result<()> {
-        let text = serde_json::to_vec(&session).map_err(|error| GraphError::StorageError(error.to_string()))?;
+        let text =
+            serde_json::to_vec(&session).map_err(|error| GraphError::StorageError(error.to_string()))?;
         *self.0.lock().await = Some(text);
         Ok(())
     }
