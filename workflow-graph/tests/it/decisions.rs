@@ -414,7 +414,9 @@ nodes:
         "b": [{"fail": "no", "class": "permanent"}, {"data": 1}, {"fail": "again", "class": "permanent"}],
         "c": [{"data": 1}, {"data": 1}, {"data": 1, "after": "1s"}],
     }));
-    check(&native(text, script).await, &expect![[r#"
+    check(
+        &native(text, script).await,
+        &expect![[r#"
         run r of g: The run completed at `j`.
         p (value): visited 3 times
           the run begins here
@@ -433,5 +435,6 @@ nodes:
           all branches of `p` have ended (1 arrived, 1 failed: `q` (permanent: again))
           at visit 3 ended by its route to `end`: default
             not to `p` (default, max 2): `max: 2` is used up
-    "#]]);
+    "#]],
+    );
 }
