@@ -164,7 +164,8 @@ impl RuntimeWorkflow {
     /// [`RunOptions::timeout`](crate::RunOptions::timeout) says what counts.
     ///
     /// It goes before the [time of the engine](crate::EngineBuilder::run_timeout), and holds for each run, also one that a
-    /// front end or a parent starts. Options of a run with a shorter time go before it; a longer one has no effect.
+    /// front end or a parent starts. Options of a run with a shorter time go before it; a longer one has no effect. A run that
+    /// goes on in a later process, a redriven one included, has the time of the workflow that is hosted there.
     ///
     /// ```
     /// use std::time::Duration;

@@ -147,24 +147,14 @@ impl Sight {
 
     fn nodes(&self) -> &Value {
         self.built.nodes.get_or_init(|| {
-            let about = |value: &Value, visits: u32| {
-                let field = |name: &str| value.get(name).cloned();
-                let mut map = Map::new();
-                map.extend(field("data").map(|data| ("data".to_owned(), data)));
-                map.insert("status".into(), field("status").unwrap_or_else(|| "success".into()));
-                map.extend(field("error").map(|error| ("error".to_owned(), error)));
-                map.insert("visits".into(), visits.into());
-                Value::Object(map)
-            };
             let mut nodes = Map::new();
             for place in &self.unseen {
                 let id = self.graph.nodes[*place].id.value.to_string();
-                nodes.insert(id, json!({ "visits": self.count(*place).visit }));
+                nodes.insert(id, about(None, self.count(*place)));
             }
             for (place, value) in &self.results {
-                let visits = value.get("visit").and_then(Value::as_u64).unwrap_or_default();
-                let visits = u32::try_from(visits).unwrap_or(u32::MAX).max(self.count(*place).visit);
-                nodes.insert(self.graph.nodes[*place].id.value.to_string(), about(value, visits));
+                let id = self.graph.nodes[*place].id.value.to_string();
+                nodes.insert(id, about(Some(value), self.count(*place)));
             }
             // The present visit of the node counts, with or without a result.
             let id = self.graph.nodes[self.node].id.value.to_string();
@@ -204,6 +194,21 @@ impl Sight {
             [error.unwrap_or_default(), joined.unwrap_or_default()]
         })
     }
+}
+
+/// `nodes.x` of a node: its latest result in sight, if there is one, and its visits, those without a result included.
+pub(crate) fn about(result: Option<&Value>, count: Count) -> Value {
+    let mut map = Map::new();
+    let mut visits = count.visit;
+    if let Some(result) = result {
+        let field = |name: &str| result.get(name).map(|field| (name.to_owned(), field.clone()));
+        map.extend(["data", "error"].into_iter().filter_map(field));
+        map.insert("status".into(), result.get("status").cloned().unwrap_or_else(|| "success".into()));
+        let visit = result.get("visit").and_then(Value::as_u64).unwrap_or_default();
+        visits = visits.max(u32::try_from(visit).unwrap_or(u32::MAX));
+    }
+    map.insert("visits".into(), visits.into());
+    Value::Object(map)
 }
 
 impl Scope for Sight {

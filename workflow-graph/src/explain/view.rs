@@ -12,6 +12,7 @@ use super::memory::Memory;
 use crate::document::template::Expression;
 use crate::expression::{Scope, short};
 use crate::routes::RouteKind;
+use crate::sight::about;
 use crate::state::{Begin, Count, Joined, Token, names};
 use crate::trace::{EventName, History, Log, data};
 use crate::{begin, schema};
@@ -161,19 +162,13 @@ impl<'l, 'a> View<'l, 'a> {
             let count = own.find(|event| event.event == name).copied();
             let count =
                 count.or_else(|| self.log.counted(id, self.scope, self.until)).and_then(data::<Count>);
-            let mut visits = count.map_or(0, |count| count.visit);
-            let mut about = Map::new();
-            if let Some(Value::Object(result)) = self.event(id).and_then(|event| event.value.as_json()) {
-                let part = |name: &str| result.get(name).map(|part| (name.to_owned(), part.clone()));
-                about.extend(["data", "error"].into_iter().filter_map(part));
-                about.insert("status".into(), result.get("status").cloned().unwrap_or("success".into()));
-                let visit = result.get("visit").and_then(Value::as_u64).unwrap_or_default();
-                visits = visits.max(u32::try_from(visit).unwrap_or(u32::MAX));
-            }
+            let result = self.event(id).and_then(|event| event.value.as_json());
+            let mut about = about(result, count.unwrap_or_default());
             // The present visit counts, with or without a result.
-            let visits = if id == self.node { self.visit } else { visits };
-            about.insert("visits".into(), visits.into());
-            nodes.insert(id.to_owned(), Value::Object(about));
+            if id == self.node {
+                about["visits"] = self.visit.into();
+            }
+            nodes.insert(id.to_owned(), about);
         }
         Value::Object(nodes)
     }

@@ -233,7 +233,7 @@ impl<'e, 'a> Why<'e, 'a> {
         }
     }
 
-    /// Why the route could not be taken, whichever others there are.
+    /// Why the route could not be taken, by itself: the routes before it are left aside.
     fn refusal(&self, route: &Route<'a>, latest: usize) -> Option<WhyNot> {
         let refused = self.condition(route, latest);
         match (route.max.filter(|_| self.is_used_up(route, latest)), refused) {

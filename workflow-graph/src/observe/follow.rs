@@ -175,8 +175,21 @@ impl RunState {
             }
             (EventName::Result(node), Some(current)) => {
                 let step = StepName::of(&current.step);
+                let is_caught = step.is_some_and(|step| step.part == Part::Caught);
                 let is_own = step.is_some_and(|step| step.node == node && step.part != Part::Join);
+                if is_caught {
+                    // The branches that the visit had opened were dropped, and nothing gathers them.
+                    self.close_below(scope);
+                }
                 data(event).map(|result| self.result(node, scope, result, is_own)).unwrap_or_default()
+            }
+            (EventName::Count(node), _) => {
+                if let Some(count) = data::<Count>(event) {
+                    // A later result of a branch has the greater number.
+                    let latest = self.visits.entry(scope).or_default().entry(node.into()).or_default();
+                    *latest = count.visit.max(*latest);
+                }
+                Vec::new()
             }
             (EventName::Token { from, to }, _) => {
                 data(event).map(|token| self.token(from, to, scope, token)).unwrap_or_default()
@@ -191,11 +204,6 @@ impl RunState {
             _ => {
                 if event.name() == names::OUTPUT {
                     self.end = data::<Output>(event).map(|output| output.status);
-                }
-                if let Some((node, count)) = event.name().strip_suffix(":count").zip(data::<Count>(event)) {
-                    // Visits without a result; a later result of a branch has the greater number.
-                    let latest = self.visits.entry(scope).or_default().entry(node.into()).or_default();
-                    *latest = count.visit.max(*latest);
                 }
                 Vec::new()
             }

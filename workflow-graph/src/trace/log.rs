@@ -39,7 +39,7 @@ pub(crate) struct Log<'a> {
     failed: HashSet<ScopeId>,
     /// The executions with a branch that failed.
     with_failures: HashSet<ExecutionId>,
-    /// Whether visits without results were counted: rare, and its names would be made in vain.
+    /// Whether a visit without a result was counted: few runs have one, and the others need not ask for the names of counts.
     has_counts: bool,
 }
 

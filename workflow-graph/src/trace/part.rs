@@ -31,6 +31,8 @@ pub(crate) enum EventName<'n> {
     },
     /// All branches of the node have ended.
     Joined(&'n str),
+    /// Visits of the node that left no result.
+    Count(&'n str),
     /// The node asks people.
     Ask(&'n str),
     /// A branch, or the work of an item, begins.
@@ -45,6 +47,7 @@ impl<'n> EventName<'n> {
         }
         match name.split_once(':') {
             Some((node, "joined")) => Self::Joined(node),
+            Some((node, "count")) => Self::Count(node),
             Some((node, "ask")) => Self::Ask(node),
             Some((_, "item" | "each-item")) => Self::Item,
             None if !name.contains('.') => Self::Result(name),

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use workflow_core::errors::BranchFailure;
 use workflow_core::signature::{Emitted, StepCall};
@@ -212,7 +211,7 @@ impl Walk {
     /// Whether the failing visit of `node` has left its result before its branches failed.
     fn has_left(&self, node: usize, last: &Carried, events: &Events) -> Result<bool, StepError> {
         let Some((_, event)) = events.get(self.id(node)) else { return Ok(false) };
-        let left: Ended = read(event.as_json().unwrap_or(&Value::Null))?;
+        let left: About = read(event.as_json().unwrap_or(&Value::Null))?;
         // A failed result is one of before, unless the visit went on after its failure.
         let is_of_visit = left.status != VisitStatus::Failed
             || left.kept
@@ -276,17 +275,6 @@ impl Walk {
         }
         Ok(published)
     }
-}
-
-/// The end of a visit.
-#[derive(Deserialize)]
-struct Ended {
-    #[serde(default)]
-    walk: Carried,
-    #[serde(default)]
-    status: VisitStatus,
-    #[serde(default)]
-    kept: bool,
 }
 
 /// The writes of the branches of a Hive document to its memory, in the order in which they ended.

@@ -253,7 +253,7 @@ nodes:
     );
 }
 
-// G34: what a node saw when it opened branches is what it left then, also where their failure was handled later.
+// G34: the conditions of branches saw the result of the node before the failure of its branches replaced it.
 #[tokio::test(start_paused = true)]
 async fn conditions_of_branches_saw_what_the_node_had_left() {
     let text = "
