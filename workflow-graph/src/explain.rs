@@ -92,9 +92,9 @@ pub struct NodeExplanation {
     /// The routes that were taken to it. Those with which branches arrive at it are in `meets`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub led: Vec<Led>,
-    /// How its last visit chose between several routes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Decision>,
+    /// How its last visits chose between several routes, in their order: at most four of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Decision>,
     /// The routes to it that were not taken. Empty if it was visited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_taken: Vec<NotTaken>,
@@ -201,6 +201,9 @@ pub struct SeenValue {
     /// The value, or a short form of a long one as text; absent if the path led to none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// Where a path ends that led to none: the last value on it, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<String>,
 }
 
 impl Explanation {
@@ -259,7 +262,7 @@ fn nodes(log: &Log<'_>, history: &History, begun: &Begun, why: &why::Why<'_, '_>
             ends: std::mem::take(&mut ends[place]),
             meets: meet::meetings(log, history, begun, place),
             start: graph.start() == Some(place),
-            decision: decision::decision(why, place),
+            decisions: decision::decisions(why, place),
             not_taken: not_taken.collect(),
             led,
         });

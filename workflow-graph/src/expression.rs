@@ -125,6 +125,13 @@ impl Expression {
         seen
     }
 
+    /// Where a path of it that is missing ends: the last value on it that is there, in words.
+    pub(crate) fn end_of(&self, path: &str, scope: &dyn Scope) -> Option<String> {
+        let mut paths = reads::paths(&self.parsed.root).into_iter();
+        let node = paths.find(|node| node.written(self.source()) == path)?;
+        self.evaluator(scope, Rules::Native).last_found(node)
+    }
+
     /// Operands that can never fit. Unknown types fit.
     pub(crate) fn check_types(&self, types: &dyn Types) -> Vec<TypeProblem> {
         types::check(self.source(), &self.parsed.root, types, false)

@@ -1,4 +1,4 @@
-//! Decisions: which of several routes the last visit of a node took, and why each one that came before it, or that would have
+//! Decisions: which of several routes the last visits of a node took, and why each one that came before it, or that would have
 //! held as well, was not taken.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::document::model::OnFailure;
 use crate::routes::{Route, RouteKind};
 use crate::trace::on_one_line;
 
-/// How the last visit of a node chose between its routes.
+/// How a visit of a node chose between its routes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -63,9 +63,25 @@ pub struct OtherRoute {
     pub why: WhyNot,
 }
 
-/// The last decision of a node, if it had one to make.
-pub(super) fn decision(why: &Why<'_, '_>, node: usize) -> Option<Decision> {
-    let latest = why.latest[node]?;
+/// The most decisions of a node that stand before its last one.
+const EARLIER: usize = 3;
+
+/// The decisions of the last visits of a node, in their order, of those that had one to make.
+pub(super) fn decisions(why: &Why<'_, '_>, node: usize) -> Vec<Decision> {
+    let visits = std::iter::successors(why.latest[node], |place| why.before[*place]);
+    let mut found: Vec<_> = visits.take(EARLIER + 1).filter_map(|place| decision(why, node, place)).collect();
+    // Of one before the last, the way it went is told elsewhere.
+    let has_reason = |decision: &Decision| {
+        !decision.others.is_empty() || decision.taken.as_ref().is_some_and(|taken| !taken.values.is_empty())
+    };
+    let last = why.latest[node].map(|last| why.history.trace.visits[last].iteration);
+    found.retain(|decision| Some(decision.visit) == last || has_reason(decision));
+    found.reverse();
+    found
+}
+
+/// The decision of a node's visit at this place, if it had one to make.
+fn decision(why: &Why<'_, '_>, node: usize, latest: usize) -> Option<Decision> {
     let (visited, visit) = (&why.history.visited[latest], &why.history.trace.visits[latest]);
     let has_failed = visit.status == VisitStatus::Failed;
     let refused = failed::refused(visit).filter(|_| has_failed);
@@ -105,7 +121,7 @@ pub(super) fn decision(why: &Why<'_, '_>, node: usize) -> Option<Decision> {
     let others = list.iter().filter(|place| Some(**place) != way.first || way.is_dry);
     let others = others.filter_map(|place| {
         let route = &why.routes[*place];
-        let not = why.not(route);
+        let not = why.not_at(route, latest);
         let is_after = matches!(not, WhyNot::AnotherRoute { also: None, .. });
         let to = name(why, route);
         // Nodes that were not visited have the conditions that failed this one.
@@ -143,7 +159,8 @@ fn name(why: &Why<'_, '_>, route: &Route<'_>) -> Arc<str> {
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("  ")?;
-        if self.visit > 1 {
+        // Alternate: of a node that was visited more than once.
+        if self.visit > 1 || f.alternate() {
             write!(f, "at visit {} ", self.visit)?;
         }
         match (self.decided, &self.to) {

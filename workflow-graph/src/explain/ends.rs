@@ -190,7 +190,7 @@ impl fmt::Display for FailedItems {
         write!(f, "{} of {} items failed", self.failed, self.of)?;
         for (place, FailedItem { index, error, run }) in self.first.iter().enumerate() {
             f.write_str(if place == 0 { ": " } else { "; " })?;
-            write!(f, "item {index}: {}", on_one_line(error))?;
+            write!(f, "index {index}: {}", on_one_line(error))?;
             run.iter().try_for_each(|run| write!(f, " (run {run})"))?;
         }
         match usize::try_from(self.failed).unwrap_or(usize::MAX).saturating_sub(self.first.len()) {

@@ -88,7 +88,7 @@ pub(super) fn values(message: &str, condition: &Expression, paths: Vec<String>) 
         before = " and ".into();
         let (value, end) = value(after, paths.peek());
         rest = &after[end..];
-        found.push(SeenValue { path, value });
+        found.push(SeenValue { path, value, ends: None });
     }
     Some(found)
 }

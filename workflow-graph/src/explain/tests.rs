@@ -27,6 +27,8 @@ async fn every_route_that_was_not_taken_has_the_values_that_it_saw() {
         look_up (function orders.find): visited twice
           the run begins here
           from `look_up`: vars.tries < 2 (vars.tries = 1)
+          at visit 1 led to `look_up`: vars.tries < 2 (vars.tries = 1)
+            not to `approve` (large: input.cents > input.limit): false: input.cents = 5, input.limit = 900
           at visit 2 led to `pay`: default
             not to `approve` (large: input.cents > input.limit): false at visit 2: input.cents = 5, input.limit = 900
             not to `look_up` (vars.tries < 2, max 3): false at visit 2: vars.tries = 2
@@ -160,7 +162,7 @@ async fn a_branch_that_did_not_open_has_its_condition() {
 fn a_child_has_its_item_and_an_attempt_its_moment() {
     let (node, due) = (Arc::from("each"), Duration::from_hours(1));
     let child = Wait::Child { node, item: Some(1), run: RunId::from("r-2"), graph: "child".into() };
-    expect!["`each` at item 1 waits for `child` (run r-2)"].assert_eq(&child.to_string());
+    expect!["`each` at index 1 waits for `child` (run r-2)"].assert_eq(&child.to_string());
     let error = VisitError { class: "transient".into(), message: "busy".into() };
     let at = SystemTime::UNIX_EPOCH + due;
     let attempt =

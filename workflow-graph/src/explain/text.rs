@@ -3,6 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
+use serde_json::Value;
+
 use super::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot, once};
 use crate::VisitStatus;
 use crate::expression::short;
@@ -22,26 +24,58 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Reply { node, branch, request, text, at, left, .. } => {
+            Self::Reply { node, branch, request, text, schema, at, left, .. } => {
                 write!(f, "`{node}`")?;
                 branch.iter().try_for_each(|branch| write!(f, " in {branch}"))?;
                 let text = on_one_line(text);
                 write!(f, " waits for the reply to {request}: {text}")?;
-                let Some((at, left)) = at.zip(*left) else { return Ok(()) };
-                write!(f, " (expires {})", due(left, at))
+                let form = schema.as_ref().map(|schema| format!("the reply is {}", form(schema)));
+                let expires = at.zip(*left).map(|(at, left)| format!("expires {}", due(left, at)));
+                match (form, expires) {
+                    (None, None) => Ok(()),
+                    (Some(form), Some(expires)) => write!(f, " ({form}; {expires})"),
+                    (Some(one), None) | (None, Some(one)) => write!(f, " ({one})"),
+                }
             }
             Self::Attempt { node, attempt, error, at, left, .. } => {
                 write!(f, "`{node}` waits for attempt {attempt}, which is due {}: {error}", due(*left, *at))
             }
             Self::Child { node, item, run, graph } => {
                 write!(f, "`{node}`")?;
-                item.iter().try_for_each(|item| write!(f, " at item {item}"))?;
+                item.iter().try_for_each(|item| write!(f, " at index {item}"))?;
                 write!(f, " waits for `{graph}` (run {run})")
             }
             Self::Turn { node, limit } => write!(f, "`{node}` waits for its turn: {limit}"),
             Self::Unpause { node } => write!(f, "`{node}` goes on once the run is unpaused"),
         }
     }
+}
+
+/// The most fields of a reply that are named.
+const FIELDS: usize = 8;
+
+/// The values that a schema allows, in a few words.
+fn form(schema: &Value) -> String {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let values: Vec<_> = values.iter().take(FIELDS).map(short).collect();
+        return format!("one of {}", values.join(", "));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty());
+    let Some(properties) = properties else {
+        return match schema.get("type").and_then(Value::as_str) {
+            Some("null") => "null".into(),
+            Some(kind @ ("array" | "integer" | "object")) => format!("an {kind}"),
+            Some(kind) => format!("a {kind}"),
+            None => "what its schema allows".into(),
+        };
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let fields = properties.iter().take(FIELDS).map(|(name, field)| {
+        let is_required = required.is_some_and(|all| all.iter().any(|known| known == name));
+        format!("`{name}` ({}{})", form(field), if is_required { "" } else { ", optional" })
+    });
+    let more = if properties.len() > FIELDS { ", …" } else { "" };
+    format!("an object with {}{more}", fields.collect::<Vec<_>>().join(", "))
 }
 
 /// The time that is left, and the moment.
@@ -84,7 +118,10 @@ impl fmt::Display for NodeExplanation {
         }
         self.meets.iter().try_for_each(|meeting| writeln!(f, "  {meeting}"))?;
         self.led.iter().try_for_each(|led| writeln!(f, "  {led}"))?;
-        self.decision.iter().try_for_each(|decision| decision.fmt(f))?;
+        match self.visits {
+            0 | 1 => self.decisions.iter().try_for_each(|decision| write!(f, "{decision}"))?,
+            _ => self.decisions.iter().try_for_each(|decision| write!(f, "{decision:#}"))?,
+        }
         self.not_taken.iter().try_for_each(|route| writeln!(f, "  {route}"))
     }
 }
@@ -211,12 +248,13 @@ impl WhyNot {
 }
 
 pub(super) fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue], before: &str) -> fmt::Result {
-    for (place, SeenValue { path, value }) in values.iter().enumerate() {
+    for (place, SeenValue { path, value, ends }) in values.iter().enumerate() {
         f.write_str(if place == 0 { before } else { ", " })?;
         let path = on_one_line(path);
-        match value {
-            Some(value) => write!(f, "{path} = {}", short(value))?,
-            None => write!(f, "{path} is missing")?,
+        match (value, ends) {
+            (Some(value), _) => write!(f, "{path} = {}", short(value))?,
+            (None, Some(ends)) => write!(f, "{path} is missing ({})", on_one_line(ends))?,
+            (None, None) => write!(f, "{path} is missing")?,
         }
     }
     Ok(())

@@ -87,7 +87,7 @@ pub(super) fn is_open(log: &Log<'_>, scope: ScopeId) -> bool {
 
 /// Whether the failure of a branch fails this one, which is another or the same.
 pub(super) fn has_failed_with(log: &Log<'_>, branch: &BranchReport) -> bool {
-    log.fails_all(branch) && log.has_failed_branch(branch.opener)
+    log.fails_all(branch) && log.has_failed_branch(branch.opener) && !log.is_late(branch.scope)
 }
 
 /// Whether the scope, or one around it, was dropped because another branch failed.
@@ -99,7 +99,7 @@ pub(super) fn has_failed_around(log: &Log<'_>, scope: ScopeId) -> bool {
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::BranchFailed => "dropped, since another branch failed",
+            Self::BranchFailed => "dropped, since another branch failed (`fail_all`)",
             Self::RunEnded => "dropped, since the run ended",
         })
     }

@@ -62,7 +62,11 @@ impl<'l, 'a> View<'l, 'a> {
             _ => short(&value).into(),
         };
         let values = expression.parsed.values(self).into_iter();
-        values.map(|(path, value)| SeenValue { path, value: value.map(bounded) }).collect()
+        let seen = values.map(|(path, value)| {
+            let ends = value.is_none().then(|| expression.parsed.end_of(&path, self)).flatten();
+            SeenValue { path, value: value.map(bounded), ends }
+        });
+        seen.collect()
     }
 
     /// Whether a condition holds, by the rules of its document.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
+use serde_json::Value;
 use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, WaitsFor};
 use workflow_core::{RunId, Seq};
 
@@ -29,6 +30,9 @@ pub enum Wait {
         request: Seq,
         /// The question.
         text: Arc<str>,
+        /// The JSON Schema of the reply; any reply fits if there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema: Option<Value>,
         /// When the request expires, since the run began. In JSON as milliseconds: `expires_ms`.
         #[serde(
             rename = "expires_ms",
@@ -156,13 +160,15 @@ fn replies(log: &Log<'_>, now: SystemTime) -> Vec<Wait> {
         if closed.contains(&event.seq) || !is_open(log, event.scope) {
             return None;
         }
-        let text = event.value.as_json().and_then(|request| request["text"].as_str()).unwrap_or_default();
+        let request = event.value.as_json();
+        let text = request.and_then(|request| request["text"].as_str()).unwrap_or_default();
         let timer = log.report.timers.iter().find(|timer| timer.request == Some(event.seq));
         Some(Wait::Reply {
             node: node.into(),
             branch: log.branch(event.scope).cloned(),
             request: event.seq,
             text: text.into(),
+            schema: request.and_then(|request| request.get("reply").cloned()),
             expires: timer.map(|timer| timer.after),
             at: timer.map(|timer| timer.due),
             left: timer.map(|timer| until(timer.due, now)),

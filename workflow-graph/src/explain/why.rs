@@ -23,6 +23,8 @@ pub(super) struct Why<'e, 'a> {
     begun: &'e Begun,
     /// By node, the place of its latest visit.
     pub(super) latest: Vec<Option<usize>>,
+    /// By visit, the place of the one before it of the same node.
+    pub(super) before: Vec<Option<usize>>,
     /// By node and visit, the place of the last route that was taken.
     taken: HashMap<(&'e str, u32), usize>,
     /// By node, the places of its routes.
@@ -59,6 +61,7 @@ impl<'e, 'a> Why<'e, 'a> {
             routes,
             begun,
             latest: vec![None; nodes],
+            before: Vec::with_capacity(history.visited.len()),
             taken: HashMap::new(),
             of_node: vec![Vec::new(); nodes],
             dry: None,
@@ -66,7 +69,8 @@ impl<'e, 'a> Why<'e, 'a> {
             first: RefCell::default(),
         };
         for (place, visited) in history.visited.iter().enumerate() {
-            why.latest[visited.node] = Some(place);
+            let before = why.latest[visited.node].replace(place);
+            why.before.push(before);
         }
         for (place, taken) in history.trace.routes.iter().enumerate().filter(|(_, taken)| !taken.is_join()) {
             why.taken.insert((&taken.from, taken.iteration), place);
@@ -78,14 +82,20 @@ impl<'e, 'a> Why<'e, 'a> {
         why
     }
 
+    /// As the latest visit of the node before has it.
     pub(super) fn not(&self, route: &Route<'a>) -> WhyNot {
-        let Some(latest) = self.latest[route.from] else {
-            return match self.begun.dropped[route.from] {
+        match self.latest[route.from] {
+            Some(latest) => self.not_at(route, latest),
+            None => match self.begun.dropped[route.from] {
                 _ if self.begun.under_way[route.from] => WhyNot::UnderWay,
                 Some(since) => WhyNot::Dropped { since },
                 None => WhyNot::NotVisited,
-            };
-        };
+            },
+        }
+    }
+
+    /// As the visit at the place `latest` has it.
+    pub(super) fn not_at(&self, route: &Route<'a>, latest: usize) -> WhyNot {
         let visit = &self.history.trace.visits[latest];
         let has_failed = visit.status == VisitStatus::Failed;
         let node = &self.log.graph.nodes[route.from];
@@ -318,7 +328,11 @@ impl<'e, 'a> Why<'e, 'a> {
         match view.holds(condition) {
             Ok(true) => None,
             Ok(false) => Some(WhyNot::DidNotHold { visit, values: view.seen(condition) }),
-            Err(error) => Some(WhyNot::Erred { visit, error, values: view.seen(condition) }),
+            Err(error) => {
+                // The error says where a path ends.
+                let values = view.seen(condition).into_iter().map(|seen| SeenValue { ends: None, ..seen });
+                Some(WhyNot::Erred { visit, error, values: values.collect() })
+            }
         }
     }
 }

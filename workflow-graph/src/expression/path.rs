@@ -74,7 +74,8 @@ impl<'s> Evaluator<'s> {
         self.fail(node.span, fault.remedy(remedy), &[])
     }
 
-    fn last_found(&mut self, node: &'s Node) -> Option<String> {
+    /// The last value on a path that is missing, in words.
+    pub(super) fn last_found(&mut self, node: &'s Node) -> Option<String> {
         let (base, steps) = match &node.kind {
             Kind::Access(base, steps) => (&**base, steps.as_slice()),
             Kind::Name(name) => return Some(format!("`{name}` has no value")),
@@ -104,7 +105,8 @@ impl<'s> Evaluator<'s> {
                 let more = if map.len() > LISTED { ", …" } else { "" };
                 let keys: Vec<_> =
                     map.keys().take(LISTED).map(|key| short(&Value::from(key.as_str()))).collect();
-                format!("`{written}` has the keys {}{more}", keys.join(", "))
+                let key = if map.len() == 1 { "key" } else { "keys" };
+                format!("`{written}` has the {key} {}{more}", keys.join(", "))
             }
             Value::Array(items) => format!("`{written}` has {} items", items.len()),
             other => format!("`{written}` is {}", short(other)),

@@ -162,7 +162,8 @@ impl<'a> Visits<'_, 'a> {
             let node = &self.log.graph.nodes[visited.node];
             let fails =
                 matches!(&node.next, Next::Parallel(parallel) if parallel.failures == Failures::FailAll);
-            if !fails || node.for_each.is_some() || visit.status != VisitStatus::Success {
+            let is_late = || self.log.is_late(branch.scope);
+            if !fails || node.for_each.is_some() || visit.status != VisitStatus::Success || is_late() {
                 continue;
             }
             let Some(error) = self.failure_in(branch.scope) else { continue };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use workflow_core::report::{BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport};
-use workflow_core::{ExecutionId, ScopeId, Seq};
+use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::StepName;
 use crate::check;
@@ -102,7 +102,7 @@ impl<'a> Log<'a> {
             self.failed.insert(branch.scope);
             self.with_failures.insert(branch.opener);
             let is_caught = self.execution(branch.opener).is_some_and(|opener| opener.failure.is_some());
-            if self.fails_all(branch) && !is_caught {
+            if self.fails_all(branch) && !is_caught && !self.is_late(branch.scope) {
                 self.failed.insert(branch.parent);
             }
         }
@@ -233,6 +233,12 @@ impl<'a> Log<'a> {
     pub(crate) fn opener(&self, began: ExecutionId) -> Option<&'a ExecutionTrace> {
         let mut openers = self.report.branches.iter().filter_map(|branch| self.execution(branch.opener));
         openers.find(|opener| self.visit_of(opener).is_some_and(|visit| visit.execution == began))
+    }
+
+    /// Whether the branch has failed at best as the run ended for another reason, so that nothing followed from it.
+    pub(crate) fn is_late(&self, scope: ScopeId) -> bool {
+        let status = self.report.status;
+        status.is_ended() && status != RunStatus::Failed && self.settled(scope).is_none()
     }
 
     /// The number of the gather that ended the branch of a scope; nothing if none did.

@@ -164,6 +164,14 @@ nodes:
             a (value): visited 3 times
               the run begins here
               from `a`: again: a.n == 1 (2 times; the last: a.n = 1)
+              at visit 1 led to `a`: again: a.n == 1 (a.n = 1)
+                not to `b` (visits > 9): false: visits = 1
+                not to `b` (on: a.n < 2): also holds, but comes later than the route to `a` (a.n == 1): a.n = 1
+                not to `b` (a.n < 3): also holds, but comes later than the route to `a` (a.n == 1): a.n = 1
+              at visit 2 led to `a`: again: a.n == 1 (a.n = 1)
+                not to `b` (visits > 9): false at visit 2: visits = 2
+                not to `b` (on: a.n < 2): also holds, but comes later than the route to `a` (a.n == 1): a.n = 1
+                not to `b` (a.n < 3): also holds, but comes later than the route to `a` (a.n == 1): a.n = 1
               at visit 3 led to `b`: on: a.n < 2 (a.n = 1)
                 not to `b` (visits > 9): false at visit 3: visits = 3
                 not to `a` (again: a.n == 1, max 2): `max: 2` is used up, though its condition holds: a.n = 1
@@ -212,7 +220,7 @@ nodes:
   b: {value: 1}
 ";
     let text = native(text, json!({})).await;
-    assert!(text.contains("each (graph c): visited once (1 of 2 items failed: item 1: "), "{text}");
+    assert!(text.contains("each (graph c): visited once (1 of 2 items failed: index 1: "), "{text}");
     assert!(text.contains(" (run "), "{text}");
 }
 
@@ -233,23 +241,23 @@ nodes:
     check(
         &native(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `j`.
-        p (value): visited twice (1 failed: permanent: `x` failed: no; `on_failure` led to `p`)
-          the run begins here
-          from `p`: default of `on_failure`
-        x (function x): visited twice (1 failed: permanent: no)
-          from `p`: parallel (2 times)
-          at visit 2 led to `j`: default
-            not to `q` (x.q > 5): false at visit 2: x.q = 3
-        q (value): not visited
-          not from `x` (x.q > 5): false at visit 2: x.q = 3
-        y (value): visited once, and the next visit was dropped, since another branch failed
-          from `p`: parallel (2 times)
-        j (value): visited once
-          all branches of `p` have ended (2 arrived)
-        k (value): not visited
-          not from `p` (on failure): `p` did not fail
-    "#]],
+            run r of g: The run completed at `j`.
+            p (value): visited twice (1 failed: permanent: `x` failed: no; `on_failure` led to `p`)
+              the run begins here
+              from `p`: default of `on_failure`
+            x (function x): visited twice (1 failed: permanent: no)
+              from `p`: parallel (2 times)
+              at visit 2 led to `j`: default
+                not to `q` (x.q > 5): false at visit 2: x.q = 3
+            q (value): not visited
+              not from `x` (x.q > 5): false at visit 2: x.q = 3
+            y (value): visited once, and the next visit was dropped, since another branch failed (`fail_all`)
+              from `p`: parallel (2 times)
+            j (value): visited once
+              all branches of `p` have ended (2 arrived)
+            k (value): not visited
+              not from `p` (on failure): `p` did not fail
+        "#]],
     );
 }
 
@@ -273,21 +281,21 @@ nodes:
     check(
         &native(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `p`.
-        p (value): failed once: permanent: `y` failed: no; the walk went on
-          the run begins here
-        x (value): not visited
-          not from `p` (branch if p.n > 3): false: p.n = 2
-        y (function y): failed once: permanent: no
-          from `p`: p.n < 3 (p.n = 2)
-        z (function z): begun, and dropped, since another branch failed
-          from `p`: parallel
-        j (value): not visited
-          branches of `p`: `y` failed (permanent: no); `z` was dropped, since another branch failed
-          not from `x` (next): `x` was not visited
-          not from `y` (next): `y` failed (permanent: no)
-          not from `z` (next): `z` was dropped, since another branch failed
-    "#]],
+            run r of g: The run completed at `p`.
+            p (value): failed once: permanent: `y` failed: no; the walk went on
+              the run begins here
+            x (value): not visited
+              not from `p` (branch if p.n > 3): false: p.n = 2
+            y (function y): failed once: permanent: no
+              from `p`: p.n < 3 (p.n = 2)
+            z (function z): begun, and dropped, since another branch failed (`fail_all`)
+              from `p`: parallel
+            j (value): not visited
+              branches of `p`: `y` failed (permanent: no); `z` was dropped, since another branch failed (`fail_all`)
+              not from `x` (next): `x` was not visited
+              not from `y` (next): `y` failed (permanent: no)
+              not from `z` (next): `z` was dropped, since another branch failed (`fail_all`)
+        "#]],
     );
 }
 
@@ -349,27 +357,27 @@ nodes:
     check(
         &native(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `w`.
-        p (value): failed once: permanent: `b` failed: no; `on_failure` led to `w`
-          the run begins here
-        a (human): begun, and dropped, since another branch failed
-          from `p`: parallel
-        q (value): failed once: permanent: `b` failed: no
-          from `p`: parallel
-        b (function b): failed once: permanent: no
-          from `q`: parallel
-        c (value): visited once
-          from `q`: parallel
-        k (value): not visited
-          branches of `q`: `b` failed (permanent: no); `c` arrived
-          not from `b` (next): `b` failed (permanent: no)
-        j (value): not visited
-          branches of `p`: `a` was dropped, since another branch failed; `q` failed (permanent: no)
-          not from `a` (next): `a` was dropped, since another branch failed
-          not from `k` (next): `k` was not visited
-        w (value): visited once
-          from `p`: on failure
-    "#]],
+            run r of g: The run completed at `w`.
+            p (value): failed once: permanent: `b` failed: no; `on_failure` led to `w`
+              the run begins here
+            a (human): begun, and dropped, since another branch failed (`fail_all`)
+              from `p`: parallel
+            q (value): failed once: permanent: `b` failed: no
+              from `p`: parallel
+            b (function b): failed once: permanent: no
+              from `q`: parallel
+            c (value): visited once
+              from `q`: parallel
+            k (value): not visited
+              branches of `q`: `b` failed (permanent: no); `c` arrived
+              not from `b` (next): `b` failed (permanent: no)
+            j (value): not visited
+              branches of `p`: `a` was dropped, since another branch failed (`fail_all`); `q` failed (permanent: no)
+              not from `a` (next): `a` was dropped, since another branch failed (`fail_all`)
+              not from `k` (next): `k` was not visited
+            w (value): visited once
+              from `p`: on failure
+        "#]],
     );
 }
 
@@ -417,24 +425,24 @@ nodes:
     check(
         &native(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `j`.
-        p (value): visited 3 times
-          the run begins here
-          from `j`: default (2 times)
-        a (value): visited 3 times
-          from `p`: parallel (3 times)
-        q (value): visited 3 times (2 failed: permanent: `b` failed: again)
-          from `p`: parallel (3 times)
-        b (function b): visited 3 times (2 failed: permanent: again)
-          from `q`: parallel (3 times)
-        c (function c): visited once, and the next visit was dropped, since another branch failed
-          from `q`: parallel (3 times)
-        k (value): visited once
-          branches of `q`: `b` failed (permanent: again); `c` was dropped, since another branch failed
-        j (value): visited 3 times
-          all branches of `p` have ended (1 arrived, 1 failed: `q` (permanent: again))
-          at visit 3 ended by its route to `end`: default
-            not to `p` (default, max 2): `max: 2` is used up
-    "#]],
+            run r of g: The run completed at `j`.
+            p (value): visited 3 times
+              the run begins here
+              from `j`: default (2 times)
+            a (value): visited 3 times
+              from `p`: parallel (3 times)
+            q (value): visited 3 times (2 failed: permanent: `b` failed: again)
+              from `p`: parallel (3 times)
+            b (function b): visited 3 times (2 failed: permanent: again)
+              from `q`: parallel (3 times)
+            c (function c): visited once, and the next visit was dropped, since another branch failed (`fail_all`)
+              from `q`: parallel (3 times)
+            k (value): visited once
+              branches of `q`: `b` failed (permanent: again); `c` was dropped, since another branch failed (`fail_all`)
+            j (value): visited 3 times
+              all branches of `p` have ended (1 arrived, 1 failed: `q` (permanent: again))
+              at visit 3 ended by its route to `end`: default
+                not to `p` (default, max 2): `max: 2` is used up
+        "#]],
     );
 }

@@ -7,6 +7,7 @@ mod support;
 mod reading;
 mod format;
 mod routes;
+mod branched;
 mod branches;
 mod reads;
 mod files;

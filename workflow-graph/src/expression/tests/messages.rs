@@ -20,7 +20,7 @@ fn an_error_names_the_part_that_failed_and_the_values_of_its_operands() {
     );
     assert_eq!(
         error("1 + m.b.zz"),
-        "`m.b.zz`: the value is missing: `m.b` has the keys \"c\". Test it with `has(path)`, or give another with \
+        "`m.b.zz`: the value is missing: `m.b` has the key \"c\". Test it with `has(path)`, or give another with \
          `default(path, otherwise)`"
     );
     assert_eq!(

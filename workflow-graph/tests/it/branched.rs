@@ -1,0 +1,184 @@
+//! Explanations of runs with branches: gates in them, joins, failures and drops.
+
+use expect_test::expect;
+use serde_json::json;
+use workflow_graph::{GraphOptions, VisitStatus};
+
+use super::explained::{check, explain, explained};
+use super::playing::{played, script, start, workflows};
+
+/// Two branches of `fan` that meet at `meet`, of which one waits for a person.
+const FAN: &str = "
+graph: g
+nodes:
+  fan: {value: {big: true}, next: {parallel: [{to: gate, when: fan.big}, work], join: meet, failures: F}}
+  gate: {human: {ask: Well?, reply: {type: string}}, next: meet}
+  work: {function: x, retry: none, next: meet}
+  meet: {value: 1}
+";
+
+// G14, G34
+#[tokio::test(start_paused = true)]
+async fn a_gate_in_a_branch_waits_and_the_join_lists_its_branches() {
+    let text = FAN.replace("failures: F", "failures: wait_all").replace("Well?,", "Well?, expires: 2h,");
+    let waiting =
+        start(workflows(&text, script(json!({"work": [{}]}))), json!({}), GraphOptions::new()).await;
+    waiting.waits().await;
+    check(
+        &explained(&waiting).await,
+        &expect![[r#"
+            run r of g: The run waits at `gate`.
+              `gate` in fan/1 waits for the reply to #7: Well? (the reply is a string; expires in 2h, at 2000-01-01T02:00:00Z)
+            fan (value): visited once
+              the run begins here
+            gate (human): under way
+              from `fan`: fan.big (fan.big = true)
+            work (function x): visited once
+              from `fan`: parallel
+            meet (value): not visited
+              branches of `fan`: `gate` is under way; `work` arrived
+              not from `gate` (next): `gate` has not ended
+        "#]],
+    );
+    waiting.run.cancel("the shop closed").await.unwrap();
+    let _ = waiting.run.outcome().await;
+    check(
+        &explained(&waiting).await,
+        &expect![[r#"
+            run r of g: The run was cancelled at `gate`: the shop closed.
+            fan (value): visited once
+              the run begins here
+            gate (human): begun, and dropped, since the run ended
+              from `fan`: fan.big (fan.big = true)
+            work (function x): visited once
+              from `fan`: parallel
+            meet (value): not visited
+              branches of `fan`: `gate` was dropped, since the run ended; `work` arrived
+              not from `gate` (next): `gate` was dropped, since the run ended
+        "#]],
+    );
+}
+
+// G14, G15, G34
+#[tokio::test(start_paused = true)]
+async fn a_branch_that_was_dropped_says_so() {
+    let text = FAN.replace("failures: F", "failures: fail_all");
+    let script = script(json!({"work": [{"fail": "no disk", "class": "permanent"}]}));
+    let failed = start(workflows(&text, script), json!({}), GraphOptions::new()).await;
+    let _ = failed.run.outcome().await;
+    check(
+        &explained(&failed).await,
+        &expect![[r#"
+            run r of g: The run failed at `work` in fan/2: permanent: no disk.
+            fan (value): failed once: permanent: `work` failed: no disk
+              the run begins here
+            gate (human): begun, and dropped, since another branch failed (`fail_all`)
+              from `fan`: fan.big (fan.big = true)
+            work (function x): failed once: permanent: no disk
+              from `fan`: parallel
+            meet (value): not visited
+              branches of `fan`: `gate` was dropped, since another branch failed (`fail_all`); `work` failed (permanent: no disk)
+              not from `gate` (next): `gate` was dropped, since another branch failed (`fail_all`)
+              not from `work` (next): `work` failed (permanent: no disk)
+        "#]],
+    );
+}
+
+// G14, G15, G20, G34
+#[tokio::test(start_paused = true)]
+async fn branches_in_branches_meet_and_a_failure_of_all_of_them_may_be_handled() {
+    let text = "
+graph: g
+nodes:
+  out: {value: 1, on_failure: continue, next: {parallel: [in, c], join: last, failures: fail_all}}
+  in: {value: 1, next: {parallel: [a, b], join: mid, failures: continue_others}}
+  a: {function: x, retry: none, next: mid}
+  b: {function: x, next: mid}
+  mid: {value: 1, next: last}
+  c: {function: x, retry: none, next: last}
+  last: {value: 1}
+";
+    let fail = |after: &str| json!([{"fail": "no disk", "class": "permanent", "after": after}]);
+    let one = script(json!({"a": fail("1ms"), "b": [{}], "c": [{}]}));
+    check(
+        &explain(text, one).await,
+        &expect![[r#"
+        run r of g: The run completed at `last`.
+        out (value): visited once
+          the run begins here
+        in (value): visited once
+          from `out`: parallel
+        a (function x): failed once: permanent: no disk
+          from `in`: parallel
+        b (function x): visited once
+          from `in`: parallel
+        mid (value): visited once
+          all branches of `in` have ended (1 arrived, 1 failed: `a` (permanent: no disk))
+        c (function x): visited once
+          from `out`: parallel
+        last (value): visited once
+          all branches of `out` have ended (2 arrived)
+    "#]],
+    );
+    let all = script(json!({"a": [{}], "b": [{"after": "50ms"}], "c": fail("5ms")}));
+    check(
+        &explain(text, all).await,
+        &expect![[r#"
+            run r of g: The run completed at `last`.
+            out (value): failed once: permanent: `c` failed: no disk; the walk went on
+              the run begins here
+            in (value): visited once
+              from `out`: parallel
+            a (function x): visited once
+              from `in`: parallel
+            b (function x): begun, and dropped, since another branch failed (`fail_all`)
+              from `in`: parallel
+            mid (value): not visited
+              branches of `in`: `a` arrived; `b` was dropped, since another branch failed (`fail_all`)
+              not from `b` (next): `b` was dropped, since another branch failed (`fail_all`)
+            c (function x): failed once: permanent: no disk
+              from `out`: parallel
+            last (value): visited once
+              all branches of `out` have ended (1 failed: `c` (permanent: no disk), 1 was dropped, since another branch failed (`fail_all`))
+        "#]],
+    );
+}
+
+// G22, G23, G33, G34: `c` ends the run before the failure of `a:caught` could end anything.
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_comes_as_the_run_ends_fails_no_branches() {
+    let text = "
+graph: g
+limits: {steps: 2}
+nodes:
+  fan: {value: 1, next: {parallel: [b, a]}, on_failure: away}
+  b: {value: 1, next: c}
+  c: {value: 1}
+  a: {value: 1, requires: [visits > 5], on_failure: [{when: input.x.y > 1, to: d}]}
+  d: {value: 1}
+  away: {value: 1}
+";
+    let played = played(text, json!({}), json!({})).await;
+    let trace = played.result().await.trace;
+    let ended: Vec<_> = trace.visits.iter().map(|visit| (&*visit.node, visit.status)).collect();
+    let [success, failed] = [VisitStatus::Success, VisitStatus::Failed];
+    assert_eq!(ended, [("fan", success), ("b", success), ("a", failed)]);
+    check(
+        &explained(&played).await,
+        &expect![[r#"
+            run r of g: The run reached its limit of 2 steps (`limits.steps`) before `c`.
+            fan (value): visited once
+              the run begins here
+            b (value): visited once
+              from `fan`: parallel
+            c (value): begun, and dropped, since the run ended
+              from `b`: only path
+            a (value): failed once: permanent: the condition of the route `a->d`, `input.x.y > 1`, has no value: `input.x.y`: the value is missing: `input` is an empty map. Test it with `has(path)`, or give another with `default(path, otherwise)`
+              from `fan`: parallel
+            d (value): not visited
+              not from `a` (on failure, input.x.y > 1): the condition failed at visit 1: `input.x.y`: the value is missing: `input` is an empty map. Test it with `has(path)`, or give another with `default(path, otherwise)`; input.x.y is missing
+            away (value): not visited
+              not from `fan` (on failure): `fan` did not fail
+        "#]],
+    );
+}
