@@ -21,6 +21,7 @@ mod expiring;
 mod gathered;
 mod json_form;
 mod kind;
+mod lazy_json;
 mod reply_form;
 mod role;
 mod serialised;
@@ -34,7 +35,8 @@ pub use expiring::Expiring;
 pub(crate) use gathered::{BranchEnd, Gathered, GatheredBranch};
 pub use json_form::{ConfigSchema, JsonForm, NoSchema, Schema};
 pub use kind::UnfitJson;
-pub(crate) use kind::{EventKind, JsonEvent, JsonType};
+pub(crate) use kind::{EventKind, JsonData, JsonEvent, JsonType};
+pub(crate) use lazy_json::LazyJson;
 pub use reply_form::ReplyForm;
 pub use role::Roles;
 pub(crate) use serialised::{EventCheck, Inadmissible, WithJson};
@@ -403,9 +405,19 @@ impl AnyEvent {
     }
 
     /// The JSON of an event of a run-time workflow, without a copy. `None` for an event of a Rust type, which
-    /// [`to_json`](Self::to_json) serialises.
+    /// [`to_json`](Self::to_json) serialises, and for a [typed output](crate::JsonOutput::typed) whose `Serialize` fails.
+    ///
+    /// The JSON of a typed output is made by the first call, and kept.
     pub fn as_json(&self) -> Option<&serde_json::Value> {
-        self.payload_ref().map(JsonEvent::value)
+        self.payload_ref().and_then(JsonEvent::value)
+    }
+
+    /// The value of a [typed output](crate::JsonOutput::typed) of a run-time workflow, if its type is `T`.
+    ///
+    /// `None` also for the same event after it was read from a store, which has its JSON alone. So a reader needs both: this
+    /// for speed, and [`as_json`](Self::as_json). [`JsonOutput::typed`](crate::JsonOutput::typed) has an example.
+    pub fn typed_output<T: Any>(&self) -> Option<&T> {
+        self.payload_ref().and_then(JsonEvent::typed)
     }
 
     /// The value, if its type is `E`.

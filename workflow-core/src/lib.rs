@@ -146,7 +146,7 @@ pub use input::{
 };
 pub use limit::Limit;
 pub use outcome::{BuildError, RedriveError, ResumeError, RunError, SendError, StartError};
-pub use output::{FanOut, FanOutPolicy, JsonOutput, OutputForm, StepOutput, Timer};
+pub use output::{FanOut, FanOutPolicy, JsonOutput, OutputForm, StepOutput, Timer, TypedOutput};
 pub use retry::{Retries, RetryPolicy};
 pub use run::{AnyRun, CancelGuard, Children, RecordedRun, Redrive, RunHandle, RunOptions, outcome_of};
 pub use runtime_workflow::{RuntimeWorkflow, Steps};

@@ -15,7 +15,7 @@ mod json;
 mod timer;
 
 pub use fan_out::{FanOut, FanOutPolicy};
-pub use json::{JsonOutput, OutputForm};
+pub use json::{JsonOutput, OutputForm, TypedOutput};
 pub use timer::{Timer, TimerError};
 
 pub(crate) use fan_out::OpenedFanOut;

@@ -14,7 +14,7 @@ use workflow_core::{AnyEvent, RunError, ScopeId};
 use crate::document::model::Dialect;
 use crate::error::GraphError;
 use crate::executor::ToolCall;
-use crate::state::{Begin, GraphStatus, NodeResult, Output, VisitStatus, names};
+use crate::state::{Begin, GraphStatus, NodeResult, Output, VisitStatus, names, part_of};
 use crate::trace::{self, History, Trace, spoken};
 use crate::walk::Walk;
 
@@ -208,18 +208,17 @@ impl Log {
         let nodes = walk.graph.nodes.len();
         let [mut outside, mut in_branches] = [vec![None; nodes], vec![None; nodes]];
         for logged in &report.log {
-            let Some(value) = logged.value.as_json() else { continue };
             if let Some(node) = walk.graph.find(&logged.event) {
                 if logged.scope == ScopeId::ROOT {
-                    outside[node] = Some(value);
+                    outside[node] = Some(&logged.value);
                 } else if indexed.settled(logged.scope).is_none() {
                     // What ended with its branches before is published, or of no account.
-                    in_branches[node] = Some(value);
+                    in_branches[node] = Some(&logged.value);
                 }
             } else if &*logged.event == names::INPUT {
-                log.document = Begin::deserialize(value).ok().and_then(|begin| begin.document);
+                log.document = trace::data::<Begin>(logged).and_then(|begin| begin.document);
             } else if &*logged.event == names::OUTPUT {
-                ended = Output::deserialize(value).ok();
+                ended = trace::data(logged);
             }
         }
         // A run that ended within branches has no join that would have published their results.
@@ -228,7 +227,7 @@ impl Log {
             .is_some_and(|end| matches!(end.status, GraphStatus::Completed | GraphStatus::NoMatch));
         for (place, (outside, inside)) in outside.into_iter().zip(in_branches).enumerate() {
             let latest = outside.or(inside.filter(|_| !is_whole));
-            if let Some(Ok(result)) = latest.map(NodeResult::deserialize) {
+            if let Some(Ok(result)) = latest.map(part_of) {
                 log.results.insert(walk.graph.nodes[place].id.value.to_string(), NodeOutcome::of(result));
             }
         }

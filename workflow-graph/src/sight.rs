@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use workflow_core::AnyEvent;
 
 use crate::document::model::Graph;
 use crate::expression::Scope;
-use crate::state::{Count, Failure, Joined, NodeResult};
+use crate::state::{Count, Failure, Joined, NodeResult, data_of, part_of};
 
 /// The values of names at a node.
 #[derive(Debug, Clone)]
@@ -45,7 +46,30 @@ pub(crate) enum Held {
     Event(AnyEvent),
     /// A field of an event's data.
     Field(AnyEvent, &'static str),
+    /// The data of the result that the event is.
+    Data(AnyEvent),
     Made(Arc<Value>),
+}
+
+impl Held {
+    /// A part of the result that it is.
+    pub(crate) fn part<T>(&self) -> Result<T, serde_json::Error>
+    where
+        T: DeserializeOwned + for<'r> From<&'r NodeResult>,
+    {
+        match self {
+            Self::Event(event) => part_of(event),
+            made => T::deserialize(&**made),
+        }
+    }
+
+    /// The data of the result that it is.
+    fn data(&self) -> Option<&Value> {
+        match self {
+            Self::Event(event) => data_of(event),
+            made => made.get("data"),
+        }
+    }
 }
 
 impl std::ops::Deref for Held {
@@ -57,6 +81,7 @@ impl std::ops::Deref for Held {
             Self::Field(event, field) => {
                 event.as_json().and_then(|value| value.get(field)).unwrap_or(&Value::Null)
             }
+            Self::Data(event) => data_of(event).unwrap_or(&Value::Null),
             Self::Made(value) => value,
         }
     }
@@ -100,13 +125,24 @@ impl Sight {
     pub(crate) fn data(&self, node: usize) -> Option<&Value> {
         match &self.own {
             Some(own) if node == self.node => Some(&own.data),
-            _ => self.result(node)?.get("data"),
+            _ => self.result(node)?.data(),
+        }
+    }
+
+    /// The data of the latest result of the node with this name. Few results are in sight, so that none is looked up.
+    fn named(&self, name: &str) -> Option<&Value> {
+        let is_named = |place: usize| *self.graph.nodes[place].id.value == *name;
+        match &self.own {
+            Some(own) if is_named(self.node) => Some(&own.data),
+            _ => {
+                self.results.iter().find(|(place, _)| is_named(*place)).and_then(|(_, result)| result.data())
+            }
         }
     }
 
     /// The latest result of a node, before that of this visit.
-    pub(crate) fn result(&self, node: usize) -> Option<&Value> {
-        self.results.iter().find(|(place, _)| *place == node).map(|(_, result)| &**result)
+    pub(crate) fn result(&self, node: usize) -> Option<&Held> {
+        self.results.iter().find(|(place, _)| *place == node).map(|(_, result)| result)
     }
 
     /// The visits of a node so far that left no result, with those before them.
@@ -118,8 +154,8 @@ impl Sight {
     pub(crate) fn all_data(&self) -> impl Iterator<Item = (Arc<str>, Held)> {
         self.results.iter().map(|(place, result)| {
             let data = match result {
-                Held::Event(event) => Held::Field(event.clone(), "data"),
-                made => Held::Made(Arc::new(made.get("data").cloned().unwrap_or_default())),
+                Held::Event(event) => Held::Data(event.clone()),
+                made => Held::Made(Arc::new(made.data().cloned().unwrap_or_default())),
             };
             (self.graph.nodes[*place].id.value.clone(), data)
         })
@@ -131,7 +167,7 @@ impl Sight {
         all.insert("input".into(), Value::clone(&*self.input));
         for (place, result) in &self.results {
             let own = self.own.as_ref().filter(|_| *place == self.node).map(|own| &own.data);
-            if let Some(data) = own.or_else(|| result.get("data")) {
+            if let Some(data) = own.or_else(|| result.data()) {
                 all.insert(self.graph.nodes[*place].id.value.to_string(), data.clone());
             }
         }
@@ -229,7 +265,7 @@ impl Scope for Sight {
             "visits" => return Some(Cow::Owned(self.visit.into())),
             "error" => self.more().first().filter(|_| self.error.is_some())?,
             "joined" => self.more().last().filter(|_| self.joined.is_some())?,
-            node => self.data(self.graph.find(node)?)?,
+            node => self.named(node)?,
         }))
     }
 }

@@ -6,11 +6,13 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::executor::ToolCall;
-
 mod count;
+mod result;
+mod taken;
 
 use count::CountOrFields;
+pub(crate) use result::{About, Ended, NodeResult, Numbered, Verdict, data_of, part_of};
+pub(crate) use taken::Taken;
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -277,73 +279,52 @@ pub enum VisitStatus {
     Skipped,
 }
 
-/// `n`: the latest result of node `n`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct NodeResult {
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) status: VisitStatus,
-    #[serde(default)]
-    pub(crate) data: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<Failure>,
-    /// Which visit of the node it is, from 1.
-    pub(crate) visit: u32,
-    /// The visit kept the result before it: it was beyond `max_visits`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) kept: bool,
-    /// The work of the node in this run so far, for scripts.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub(crate) done: Done,
-    /// The branches that the visit opened.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) opened: Vec<Arc<str>>,
-    /// The checks of `ensure` and their verdicts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) verdicts: Vec<Verdict>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) warnings: Vec<Arc<str>>,
-    #[serde(rename = "walk", default)]
-    pub(crate) carried: Carried,
-    /// The tools that an agent called, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) calls: Vec<ToolCall>,
-    /// The conversation of an agent, for the next one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) conversation: Option<Value>,
-    /// Keys of a Hive document's memory.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub(crate) writes: Map<String, Value>,
-}
-
-/// The part of a result that a trace tells.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Ended {
-    #[serde(default)]
-    pub(crate) status: VisitStatus,
-    #[serde(default)]
-    pub(crate) error: Option<Failure>,
-    pub(crate) visit: u32,
-    #[serde(default)]
-    pub(crate) kept: bool,
-    #[serde(default)]
-    pub(crate) warnings: Vec<Arc<str>>,
-}
-
-/// The number of the visit that left a result.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Numbered {
-    pub(crate) visit: u32,
-}
-
-/// How often a node ran, and how often it asked a model, over all visits of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How often a node ran, and how often it asked a model, over all visits of a run. As JSON, the number of runs alone where it
+/// asked none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Done {
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) runs: u32,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) judged: u32,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) decided: u32,
+}
+
+/// The fields of [`Done`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Done")]
+struct DoneFields {
+    #[serde(default, skip_serializing_if = "is_default")]
+    runs: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    judged: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    decided: u32,
+}
+
+impl Serialize for Done {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self { runs, judged: 0, decided: 0 } => serializer.serialize_u32(*runs),
+            _ => DoneFields::serialize(self, serializer),
+        }
+    }
+}
+
+impl CountOrFields for Done {
+    const EXPECTED: &str = "the number of runs, or a map with it";
+
+    fn of_count(runs: u32) -> Self {
+        Self { runs, ..Self::default() }
+    }
+
+    fn of_fields<'de, D: Deserializer<'de>>(fields: D) -> Result<Self, D::Error> {
+        DoneFields::deserialize(fields)
+    }
+}
+
+impl<'de> Deserialize<'de> for Done {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        count::read(deserializer)
+    }
 }
 
 /// `n:count`: visits of a node that left no result, since its branch failed, with those before them.
@@ -374,15 +355,6 @@ impl Count {
             },
         }
     }
-}
-
-/// A check of `ensure` and its verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Verdict {
-    pub(crate) check: Arc<str>,
-    /// Why the check does not hold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) failure: Option<String>,
 }
 
 /// `n:item`: the begin of a branch.

@@ -146,6 +146,9 @@ impl Steps for Walk {
 
 /// A value with the fields of `T`, which are read without a copy of the others.
 fn read<'a, T: Deserialize<'a>>(value: &'a Value) -> Result<T, StepError> {
-    T::deserialize(value)
-        .map_err(|error| StepError::permanent(format!("the log has an event in another form: {error}")))
+    T::deserialize(value).map_err(|error| unread(&error))
+}
+
+fn unread(error: &serde_json::Error) -> StepError {
+    StepError::permanent(format!("the log has an event in another form: {error}"))
 }

@@ -1,12 +1,14 @@
 //! The type of a log entry: a Rust type, or a type of JSON that a table built at run time declares (S57).
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{AnyEvent, Erased, EventType, Roles};
+use super::{AnyEvent, Erased, EventType, LazyJson, Roles};
 use crate::panics::release;
 
 /// The type of a log entry.
@@ -55,14 +57,37 @@ pub(crate) struct JsonType {
 #[derive(Debug)]
 pub(crate) struct JsonEvent {
     of: Arc<JsonType>,
-    value: Value,
+    data: JsonData,
     /// Of a reply or an expiry: the request.
     request: Option<AnyEvent>,
 }
 
+/// The data of an event that is JSON.
+#[derive(Debug)]
+pub(crate) enum JsonData {
+    Value(Value),
+    /// Of a step that emitted a Rust value.
+    Lazy(LazyJson),
+}
+
+impl From<Value> for JsonData {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl JsonData {
+    fn json(&self) -> Result<&Value, &str> {
+        match self {
+            Self::Value(value) => Ok(value),
+            Self::Lazy(lazy) => lazy.json(),
+        }
+    }
+}
+
 impl JsonEvent {
-    pub(crate) fn new(of: &Arc<JsonType>, value: Value) -> Self {
-        Self { of: Arc::clone(of), value, request: None }
+    pub(crate) fn new(of: &Arc<JsonType>, data: impl Into<JsonData>) -> Self {
+        Self { of: Arc::clone(of), data: data.into(), request: None }
     }
 
     /// The reply to this request, or its expiry.
@@ -70,8 +95,17 @@ impl JsonEvent {
         Self { request: request.cloned(), ..self }
     }
 
-    pub(crate) fn value(&self) -> &Value {
-        &self.value
+    /// The JSON. `None` of a Rust value whose `Serialize` fails.
+    pub(crate) fn value(&self) -> Option<&Value> {
+        self.data.json().ok()
+    }
+
+    /// The Rust value that the step emitted, if its type is `T`.
+    pub(super) fn typed<T: Any>(&self) -> Option<&T> {
+        match &self.data {
+            JsonData::Value(_) => None,
+            JsonData::Lazy(lazy) => lazy.value(),
+        }
     }
 
     pub(crate) fn request(&self) -> Option<&AnyEvent> {
@@ -97,7 +131,7 @@ impl Erased for JsonEvent {
 
 impl Serialize for JsonEvent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(serializer)
+        self.data.json().map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 

@@ -1,14 +1,16 @@
 //! Outputs of run-time steps: JSON in the form of an event, a fan-out, a timer or a request that expires (S57).
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::fan_out::ItemType;
 use super::{Emitted, EmittedItem, FanOut, OpenedFanOut, SetTimer, Timer};
-use crate::event::{AnyEvent, JsonEvent, JsonType, When};
+use crate::event::{AnyEvent, JsonData, JsonEvent, JsonType, LazyJson, When};
 
 /// What a step of a run-time workflow emits of one event type, as JSON.
 ///
@@ -26,7 +28,13 @@ pub enum JsonOutput {
     /// A request that expires after this time, counted from the step's end. The table declares its
     /// [`expiry_of`](crate::table::EventDef::expiry_of).
     Expiring(Value, Duration),
+    /// An event with a Rust value, as [`typed`](Self::typed) makes it.
+    Typed(TypedOutput),
 }
+
+/// The Rust value of a [typed output](JsonOutput::typed).
+#[derive(Debug)]
+pub struct TypedOutput(LazyJson);
 
 impl From<Value> for JsonOutput {
     fn from(event: Value) -> Self {
@@ -80,9 +88,54 @@ pub(crate) struct JsonOutputTypes {
 }
 
 impl JsonOutput {
+    /// An event with this value, whose JSON is made when something first reads it.
+    ///
+    /// For events that the steps of the same workflow read: [`AnyEvent::typed_output`] has the value back, without any JSON,
+    /// as long as the event was not read from a store. Everybody else sees the JSON. The cost is one allocation.
+    ///
+    /// A value whose `Serialize` fails is refused where its JSON is needed, as that of an event of a Rust type is: a store
+    /// that serialises fails the execution that emits it.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use workflow_core::{AnyEvent, JsonOutput, RunOptions, RuntimeWorkflow, prelude::*};
+    /// use workflow_core::signature::{Roles, StepCall};
+    /// use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, StepDef};
+    ///
+    /// #[derive(Clone, Serialize, Deserialize)]
+    /// struct Priced { cents: u64 }
+    ///
+    /// /// As the step emitted it, or as the store has it.
+    /// fn priced(event: &AnyEvent) -> Option<Priced> {
+    ///     event.typed_output().cloned().or_else(|| Priced::deserialize(event.as_json()?).ok())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let table = DependencyTable::builder("prices")
+    ///     .event(EventDef::new("order", Roles::NONE.start()))
+    ///     .event(EventDef::new("priced", Roles::NONE.stop()))
+    ///     .step(StepDef::new("price").input(InputDef::one("order")).output(OutputDef::event("priced")))
+    ///     .build()?;
+    /// let workflow = RuntimeWorkflow::new(table, async |mut call: StepCall| {
+    ///     call.emit("priced", JsonOutput::typed(Priced { cents: 900 }))?;
+    ///     call.commit(())
+    /// });
+    /// let engine = Engine::builder().workflows([workflow]).build()?;
+    /// let run = engine.start_json("prices", "order", json!({}), RunOptions::new()).await?;
+    /// let ended = run.outcome_any().await?;
+    /// assert_eq!(priced(&ended).map(|priced| priced.cents), Some(900));
+    /// assert_eq!(ended.as_json(), Some(&json!({ "cents": 900 })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn typed<T: Serialize + Any + Send + Sync>(value: T) -> Self {
+        Self::Typed(TypedOutput(LazyJson::of(value)))
+    }
+
     pub(crate) fn form(&self) -> OutputForm {
         match self {
-            Self::Event(_) => OutputForm::Event,
+            Self::Event(_) | Self::Typed(_) => OutputForm::Event,
             Self::FanOut(_) => OutputForm::FanOut,
             Self::Timer(_) => OutputForm::Timer,
             Self::Expiring(..) => OutputForm::Expiring,
@@ -91,9 +144,12 @@ impl JsonOutput {
 
     /// Puts the output into the batch of its execution.
     pub(crate) fn emit(self, types: &JsonOutputTypes, into: &mut Emitted) {
-        let event = |value| AnyEvent::from(JsonEvent::new(&types.event, value));
+        let event = |value: Value| AnyEvent::from(JsonEvent::new(&types.event, value));
         into.put(match self {
             Self::Event(value) => EmittedItem::Event(event(value)),
+            Self::Typed(TypedOutput(value)) => {
+                EmittedItem::Event(JsonEvent::new(&types.event, JsonData::Lazy(value)).into())
+            }
             Self::FanOut(fan_out) => {
                 let item_type = ItemType::Json(Arc::clone(&types.event));
                 EmittedItem::FanOut(Box::new(OpenedFanOut::of(fan_out, item_type, event)))

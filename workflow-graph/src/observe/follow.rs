@@ -13,7 +13,7 @@ use super::GraphEvent;
 use super::facts::{Facts, NodeFacts};
 use crate::part::Part;
 use crate::seen::{Activity, NodeActivity};
-use crate::state::{Count, NodeResult, Output, Token, names};
+use crate::state::{Count, Ended, Output, Token, names, part_of};
 use crate::trace::{EventName, JOINED, StepName};
 use crate::{GraphStatus, VisitError, VisitStatus};
 
@@ -181,7 +181,8 @@ impl RunState {
                     // The branches that the visit had opened were dropped, and nothing gathers them.
                     self.close_below(scope);
                 }
-                data(event).map(|result| self.result(node, scope, result, is_own)).unwrap_or_default()
+                let ended = part_of(event);
+                ended.map(|ended| self.ended(node, scope, ended, is_own)).unwrap_or_default()
             }
             (EventName::Count(node), _) => {
                 if let Some(count) = data::<Count>(event) {
@@ -210,20 +211,20 @@ impl RunState {
         }
     }
 
-    fn result(&mut self, node: &str, scope: ScopeId, result: NodeResult, is_own: bool) -> Vec<GraphEvent> {
-        self.visits.entry(scope).or_default().insert(node.into(), result.visit);
+    fn ended(&mut self, node: &str, scope: ScopeId, ended: Ended, is_own: bool) -> Vec<GraphEvent> {
+        self.visits.entry(scope).or_default().insert(node.into(), ended.visit);
         if !is_own {
             return Vec::new();
         }
-        let (node, iteration): (Arc<str>, _) = (node.into(), Some(result.visit));
+        let (node, iteration): (Arc<str>, _) = (node.into(), Some(ended.visit));
         let warning = |text| GraphEvent::Warning { node: Arc::clone(&node), iteration, text };
-        let mut events: Vec<_> = result.warnings.into_iter().map(warning).collect();
+        let mut events: Vec<_> = ended.warnings.into_iter().map(warning).collect();
         events.push(GraphEvent::NodeExited {
             node,
             iteration,
             branch: self.path(scope),
-            status: result.status,
-            error: result.error.map(|error| VisitError { class: error.class, message: error.message }),
+            status: ended.status,
+            error: ended.error.map(|error| VisitError { class: error.class, message: error.message }),
         });
         events
     }

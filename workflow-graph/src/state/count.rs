@@ -1,4 +1,4 @@
-//! Data that is one number where nothing else is to say, and else a map.
+//! Data that is one count where nothing else is to say, and else a map.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,12 +7,12 @@ use serde::Deserializer;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 
-/// Data that has the number of visits, and often nothing else.
+/// Data that has one count, and often nothing else.
 pub(super) trait CountOrFields: Sized {
     /// The forms, for errors.
     const EXPECTED: &str;
 
-    fn of_count(steps: u32) -> Self;
+    fn of_count(count: u32) -> Self;
 
     fn of_fields<'de, D: Deserializer<'de>>(fields: D) -> Result<Self, D::Error>;
 }
@@ -31,9 +31,9 @@ impl<'de, T: CountOrFields> Visitor<'de> for Either<T> {
         f.write_str(T::EXPECTED)
     }
 
-    fn visit_u64<E: de::Error>(self, steps: u64) -> Result<T, E> {
-        let steps = u32::try_from(steps).map_err(|_| E::custom("more visits than a run can make"))?;
-        Ok(T::of_count(steps))
+    fn visit_u64<E: de::Error>(self, count: u64) -> Result<T, E> {
+        let count = u32::try_from(count).map_err(|_| E::custom("more than a run can make"))?;
+        Ok(T::of_count(count))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {

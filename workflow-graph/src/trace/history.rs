@@ -1,9 +1,9 @@
 //! The visits of a run out of its log: each result is one, and so is a failure that no step caught.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt};
 use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent};
 use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
@@ -12,7 +12,7 @@ use super::{EventName, JOINED, RouteTaken, StepName, Trace, Visit, VisitError};
 use crate::VisitStatus;
 use crate::document::model::{Dialect, Failures, Next};
 use crate::part::Part;
-use crate::state::{Count, Ended, Numbered, Token};
+use crate::state::{Count, Ended, Numbered, Token, part_of};
 
 /// The trace of a run, and where the log has its parts.
 #[derive(Debug, Default)]
@@ -46,7 +46,9 @@ pub(crate) struct Visited {
 
 impl History {
     pub(crate) fn of(log: &Log<'_>) -> Self {
-        let mut visits = Visits { log, places: HashMap::new(), found: Vec::new() };
+        let executions = log.report.trace.len();
+        let places = HashMap::with_capacity(executions);
+        let mut visits = Visits { log, places, found: Vec::with_capacity(executions) };
         let mut tokens = Vec::new();
         for event in &log.report.log {
             match EventName::of(&event.event) {
@@ -56,9 +58,12 @@ impl History {
             }
         }
         log.report.trace.iter().for_each(|execution| visits.failure(execution));
-        visits.found.sort_by_key(|(visited, _)| (visited.order, visited.began));
-        visits.places =
-            visits.found.iter().enumerate().map(|(place, (visited, _))| (visited.began, place)).collect();
+        let order = |(visited, _): &(Visited, Visit)| (visited.order, visited.began);
+        if !visits.found.is_sorted_by_key(order) {
+            visits.found.sort_by_key(order);
+            visits.places =
+                visits.found.iter().enumerate().map(|(place, (visited, _))| (visited.began, place)).collect();
+        }
         visits.failed_branches();
         let (mut routes, mut came_from, mut asked, mut scopes) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -90,12 +95,14 @@ impl<'a> Visits<'_, 'a> {
         if !step.is_some_and(|step| step.node == node && step.part != Part::Join) {
             return;
         }
-        let Some((began, result)) = self.log.visit_of(execution).zip(data::<Ended>(event)) else {
+        let Some((began, result)) = self.log.visit_of(execution).zip(part_of::<Ended>(&event.value).ok())
+        else {
             return;
         };
         let (log, end) = (self.log, self.log.since_begin(event));
         let unsaid = || skipped(log, event);
-        let (visited, visit) = self.visit(place, began, execution, (event.seq, Duration::ZERO));
+        let order = (event.seq, Duration::ZERO);
+        let (visited, visit) = self.visit(place, began, execution, order, Some(result.visit));
         visited.ended_by = execution.execution;
         visited.went_on = true;
         visit.status = result.status;
@@ -129,7 +136,7 @@ impl<'a> Visits<'_, 'a> {
         let (error, class) = (error.as_str().into(), class.to_string().into());
         let end = execution.started.saturating_add(execution.took);
         let order = (self.log.settled(began.scope).unwrap_or(Seq(u64::MAX)), end);
-        let (visited, visit) = self.visit(place, began, execution, order);
+        let (visited, visit) = self.visit(place, began, execution, order, None);
         visited.ended_by = execution.execution;
         visited.went_on = false;
         visit.status = VisitStatus::Failed;
@@ -188,34 +195,43 @@ impl<'a> Visits<'_, 'a> {
         })
     }
 
-    /// The visit that an execution began: one of before, or a new one.
+    /// The visit that an execution began: one of before, or a new one. `number`: which visit of its node it is, if that is
+    /// known.
     fn visit(
         &mut self,
         node: usize,
         began: &'a ExecutionTrace,
         ended_by: &'a ExecutionTrace,
         order: (Seq, Duration),
+        number: Option<u32>,
     ) -> &mut (Visited, Visit) {
         let place = self.places.get(&began.execution).copied().unwrap_or_else(|| {
             self.places.insert(began.execution, self.found.len());
             let (began_by, ended_by) = (began.execution, ended_by.execution);
             let visited =
                 Visited { node, scope: began.scope, began: began_by, ended_by, went_on: false, order };
-            self.found.push((visited, self.begun(began)));
+            let number = number.unwrap_or_else(|| self.number(began));
+            self.found.push((visited, self.begun(began, number)));
             self.found.len() - 1
         });
         &mut self.found[place]
     }
 
-    /// A visit of which only the begin is known.
-    fn begun(&self, began: &ExecutionTrace) -> Visit {
-        let before = self.log.latest(&began.step, began.scope, began.trigger).and_then(data::<Numbered>);
+    /// Which visit of its node begins with an execution.
+    fn number(&self, began: &ExecutionTrace) -> u32 {
+        let before = self.log.latest(&began.step, began.scope, began.trigger);
+        let before = before.and_then(|result| part_of::<Numbered>(&result.value).ok());
         let counted = self.log.counted(&began.step, began.scope, began.trigger).and_then(data::<Count>);
         let counted = counted.map_or(0, |count| count.visit);
+        before.map_or(0, |before| before.visit).max(counted).saturating_add(1)
+    }
+
+    /// A visit of which only the begin and the number are known.
+    fn begun(&self, began: &ExecutionTrace, iteration: u32) -> Visit {
         Visit {
             node: Arc::clone(&began.step),
             status: VisitStatus::Success,
-            iteration: before.map_or(0, |before| before.visit).max(counted).saturating_add(1),
+            iteration,
             attempts: u32::try_from(began.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
             branch: self.log.branch(began.scope).cloned(),
             error: None,

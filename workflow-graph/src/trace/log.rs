@@ -1,21 +1,26 @@
 //! A report, indexed for questions about its graph: executions by id, events by name and scope, branches by name.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use serde::de::DeserializeOwned;
+use smallvec::SmallVec;
 use workflow_core::report::{BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport};
 use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::StepName;
 use crate::check;
-use crate::document::model::{Failures, Graph, Next};
+use crate::document::model::{Failures, Graph, Next, Node};
 use crate::part::Part;
 use crate::state::{Failure, names};
 
 /// The most steps from a part of a visit back to the execution that began it: a failure of a reply of a node, say.
 const MOST_LINKS: usize = 8;
+
+/// The places of events in a log, by name and scope.
+type Places<'a> = HashMap<(&'a str, ScopeId), SmallVec<[usize; 2]>>;
 
 /// The log of a run, with its graph.
 #[derive(Debug)]
@@ -24,13 +29,12 @@ pub(crate) struct Log<'a> {
     pub(crate) report: &'a RunReport,
     /// By node, where its branches meet.
     pub(crate) joins: Vec<Option<usize>>,
-    executions: HashMap<ExecutionId, &'a ExecutionTrace>,
     /// The failures that steps catch.
     failures: HashMap<Seq, ExecutionId>,
-    /// The visits of each node in each scope, in order.
+    /// The visits in each scope of each node with branches or items, in order.
     works: HashMap<(&'a str, ScopeId), Vec<ExecutionId>>,
-    /// The places of events in the log, by name and scope, in order.
-    events: HashMap<(&'a str, ScopeId), Vec<usize>>,
+    /// The places of events in the log, by name and scope, in order. Many questions need none of them.
+    events: OnceCell<Places<'a>>,
     /// The places of the gathers of each scope, in order.
     gathers: HashMap<ScopeId, Vec<usize>>,
     /// The path of each branch, by its scope less one.
@@ -49,22 +53,23 @@ impl<'a> Log<'a> {
             graph,
             report,
             joins: check::joins(graph),
-            executions: HashMap::with_capacity(report.trace.len()),
             failures: HashMap::new(),
             works: HashMap::new(),
-            events: HashMap::new(),
+            events: OnceCell::new(),
             gathers: HashMap::new(),
             branches: Vec::with_capacity(report.branches.len()),
             failed: HashSet::new(),
             with_failures: HashSet::new(),
             has_counts: false,
         };
+        let opens = |node: &Node| node.for_each.is_some() || matches!(node.next, Next::Parallel(_));
+        let has_works = graph.nodes.iter().any(opens);
         for execution in &report.trace {
-            log.executions.insert(execution.execution, execution);
             if let Some(failure) = execution.failure {
                 log.failures.insert(failure, execution.execution);
             }
-            if matches!(StepName::of(&execution.step), Some(StepName { part: Part::Visit, .. })) {
+            if has_works && matches!(StepName::of(&execution.step), Some(StepName { part: Part::Visit, .. }))
+            {
                 log.works.entry((&execution.step, execution.scope)).or_default().push(execution.execution);
             }
         }
@@ -74,7 +79,6 @@ impl<'a> Log<'a> {
                 log.gathers.entry(event.scope).or_default().push(place);
             } else {
                 log.has_counts |= event.event.ends_with(":count");
-                log.events.entry((&event.event, event.scope)).or_default().push(place);
             }
         }
         let mut opened: HashMap<ExecutionId, u32> = HashMap::new();
@@ -131,7 +135,13 @@ impl<'a> Log<'a> {
     }
 
     pub(crate) fn execution(&self, id: ExecutionId) -> Option<&'a ExecutionTrace> {
-        self.executions.get(&id).copied()
+        // They are in the order of their ids, and only those that have not begun are missing.
+        let trace = &self.report.trace;
+        let place = usize::try_from(id.0).ok()?.checked_sub(1)?;
+        let at = trace.get(place).filter(|execution| execution.execution == id);
+        at.or_else(|| {
+            trace.binary_search_by_key(&id, |execution| execution.execution).ok().map(|at| &trace[at])
+        })
     }
 
     /// The failure that this event is, which a step catches.
@@ -172,10 +182,22 @@ impl<'a> Log<'a> {
         self.scopes(scope).any(|scope| scope == branch)
     }
 
+    fn events(&self) -> &Places<'a> {
+        self.events.get_or_init(|| {
+            let mut events: Places<'_> = HashMap::with_capacity(self.report.log.len());
+            // A node may have the name that the log gives to gathers.
+            let log = self.report.log.iter().enumerate().filter(|(_, event)| !event.is_gathered());
+            for (place, event) in log {
+                events.entry((&*event.event, event.scope)).or_default().push(place);
+            }
+            events
+        })
+    }
+
     /// The latest event of this name that `scope` saw at `until`: the innermost scope that has one wins.
     pub(crate) fn latest(&self, name: &str, scope: ScopeId, until: Seq) -> Option<&'a LoggedEvent> {
         self.scopes(scope).find_map(|scope| {
-            let places = self.events.get(&(name, scope))?;
+            let places = self.events().get(&(name, scope))?;
             let count = places.partition_point(|place| self.report.log[*place].seq <= until);
             places[..count].last().map(|place| &self.report.log[*place])
         })

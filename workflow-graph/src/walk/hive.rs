@@ -8,13 +8,13 @@ use workflow_core::signature::{Emitted, StepCall};
 
 use super::decide::decided;
 use super::leave::Way;
-use super::visit::{About, Visit};
+use super::visit::Visit;
 use super::{Walk, read};
 use crate::document::model::hive::{Condition, HiveEdge, HiveNode};
 use crate::document::model::{Failures, Next};
 use crate::executor::{Choice, NodeError, Offer, Question};
 use crate::expression::short;
-use crate::state::{Carried, Failure, GraphStatus, NodeResult, ONLY_PATH, Opened, Token};
+use crate::state::{About, Carried, Failure, GraphStatus, NodeResult, ONLY_PATH, Opened, Token};
 use crate::table::Plan;
 
 mod memory;
@@ -179,7 +179,7 @@ impl<'w> Visit<'w> {
 
     /// The part of the latest result of the node that is about the walk.
     pub(super) fn own(&self) -> Result<About, StepError> {
-        self.sight.result(self.plan.node).map_or_else(|| Ok(About::default()), read)
+        self.about(self.plan.node)
     }
 }
 

@@ -11,13 +11,13 @@ use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::{AnyEvent, InputValue, StepError};
 
 use super::leave::{End, stop};
-use super::visit::{About, Visit};
-use super::{Walk, read};
+use super::visit::Visit;
+use super::{Walk, read, unread};
 use crate::document::model::{Conflicts, Failures, Next, OnFailure, Parallel};
 use crate::sight::Held;
 use crate::state::{
-    BranchStatus, Came, Carried, Failure, GraphStatus, Joined, JoinedBranch, Opened, Token, VisitStatus,
-    names,
+    About, BranchStatus, Came, Carried, Failure, GraphStatus, Joined, JoinedBranch, Opened, Token,
+    VisitStatus, names, part_of,
 };
 use crate::table::Plan;
 
@@ -74,7 +74,7 @@ impl Walk {
         let left = self.left(plan, &call)?;
         let mut visit = self.open(plan, call)?;
         // The visit of the parallel node is in the log, and counts already.
-        let about: About = visit.sight.result(plan.node).map_or(Ok(About::default()), read)?;
+        let about = visit.about(plan.node)?;
         let base = about.walk;
         let mut carried = base.clone();
         for branch in &left {
@@ -211,7 +211,7 @@ impl Walk {
     /// Whether the failing visit of `node` has left its result before its branches failed.
     fn has_left(&self, node: usize, last: &Carried, events: &Events) -> Result<bool, StepError> {
         let Some((_, event)) = events.get(self.id(node)) else { return Ok(false) };
-        let left: About = read(event.as_json().unwrap_or(&Value::Null))?;
+        let left: About = part_of(event).map_err(|error| unread(&error))?;
         // A failed result is one of before, unless the visit went on after its failure.
         let is_of_visit = left.status != VisitStatus::Failed
             || left.kept

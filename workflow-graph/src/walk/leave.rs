@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use workflow_core::signature::StepCall;
-use workflow_core::{FanOut, StepError};
+use workflow_core::{FanOut, InputValue, JsonOutput, StepError};
 
 use super::visit::Visit;
 use crate::document::model::{Decide, Failures, Next, OnFailure, OnNoMatch, Parallel, Route, Target};
 use crate::document::template::Expression;
 use crate::expression::short;
-use crate::state::{Carried, Failure, GraphStatus, ONLY_PATH, Opened, Output, Token, names};
+use crate::state::{Carried, Failure, GraphStatus, ONLY_PATH, Opened, Output, Taken, Token, names};
 use crate::table;
 
 /// The lists of routes, as counts of routes name them.
@@ -186,14 +186,17 @@ impl Visit<'_> {
         if said.is_empty() { String::new() } else { format!(", where {}", said.join(" and ")) }
     }
 
-    /// How often each route that is counted was taken, by its key.
-    fn taken(&self) -> Option<&Map<String, Value>> {
-        self.call.input(self.plan.inputs.taken?).json()?.as_object()
+    /// How often each route that is counted was taken.
+    fn taken(&self) -> Taken {
+        match self.plan.inputs.taken.map(|at| self.call.input(at)) {
+            Some(InputValue::Event(event)) => Taken::of(event),
+            _ => Taken::default(),
+        }
     }
 
     /// How often the route with this key was taken.
     pub(super) fn used(&self, key: &str) -> u64 {
-        self.taken().and_then(|taken| taken.get(key)).and_then(Value::as_u64).unwrap_or_default()
+        self.taken().times(key)
     }
 
     pub(super) fn to(
@@ -310,10 +313,8 @@ impl Visit<'_> {
 
     fn count(&mut self, counted: Option<String>) -> Result<(), StepError> {
         let Some(key) = counted else { return Ok(()) };
-        let used = self.used(&key);
-        let mut taken = self.taken().cloned().unwrap_or_default();
-        taken.insert(key, (used + 1).into());
-        Ok(self.call.emit(&names::of(&self.node().id.value, "taken"), Value::Object(taken))?)
+        let taken = JsonOutput::typed(self.taken().more(key));
+        Ok(self.call.emit(&names::of(&self.node().id.value, "taken"), taken)?)
     }
 }
 

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
 use workflow_core::signature::{Emitted, StepCall};
 use workflow_core::table::StepIndex;
-use workflow_core::{AnyEvent, InputValue, StepError};
+use workflow_core::{AnyEvent, InputValue, JsonOutput, StepError};
 
 use super::hive::Memory;
 use super::leave::{End, Leave, Way};
 use super::work::Worked;
-use super::{Walk, read};
+use super::{Walk, read, unread};
 use crate::context::NodeContext;
 use crate::document::model::sweny::SwenyGraph;
 use crate::document::model::{Dialect, Ensure, Extras, Node, Otherwise, Work};
@@ -19,7 +18,7 @@ use crate::node::judge::Judges;
 use crate::node::{checks, render};
 use crate::sight::{Held, Sight};
 use crate::state::{
-    Came, Carried, Count, Done, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names,
+    About, Came, Carried, Count, Done, GraphStatus, Joined, NodeResult, Verdict, VisitStatus, names, part_of,
 };
 use crate::table::Plan;
 
@@ -43,22 +42,6 @@ pub(super) struct Visit<'w> {
     pub(super) warnings: Vec<Arc<str>>,
     /// Of Hive documents.
     pub(super) memory: Option<Memory>,
-}
-
-/// The part of a result that steps read, without its data.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct About {
-    pub(super) visit: u32,
-    #[serde(default)]
-    pub(super) done: Done,
-    #[serde(default)]
-    pub(super) walk: Carried,
-    #[serde(default)]
-    pub(super) opened: Vec<Arc<str>>,
-    #[serde(default)]
-    pub(super) status: VisitStatus,
-    #[serde(default)]
-    pub(super) kept: bool,
 }
 
 impl Walk {
@@ -92,7 +75,8 @@ impl Walk {
         };
         let is_dry = is_dry || matches!(self.graph.dialect, Dialect::Sweny(_)) && SwenyGraph::is_dry(&input);
         let own = event(inputs.own);
-        let about: About = own.as_ref().and_then(AnyEvent::as_json).map_or(Ok(About::default()), read)?;
+        let about: About =
+            own.as_ref().map_or(Ok(About::default()), |own| part_of(own).map_err(|error| unread(&error)))?;
         // A result of this visit would have counted it.
         let is_left = own.is_some() && about.walk.steps > carried.steps;
         let counts = super::join::counts(plan, &call)?;
@@ -213,6 +197,13 @@ impl<'w> Visit<'w> {
         &self.walk.graph.nodes[self.plan.node]
     }
 
+    /// The latest result of a node, without its data.
+    pub(super) fn about(&self, node: usize) -> Result<About, StepError> {
+        self.sight
+            .result(node)
+            .map_or(Ok(About::default()), |result| result.part().map_err(|error| unread(&error)))
+    }
+
     /// A result of this visit, without data.
     pub(super) fn result(&self) -> NodeResult {
         NodeResult {
@@ -229,8 +220,7 @@ impl<'w> Visit<'w> {
 
     /// A visit beyond `max_visits`: the result before it stays.
     fn keep(self: Box<Self>) -> Result<Emitted, StepError> {
-        let before = self.sight.result(self.plan.node).map(NodeResult::deserialize);
-        let result = before.and_then(Result::ok);
+        let result = self.sight.result(self.plan.node).and_then(|before| before.part().ok());
         let mut result =
             result.unwrap_or_else(|| NodeResult { status: VisitStatus::Skipped, ..self.result() });
         result.visit = self.sight.visit;
@@ -252,7 +242,7 @@ impl<'w> Visit<'w> {
         let (mut result, saved) = self.worked(worked);
         if let Some(candidates) = dry {
             let way = self.dry_end(candidates);
-            return self.leave_by(Arc::unwrap_or_clone(result), way);
+            return self.leave_by(result, way);
         }
         if !is_skipped && !is_checked {
             let (verdicts, judged) = self.check(&result).await?;
@@ -270,9 +260,9 @@ impl<'w> Visit<'w> {
         // A route without a value fails the visit, and the work that it saved is there for the next attempt.
         let way = self.way(Leave::Next, result.done.decided)?;
         forget(saved).await?;
-        // Nothing reads it here any more, so that its data moves into the log.
+        // Nothing reads it here any more, so that it moves into the log.
         self.sight.own = None;
-        self.leave_by(Arc::unwrap_or_clone(result), way)
+        self.leave_by(result, way)
     }
 
     /// The result of the work, and what it may have saved.
@@ -327,20 +317,23 @@ impl<'w> Visit<'w> {
     /// The same where the sight has the result already.
     fn leave(mut self: Box<Self>, result: Arc<NodeResult>, leave: Leave) -> Result<Emitted, StepError> {
         let way = self.way(leave, result.done.decided)?;
-        // Nothing reads it here any more, so that its data moves into the log.
+        // Nothing reads it here any more, so that it moves into the log.
         self.sight.own = None;
-        self.leave_by(Arc::unwrap_or_clone(result), way)
+        self.leave_by(result, way)
     }
 
     /// The same with the way on.
     pub(super) fn leave_by(
         mut self: Box<Self>,
-        mut result: NodeResult,
+        result: impl Into<Arc<NodeResult>>,
         way: Way,
     ) -> Result<Emitted, StepError> {
+        let mut result = result.into();
         match &way {
-            Way::Choose(_) => result.done.decided += 1,
-            Way::Open(opened, _) => result.opened = opened.iter().map(|branch| branch.to.clone()).collect(),
+            Way::Choose(_) => Arc::make_mut(&mut result).done.decided += 1,
+            Way::Open(opened, _) => {
+                Arc::make_mut(&mut result).opened = opened.iter().map(|branch| branch.to.clone()).collect();
+            }
             _ => {}
         }
         self.leave_result(result)?;
@@ -354,14 +347,12 @@ impl<'w> Visit<'w> {
     }
 
     /// Leaves the result alone.
-    pub(super) fn leave_result(&mut self, mut result: NodeResult) -> Result<(), StepError> {
-        result.carried = self.carried.clone();
-        result.warnings = std::mem::take(&mut self.warnings);
-        let to_json = |error: serde_json::Error| StepError::permanent(error.to_string());
-        let data = std::mem::take(&mut result.data);
-        let mut value = serde_json::to_value(&result).map_err(to_json)?;
-        value["data"] = data;
-        Ok(self.call.emit(&self.node().id.value, value)?)
+    pub(super) fn leave_result(&mut self, result: impl Into<Arc<NodeResult>>) -> Result<(), StepError> {
+        let mut result = result.into();
+        let left = Arc::make_mut(&mut result);
+        left.carried = self.carried.clone();
+        left.warnings = std::mem::take(&mut self.warnings);
+        Ok(self.call.emit(&self.node().id.value, JsonOutput::typed(result))?)
     }
 
     /// Ends the run, or the branch.

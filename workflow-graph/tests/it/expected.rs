@@ -91,8 +91,9 @@ async fn done(run: &GraphRun) -> BTreeMap<String, (u64, u64)> {
     let results = report.log.iter().filter_map(|logged| {
         let value = logged.value.as_json()?;
         value.get("visit")?;
-        let count = |name: &str| value["done"][name].as_u64().unwrap_or_default();
-        Some((logged.event.to_string(), (count("runs"), count("decided"))))
+        let done = &value["done"];
+        let count = |name: &str| done[name].as_u64().unwrap_or_default();
+        Some((logged.event.to_string(), (done.as_u64().unwrap_or_else(|| count("runs")), count("decided"))))
     });
     results.collect()
 }

@@ -87,7 +87,7 @@ impl<'a> JsonBranch<'a> {
 impl<'a> InputValue<'a> {
     fn of(event: &'a AnyEvent) -> Self {
         let json: Option<&JsonEvent> = event.payload_ref().filter(|_| event.roles().is_reply());
-        match json.and_then(|json| Some((json.request()?, json.value()))) {
+        match json.and_then(|json| Some((json.request()?, json.value()?))) {
             Some((request, reply)) => Self::Reply { request, reply },
             None => Self::Event(event),
         }

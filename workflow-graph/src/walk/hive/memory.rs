@@ -11,7 +11,7 @@ use workflow_core::AnyEvent;
 use crate::document::model::hive::HiveNode;
 use crate::executor::{ConversationMode, HiveTask, PriorAgent};
 use crate::expression::Scope;
-use crate::state::VisitStatus;
+use crate::state::{NodeResult, VisitStatus};
 use crate::walk::Walk;
 use crate::walk::visit::Visit;
 
@@ -49,6 +49,9 @@ impl Scope for Names<'_> {
 
 /// The keys that an event writes.
 pub(in crate::walk) fn writes(event: &AnyEvent) -> Map<String, Value> {
+    if let Some(result) = event.typed_output::<Arc<NodeResult>>() {
+        return result.writes.clone();
+    }
     match event.as_json().and_then(|value| value.get("writes")) {
         Some(Value::Object(writes)) => writes.clone(),
         _ => Map::new(),

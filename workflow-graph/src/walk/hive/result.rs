@@ -10,7 +10,7 @@ use crate::document::model::Work;
 use crate::document::model::hive::HiveNode;
 use crate::executor::ConversationMode;
 use crate::state::{NodeResult, VisitStatus, names};
-use crate::walk::read;
+use crate::walk::unread;
 use crate::walk::visit::{Visit, forget};
 use crate::walk::work::Worked;
 
@@ -148,7 +148,8 @@ impl<'w> Visit<'w> {
     /// The result of this visit, which is in the log, without its writes. Its warnings come before new ones.
     pub(super) fn again(&mut self) -> Result<NodeResult, StepError> {
         let own = self.sight.result(self.plan.node);
-        let mut result: NodeResult = own.map_or_else(|| Ok(self.result()), read)?;
+        let mut result: NodeResult =
+            own.map_or_else(|| Ok(self.result()), |own| own.part().map_err(|error| unread(&error)))?;
         result.writes.clear();
         let later = std::mem::take(&mut self.warnings);
         self.warnings = std::mem::take(&mut result.warnings);

@@ -12,10 +12,12 @@ use workflow_core::{InputValue, StepError};
 use super::{Events, Left, Published};
 use crate::document::model::{Failures, Next};
 use crate::sight::Held;
-use crate::state::{BranchStatus, Count, Failure, Joined, JoinedBranch, NodeResult, VisitStatus, names};
+use crate::state::{
+    About, BranchStatus, Count, Failure, Joined, JoinedBranch, NodeResult, VisitStatus, names, part_of,
+};
 use crate::table::Plan;
-use crate::walk::read;
-use crate::walk::visit::{About, Visit};
+use crate::walk::visit::Visit;
+use crate::walk::{read, unread};
 
 /// The counts of visits without results that a step sees.
 pub(in crate::walk) fn counts(plan: &Plan, call: &StepCall) -> Result<Vec<(usize, Count)>, StepError> {
@@ -75,9 +77,10 @@ impl Visit<'_> {
     /// The visits of a node so far: in a branch, else as this step sees them.
     fn counted(&self, node: usize, within: Option<&Events>) -> Result<Count, StepError> {
         let id = self.walk.id(node);
-        let result = within.and_then(|events| events.get(id)).and_then(|(_, event)| event.as_json());
-        let About { visit, done, .. } =
-            result.or_else(|| self.sight.result(node)).map_or(Ok(About::default()), read)?;
+        let About { visit, done, .. } = match within.and_then(|events| events.get(id)) {
+            Some((_, event)) => part_of(event).map_err(|error| unread(&error))?,
+            None => self.about(node)?,
+        };
         let count = within.and_then(|events| events.get(&names::of(id, "count")));
         let count: Count = count.and_then(|(_, event)| event.as_json()).map_or(Ok(Count::default()), read)?;
         Ok(Count { visit, done }.or(count).or(self.sight.count(node)))
