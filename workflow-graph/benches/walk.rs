@@ -332,11 +332,11 @@ fn loads(figures: &mut Figures, nodes: u64, rounds: usize) -> Result<(), Failure
     for (name, shape) in shapes {
         let small = loaded(&shape(nodes / 10), rounds * 5)?;
         let large = loaded(&shape(nodes), rounds)?;
-        let [small_ms, read_ms, large_ms] =
-            [small[1], large[0], large[1]].map(|time| time.as_secs_f64() * 1e3);
+        let milliseconds = |times: [Duration; 2]| times.map(|time| time.as_secs_f64() * 1e3);
+        let ([small_read, small_ms], [large_read, large_ms]) = (milliseconds(small), milliseconds(large));
         say(&format!(
-            "{name} of {nodes} nodes: read and checked in {read_ms:.0} ms, bound after {large_ms:.0} ms; of {} nodes: \
-             {small_ms:.1} ms",
+            "{name} of {nodes} nodes: read and checked in {large_read:.0} ms, bound after {large_ms:.0} ms; of {} nodes: \
+             {small_read:.1} and {small_ms:.1} ms",
             nodes / 10
         ));
         figures.at_most(&format!("{name}, seconds"), large_ms / 1e3, 1.0);

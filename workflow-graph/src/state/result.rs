@@ -140,15 +140,15 @@ pub(crate) fn part_of<T>(event: &AnyEvent) -> Result<T, serde_json::Error>
 where
     T: DeserializeOwned + for<'r> From<&'r NodeResult>,
 {
-    match event.typed_output::<Arc<NodeResult>>() {
-        Some(result) => Ok((&**result).into()),
+    match event.typed_output::<NodeResult>() {
+        Some(result) => Ok(result.into()),
         None => T::deserialize(event.as_json().unwrap_or(&Value::Null)),
     }
 }
 
 /// The data of the result that an event is.
 pub(crate) fn data_of(event: &AnyEvent) -> Option<&Value> {
-    match event.typed_output::<Arc<NodeResult>>() {
+    match event.typed_output::<NodeResult>() {
         Some(result) => Some(&result.data),
         None => event.as_json()?.get("data"),
     }

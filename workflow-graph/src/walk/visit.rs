@@ -352,7 +352,7 @@ impl<'w> Visit<'w> {
         let left = Arc::make_mut(&mut result);
         left.carried = self.carried.clone();
         left.warnings = std::mem::take(&mut self.warnings);
-        Ok(self.call.emit(&self.node().id.value, JsonOutput::typed(result))?)
+        Ok(self.call.emit(&self.node().id.value, JsonOutput::typed(Arc::unwrap_or_clone(result)))?)
     }
 
     /// Ends the run, or the branch.

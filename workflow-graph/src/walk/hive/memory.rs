@@ -49,7 +49,7 @@ impl Scope for Names<'_> {
 
 /// The keys that an event writes.
 pub(in crate::walk) fn writes(event: &AnyEvent) -> Map<String, Value> {
-    if let Some(result) = event.typed_output::<Arc<NodeResult>>() {
+    if let Some(result) = event.typed_output::<NodeResult>() {
         return result.writes.clone();
     }
     match event.as_json().and_then(|value| value.get("writes")) {
