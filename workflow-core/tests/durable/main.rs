@@ -30,6 +30,7 @@ mod run_time {
     mod orders;
     mod paused;
     pub(crate) mod shapes;
+    mod typed;
 }
 
 /// Runs that are found, attached to, unloaded, loaded and removed.
