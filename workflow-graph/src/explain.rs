@@ -36,7 +36,7 @@ mod why;
 mod tests;
 
 pub use decision::{Decided, Decision, OtherRoute};
-pub use ends::{FailedItem, FailedItems, VisitsEnded};
+pub use ends::{FailedHow, FailedItem, FailedItems, VisitsEnded};
 pub use led::Led;
 pub use meet::{BranchEnd, BranchState, Meeting};
 use under_way::Begun;
@@ -201,7 +201,7 @@ pub struct SeenValue {
     /// The value, or a short form of a long one as text; absent if the path led to none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Where a path ends that led to none: the last value on it, in words.
+    /// Where a path ends that led to none, or where a null comes from, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
 }

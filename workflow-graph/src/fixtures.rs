@@ -298,14 +298,14 @@ pub(crate) fn caught(step: &str, _: u32) -> Result<Vec<Out>, StepError> {
 
 /// Two branches open, and `scan` fails in its own.
 pub(crate) fn in_branches(step: &str, call: u32) -> Result<Vec<Out>, StepError> {
-    let item = |to: &str| json!({"to": to, "reason": "branch"});
+    let item = |to: &str| json!({"to": to, "reason": "parallel"});
     Ok(match (step, call) {
         ("collect", _) => vec![
             result("collect", 1, json!({"auth": false})),
             Out::Items("collect:item", vec![item("scan"), item("test")]),
         ],
-        ("collect:branch", 1) => vec![token("collect=>scan", "branch")],
-        ("collect:branch", _) => vec![token("collect=>test", "branch")],
+        ("collect:branch", 1) => vec![token("collect=>scan", "parallel")],
+        ("collect:branch", _) => vec![token("collect=>test", "parallel")],
         ("scan", _) => return Err(StepError::permanent("red")),
         ("test", _) => vec![result("test", 1, json!({})), token("test->decide", "only path")],
         ("collect:join", _) => vec![

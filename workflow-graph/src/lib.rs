@@ -83,8 +83,8 @@ pub use executor::{
     Offer, PriorAgent, Prompt, Purpose, Question, ToolCall, ToolExecutor,
 };
 pub use explain::{
-    BranchEnd, BranchState, Decided, Decision, Dropped, Explanation, FailedItem, FailedItems, Led, Meeting,
-    NodeExplanation, NotTaken, OtherRoute, SeenValue, VisitsEnded, Wait, WhyNot,
+    BranchEnd, BranchState, Decided, Decision, Dropped, Explanation, FailedHow, FailedItem, FailedItems, Led,
+    Meeting, NodeExplanation, NotTaken, OtherRoute, SeenValue, VisitsEnded, Wait, WhyNot,
 };
 pub use import::{BranchConflicts, BranchFailures, Format, HiveOptions, SwenyOptions};
 pub use observe::{GraphEvent, GraphEvents, GraphObserver};

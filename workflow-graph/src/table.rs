@@ -18,6 +18,8 @@ mod events;
 mod hive;
 mod plan;
 mod retry;
+
+pub(crate) use retry::attempts;
 mod ways;
 
 pub(crate) use plan::{Inputs, Plan};

@@ -136,6 +136,7 @@ fn decision(why: &Why<'_, '_>, node: usize, latest: usize) -> Option<Decision> {
         from: visit.node.clone(),
         id: first.and_then(|route| route.id.cloned()),
         on_failure: is_failure,
+        branch: false,
         reason: match way.taken {
             Some(taken) => led::reason(why.history, taken),
             None if first.is_none() => "chosen by the model, or its fallback".into(),

@@ -10,7 +10,8 @@ use workflow_core::RunId;
 
 use super::{failed, waits};
 use crate::VisitStatus;
-use crate::document::model::OnFailure;
+use crate::document::model::{Next, OnFailure};
+use crate::table::attempts;
 use crate::trace::{History, Log, RouteTaken, Visit, VisitError, Visited, on_one_line};
 
 /// The most items that an explanation names.
@@ -41,6 +42,9 @@ pub struct VisitsEnded {
     /// The error of its first attempt, if that was another than the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<VisitError>,
+    /// How the last of them failed, where its error does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedHow>,
     /// The error of the last of them, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<VisitError>,
@@ -53,6 +57,19 @@ pub struct VisitsEnded {
     /// The items of the last of them, if some failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<FailedItems>,
+}
+
+/// How a visit failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailedHow {
+    /// Its `requires` was not met, so that its work did not begin.
+    BeforeWork,
+    /// Its own work had succeeded, and the branches that it opened failed.
+    WithBranches,
+    /// At its first attempt, though the node may have more: failures of this class are not retried.
+    NotRetried,
 }
 
 /// The items of a visit with `for_each`.
@@ -112,6 +129,7 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
             latest: true,
             attempts: Some(visit.attempts).filter(|attempts| *attempts > 1 && has_failed),
             earlier: has_failed.then(|| earlier(log, visited, visit)).flatten(),
+            failed: has_failed.then(|| how(log, visited, visit)).flatten(),
             error: failed::whole(log, visited, visit),
             reason: is_skipped.then(|| visit.warnings.join("; ").into()),
             child: has_failed.then(|| child(log, visited)).flatten(),
@@ -120,6 +138,21 @@ pub(super) fn ends(log: &Log<'_>, history: &History) -> Vec<Vec<VisitsEnded>> {
         ends.splice(place..(place + 1).min(ends.len()), [ended]);
     }
     found
+}
+
+/// How a visit failed, as far as it is worth a word.
+fn how(log: &Log<'_>, visited: &Visited, visit: &Visit) -> Option<FailedHow> {
+    let node = &log.graph.nodes[visited.node];
+    let error = visit.error.as_ref()?;
+    if matches!(node.next, Next::Parallel(_)) && log.opener(visited.began).is_some() {
+        return Some(FailedHow::WithBranches);
+    }
+    if error.message.starts_with(&format!("`{}` requires what does not hold", node.id.value)) {
+        return Some(FailedHow::BeforeWork);
+    }
+    let is_final = matches!(&*error.class, "permanent" | "rejected") && visit.attempts == 1;
+    let is_of_work = is_final && failed::refused(visit).is_none() && node.for_each.is_none();
+    (is_of_work && attempts(log.graph, node) > 1).then_some(FailedHow::NotRetried)
 }
 
 /// The error of the first attempt of a visit, if the last one failed by another.
@@ -190,7 +223,7 @@ impl fmt::Display for FailedItems {
         write!(f, "{} of {} items failed", self.failed, self.of)?;
         for (place, FailedItem { index, error, run }) in self.first.iter().enumerate() {
             f.write_str(if place == 0 { ": " } else { "; " })?;
-            write!(f, "index {index}: {}", on_one_line(error))?;
+            write!(f, "item {} (index {index}): {}", index.saturating_add(1), on_one_line(error))?;
             run.iter().try_for_each(|run| write!(f, " (run {run})"))?;
         }
         match usize::try_from(self.failed).unwrap_or(usize::MAX).saturating_sub(self.first.len()) {

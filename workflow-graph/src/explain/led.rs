@@ -24,6 +24,9 @@ pub struct Led {
     /// Whether it is one of `on_failure`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_failure: bool,
+    /// Whether it began a branch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub branch: bool,
     /// Why it was taken, as in [`RouteTaken`](crate::RouteTaken); but where a model was asked and its route has no words of its
     /// own, `fallback: …` or `chosen by the model`.
     pub reason: Arc<str>,
@@ -95,6 +98,7 @@ fn one(
         from: taken.from.clone(),
         id: route.and_then(|route| route.id.cloned()),
         on_failure: route.is_some_and(|route| route.kind == RouteKind::Failure),
+        branch: taken.is_opening(),
         reason: reason(history, place),
         times: 1,
         values: Vec::new(),

@@ -148,7 +148,7 @@ impl fmt::Display for Meeting {
             f.write_str(if is_first { "" } else { ", " })?;
             is_first = false;
             let words = match state {
-                BranchState::Ended => "ended before".to_owned(),
+                BranchState::Ended => "ended before they met".to_owned(),
                 state => state.to_string(),
             };
             let words = if ended.len() > 1 { words.replacen("was ", "were ", 1) } else { words };

@@ -21,7 +21,8 @@ pub(super) fn summary(log: &Log<'_>, history: &History, begun: &Begun, why: &Why
         RunStatus::Stalled => format!("The run stalled{at}."),
         RunStatus::Waiting => format!("The run waits{at}."),
         RunStatus::Paused => match &log.report.paused {
-            Some(paused) => format!("{}{at}.", sentence(&paused.to_string())),
+            Some(paused) if at.is_empty() => format!("{}.", sentence(&paused.to_string())),
+            Some(paused) => format!("{}; it has not ended, and is{at}.", sentence(&paused.to_string())),
             None => format!("The run is paused{at}."),
         },
         status => format!("The run is {status}{at}."),
@@ -42,7 +43,9 @@ fn ended(log: &Log<'_>, why: &Why<'_, '_>) -> Option<String> {
                 return Some(format!("The dry run ended at `{at}`, where no route holds."));
             }
             let routes: Vec<String> = may.iter().map(|route| format!("`{route}`")).collect();
-            format!("The dry run ended at `{at}`, from where a run may take {}.", routes.join(" or "))
+            let would = if may.len() == 1 { "would" } else { "may" };
+            let routes = routes.join(" or ");
+            format!("The dry run ended at `{at}`, its first choice, from where a run {would} take {routes}.")
         }
         GraphStatus::StepLimit => {
             let most = log.graph.limits.steps;
@@ -52,7 +55,7 @@ fn ended(log: &Log<'_>, why: &Why<'_, '_>) -> Option<String> {
                 Dialect::Hive(_) => " (`max_steps`)",
                 Dialect::Sweny(_) => "",
             };
-            format!("The run reached its limit of {most} steps{key} before `{at}`.")
+            format!("The run used all of its {most} steps{key}, and ended before `{at}`.")
         }
     })
 }

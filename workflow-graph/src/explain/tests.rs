@@ -97,7 +97,7 @@ async fn a_failure_that_was_handled_leads_on() {
     let explained = explain("desk", json!({"cents": 5}), caught).await;
     expect![[r#"
         run run-1 of desk: The run completed at `refuse`.
-        look_up (function orders.find): failed once: permanent: no such order; `on_failure` led to `refuse`
+        look_up (function orders.find): failed once: permanent: no such order (not retried: a permanent failure never is); `on_failure` led to `refuse`
           the run begins here
         approve (human): not visited
           not from `look_up` (large: input.cents > input.limit): `look_up` failed (permanent: no such order)

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use super::{Explanation, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot, once};
+use super::{
+    Explanation, FailedHow, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot, once,
+};
 use crate::VisitStatus;
 use crate::expression::short;
 use crate::trace::{on_one_line, spoken, stamp};
@@ -94,7 +96,7 @@ impl fmt::Display for NodeExplanation {
         match (&*self.ends, self.visits, self.under_way, self.dropped) {
             (_, 0, false, None) => f.write_str("not visited")?,
             (_, 0, true, _) => f.write_str("under way")?,
-            (_, 0, false, Some(dropped)) => write!(f, "begun, and {dropped}")?,
+            (_, 0, false, Some(dropped)) => write!(f, "begun, and {dropped}{}", self.effect())?,
             ([only], 1, ..) if only.status != VisitStatus::Success && !only.kept => {
                 f.write_str(if only.status == VisitStatus::Failed { "failed once" } else { "skipped" })?;
                 why(f, only)?;
@@ -111,7 +113,9 @@ impl fmt::Display for NodeExplanation {
         match (self.visits, self.under_way, self.dropped) {
             (0, ..) | (_, false, None) => writeln!(f)?,
             (_, true, _) => writeln!(f, ", and under way")?,
-            (_, false, Some(dropped)) => writeln!(f, ", and the next visit was {dropped}")?,
+            (_, false, Some(dropped)) => {
+                writeln!(f, ", and the next visit was {dropped}{}", self.effect())?;
+            }
         }
         if self.start {
             writeln!(f, "  the run begins here")?;
@@ -123,6 +127,14 @@ impl fmt::Display for NodeExplanation {
             _ => self.decisions.iter().try_for_each(|decision| write!(f, "{decision:#}"))?,
         }
         self.not_taken.iter().try_for_each(|route| writeln!(f, "  {route}"))
+    }
+}
+
+impl NodeExplanation {
+    /// The consequence of a visit without an end.
+    fn effect(&self) -> &'static str {
+        let kind = self.kind.split(' ').next().unwrap_or_default();
+        if matches!(kind, "value" | "human") { "" } else { "; its work may have taken effect" }
     }
 }
 
@@ -152,7 +164,16 @@ impl fmt::Display for VisitsEnded {
 /// The reason of an end, and its consequence.
 fn why(f: &mut fmt::Formatter<'_>, ended: &VisitsEnded) -> fmt::Result {
     ended.attempts.iter().try_for_each(|attempts| write!(f, " after {attempts} attempts"))?;
+    f.write_str(match ended.failed {
+        Some(FailedHow::BeforeWork) => " before its work",
+        Some(FailedHow::WithBranches) => " with its branches",
+        Some(FailedHow::NotRetried) | None => "",
+    })?;
     ended.error.iter().try_for_each(|error| write!(f, ": {error}"))?;
+    if ended.failed == Some(FailedHow::NotRetried) {
+        let class = ended.error.as_ref().map_or("final", |error| &error.class);
+        write!(f, " (not retried: a {class} failure never is)")?;
+    }
     ended.child.iter().try_for_each(|run| write!(f, " (its child is run {run})"))?;
     ended.reason.iter().try_for_each(|reason| write!(f, ": {}", on_one_line(reason)))?;
     ended.earlier.iter().try_for_each(|error| write!(f, " (an attempt before: {error})"))?;
@@ -190,6 +211,12 @@ impl Led {
     /// Its name and reason.
     pub(super) fn words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.iter().try_for_each(|id| write!(f, "{id}: "))?;
+        match (self.branch, &*self.reason) {
+            (true, "parallel") => return f.write_str("branch"),
+            (true, form @ ("always" | "on success" | "only path")) => return write!(f, "branch, {form}"),
+            (true, _) => f.write_str("branch if ")?,
+            (false, _) => {}
+        }
         f.write_str(&on_one_line(&self.reason))?;
         let is_form = matches!(&*self.reason, "default" | "only path");
         f.write_str(if self.on_failure && is_form { " of `on_failure`" } else { "" })
@@ -252,7 +279,8 @@ pub(super) fn with(f: &mut fmt::Formatter<'_>, values: &[SeenValue], before: &st
         f.write_str(if place == 0 { before } else { ", " })?;
         let path = on_one_line(path);
         match (value, ends) {
-            (Some(value), _) => write!(f, "{path} = {}", short(value))?,
+            (Some(value), None) => write!(f, "{path} = {}", short(value))?,
+            (Some(value), Some(ends)) => write!(f, "{path} = {} ({})", short(value), on_one_line(ends))?,
             (None, Some(ends)) => write!(f, "{path} is missing ({})", on_one_line(ends))?,
             (None, None) => write!(f, "{path} is missing")?,
         }

@@ -9,7 +9,8 @@ use workflow_core::{ScopeId, Seq};
 
 use super::SeenValue;
 use super::memory::Memory;
-use crate::document::template::Expression;
+use crate::document::model::Work;
+use crate::document::template::{Expression, Template};
 use crate::expression::{Scope, short};
 use crate::routes::RouteKind;
 use crate::sight::about;
@@ -63,10 +64,28 @@ impl<'l, 'a> View<'l, 'a> {
         };
         let values = expression.parsed.values(self).into_iter();
         let seen = values.map(|(path, value)| {
-            let ends = value.is_none().then(|| expression.parsed.end_of(&path, self)).flatten();
+            let ends = match value {
+                None => expression.parsed.end_of(&path, self),
+                Some(Value::Null) => self.origin(&path),
+                Some(_) => None,
+            };
             SeenValue { path, value: value.map(bounded), ends }
         });
         seen.collect()
+    }
+
+    /// Where a null comes from: the expression of the value that the document writes for it.
+    fn origin(&self, path: &str) -> Option<String> {
+        let (node, key) = path.split_once('.')?;
+        let Work::Value(Template::Map(fields)) = &self.log.graph.nodes[self.log.graph.find(node)?].work
+        else {
+            return None;
+        };
+        let (_, field) = fields.iter().find(|(name, _)| **name == *key)?;
+        let Template::Expression(written) = field else { return None };
+        let source = written.parsed.source();
+        let ends = written.parsed.end_of(source, self);
+        Some(format!("from `{source}`{}", ends.map_or_else(String::new, |ends| format!(", where {ends}"))))
     }
 
     /// Whether a condition holds, by the rules of its document.

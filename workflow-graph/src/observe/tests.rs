@@ -110,8 +110,8 @@ async fn visits_in_branches_name_their_branch() {
         {"type":"node_exited","node":"scan","iteration":1,"branch":"collect/1","status":"failed","error":{"class":"permanent","message":"red"}}
         {"type":"node_exited","node":"test","iteration":1,"branch":"collect/2","status":"success"}
         {"type":"routed","from":"collect","to":"decide","reason":"joined"}
-        {"type":"routed","from":"collect","to":"scan","reason":"branch","branch":"collect/1"}
-        {"type":"routed","from":"collect","to":"test","reason":"branch","branch":"collect/2"}
+        {"type":"routed","from":"collect","to":"scan","reason":"parallel","branch":"collect/1"}
+        {"type":"routed","from":"collect","to":"test","reason":"parallel","branch":"collect/2"}
         {"type":"routed","from":"test","to":"decide","reason":"only path","branch":"collect/2"}
         {"type":"started","graph":"checks"}"#]].assert_eq(&seen.join("\n"));
 }

@@ -15,6 +15,18 @@ pub(super) fn none() -> RetryPolicy {
     RetryPolicy::none()
 }
 
+/// The most attempts of a node's work.
+pub(crate) fn attempts(graph: &Graph, node: &Node) -> u32 {
+    if !matches!(node.work, Work::Function(_) | Work::Tool(_) | Work::Command(_)) {
+        return 1;
+    }
+    match node.retry.as_ref().map(|retry| &retry.value).or(graph.defaults.retry.as_ref()) {
+        Some(Retry::None) => 1,
+        Some(Retry::Attempts { attempts, .. }) => attempts.unwrap_or(ATTEMPTS),
+        None => ATTEMPTS,
+    }
+}
+
 /// The attempts of a node: its own, else those of the document, else 3 after 1 s and 2 s.
 pub(super) fn of(graph: &Graph, node: &Node) -> RetryPolicy {
     if !matches!(node.work, Work::Function(_) | Work::Tool(_) | Work::Command(_)) {

@@ -85,7 +85,7 @@ async fn visits_in_branches_name_them_and_results_that_a_join_publishes_are_none
     trace.visits[1..3].sort_by(|a, b| a.node.cmp(&b.node));
     trace.routes[..3].sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
     expect![[r#"
-        collect  success  at 0ms, took 0ms → scan (branch), test (branch), decide (joined)
+        collect  success  at 0ms, took 0ms → scan (parallel), test (parallel), decide (joined)
         scan     failed   in collect/1  at 0ms, took 0ms: permanent: red
         test     success  in collect/2  at 0ms, took 0ms → decide (only path)
         decide   success  at 0ms, took 0ms
@@ -98,14 +98,14 @@ async fn visits_in_branches_name_them_and_results_that_a_join_publishes_are_none
             "branch": "collect/1",
             "from": "collect",
             "iteration": 1,
-            "reason": "branch",
+            "reason": "parallel",
             "to": "scan"
           },
           {
             "branch": "collect/2",
             "from": "collect",
             "iteration": 1,
-            "reason": "branch",
+            "reason": "parallel",
             "to": "test"
           },
           {

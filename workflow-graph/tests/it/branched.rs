@@ -32,9 +32,9 @@ async fn a_gate_in_a_branch_waits_and_the_join_lists_its_branches() {
             fan (value): visited once
               the run begins here
             gate (human): under way
-              from `fan`: fan.big (fan.big = true)
+              from `fan`: branch if fan.big (fan.big = true)
             work (function x): visited once
-              from `fan`: parallel
+              from `fan`: branch
             meet (value): not visited
               branches of `fan`: `gate` is under way; `work` arrived
               not from `gate` (next): `gate` has not ended
@@ -49,9 +49,9 @@ async fn a_gate_in_a_branch_waits_and_the_join_lists_its_branches() {
             fan (value): visited once
               the run begins here
             gate (human): begun, and dropped, since the run ended
-              from `fan`: fan.big (fan.big = true)
+              from `fan`: branch if fan.big (fan.big = true)
             work (function x): visited once
-              from `fan`: parallel
+              from `fan`: branch
             meet (value): not visited
               branches of `fan`: `gate` was dropped, since the run ended; `work` arrived
               not from `gate` (next): `gate` was dropped, since the run ended
@@ -70,12 +70,12 @@ async fn a_branch_that_was_dropped_says_so() {
         &explained(&failed).await,
         &expect![[r#"
             run r of g: The run failed at `work` in fan/2: permanent: no disk.
-            fan (value): failed once: permanent: `work` failed: no disk
+            fan (value): failed once with its branches: permanent: `work` failed: no disk
               the run begins here
             gate (human): begun, and dropped, since another branch failed (`fail_all`)
-              from `fan`: fan.big (fan.big = true)
+              from `fan`: branch if fan.big (fan.big = true)
             work (function x): failed once: permanent: no disk
-              from `fan`: parallel
+              from `fan`: branch
             meet (value): not visited
               branches of `fan`: `gate` was dropped, since another branch failed (`fail_all`); `work` failed (permanent: no disk)
               not from `gate` (next): `gate` was dropped, since another branch failed (`fail_all`)
@@ -103,41 +103,41 @@ nodes:
     check(
         &explain(text, one).await,
         &expect![[r#"
-        run r of g: The run completed at `last`.
-        out (value): visited once
-          the run begins here
-        in (value): visited once
-          from `out`: parallel
-        a (function x): failed once: permanent: no disk
-          from `in`: parallel
-        b (function x): visited once
-          from `in`: parallel
-        mid (value): visited once
-          all branches of `in` have ended (1 arrived, 1 failed: `a` (permanent: no disk))
-        c (function x): visited once
-          from `out`: parallel
-        last (value): visited once
-          all branches of `out` have ended (2 arrived)
-    "#]],
+            run r of g: The run completed at `last`.
+            out (value): visited once
+              the run begins here
+            in (value): visited once
+              from `out`: branch
+            a (function x): failed once: permanent: no disk
+              from `in`: branch
+            b (function x): visited once
+              from `in`: branch
+            mid (value): visited once
+              all branches of `in` have ended (1 arrived, 1 failed: `a` (permanent: no disk))
+            c (function x): visited once
+              from `out`: branch
+            last (value): visited once
+              all branches of `out` have ended (2 arrived)
+        "#]],
     );
     let all = script(json!({"a": [{}], "b": [{"after": "50ms"}], "c": fail("5ms")}));
     check(
         &explain(text, all).await,
         &expect![[r#"
             run r of g: The run completed at `last`.
-            out (value): failed once: permanent: `c` failed: no disk; the walk went on
+            out (value): failed once with its branches: permanent: `c` failed: no disk; the walk went on
               the run begins here
             in (value): visited once
-              from `out`: parallel
+              from `out`: branch
             a (function x): visited once
-              from `in`: parallel
-            b (function x): begun, and dropped, since another branch failed (`fail_all`)
-              from `in`: parallel
+              from `in`: branch
+            b (function x): begun, and dropped, since another branch failed (`fail_all`); its work may have taken effect
+              from `in`: branch
             mid (value): not visited
               branches of `in`: `a` arrived; `b` was dropped, since another branch failed (`fail_all`)
               not from `b` (next): `b` was dropped, since another branch failed (`fail_all`)
             c (function x): failed once: permanent: no disk
-              from `out`: parallel
+              from `out`: branch
             last (value): visited once
               all branches of `out` have ended (1 failed: `c` (permanent: no disk), 1 was dropped, since another branch failed (`fail_all`))
         "#]],
@@ -166,15 +166,15 @@ nodes:
     check(
         &explained(&played).await,
         &expect![[r#"
-            run r of g: The run reached its limit of 2 steps (`limits.steps`) before `c`.
+            run r of g: The run used all of its 2 steps (`limits.steps`), and ended before `c`.
             fan (value): visited once
               the run begins here
             b (value): visited once
-              from `fan`: parallel
+              from `fan`: branch
             c (value): begun, and dropped, since the run ended
               from `b`: only path
             a (value): failed once: permanent: the condition of the route `a->d`, `input.x.y > 1`, has no value: `input.x.y`: the value is missing: `input` is an empty map. Test it with `has(path)`, or give another with `default(path, otherwise)`
-              from `fan`: parallel
+              from `fan`: branch
             d (value): not visited
               not from `a` (on failure, input.x.y > 1): the condition failed at visit 1: `input.x.y`: the value is missing: `input` is an empty map. Test it with `has(path)`, or give another with `default(path, otherwise)`; input.x.y is missing
             away (value): not visited

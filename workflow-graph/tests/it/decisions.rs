@@ -126,7 +126,7 @@ nodes:
     check(
         &text,
         &expect![[r#"
-            run r of g: The dry run ended at `plan`, from where a run may take `plan->one`.
+            run r of g: The dry run ended at `plan`, its first choice, from where a run would take `plan->one`.
             plan (value): visited once
               the run begins here
               the dry run ended before its choice
@@ -220,7 +220,7 @@ nodes:
   b: {value: 1}
 ";
     let text = native(text, json!({})).await;
-    assert!(text.contains("each (graph c): visited once (1 of 2 items failed: index 1: "), "{text}");
+    assert!(text.contains("each (graph c): visited once (1 of 2 items failed: item 2 (index 1): "), "{text}");
     assert!(text.contains(" (run "), "{text}");
 }
 
@@ -242,17 +242,17 @@ nodes:
         &native(text, script).await,
         &expect![[r#"
             run r of g: The run completed at `j`.
-            p (value): visited twice (1 failed: permanent: `x` failed: no; `on_failure` led to `p`)
+            p (value): visited twice (1 failed with its branches: permanent: `x` failed: no; `on_failure` led to `p`)
               the run begins here
               from `p`: default of `on_failure`
             x (function x): visited twice (1 failed: permanent: no)
-              from `p`: parallel (2 times)
+              from `p`: branch (2 times)
               at visit 2 led to `j`: default
                 not to `q` (x.q > 5): false at visit 2: x.q = 3
             q (value): not visited
               not from `x` (x.q > 5): false at visit 2: x.q = 3
             y (value): visited once, and the next visit was dropped, since another branch failed (`fail_all`)
-              from `p`: parallel (2 times)
+              from `p`: branch (2 times)
             j (value): visited once
               all branches of `p` have ended (2 arrived)
             k (value): not visited
@@ -282,14 +282,14 @@ nodes:
         &native(text, script).await,
         &expect![[r#"
             run r of g: The run completed at `p`.
-            p (value): failed once: permanent: `y` failed: no; the walk went on
+            p (value): failed once with its branches: permanent: `y` failed: no; the walk went on
               the run begins here
             x (value): not visited
               not from `p` (branch if p.n > 3): false: p.n = 2
             y (function y): failed once: permanent: no
-              from `p`: p.n < 3 (p.n = 2)
-            z (function z): begun, and dropped, since another branch failed (`fail_all`)
-              from `p`: parallel
+              from `p`: branch if p.n < 3 (p.n = 2)
+            z (function z): begun, and dropped, since another branch failed (`fail_all`); its work may have taken effect
+              from `p`: branch
             j (value): not visited
               branches of `p`: `y` failed (permanent: no); `z` was dropped, since another branch failed (`fail_all`)
               not from `x` (next): `x` was not visited
@@ -316,25 +316,25 @@ nodes:
     check(
         &native(text, script).await,
         &expect![[r#"
-        run r of g: The run completed at `f`.
-        a (value): visited once
-          the run begins here
-          led to `c`: nodes.b.visits == 0 (nodes.b.visits = 0)
-            not to `b` (nodes.b.visits > 0): false: nodes.b.visits = 0
-        b (value): not visited
-          not from `a` (nodes.b.visits > 0): false: nodes.b.visits = 0
-          not from `f` (nodes.d.visits > 1): false: nodes.d.visits = 1
-        c (value): visited once
-          from `a`: nodes.b.visits == 0 (nodes.b.visits = 0)
-        d (function d): failed once: permanent: no
-          from `c`: parallel
-        e (value): visited once
-          from `c`: parallel
-        f (value): visited once
-          all branches of `c` have ended (1 arrived, 1 failed: `d` (permanent: no))
-          ended by its route to `end`: nodes.d.visits == 1 (nodes.d.visits = 1)
-            not to `b` (nodes.d.visits > 1): false: nodes.d.visits = 1
-    "#]],
+            run r of g: The run completed at `f`.
+            a (value): visited once
+              the run begins here
+              led to `c`: nodes.b.visits == 0 (nodes.b.visits = 0)
+                not to `b` (nodes.b.visits > 0): false: nodes.b.visits = 0
+            b (value): not visited
+              not from `a` (nodes.b.visits > 0): false: nodes.b.visits = 0
+              not from `f` (nodes.d.visits > 1): false: nodes.d.visits = 1
+            c (value): visited once
+              from `a`: nodes.b.visits == 0 (nodes.b.visits = 0)
+            d (function d): failed once: permanent: no
+              from `c`: branch
+            e (value): visited once
+              from `c`: branch
+            f (value): visited once
+              all branches of `c` have ended (1 arrived, 1 failed: `d` (permanent: no))
+              ended by its route to `end`: nodes.d.visits == 1 (nodes.d.visits = 1)
+                not to `b` (nodes.d.visits > 1): false: nodes.d.visits = 1
+        "#]],
     );
 }
 
@@ -358,16 +358,16 @@ nodes:
         &native(text, script).await,
         &expect![[r#"
             run r of g: The run completed at `w`.
-            p (value): failed once: permanent: `b` failed: no; `on_failure` led to `w`
+            p (value): failed once with its branches: permanent: `b` failed: no; `on_failure` led to `w`
               the run begins here
             a (human): begun, and dropped, since another branch failed (`fail_all`)
-              from `p`: parallel
-            q (value): failed once: permanent: `b` failed: no
-              from `p`: parallel
+              from `p`: branch
+            q (value): failed once with its branches: permanent: `b` failed: no
+              from `p`: branch
             b (function b): failed once: permanent: no
-              from `q`: parallel
+              from `q`: branch
             c (value): visited once
-              from `q`: parallel
+              from `q`: branch
             k (value): not visited
               branches of `q`: `b` failed (permanent: no); `c` arrived
               not from `b` (next): `b` failed (permanent: no)
@@ -430,13 +430,13 @@ nodes:
               the run begins here
               from `j`: default (2 times)
             a (value): visited 3 times
-              from `p`: parallel (3 times)
-            q (value): visited 3 times (2 failed: permanent: `b` failed: again)
-              from `p`: parallel (3 times)
+              from `p`: branch (3 times)
+            q (value): visited 3 times (2 failed with its branches: permanent: `b` failed: again)
+              from `p`: branch (3 times)
             b (function b): visited 3 times (2 failed: permanent: again)
-              from `q`: parallel (3 times)
-            c (function c): visited once, and the next visit was dropped, since another branch failed (`fail_all`)
-              from `q`: parallel (3 times)
+              from `q`: branch (3 times)
+            c (function c): visited once, and the next visit was dropped, since another branch failed (`fail_all`); its work may have taken effect
+              from `q`: branch (3 times)
             k (value): visited once
               branches of `q`: `b` failed (permanent: again); `c` was dropped, since another branch failed (`fail_all`)
             j (value): visited 3 times

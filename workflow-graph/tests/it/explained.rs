@@ -49,7 +49,7 @@ nodes:
                 not to `b` (visits < 3): false at visit 3: visits = 3
             mail (tool mail.send): skipped: `mail` requires what does not hold: `visits > 5`: it is false, where `visits` is 1
               from `b`: default
-            each (function x): visited once (2 of 3 items failed: index 1: no disk; index 2: no disk)
+            each (function x): visited once (2 of 3 items failed: item 2 (index 1): no disk; item 3 (index 2): no disk)
               from `mail`: only path
         "#]],
     );
@@ -188,33 +188,33 @@ nodes:
         (
             "wait_all",
             expect![[r#"
-        run r of g: The run completed at `meet`.
-        fan (value): visited once
-          the run begins here
-        register (function x): failed once: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open
-          from `fan`: parallel
-        count (value): not visited
-          not from `register` (next): `register` failed (permanent: the registry refused, see `register`)
-        other (value): visited once
-          from `fan`: parallel
-        meet (value): visited once
-          all branches of `fan` have ended (1 arrived, 1 failed: `register` (permanent: the registry refused, see `register`))
-        away (value): not visited
-          not from `fan` (on failure): `fan` did not fail
-    "#]],
+                run r of g: The run completed at `meet`.
+                fan (value): visited once
+                  the run begins here
+                register (function x): failed once: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open
+                  from `fan`: branch
+                count (value): not visited
+                  not from `register` (next): `register` failed (permanent: the registry refused, see `register`)
+                other (value): visited once
+                  from `fan`: branch
+                meet (value): visited once
+                  all branches of `fan` have ended (1 arrived, 1 failed: `register` (permanent: the registry refused, see `register`))
+                away (value): not visited
+                  not from `fan` (on failure): `fan` did not fail
+            "#]],
         ),
         (
             "fail_all",
             expect![[r#"
                 run r of g: The run completed at `away`.
-                fan (value): failed once: permanent: `register` failed: the registry refused, see `register`; `on_failure` led to `away`
+                fan (value): failed once with its branches: permanent: `register` failed: the registry refused, see `register`; `on_failure` led to `away`
                   the run begins here
                 register (function x): failed once: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open
-                  from `fan`: parallel
+                  from `fan`: branch
                 count (value): not visited
                   not from `register` (next): `register` failed (permanent: the registry refused, see `register`)
                 other (value): begun, and dropped, since another branch failed (`fail_all`)
-                  from `fan`: parallel
+                  from `fan`: branch
                 meet (value): not visited
                   branches of `fan`: `register` failed (permanent: the registry refused, see `register`); `other` was dropped, since another branch failed (`fail_all`)
                   not from `count` (next): `count` was not visited
@@ -237,14 +237,14 @@ nodes:
         &explained,
         &expect![[r#"
             run r of g: The run failed at `register` in fan/1: permanent: the registry refused: no number is left in the range 10 to 99 of this year, and no other range is open.
-            fan (value): failed once: permanent: `register` failed: the registry refused, see above
+            fan (value): failed once with its branches: permanent: `register` failed: the registry refused, see above
               the run begins here
             register (function x): failed once: permanent: the registry refused, see above
-              from `fan`: parallel
+              from `fan`: branch
             count (value): not visited
               not from `register` (next): `register` failed (permanent: the registry refused, see above)
             other (value): begun, and dropped, since another branch failed (`fail_all`)
-              from `fan`: parallel
+              from `fan`: branch
             meet (value): not visited
               branches of `fan`: `register` failed (permanent: the registry refused, see above); `other` was dropped, since another branch failed (`fail_all`)
               not from `count` (next): `count` was not visited
@@ -276,7 +276,7 @@ async fn conditions_of_a_hive_document_saw_its_memory() {
     check(
         &explain(text, script).await,
         &expect![[r#"
-            run r of g: The run reached its limit of 3 steps (`max_steps`) before `widen`.
+            run r of g: The run used all of its 3 steps (`max_steps`), and ended before `widen`.
             read (function x): visited twice
               the run begins here
               from `widen`: only path
@@ -284,7 +284,7 @@ async fn conditions_of_a_hive_document_saw_its_memory() {
                 not to `report` (coverage >= 0.8 and gaps == None): false: coverage = 0.9, gaps = "none"
               at visit 2 led to `widen`: always
                 not to `report` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
-            widen (function x): visited once, and the next visit was dropped, since the run ended
+            widen (function x): visited once, and the next visit was dropped, since the run ended; its work may have taken effect
               from `read`: always (2 times)
             report (function x): not visited
               not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
@@ -312,7 +312,7 @@ edges:
         &explain(text, script).await,
         &expect![[r#"
             run r of g: The run completed at `hold`.
-            draft (agent): failed once: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
+            draft (agent): failed once before its work: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
               the run begins here
               led to `hold`: fallback: the model chose `publish`, which is no choice
                 not to `legal` (the draft is good): the model did not choose it
@@ -338,7 +338,7 @@ nodes:
     check(
         &explain(text, json!({})).await,
         &expect![[r#"
-            run r of g: The run reached its limit of 2 steps (`limits.steps`) before `c`.
+            run r of g: The run used all of its 2 steps (`limits.steps`), and ended before `c`.
             a (value): visited once
               the run begins here
             b (value): visited once
