@@ -91,6 +91,11 @@ enum Open {
 }
 
 impl JsonWriter {
+    /// Whether it marks what plain JSON does not show, for a comparison of Rust values.
+    pub(crate) fn marks(&self) -> bool {
+        self.marks_some
+    }
+
     fn put(&mut self, value: Value) -> Result<(), Error> {
         match self.open.last_mut() {
             None if self.count.is_some() => return self.counted(&value),

@@ -368,7 +368,7 @@ pub struct BranchReport {
     pub item: Seq,
     /// How many executions ran in the branch, without branches below it.
     pub executions: u64,
-    /// Whether an execution in the branch failed and no step caught the failure.
+    /// Whether an execution in the branch failed before the end of the run, and no step caught the failure.
     pub failed: bool,
     /// Whether the branch was dropped, since enough others of its fan-out had settled
     /// ([`FanOut::until`](crate::FanOut::until)). False for a branch that had failed by then.

@@ -92,7 +92,8 @@ pub struct NodeExplanation {
     /// The routes that were taken to it. Those with which branches arrive at it are in `meets`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub led: Vec<Led>,
-    /// How its last visits chose between several routes, in their order: at most four of them.
+    /// How its last four visits chose between several routes, in their order. Those before the last are there only if they
+    /// led to another node, and values or other routes tell why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,
     /// The routes to it that were not taken. Empty if it was visited.

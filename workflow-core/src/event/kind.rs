@@ -4,11 +4,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{AnyEvent, Erased, EventType, LazyJson, Roles};
+use crate::json::{JsonWriter, ToJson};
 use crate::panics::release;
 
 /// The type of a log entry.
@@ -129,9 +128,13 @@ impl Erased for JsonEvent {
     }
 }
 
-impl Serialize for JsonEvent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.data.json().map_err(S::Error::custom)?.serialize(serializer)
+/// A Rust value writes itself, so that its parts are checked before JSON loses them, and no JSON of it is kept.
+impl ToJson for JsonEvent {
+    fn write(&self, to: &mut JsonWriter) -> Result<(), serde_json::Error> {
+        match &self.data {
+            JsonData::Value(value) => value.write(to),
+            JsonData::Lazy(lazy) => lazy.write(to),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::json;
+use crate::json::{self, JsonWriter, ToJson};
 
 /// A Rust value, and its JSON once something has read it.
 pub(crate) struct LazyJson(Box<dyn Lazy>);
@@ -17,6 +17,8 @@ trait Lazy: Send + Sync {
     fn value(&self) -> &dyn Any;
 
     fn json(&self) -> Result<&Value, &str>;
+
+    fn write(&self, to: &mut JsonWriter) -> Result<(), serde_json::Error>;
 }
 
 struct Of<T> {
@@ -34,6 +36,11 @@ impl<T: Serialize + Any + Send + Sync> Lazy for Of<T> {
         let make = || json::to_json(&self.value).map_err(|error| error.to_string());
         self.made.get_or_init(make).as_ref().map_err(String::as_str)
     }
+
+    fn write(&self, to: &mut JsonWriter) -> Result<(), serde_json::Error> {
+        // An event that is read back is JSON, and has no marks.
+        if to.marks() { json::to_json(&self.value)?.write(to) } else { self.value.write(to) }
+    }
 }
 
 impl LazyJson {
@@ -50,10 +57,15 @@ impl LazyJson {
     pub(super) fn json(&self) -> Result<&Value, &str> {
         self.0.json()
     }
+
+    /// Writes the value, without keeping its JSON.
+    pub(super) fn write(&self, to: &mut JsonWriter) -> Result<(), serde_json::Error> {
+        self.0.write(to)
+    }
 }
 
 impl fmt::Debug for LazyJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LazyJson").field(&self.json()).finish()
+        f.debug_struct("LazyJson").finish_non_exhaustive()
     }
 }

@@ -91,10 +91,11 @@ impl JsonOutput {
     /// An event with this value, whose JSON is made when something first reads it.
     ///
     /// For events that the steps of the same workflow read: [`AnyEvent::typed_output`] has the value back, without any JSON,
-    /// as long as the event was not read from a store. Everybody else sees the JSON. The cost is one allocation.
+    /// as long as the event was not read from a store. Everybody else sees the JSON. The cost is two allocations.
     ///
-    /// A value whose `Serialize` fails is refused where its JSON is needed, as that of an event of a Rust type is: a store
-    /// that serialises fails the execution that emits it.
+    /// A value that JSON cannot hold is refused as that of an event of a Rust type is: over a store that serialises, the
+    /// execution that emits it fails. A store of values, such as [`MemoryStore`](crate::store::MemoryStore), takes it, and
+    /// another engine cannot read the run from there.
     ///
     /// ```
     /// use serde_json::json;

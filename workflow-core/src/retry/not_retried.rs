@@ -57,7 +57,8 @@ pub enum NotRetried {
         /// The latest beginning of an attempt, from the beginning of the first one.
         budget: Duration,
     },
-    /// The policy would retry, but the run has ended, or its stop event is on the way into the log.
+    /// The execution failed after the end of the run, or while its stop event was on the way into the log. Nothing follows
+    /// from the failure, whatever its class, and no journal has it.
     RunEnding,
     /// The engine's clock panicked during the delay, for example without timers. The attempt never began.
     Clock,

@@ -260,7 +260,7 @@ impl Host {
         }
         match recorded.value() {
             // A typed value in a store in memory, viewed without its workflow.
-            Some(value) if value.as_json().is_none() && self.table.edges.accept.is_none() => {
+            Some(value) if self.table.edges.accept.is_none() && value.as_json().is_none() => {
                 Ok(value.clone())
             }
             _ => Ok(JsonEvent::new(known, recorded.to_json()?).to(request).into()),

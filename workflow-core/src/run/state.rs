@@ -443,7 +443,7 @@ impl RunState {
         }
         // A failure after the end is in the report and in no journal.
         if self.begins_nothing() {
-            self.trace.failed(execution, self.now, &error, not_retried);
+            self.trace.failed(execution, self.now, &error, NotRetried::RunEnding);
             return Applied::Refused;
         }
         // The failed attempt had begun, unless the clock failed while the execution waited for its retry.

@@ -68,14 +68,16 @@ const EARLIER: usize = 3;
 
 /// The decisions of the last visits of a node, in their order, of those that had one to make.
 pub(super) fn decisions(why: &Why<'_, '_>, node: usize) -> Vec<Decision> {
-    let visits = std::iter::successors(why.latest[node], |place| why.before[*place]);
-    let mut found: Vec<_> = visits.take(EARLIER + 1).filter_map(|place| decision(why, node, place)).collect();
-    // Of one before the last, the way it went is told elsewhere.
+    // Of one before the last, the way it went is told elsewhere, and one that led nowhere was dropped or ended its branch.
     let has_reason = |decision: &Decision| {
-        !decision.others.is_empty() || decision.taken.as_ref().is_some_and(|taken| !taken.values.is_empty())
+        let has_values = decision.taken.as_ref().is_some_and(|taken| !taken.values.is_empty());
+        decision.decided == Decided::Taken && (has_values || !decision.others.is_empty())
     };
-    let last = why.latest[node].map(|last| why.history.trace.visits[last].iteration);
-    found.retain(|decision| Some(decision.visit) == last || has_reason(decision));
+    let visits = std::iter::successors(why.latest[node], |place| why.before[*place]);
+    let found = visits.take(EARLIER + 1).enumerate().filter_map(|(before, place)| {
+        decision(why, node, place).filter(|decision| before == 0 || has_reason(decision))
+    });
+    let mut found: Vec<_> = found.collect();
     found.reverse();
     found
 }

@@ -58,26 +58,34 @@ const FIELDS: usize = 8;
 
 /// The values that a schema allows, in a few words.
 fn form(schema: &Value) -> String {
-    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        let values: Vec<_> = values.iter().take(FIELDS).map(short).collect();
-        return format!("one of {}", values.join(", "));
-    }
-    let properties = schema.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty());
-    let Some(properties) = properties else {
-        return match schema.get("type").and_then(Value::as_str) {
-            Some("null") => "null".into(),
-            Some(kind @ ("array" | "integer" | "object")) => format!("an {kind}"),
-            Some(kind) => format!("a {kind}"),
-            None => "what its schema allows".into(),
-        };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty())
+    else {
+        return form_of_field(schema);
     };
     let required = schema.get("required").and_then(Value::as_array);
     let fields = properties.iter().take(FIELDS).map(|(name, field)| {
         let is_required = required.is_some_and(|all| all.iter().any(|known| known == name));
-        format!("`{name}` ({}{})", form(field), if is_required { "" } else { ", optional" })
+        let optional = if is_required { "" } else { ", optional" };
+        format!("`{}` ({}{optional})", on_one_line(name), form_of_field(field))
     });
     let more = if properties.len() > FIELDS { ", …" } else { "" };
     format!("an object with {}{more}", fields.collect::<Vec<_>>().join(", "))
+}
+
+/// The same without the fields of an object.
+fn form_of_field(schema: &Value) -> String {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let more = if values.len() > FIELDS { ", …" } else { "" };
+        let values: Vec<_> = values.iter().take(FIELDS).map(|value| on_one_line(&short(value))).collect();
+        return format!("one of {}{more}", values.join(", "));
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("null") => "null".into(),
+        Some(kind @ ("array" | "integer" | "object")) => format!("an {kind}"),
+        Some(kind @ ("boolean" | "number" | "string")) => format!("a {kind}"),
+        _ if schema.get("properties").is_some() => "an object".into(),
+        _ => "any value that fits its schema".into(),
+    }
 }
 
 /// The time that is left, and the moment.

@@ -42,7 +42,10 @@ impl Begun {
         for execution in &log.report.trace {
             let Some(step) = StepName::of(&execution.step) else { continue };
             let Some(node) = log.graph.find(step.node) else { continue };
-            let is_lost = matches!(execution.outcome, ExecutionOutcome::Refused | ExecutionOutcome::Dropped);
+            let is_late = matches!(execution.outcome, ExecutionOutcome::Failed { .. })
+                && Log::failed(execution).is_none();
+            let is_lost =
+                is_late || matches!(execution.outcome, ExecutionOutcome::Refused | ExecutionOutcome::Dropped);
             if matches!(step.part, Part::Branch | Part::Each) {
                 if is_open(log, execution.scope)
                     && (is_lost || execution.outcome == ExecutionOutcome::Running)
@@ -87,7 +90,7 @@ pub(super) fn is_open(log: &Log<'_>, scope: ScopeId) -> bool {
 
 /// Whether the failure of a branch fails this one, which is another or the same.
 pub(super) fn has_failed_with(log: &Log<'_>, branch: &BranchReport) -> bool {
-    log.fails_all(branch) && log.has_failed_branch(branch.opener) && !log.is_late(branch.scope)
+    log.fails_all(branch) && log.has_failed_branch(branch.opener)
 }
 
 /// Whether the scope, or one around it, was dropped because another branch failed.

@@ -84,7 +84,11 @@ impl<'l, 'a> View<'l, 'a> {
         let (_, field) = fields.iter().find(|(name, _)| **name == *key)?;
         let Template::Expression(written) = field else { return None };
         let source = written.parsed.source();
-        let ends = written.parsed.end_of(source, self);
+        // What the value read may have changed since.
+        let root = source.split(['.', '[']).next().unwrap_or_default();
+        let is_later = |root: &LoggedEvent| self.event(node).is_none_or(|event| root.seq > event.seq);
+        let has_changed = self.event(root).is_some_and(is_later);
+        let ends = written.parsed.end_of(source, self).filter(|_| !has_changed);
         Some(format!("from `{source}`{}", ends.map_or_else(String::new, |ends| format!(", where {ends}"))))
     }
 

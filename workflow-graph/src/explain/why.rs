@@ -25,8 +25,8 @@ pub(super) struct Why<'e, 'a> {
     pub(super) latest: Vec<Option<usize>>,
     /// By visit, the place of the one before it of the same node.
     pub(super) before: Vec<Option<usize>>,
-    /// By node and visit, the place of the last route that was taken.
-    taken: HashMap<(&'e str, u32), usize>,
+    /// By visit, the place of the last route that it took to another node.
+    taken: HashMap<usize, usize>,
     /// By node, the places of its routes.
     pub(super) of_node: Vec<Vec<usize>>,
     /// The node at which a dry run ended, before its choice.
@@ -72,8 +72,11 @@ impl<'e, 'a> Why<'e, 'a> {
             let before = why.latest[visited.node].replace(place);
             why.before.push(before);
         }
-        for (place, taken) in history.trace.routes.iter().enumerate().filter(|(_, taken)| !taken.is_join()) {
-            why.taken.insert((&taken.from, taken.iteration), place);
+        let routes_of = history.trace.routes.iter().zip(&history.came_from).enumerate();
+        for (place, (taken, visit)) in routes_of {
+            if let Some(visit) = visit.filter(|_| !taken.is_join() && !taken.is_opening()) {
+                why.taken.insert(visit, place);
+            }
         }
         for (place, route) in routes.iter().enumerate() {
             why.of_node[route.from].push(place);
@@ -124,7 +127,7 @@ impl<'e, 'a> Why<'e, 'a> {
             }
             _ => {}
         }
-        let is_dry = self.dry == Some(route.from);
+        let is_dry = self.is_dry(latest);
         match route.kind {
             RouteKind::Choice | RouteKind::Otherwise | RouteKind::Edge => self.of_model(route, latest),
             RouteKind::Branch if is_dry => match self.condition(route, latest) {
@@ -283,9 +286,7 @@ impl<'e, 'a> Why<'e, 'a> {
 
     /// The decision of a visit, which is the latest of its node.
     pub(super) fn way(&self, latest: usize, is_failure: bool) -> Way {
-        let visit = &self.history.trace.visits[latest];
-        let taken = self.taken.get(&(&*visit.node, visit.iteration)).copied();
-        let taken = taken.filter(|taken| !self.history.trace.routes[*taken].is_opening());
+        let taken = self.taken.get(&latest).copied();
         let node = self.history.visited[latest].node;
         let known = self.first.borrow().get(&(latest, is_failure)).copied();
         let first = known.unwrap_or_else(|| {
@@ -297,7 +298,12 @@ impl<'e, 'a> Why<'e, 'a> {
             self.first.borrow_mut().insert((latest, is_failure), first);
             first
         });
-        Way { taken, first, is_dry: self.dry == Some(node) }
+        Way { taken, first, is_dry: self.is_dry(latest) }
+    }
+
+    /// Whether a dry run ended with the visit, before its choice.
+    fn is_dry(&self, visit: usize) -> bool {
+        self.dry.is_some_and(|node| self.latest[node] == Some(visit))
     }
 
     fn is_taken(&self, place: usize, taken: &RouteTaken) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::{HashMap, HashMapExt};
-use workflow_core::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent};
+use workflow_core::report::{ExecutionTrace, LoggedEvent};
 use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
 
 use super::log::{Log, data};
@@ -118,7 +118,7 @@ impl<'a> Visits<'_, 'a> {
 
     /// A failure that no step caught: it left nothing in the log.
     fn failure(&mut self, execution: &'a ExecutionTrace) {
-        let ExecutionOutcome::Failed { class, error, .. } = &execution.outcome else { return };
+        let Some((class, error)) = Log::failed(execution) else { return };
         let Some(step) = StepName::of(&execution.step) else { return };
         let Some(place) = self.log.graph.find(step.node) else { return };
         let Some(began) = self.log.visit_of(execution) else { return };
@@ -133,7 +133,7 @@ impl<'a> Visits<'_, 'a> {
         if execution.failure.is_some() || !fails_node {
             return;
         }
-        let (error, class) = (error.as_str().into(), class.to_string().into());
+        let (error, class) = (error.into(), class.to_string().into());
         let end = execution.started.saturating_add(execution.took);
         let order = (self.log.settled(began.scope).unwrap_or(Seq(u64::MAX)), end);
         let (visited, visit) = self.visit(place, began, execution, order, None);
@@ -169,8 +169,7 @@ impl<'a> Visits<'_, 'a> {
             let node = &self.log.graph.nodes[visited.node];
             let fails =
                 matches!(&node.next, Next::Parallel(parallel) if parallel.failures == Failures::FailAll);
-            let is_late = || self.log.is_late(branch.scope);
-            if !fails || node.for_each.is_some() || visit.status != VisitStatus::Success || is_late() {
+            if !fails || node.for_each.is_some() || visit.status != VisitStatus::Success {
                 continue;
             }
             let Some(error) = self.failure_in(branch.scope) else { continue };

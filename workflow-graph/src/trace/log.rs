@@ -7,8 +7,10 @@ use std::time::Duration;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
-use workflow_core::report::{BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport};
-use workflow_core::{ExecutionId, RunStatus, ScopeId, Seq};
+use workflow_core::report::{
+    BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, NotRetried, RunReport,
+};
+use workflow_core::{ErrorClass, ExecutionId, ScopeId, Seq};
 
 use super::StepName;
 use crate::check;
@@ -31,7 +33,7 @@ pub(crate) struct Log<'a> {
     pub(crate) joins: Vec<Option<usize>>,
     /// The failures that steps catch.
     failures: HashMap<Seq, ExecutionId>,
-    /// The visits in each scope of each node with branches or items, in order.
+    /// The visits in each scope of each node, in order; nothing where none opens any.
     works: HashMap<(&'a str, ScopeId), Vec<ExecutionId>>,
     /// The places of events in the log, by name and scope, in order. Many questions need none of them.
     events: OnceCell<Places<'a>>,
@@ -62,8 +64,9 @@ impl<'a> Log<'a> {
             with_failures: HashSet::new(),
             has_counts: false,
         };
+        // A node without items opens no branch, and the document may have changed since.
         let opens = |node: &Node| node.for_each.is_some() || matches!(node.next, Next::Parallel(_));
-        let has_works = graph.nodes.iter().any(opens);
+        let has_works = !report.branches.is_empty() || graph.nodes.iter().any(opens);
         for execution in &report.trace {
             if let Some(failure) = execution.failure {
                 log.failures.insert(failure, execution.execution);
@@ -106,7 +109,7 @@ impl<'a> Log<'a> {
             self.failed.insert(branch.scope);
             self.with_failures.insert(branch.opener);
             let is_caught = self.execution(branch.opener).is_some_and(|opener| opener.failure.is_some());
-            if self.fails_all(branch) && !is_caught && !self.is_late(branch.scope) {
+            if self.fails_all(branch) && !is_caught {
                 self.failed.insert(branch.parent);
             }
         }
@@ -129,13 +132,22 @@ impl<'a> Log<'a> {
         self.failed.contains(&branch.scope)
     }
 
+    /// The failure for good of an execution: one after the end of the run is none, and no journal has it.
+    pub(crate) fn failed(execution: &ExecutionTrace) -> Option<(ErrorClass, &str)> {
+        match &execution.outcome {
+            ExecutionOutcome::Failed { not_retried: NotRetried::RunEnding, .. } => None,
+            ExecutionOutcome::Failed { class, error, .. } => Some((*class, error)),
+            _ => None,
+        }
+    }
+
     /// The event with this number.
     pub(crate) fn event(&self, seq: Seq) -> Option<&'a LoggedEvent> {
         self.report.log.get(usize::try_from(seq.0).ok()?.checked_sub(1)?)
     }
 
     pub(crate) fn execution(&self, id: ExecutionId) -> Option<&'a ExecutionTrace> {
-        // They are in the order of their ids, and only those that have not begun are missing.
+        // They are in the order in which they were scheduled: nearly always that of their ids.
         let trace = &self.report.trace;
         let place = usize::try_from(id.0).ok()?.checked_sub(1)?;
         let at = trace.get(place).filter(|execution| execution.execution == id);
@@ -147,9 +159,9 @@ impl<'a> Log<'a> {
     /// The failure that this event is, which a step catches.
     pub(crate) fn failure(&self, event: Seq) -> Option<Failure> {
         let failed = self.execution(*self.failures.get(&event)?)?;
-        let ExecutionOutcome::Failed { class, error, .. } = &failed.outcome else { return None };
+        let (class, error) = Self::failed(failed)?;
         let node = StepName::of(&failed.step)?.node.into();
-        Some(Failure { message: error.as_str().into(), class: class.to_string().into(), node })
+        Some(Failure { message: error.into(), class: class.to_string().into(), node })
     }
 
     /// The path of the branch of a scope. Nothing for the run itself.
@@ -255,12 +267,6 @@ impl<'a> Log<'a> {
     pub(crate) fn opener(&self, began: ExecutionId) -> Option<&'a ExecutionTrace> {
         let mut openers = self.report.branches.iter().filter_map(|branch| self.execution(branch.opener));
         openers.find(|opener| self.visit_of(opener).is_some_and(|visit| visit.execution == began))
-    }
-
-    /// Whether the branch has failed at best as the run ended for another reason, so that nothing followed from it.
-    pub(crate) fn is_late(&self, scope: ScopeId) -> bool {
-        let status = self.report.status;
-        status.is_ended() && status != RunStatus::Failed && self.settled(scope).is_none()
     }
 
     /// The number of the gather that ended the branch of a scope; nothing if none did.

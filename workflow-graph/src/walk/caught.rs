@@ -56,7 +56,10 @@ impl Walk {
         }
         let told = failed.branches.iter().map(|branch| match self.failing(&branch.step) {
             Some(node) if node != plan.node => format!("`{}` failed: {}", self.id(node), branch.error),
-            _ => format!("item {}: {}", branch.branch, branch.error),
+            _ => {
+                let index = branch.branch;
+                format!("item {} (index {index}): {}", index.saturating_add(1), branch.error)
+            }
         });
         told.collect::<Vec<_>>().join("; ").into()
     }

@@ -352,6 +352,8 @@ impl<'w> Visit<'w> {
         let left = Arc::make_mut(&mut result);
         left.carried = self.carried.clone();
         left.warnings = std::mem::take(&mut self.warnings);
+        // JSON does not tell a conversation that is null from none.
+        left.conversation = left.conversation.take().filter(|conversation| !conversation.is_null());
         Ok(self.call.emit(&self.node().id.value, JsonOutput::typed(Arc::unwrap_or_clone(result)))?)
     }
 

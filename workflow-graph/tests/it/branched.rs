@@ -1,8 +1,13 @@
 //! Explanations of runs with branches: gates in them, joins, failures and drops.
 
+use std::sync::Arc;
+
 use expect_test::expect;
 use serde_json::json;
-use workflow_graph::{GraphOptions, VisitStatus};
+use workflow_core::RunOptions;
+use workflow_core::prelude::*;
+use workflow_core::store::MemoryStore;
+use workflow_graph::{GraphOptions, GraphRun, VisitStatus};
 
 use super::explained::{check, explain, explained};
 use super::playing::{played, script, start, workflows};
@@ -146,7 +151,7 @@ nodes:
 
 // G22, G23, G33, G34: `c` ends the run before the failure of `a:caught` could end anything.
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_comes_as_the_run_ends_fails_no_branches() {
+async fn a_failure_that_comes_as_the_run_ends_is_none() {
     let text = "
 graph: g
 limits: {steps: 2}
@@ -158,27 +163,95 @@ nodes:
   d: {value: 1}
   away: {value: 1}
 ";
-    let played = played(text, json!({}), json!({})).await;
-    let trace = played.result().await.trace;
+    let store = Arc::new(MemoryStore::default());
+    let engine =
+        || Engine::builder().workflows(workflows(text, json!({}))).store(Arc::clone(&store)).build().unwrap();
+    let first = engine();
+    let options = GraphOptions::new().run(RunOptions::new().id("r"));
+    let run = GraphRun::start_with(&first, "g", json!({}), options).await.unwrap();
+    let trace = run.outcome().await.unwrap().trace;
     let ended: Vec<_> = trace.visits.iter().map(|visit| (&*visit.node, visit.status)).collect();
-    let [success, failed] = [VisitStatus::Success, VisitStatus::Failed];
-    assert_eq!(ended, [("fan", success), ("b", success), ("a", failed)]);
+    assert_eq!(ended, [("fan", VisitStatus::Success), ("b", VisitStatus::Success)]);
+    let explained = run.explain().await.unwrap().to_string();
+    // No journal has it.
+    let again = engine();
+    let run = GraphRun::attach(&again, "r").await.unwrap();
+    let trace_again = run.outcome().await.unwrap().trace;
+    let ended_again: Vec<_> = trace_again.visits.iter().map(|visit| (&*visit.node, visit.status)).collect();
+    assert_eq!((ended_again, trace_again.routes), (ended, trace.routes));
+    assert_eq!(run.explain().await.unwrap().to_string(), explained);
     check(
-        &explained(&played).await,
+        &explained,
         &expect![[r#"
-            run r of g: The run used all of its 2 steps (`limits.steps`), and ended before `c`.
-            fan (value): visited once
-              the run begins here
-            b (value): visited once
-              from `fan`: branch
-            c (value): begun, and dropped, since the run ended
-              from `b`: only path
-            a (value): failed once: permanent: the condition of the route `a->d`, `input.x.y > 1`, has no value: `input.x.y`: the value is missing: `input` is an empty map. Test it with `has(path)`, or give another with `default(path, otherwise)`
-              from `fan`: branch
-            d (value): not visited
-              not from `a` (on failure, input.x.y > 1): the condition failed at visit 1: `input.x.y`: the value is missing: `input` is an empty map. Test it with `has(path)`, or give another with `default(path, otherwise)`; input.x.y is missing
-            away (value): not visited
-              not from `fan` (on failure): `fan` did not fail
-        "#]],
+        run r of g: The run used all of its 2 steps (`limits.steps`), and ended before `c`.
+        fan (value): visited once
+          the run begins here
+        b (value): visited once
+          from `fan`: branch
+        c (value): begun, and dropped, since the run ended
+          from `b`: only path
+        a (value): begun, and dropped, since the run ended
+          from `fan`: branch
+        d (value): not visited
+          not from `a` (on failure, input.x.y > 1): `a` was dropped, since the run ended
+        away (value): not visited
+          not from `fan` (on failure): `fan` did not fail
+    "#]],
+    );
+}
+
+// G15, G22, G34: branches that had failed long before the run was cancelled have failed.
+#[tokio::test(start_paused = true)]
+async fn branches_that_failed_before_a_cancel_have_failed() {
+    let text = "
+graph: g
+nodes:
+  out: {value: 1, next: {parallel: [in, x], failures: continue_others}}
+  in: {value: 1, next: {parallel: [b, c]}}
+  b: {function: b, retry: none}
+  c: {human: {ask: Well?}}
+  x: {human: {ask: Well?}}
+";
+    let script = script(json!({"b": [{"fail": "no", "class": "permanent"}]}));
+    let played = start(workflows(text, script), json!({}), GraphOptions::new()).await;
+    played.waits().await;
+    let before = explained(&played).await;
+    check(
+        &before,
+        &expect![[r#"
+        run r of g: The run waits at `x`.
+          `x` in out/2 waits for the reply to #10: Well?
+        out (value): visited once
+          the run begins here
+        in (value): failed once with its branches: permanent: `b` failed: no
+          from `out`: branch
+        b (function b): failed once: permanent: no
+          from `in`: branch
+        c (human): begun, and dropped, since another branch failed (`fail_all`)
+          from `in`: branch
+        x (human): under way
+          from `out`: branch
+    "#]],
+    );
+    played.run.cancel("no longer needed").await.unwrap();
+    let failure = played.failure().await;
+    let inner = failure.trace.visits.iter().find(|visit| &*visit.node == "in").unwrap();
+    assert_eq!(inner.status, VisitStatus::Failed);
+    let after = explained(&played).await;
+    check(
+        &after,
+        &expect![[r#"
+        run r of g: The run was cancelled at `x`: no longer needed.
+        out (value): visited once
+          the run begins here
+        in (value): failed once with its branches: permanent: `b` failed: no
+          from `out`: branch
+        b (function b): failed once: permanent: no
+          from `in`: branch
+        c (human): begun, and dropped, since another branch failed (`fail_all`)
+          from `in`: branch
+        x (human): begun, and dropped, since the run ended
+          from `out`: branch
+    "#]],
     );
 }

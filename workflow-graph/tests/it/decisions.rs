@@ -446,3 +446,69 @@ nodes:
         "#]],
     );
 }
+
+// G22, G34: visits that the failure of their branches forgot have the numbers of later ones.
+#[tokio::test(start_paused = true)]
+async fn an_earlier_decision_has_the_route_of_its_own_visit() {
+    let text = "
+graph: g
+vars: {n: 0}
+nodes:
+  p: {value: 1, set: {n: '${ vars.n + 1 }'}, next: {parallel: [x, y]}, on_failure: [{to: p, max: 1}, end]}
+  x: {value: 1, next: [{to: one, when: vars.n == 1}, {to: two, when: vars.n == 2}]}
+  one: {value: 1}
+  two: {value: 1}
+  y: {function: y, retry: none}
+";
+    let script = json!({"nodes": {"y": [{"fail": "no", "class": "permanent", "after": "1s"}, {}]}});
+    check(
+        &native(text, script).await,
+        &expect![[r#"
+        run r of g: The run completed at `p`.
+        p (value): visited twice (1 failed with its branches: permanent: `y` failed: no; `on_failure` led to `p`)
+          the run begins here
+          from `p`: default of `on_failure`
+        x (value): visited twice
+          from `p`: branch (2 times)
+          at visit 1 led to `one`: vars.n == 1 (vars.n = 1)
+          at visit 1 led to `two`: vars.n == 2 (vars.n = 2)
+            not to `one` (vars.n == 1): false: vars.n = 2
+        one (value): visited once
+          from `x`: vars.n == 1 (vars.n = 1)
+        two (value): visited once
+          from `x`: vars.n == 2 (vars.n = 2)
+        y (function y): visited twice (1 failed: permanent: no)
+          from `p`: branch (2 times)
+    "#]],
+    );
+}
+
+// G24, G34: a node at which a dry run ended had been left before.
+#[tokio::test(start_paused = true)]
+async fn an_earlier_visit_of_the_last_node_of_a_dry_run_took_its_route() {
+    let text = "
+graph: g
+nodes:
+  n: {function: n, retry: none, on_failure: [{to: fix, max: 1}, end], next: [{to: a, when: n.v == 1}, {to: fix, max: 2}]}
+  fix: {value: 1, next: n}
+  a: {value: 1}
+";
+    let document = Document::parse(text, "g.yaml").unwrap();
+    let script = json!({"nodes": {"n": [{"fail": "no", "class": "permanent"}, {"data": {"v": 1}}]}});
+    let (text, _) = explained(&document, script, GraphOptions::new().dry_run()).await;
+    check(
+        &text,
+        &expect![[r#"
+        run r of g: The dry run ended at `n`, its first choice, from where a run would take `n->a`.
+        n (function n): visited twice (1 failed: permanent: no; `on_failure` led to `fix`)
+          the run begins here
+          from `fix`: only path
+          at visit 2 the dry run ended before its choice
+            not to `a` (n.v == 1): a run would take it: n.v = 1
+        fix (value): visited once
+          from `n`: default of `on_failure`
+        a (value): not visited
+          not from `n` (n.v == 1): a run would take it: n.v = 1
+    "#]],
+    );
+}

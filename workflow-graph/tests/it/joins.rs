@@ -375,7 +375,7 @@ nodes:
     let entries =
         json!([{"fail": "no", "class": "rejected"}, {"data": 1}, {"fail": "away", "class": "rejected"}]);
     let result = played(text, json!({}), script(json!({"e": entries}))).await.result().await;
-    assert_eq!(result.output, "item 0: no; item 2: away");
+    assert_eq!(result.output, "item 1 (index 0): no; item 3 (index 2): away");
 }
 
 // G19

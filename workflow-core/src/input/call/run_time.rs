@@ -95,7 +95,8 @@ impl<'a> InputValue<'a> {
 
     /// The data of the one event or the reply, as JSON.
     ///
-    /// `None` for no event, for several, and for an event that is not JSON: a [`StepFailed`](crate::StepFailed).
+    /// `None` for no event, for several, and for an event that is not JSON: a [`StepFailed`](crate::StepFailed), or a
+    /// [typed output](crate::JsonOutput::typed) whose `Serialize` fails.
     pub fn json(&self) -> Option<&'a Value> {
         match self {
             Self::Event(event) => event.as_json(),

@@ -470,6 +470,12 @@ impl Trace {
         }
     }
 
+    /// Whether an execution failed after the end of the run.
+    pub(crate) fn failed_late(&self, execution: ExecutionId) -> bool {
+        let outcome = self.failures.get(&execution).map(|failure| &failure.outcome);
+        matches!(outcome, Some(ExecutionOutcome::Failed { not_retried: NotRetried::RunEnding, .. }))
+    }
+
     /// The sequence number of an execution's failure as an event, if a step catches it.
     pub(crate) fn caught_failure(&self, execution: ExecutionId) -> Option<Seq> {
         self.failures.get(&execution)?.caught

@@ -115,6 +115,11 @@ async fn a_store_in_memory_hands_json_to_the_next_engine() {
     assert_eq!(output.as_json(), Some(&ended()));
 }
 
+#[derive(Debug, Serialize)]
+struct Sums {
+    parts: Vec<f64>,
+}
+
 /// Fails to serialise.
 #[derive(Debug)]
 struct Trap;
@@ -158,6 +163,20 @@ async fn a_value_that_does_not_serialise_fails_where_its_json_is_needed() {
     let error = start(&builder().store(CrashStore::default()).build().unwrap()).await.unwrap_err();
     let UnfitEvent { event, problem, .. } = failure(&error);
     assert!(&**event == "done" && matches!(problem, UnfitValue::Serialize { .. }), "{problem}");
+}
+
+// S52
+#[tokio::test]
+async fn a_store_refuses_what_json_would_lose_of_a_value() {
+    let builder = || Engine::builder().workflows([emits(|| Sums { parts: vec![1.5, f64::NAN] })]);
+    let start = async |engine: &Engine| {
+        let run = engine.start_json("emits", "begin", json!(null), RunOptions::new()).await.unwrap();
+        run.outcome_any().await
+    };
+    assert!(start(&builder().build().unwrap()).await.is_ok());
+    let error = start(&builder().store(CrashStore::default()).build().unwrap()).await.unwrap_err();
+    let UnfitEvent { path, problem, .. } = failure(&error);
+    assert_eq!((path.as_str(), problem), ("parts[1]", &UnfitValue::NotFinite));
 }
 
 #[tokio::test]
