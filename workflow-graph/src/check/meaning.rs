@@ -47,7 +47,16 @@ impl Reads<'_, '_> {
             format!("if the node is meant, write `nodes[\"{}\"].data`", node.id.value)
         });
         let known = nodes.iter().map(|node| &*node.id.value).chain(["input", "vars", "nodes", "visits"]);
-        let known: Vec<&str> = if hyphened.is_some() { Vec::new() } else { known.collect() };
+        // A name of the input or of a variable lacks what stands before it.
+        let has_input = || {
+            let properties = self.graph.input.as_ref().and_then(|schema| schema.value.get("properties"));
+            properties.is_some_and(|properties| properties.get(name).is_some())
+        };
+        let part =
+            if self.facts.vars.contains_key(name) { Some("vars") } else { has_input().then_some("input") };
+        let remedy = part.map_or(remedy, |part| format!("did you mean `{part}.{name}`?"));
+        let is_known = hyphened.is_some() || part.is_some();
+        let known: Vec<&str> = if is_known { Vec::new() } else { known.collect() };
         let at = self.at(place);
         self.problems.add_unknown(Code::UnknownNode, at, message, name, known, || remedy);
     }

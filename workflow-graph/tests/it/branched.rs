@@ -10,7 +10,7 @@ use workflow_core::store::MemoryStore;
 use workflow_graph::{GraphOptions, GraphRun, VisitStatus};
 
 use super::explained::{check, explain, explained};
-use super::playing::{played, script, start, workflows};
+use super::playing::{script, start, workflows};
 
 /// Two branches of `fan` that meet at `meet`, of which one waits for a person.
 const FAN: &str = "

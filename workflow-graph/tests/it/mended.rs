@@ -207,3 +207,39 @@ nodes:
         g.yaml:6:24: warning[no-default]: the run fails where no route of `d` holds; add a route without `when` as the last one, or write `on_no_match: fail`
     "#]].assert_eq(&problems(text));
 }
+
+/// G3 G17
+#[test]
+fn keys_without_an_effect_name_what_has_it() {
+    let text = r"graph: g
+nodes:
+  a: {human: {ask: Well?, reply: {type: string}}, timeout: 1h, retry: {attempts: 3}, next: b}
+  b: {value: 1, retry: 3, next: c}
+  c: {human: {ask: Well?, reply: {type: string}}, timeout: 1s, retry: none, next: d}
+  d: {value: 1, retry: none, timeout: 1s}
+";
+    expect![[r#"
+        g.yaml:3:51: error[unknown-key]: `timeout` is no key of a node with `human`, since people make no attempt; write `expires` in `human` for the time to answer
+        g.yaml:3:64: error[unknown-key]: `retry` is no key of a node with `human`, which has one attempt; remove it, or lead on with `on_failure`
+        g.yaml:4:17: error[unknown-key]: `retry` is no key of a node with `value`, which has one attempt; remove it, or lead on with `on_failure`
+        g.yaml:4:24: error[wrong-type]: `retry` is `none` or a map, and this is the number 3; write `retry: {attempts: 3}`
+        g.yaml:5:51: error[unknown-key]: `timeout` is no key of a node with `human`, since people make no attempt; write `expires` in `human` for the time to answer
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3 G35
+#[test]
+fn a_name_of_the_input_or_of_a_variable_lacks_its_begin() {
+    let text = r"graph: g
+input: {type: object, properties: {cents: {type: integer}}}
+vars: {note: none}
+nodes:
+  a: {value: '${ note }', next: [{when: cents > 5, to: b}, end]}
+  b: {value: '${ nte }'}
+";
+    expect![[r#"
+        g.yaml:5:18: error[unknown-node]: `note` is no node, and no other name that expressions have; did you mean `vars.note`?
+        g.yaml:5:41: error[unknown-node]: `cents` is no node, and no other name that expressions have; did you mean `input.cents`?
+        g.yaml:6:18: error[unknown-node]: `nte` is no node, and no other name that expressions have; correct the name, or quote a text
+    "#]].assert_eq(&problems(text));
+}

@@ -44,7 +44,8 @@ impl Run {
         let session = if takes_stdin { session.without_lines() } else { session };
         let input = input::read(&self.input)?;
         let begin = async |engine: &Engine| {
-            let mut options = stored::remember(RunOptions::new(), &self.file, format);
+            let mut options =
+                stored::remember(RunOptions::new(), &self.file, format, self.with.script.as_deref());
             if let Some(id) = &self.id {
                 options = options.id(id.as_str());
             }

@@ -17,6 +17,7 @@ const PAGE: usize = 8_192;
 /// The metadata of runs that this command starts.
 const DOCUMENT: &str = "workflow-graph.document";
 const FORMAT: &str = "workflow-graph.as";
+const SCRIPT: &str = "workflow-graph.script";
 
 /// A run of a store.
 #[derive(Debug, Args)]
@@ -39,15 +40,26 @@ pub(crate) struct Place {
     pub(crate) document: Option<PathBuf>,
 }
 
-/// Adds the document to the options of a run.
-pub(crate) fn remember(options: RunOptions, document: &Path, format: Option<Format>) -> RunOptions {
+/// Adds the document and the script to the options of a run.
+pub(crate) fn remember(
+    options: RunOptions,
+    document: &Path,
+    format: Option<Format>,
+    script: Option<&Path>,
+) -> RunOptions {
     let options = match format {
         Some(format) => options.metadata(FORMAT, format.name()),
         None => options,
     };
-    // A path that is no text cannot be stored: `--document` names it later.
-    match std::path::absolute(document).ok().and_then(|path| path.to_str().map(str::to_owned)) {
+    // A path that is no text cannot be stored: `--document` and `--script` name it later.
+    let whole =
+        |path: &Path| std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned));
+    let options = match whole(document) {
         Some(path) => options.metadata(DOCUMENT, path),
+        None => options,
+    };
+    match script.and_then(whole) {
+        Some(path) => options.metadata(SCRIPT, path),
         None => options,
     }
 }
@@ -76,6 +88,12 @@ impl Place {
 }
 
 impl Stored {
+    /// The script that the run was started with.
+    pub(crate) fn script(&self) -> Result<Option<String>, Problem> {
+        let stored = self.place.find(&self.run)?;
+        Ok(stored.run.metadata.get(SCRIPT).map(ToString::to_string))
+    }
+
     /// The run, read in the words of its document.
     pub(crate) fn read(&self, format: Option<Format>) -> Result<RecordedGraph, Problem> {
         let file = StoreFile::open(&self.place.store)?;

@@ -43,7 +43,8 @@ impl Explain {
             print_json(output.to, &explanation)?;
         } else {
             writeln!(output.to, "{}", plain_lines(explanation.to_string().trim_end()))?;
-            for hint in self.hints(&explanation) {
+            let script = self.run.script()?;
+            for hint in self.hints(&explanation, script.as_deref()) {
                 writeln!(output.to, "{hint}")?;
             }
         }
@@ -51,13 +52,13 @@ impl Explain {
     }
 
     /// The commands with which the run goes on, a line each.
-    fn hints(&self, explanation: &Explanation) -> Vec<String> {
+    fn hints(&self, explanation: &Explanation, script: Option<&str>) -> Vec<String> {
         match explanation.status {
             RunStatus::Paused | RunStatus::Cancelled => {
-                vec![format!("continue it with: {}", self.command("resume", &[]))]
+                vec![format!("continue it with: {}", self.command("resume", &[], script))]
             }
             RunStatus::Failed | RunStatus::Stalled => {
-                vec![format!("mend the cause, then continue with: {}", self.command("resume", &[]))]
+                vec![format!("mend the cause, then continue with: {}", self.command("resume", &[], script))]
             }
             status if status.is_ended() => Vec::new(),
             _ => {
@@ -70,15 +71,15 @@ impl Explain {
                     let Wait::Reply { node, request, schema, .. } = wait else { return None };
                     let name = if asks(node) == 1 { node.to_string() } else { request.to_string() };
                     let reply = reply::sample(schema.as_ref()).to_string();
-                    Some(format!("answer with: {}", self.command("answer", &[&name, &reply])))
+                    Some(format!("answer with: {}", self.command("answer", &[&name, &reply], script)))
                 });
                 answers.collect()
             }
         }
     }
 
-    /// A command on the run. The options that stand in for its functions are not known here.
-    fn command(&self, action: &str, rest: &[&str]) -> String {
+    /// A command on the run.
+    fn command(&self, action: &str, rest: &[&str], script: Option<&str>) -> String {
         let (run, place) = (&self.run.run, &self.run.place);
         let mut words = vec!["workflow-graph", action, run];
         words.extend(rest);
@@ -86,6 +87,7 @@ impl Explain {
         let document = document.map(|document| document.display().to_string());
         words.extend(["--store", &store]);
         words.extend(document.iter().flat_map(|document| ["--document", document]));
+        words.extend(script.iter().flat_map(|script| ["--script", script]));
         plain(&words.into_iter().map(word).collect::<Vec<_>>().join(" "))
     }
 }

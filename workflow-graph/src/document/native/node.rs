@@ -114,6 +114,19 @@ fn misplaced(kind: &str, fields: &Fields<'_>, reading: &mut Reading<'_>) {
             format!("`reads` is no key of a node with `{kind}`: its expressions name what it reads");
         reading.problems.add(Code::UnknownKey, fields.key_at("reads"), message, "remove it");
     }
+    let is_none = |tree: &Tree| matches!(&tree.kind, Kind::Text(text) if &*text.value == "none");
+    let has_attempts = matches!(kind, "function" | "tool" | "command" | "agent" | "");
+    if !has_attempts && fields.get("retry").is_some_and(|tree| !is_none(tree)) {
+        let message = format!("`retry` is no key of a node with `{kind}`, which has one attempt");
+        let remedy = "remove it, or lead on with `on_failure`";
+        reading.problems.add(Code::UnknownKey, fields.key_at("retry"), message, remedy);
+    }
+    let decides = |tree: &Tree| matches!(&tree.kind, Kind::Map(pairs) if pairs.iter().any(|(key, _)| &*key.name == "decide"));
+    if kind == "human" && fields.get("timeout").is_some() && !fields.get("next").is_some_and(decides) {
+        let message = "`timeout` is no key of a node with `human`, since people make no attempt".to_owned();
+        let remedy = "write `expires` in `human` for the time to answer";
+        reading.problems.add(Code::UnknownKey, fields.key_at("timeout"), message, remedy);
+    }
 }
 
 fn fields_at(tree: &Tree) -> Vec<(Arc<str>, At)> {
