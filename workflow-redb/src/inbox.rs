@@ -218,7 +218,8 @@ fn scan(
     Ok(None)
 }
 
-/// Removes just this message, and keeps the reason if it was refused.
+/// Removes just this message, and keeps the reason if it was refused. In a damaged table a message may be there to readers and
+/// not to be found by its key: it would stay pending without an end, so that is an error.
 fn settled(
     tables: &mut Tables<'_>,
     run: &RunId,
@@ -226,10 +227,27 @@ fn settled(
     result: Result<(), String>,
 ) -> Result<(), redb::Error> {
     let key = removed(tables, run, &message.id, |stored| stored.is_ok_and(|stored| stored == message))?;
-    if let (Some(_), Err(reason), Some(inbox)) = (key, result, tables.inbox_if_there()?) {
-        refuse(inbox, &RefusedMessage::new(run.clone(), message, reason))?;
+    let Some(inbox) = tables.inbox_if_there()? else { return Ok(()) };
+    match (key, result) {
+        (Some(_), Err(reason)) => refuse(inbox, &RefusedMessage::new(run.clone(), message, reason)),
+        (None, _) if is_pending(inbox, run.as_str(), &message)? => Err(redb::Error::Corrupted(format!(
+            "the message `{}` of the inbox cannot be removed",
+            message.id
+        ))),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Whether a reader of the inbox comes to the message.
+fn is_pending(inbox: &InboxTables<'_>, run: &str, message: &InboxMessage) -> Result<bool, redb::Error> {
+    let keys = beginning_with(inbox_prefix(run));
+    for entry in inbox.pending.range(&*keys.start..&*keys.end)? {
+        let (key, stored) = entry?;
+        if parsed(key.value(), stored.value()).is_ok_and(|stored| stored == *message) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Removes the message of this id if it is the right one. Returns its key if it did.
@@ -254,8 +272,8 @@ fn removed(
         return Ok(None);
     }
     inbox.ids.remove(&*inbox_id_key(run.as_str(), id))?;
-    inbox.pending.remove(&*key)?;
-    Ok(Some(key))
+    let was_there = inbox.pending.remove(&*key)?.is_some();
+    Ok(was_there.then_some(key))
 }
 
 /// Adds a refused message, and removes the oldest ones beyond the bound.

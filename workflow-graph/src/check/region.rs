@@ -231,7 +231,13 @@ impl Walk<'_> {
             "`{from}` leads to `{to}` from outside, into the branch of `{node}` that begins with `{}`",
             self.begins(inside)
         );
+        let scope = self.regions.scope_of[edge.from].map(|scope| &self.regions.scopes[scope]);
+        let is_beside = scope.and_then(|scope| scope.branch).is_some_and(|of| of.node == inside.node);
         let remedy = match self.regions.joins[inside.node] {
+            Some(join) if is_beside => {
+                let join = self.id(join);
+                format!("lead it to `{join}`, where the branches meet, or let them meet at `{to}`: `join: {to}`")
+            }
             Some(join) => format!("lead it to `{node}`, or to `{}`, where the branches meet", self.id(join)),
             None if self.graph.hive().is_some() => format!("lead it to `{node}`"),
             None => format!("lead it to `{node}`, or let the branches meet before `{to}` by `join:`"),

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::{
-    Explanation, FailedHow, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot, once,
+    Dropped, Explanation, FailedHow, Led, NodeExplanation, NotTaken, SeenValue, VisitsEnded, Wait, WhyNot,
+    once,
 };
 use crate::VisitStatus;
 use crate::expression::short;
@@ -104,6 +105,9 @@ impl fmt::Display for NodeExplanation {
         match (&*self.ends, self.visits, self.under_way, self.dropped) {
             (_, 0, false, None) => f.write_str("not visited")?,
             (_, 0, true, _) => f.write_str("under way")?,
+            (_, 0, false, Some(Dropped::StepsUsed)) => {
+                f.write_str("not visited, since the run had used all of its steps")?;
+            }
             (_, 0, false, Some(dropped)) => write!(f, "begun, and {dropped}{}", self.effect())?,
             ([only], 1, ..) if only.status != VisitStatus::Success && !only.kept => {
                 f.write_str(if only.status == VisitStatus::Failed { "failed once" } else { "skipped" })?;
@@ -130,6 +134,10 @@ impl fmt::Display for NodeExplanation {
         }
         self.meets.iter().try_for_each(|meeting| writeln!(f, "  {meeting}"))?;
         self.led.iter().try_for_each(|led| writeln!(f, "  {led}"))?;
+        let shown = self.decisions.first().map_or(0, |first| self.visits.saturating_sub(first.visit) + 1);
+        if shown > 1 && shown < self.visits {
+            writeln!(f, "  its last {shown} visits:")?;
+        }
         match self.visits {
             0 | 1 => self.decisions.iter().try_for_each(|decision| write!(f, "{decision}"))?,
             _ => self.decisions.iter().try_for_each(|decision| write!(f, "{decision:#}"))?,
@@ -142,7 +150,8 @@ impl NodeExplanation {
     /// The consequence of a visit without an end.
     fn effect(&self) -> &'static str {
         let kind = self.kind.split(' ').next().unwrap_or_default();
-        if matches!(kind, "value" | "human") { "" } else { "; its work may have taken effect" }
+        let has_begun = self.dropped != Some(Dropped::StepsUsed);
+        if matches!(kind, "value" | "human") || !has_begun { "" } else { "; its work may have taken effect" }
     }
 }
 

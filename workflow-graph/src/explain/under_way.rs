@@ -8,6 +8,7 @@ use workflow_core::report::{BranchReport, ExecutionOutcome};
 use workflow_core::{ExecutionId, ScopeId};
 
 use crate::part::Part;
+use crate::state::names;
 use crate::trace::{History, Log, StepName};
 
 /// Why a visit was dropped, so that it has no end.
@@ -19,6 +20,8 @@ pub enum Dropped {
     BranchFailed,
     /// The run ended.
     RunEnded,
+    /// The run had used all of its steps, and ended before the visit's work.
+    StepsUsed,
 }
 
 /// The visits that have begun and have no end.
@@ -63,7 +66,11 @@ impl Begun {
                 continue;
             }
             if has_ended {
-                begun.dropped[node] = Some(Dropped::RunEnded);
+                // Such a visit ends the run itself, and leaves no result.
+                let mut emitted = execution.emitted.iter().filter_map(|seq| log.event(*seq));
+                let has_ended_run = emitted.any(|event| *event.event == *names::OUTPUT);
+                let since = if has_ended_run { Dropped::StepsUsed } else { Dropped::RunEnded };
+                begun.dropped[node] = Some(since);
             } else if !is_lost {
                 begun.under_way[node] = true;
             }
@@ -104,6 +111,7 @@ impl fmt::Display for Dropped {
         f.write_str(match self {
             Self::BranchFailed => "dropped, since another branch failed (`fail_all`)",
             Self::RunEnded => "dropped, since the run ended",
+            Self::StepsUsed => "not begun, since the run had used all of its steps",
         })
     }
 }
