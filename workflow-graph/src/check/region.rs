@@ -236,7 +236,9 @@ impl Walk<'_> {
         let remedy = match self.regions.joins[inside.node] {
             Some(join) if is_beside => {
                 let join = self.id(join);
-                format!("lead it to `{join}`, where the branches meet, or let them meet at `{to}`: `join: {to}`")
+                format!(
+                    "lead it to `{join}`, where the branches meet, or let them meet at `{to}`: `join: {to}`"
+                )
             }
             Some(join) => format!("lead it to `{node}`, or to `{}`, where the branches meet", self.id(join)),
             None if self.graph.hive().is_some() => format!("lead it to `{node}`"),

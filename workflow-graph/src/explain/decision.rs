@@ -182,7 +182,9 @@ impl fmt::Display for Decision {
         for OtherRoute { to, route, why } in &self.others {
             write!(f, "    not to `{to}` ({}): ", on_one_line(route))?;
             match why {
-                WhyNot::NotChosen { .. } => f.write_str("it was open to the model, which did not choose it")?,
+                WhyNot::NotChosen { .. } => {
+                    f.write_str("it was open to the model, which did not choose it")?
+                }
                 why => why.told(f, self.taken.as_ref().map_or("it", |taken| &taken.from))?,
             }
             writeln!(f)?;

@@ -183,20 +183,20 @@ nodes:
     check(
         &explained,
         &expect![[r#"
-        run r of g: The run used all of its 2 steps (`limits.steps`), and ended before `c`.
-        fan (value): visited once
-          the run begins here
-        b (value): visited once
-          from `fan`: branch
-        c (value): begun, and dropped, since the run ended
-          from `b`: only path
-        a (value): begun, and dropped, since the run ended
-          from `fan`: branch
-        d (value): not visited
-          not from `a` (on failure, input.x.y > 1): `a` was dropped, since the run ended
-        away (value): not visited
-          not from `fan` (on failure): `fan` did not fail
-    "#]],
+            run r of g: The run used all of its 2 steps (`limits.steps`), and ended before `c`.
+            fan (value): visited once
+              the run begins here
+            b (value): visited once
+              from `fan`: branch
+            c (value): not visited, since the run had used all of its steps
+              from `b`: only path
+            a (value): begun, and dropped, since the run ended
+              from `fan`: branch
+            d (value): not visited
+              not from `a` (on failure, input.x.y > 1): `a` was dropped, since the run ended
+            away (value): not visited
+              not from `fan` (on failure): `fan` did not fail
+        "#]],
     );
 }
 

@@ -89,7 +89,7 @@ nodes:
   e: {value: 1}
 ";
     expect![[r#"
-        g.yaml:5:23: error[entered-from-outside]: `c` leads to `d` from outside, into the branch of `a` that begins with `b`; lead it to `a`, or to `e`, where the branches meet
+        g.yaml:5:23: error[entered-from-outside]: `c` leads to `d` from outside, into the branch of `a` that begins with `b`; lead it to `e`, where the branches meet, or let them meet at `d`: `join: d`
     "#]].assert_eq(&problems(text));
 }
 

@@ -284,7 +284,7 @@ async fn conditions_of_a_hive_document_saw_its_memory() {
                 not to `report` (coverage >= 0.8 and gaps == None): false: coverage = 0.9, gaps = "none"
               at visit 2 led to `widen`: always
                 not to `report` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
-            widen (function x): visited once, and the next visit was dropped, since the run ended; its work may have taken effect
+            widen (function x): visited once, and the next visit was not begun, since the run had used all of its steps
               from `read`: always (2 times)
             report (function x): not visited
               not from `read` (coverage >= 0.8 and gaps == None): false at visit 2: coverage = 0.9, gaps = "none"
@@ -315,7 +315,7 @@ edges:
             draft (agent): failed once before its work: permanent: `draft` requires what does not hold: `output_required`: `input.topic` is missing; the walk went on
               the run begins here
               led to `hold`: fallback: the model chose `publish`, which is no choice
-                not to `legal` (the draft is good): the model did not choose it
+                not to `legal` (the draft is good): it was open to the model, which did not choose it
             legal (agent): not visited
               not from `draft` (the draft is good): the choice was `hold` (fallback: the model chose `publish`, which is no choice)
             hold (agent): visited once
@@ -343,7 +343,7 @@ nodes:
               the run begins here
             b (value): visited once
               from `a`: only path
-            c (value): begun, and dropped, since the run ended
+            c (value): not visited, since the run had used all of its steps
               from `b`: only path
         "#]],
     );
