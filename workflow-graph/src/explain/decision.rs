@@ -183,7 +183,7 @@ impl fmt::Display for Decision {
             write!(f, "    not to `{to}` ({}): ", on_one_line(route))?;
             match why {
                 WhyNot::NotChosen { .. } => {
-                    f.write_str("it was open to the model, which did not choose it")?
+                    f.write_str("it was open to the model, which did not choose it")?;
                 }
                 why => why.told(f, self.taken.as_ref().map_or("it", |taken| &taken.from))?,
             }
