@@ -57,8 +57,8 @@ pub enum NotRetried {
         /// The latest beginning of an attempt, from the beginning of the first one.
         budget: Duration,
     },
-    /// The execution failed after the end of the run, or while its stop event was on the way into the log. Nothing follows
-    /// from the failure, whatever its class, and no journal has it.
+    /// The execution failed after the end of the run, or while its stop event was on the way into the log. A failure of any
+    /// class has no consequence then, and is in no journal.
     RunEnding,
     /// The engine's clock panicked during the delay, for example without timers. The attempt never began.
     Clock,

@@ -68,7 +68,7 @@ const EARLIER: usize = 3;
 
 /// The decisions of the last visits of a node, in their order, of those that had one to make.
 pub(super) fn decisions(why: &Why<'_, '_>, node: usize) -> Vec<Decision> {
-    // Of one before the last, the way it went is told elsewhere, and one that led nowhere was dropped or ended its branch.
+    // The routes to other nodes tell the way of an earlier visit. It led nowhere if it was dropped, or ended its branch.
     let has_reason = |decision: &Decision| {
         let has_values = decision.taken.as_ref().is_some_and(|taken| !taken.values.is_empty());
         decision.decided == Decided::Taken && (has_values || !decision.others.is_empty())

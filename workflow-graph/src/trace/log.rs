@@ -151,9 +151,9 @@ impl<'a> Log<'a> {
         let trace = &self.report.trace;
         let place = usize::try_from(id.0).ok()?.checked_sub(1)?;
         let at = trace.get(place).filter(|execution| execution.execution == id);
-        at.or_else(|| {
-            trace.binary_search_by_key(&id, |execution| execution.execution).ok().map(|at| &trace[at])
-        })
+        let near =
+            || trace.binary_search_by_key(&id, |execution| execution.execution).ok().map(|at| &trace[at]);
+        at.or_else(near).or_else(|| trace.iter().find(|execution| execution.execution == id))
     }
 
     /// The failure that this event is, which a step catches.

@@ -242,7 +242,7 @@ impl<'w> Visit<'w> {
         let (mut result, saved) = self.worked(worked);
         if let Some(candidates) = dry {
             let way = self.dry_end(candidates);
-            return self.leave_by(result, way);
+            return self.leave_by(Arc::unwrap_or_clone(result), way);
         }
         if !is_skipped && !is_checked {
             let (verdicts, judged) = self.check(&result).await?;
@@ -262,7 +262,7 @@ impl<'w> Visit<'w> {
         forget(saved).await?;
         // Nothing reads it here any more, so that it moves into the log.
         self.sight.own = None;
-        self.leave_by(result, way)
+        self.leave_by(Arc::unwrap_or_clone(result), way)
     }
 
     /// The result of the work, and what it may have saved.
@@ -319,21 +319,18 @@ impl<'w> Visit<'w> {
         let way = self.way(leave, result.done.decided)?;
         // Nothing reads it here any more, so that it moves into the log.
         self.sight.own = None;
-        self.leave_by(result, way)
+        self.leave_by(Arc::unwrap_or_clone(result), way)
     }
 
     /// The same with the way on.
     pub(super) fn leave_by(
         mut self: Box<Self>,
-        result: impl Into<Arc<NodeResult>>,
+        mut result: NodeResult,
         way: Way,
     ) -> Result<Emitted, StepError> {
-        let mut result = result.into();
         match &way {
-            Way::Choose(_) => Arc::make_mut(&mut result).done.decided += 1,
-            Way::Open(opened, _) => {
-                Arc::make_mut(&mut result).opened = opened.iter().map(|branch| branch.to.clone()).collect();
-            }
+            Way::Choose(_) => result.done.decided += 1,
+            Way::Open(opened, _) => result.opened = opened.iter().map(|branch| branch.to.clone()).collect(),
             _ => {}
         }
         self.leave_result(result)?;
@@ -347,14 +344,12 @@ impl<'w> Visit<'w> {
     }
 
     /// Leaves the result alone.
-    pub(super) fn leave_result(&mut self, result: impl Into<Arc<NodeResult>>) -> Result<(), StepError> {
-        let mut result = result.into();
-        let left = Arc::make_mut(&mut result);
-        left.carried = self.carried.clone();
-        left.warnings = std::mem::take(&mut self.warnings);
+    pub(super) fn leave_result(&mut self, mut result: NodeResult) -> Result<(), StepError> {
+        result.carried = self.carried.clone();
+        result.warnings = std::mem::take(&mut self.warnings);
         // JSON does not tell a conversation that is null from none.
-        left.conversation = left.conversation.take().filter(|conversation| !conversation.is_null());
-        Ok(self.call.emit(&self.node().id.value, JsonOutput::typed(Arc::unwrap_or_clone(result)))?)
+        result.conversation = result.conversation.filter(|conversation| !conversation.is_null());
+        Ok(self.call.emit(&self.node().id.value, JsonOutput::typed(result))?)
     }
 
     /// Ends the run, or the branch.

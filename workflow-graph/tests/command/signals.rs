@@ -25,6 +25,8 @@ fn a_stored_run_is_paused_and_resume_continues_it() {
     assert_eq!(paused.proposed(), ["resume", "r-1", "--store", "runs.redb", "--script", "stuck.yaml"]);
     let explained = place.run(&["explain", "r-1", "--store", "runs.redb"]);
     assert!(explained.out.contains("paused"), "{}", explained.out);
+    let proposed = "continue it with: workflow-graph resume r-1 --store runs.redb --script /";
+    assert!(explained.out.contains(proposed), "{}", explained.out);
     // It can be interrupted again.
     let started = Started::until(
         place.command(&["resume", "r-1", "--script", "stuck.yaml", "--store", "runs.redb"]),

@@ -53,12 +53,20 @@ fn trace_explain_and_draw_show_a_run_and_do_not_change_it() {
     assert_eq!((waits.code, waits.json()), (0, json!({"visits": [], "routes": []})));
     let explained = place.run(&[&["explain", "r-1"], &STORE[..]].concat());
     assert_eq!((explained.code, explained.out.contains("approve")), (0, true), "{}", explained.err);
+    let proposed = "answer with: workflow-graph answer r-1 approve ";
+    assert!(
+        explained.out.contains(proposed) && explained.out.ends_with(" --store runs.redb\n"),
+        "{}",
+        explained.out
+    );
     assert!(before == std::fs::read(place.0.path().join("runs.redb")).unwrap());
     place.run(&[&["answer", "r-1", "approve", "yes"], &STORE[..]].concat());
     let trace = place.run(&[&["trace", "r-1"], &STORE[..]].concat());
     assert!(trace.out.contains("→ pay (approve.granted)"), "{}", trace.out);
     let drawn = place.run(&[&["draw", "refund.yaml", "--id", "r-1"], &STORE[..]].concat());
     assert!(drawn.out.contains("taken ×1"), "{}", drawn.out);
+    let completed = place.run(&[&["explain", "r-1"], &STORE[..]].concat());
+    assert!(!completed.out.contains(" with: "), "{}", completed.out);
     let json = place.run(&[&["explain", "r-1", "--json"], &STORE[..]].concat());
     assert_eq!(json.json()["status"], "completed");
 }

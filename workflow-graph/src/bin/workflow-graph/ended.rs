@@ -10,11 +10,11 @@ use workflow_graph::{GraphFailure, GraphResult, GraphRun, GraphStatus};
 
 use crate::drive::Driven;
 use crate::problem::Problem;
-use crate::quote::word;
+use crate::quote;
 use crate::reply;
 use crate::session::{Done, With};
 use crate::standing::Open;
-use crate::text::{one_line, plain, plain_lines, print_json, short, time};
+use crate::text::{one_line, plain_lines, print_json, short, time};
 use crate::{Exit, Output};
 
 /// The most characters of a question that is listed.
@@ -38,13 +38,9 @@ pub(crate) struct Again<'a> {
 impl Again<'_> {
     /// The command that does something with the run; nothing for a run without a store.
     fn command(&self, run: &GraphRun, action: &str, rest: &[&str]) -> Option<String> {
-        let mut words = vec!["workflow-graph".to_owned(), action.to_owned(), run.id().to_string()];
-        words.extend(rest.iter().map(|&word| word.to_owned()));
-        words.extend(["--store".to_owned(), self.store?.display().to_string()]);
-        if let Some(document) = self.document {
-            words.extend(["--document".to_owned(), document.display().to_string()]);
-        }
-        Some(self.with_options(words))
+        let run = run.id().to_string();
+        let script = self.with.script.as_deref();
+        Some(self.allowing(quote::command((action, &run, rest), self.store?, self.document, script)))
     }
 
     /// The command that starts another run of the document.
@@ -58,17 +54,16 @@ impl Again<'_> {
         if let Some(store) = self.store {
             words.extend(["--store".to_owned(), store.display().to_string()]);
         }
-        self.with_options(words)
-    }
-
-    fn with_options(&self, mut words: Vec<String>) -> String {
         if let Some(script) = &self.with.script {
             words.extend(["--script".to_owned(), script.display().to_string()]);
         }
-        if self.with.allow_commands {
-            words.push("--allow-commands".to_owned());
-        }
-        plain(&words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" "))
+        self.allowing(words)
+    }
+
+    /// The line of these words, with the leave to run programs if this command has it.
+    fn allowing(&self, mut words: Vec<String>) -> String {
+        words.extend(self.with.allow_commands.then(|| "--allow-commands".to_owned()));
+        quote::line(&words)
     }
 }
 

@@ -1,5 +1,9 @@
 //! Words of a shell's command line: for the commands that this one proposes.
 
+use std::path::Path;
+
+use crate::text::plain;
+
 /// The word, quoted if a shell would not take it as it is.
 pub(crate) fn word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-:@%+=,".contains(&byte);
@@ -7,6 +11,27 @@ pub(crate) fn word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A command that does something with a stored run.
+pub(crate) fn command(
+    (action, run, rest): (&str, &str, &[&str]),
+    store: &Path,
+    document: Option<&Path>,
+    script: Option<&Path>,
+) -> Vec<String> {
+    let mut words: Vec<String> = ["workflow-graph", action, run].map(str::to_owned).to_vec();
+    words.extend(rest.iter().map(|&word| word.to_owned()));
+    let options = [("--store", Some(store)), ("--document", document), ("--script", script)];
+    for (option, path) in options.into_iter().filter_map(|(option, path)| Some((option, path?))) {
+        words.extend([option.to_owned(), path.display().to_string()]);
+    }
+    words
+}
+
+/// The words as one line, which a shell takes and a terminal can have.
+pub(crate) fn line(words: &[String]) -> String {
+    plain(&words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

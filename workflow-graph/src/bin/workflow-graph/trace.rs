@@ -1,15 +1,17 @@
 //! `trace` and `explain`: the way of a stored run, and its reasons, by its journal alone.
 
+use std::path::Path;
+
 use clap::Args;
 use workflow_core::RunStatus;
-use workflow_graph::{Explanation, Wait};
+use workflow_graph::{Explanation, VisitsEnded, Wait};
 
 use crate::format::Format;
 use crate::problem::Problem;
-use crate::quote::word;
+use crate::quote;
 use crate::reply;
 use crate::stored::Stored;
-use crate::text::{plain, plain_lines, print_json};
+use crate::text::{plain_lines, print_json};
 use crate::{Exit, Output};
 
 #[derive(Debug, Args)]
@@ -53,14 +55,16 @@ impl Explain {
 
     /// The commands with which the run goes on, a line each.
     fn hints(&self, explanation: &Explanation, script: Option<&str>) -> Vec<String> {
+        let resume = || self.command("resume", &[], script);
         match explanation.status {
-            RunStatus::Paused | RunStatus::Cancelled => {
-                vec![format!("continue it with: {}", self.command("resume", &[], script))]
-            }
+            RunStatus::Paused | RunStatus::Cancelled => vec![format!("continue it with: {}", resume())],
+            RunStatus::TimedOut => vec![format!("raise `limits.time`, then continue with: {}", resume())],
+            // To resume does not ask again.
+            RunStatus::Failed if has_expired(explanation) => Vec::new(),
             RunStatus::Failed | RunStatus::Stalled => {
-                vec![format!("mend the cause, then continue with: {}", self.command("resume", &[], script))]
+                vec![format!("mend the cause, then continue with: {}", resume())]
             }
-            status if status.is_ended() => Vec::new(),
+            RunStatus::Completed => Vec::new(),
             _ => {
                 let waits = &explanation.waits;
                 let asks = |name: &str| {
@@ -80,14 +84,20 @@ impl Explain {
 
     /// A command on the run.
     fn command(&self, action: &str, rest: &[&str], script: Option<&str>) -> String {
-        let (run, place) = (&self.run.run, &self.run.place);
-        let mut words = vec!["workflow-graph", action, run];
-        words.extend(rest);
-        let (store, document) = (place.store.display().to_string(), place.document.as_ref());
-        let document = document.map(|document| document.display().to_string());
-        words.extend(["--store", &store]);
-        words.extend(document.iter().flat_map(|document| ["--document", document]));
-        words.extend(script.iter().flat_map(|script| ["--script", script]));
-        plain(&words.into_iter().map(word).collect::<Vec<_>>().join(" "))
+        let Stored { run, place } = &self.run;
+        let (document, script) = (place.document.as_deref(), script.map(Path::new));
+        quote::line(&quote::command((action, run, rest), &place.store, document, script))
     }
+}
+
+/// Whether a question that nobody answered in time ended the run.
+fn has_expired(explanation: &Explanation) -> bool {
+    explanation.nodes.iter().any(|node| {
+        let expired = format!("nobody answered `{}` within ", node.node);
+        let is_so = |ends: &VisitsEnded| {
+            let told = ends.error.as_ref().is_some_and(|error| error.message.starts_with(&expired));
+            told && ends.latest && !ends.went_on
+        };
+        node.ends.iter().any(is_so)
+    })
 }

@@ -121,7 +121,10 @@ fn misplaced(kind: &str, fields: &Fields<'_>, reading: &mut Reading<'_>) {
         let remedy = "remove it, or lead on with `on_failure`";
         reading.problems.add(Code::UnknownKey, fields.key_at("retry"), message, remedy);
     }
-    let decides = |tree: &Tree| matches!(&tree.kind, Kind::Map(pairs) if pairs.iter().any(|(key, _)| &*key.name == "decide"));
+    let decides = |tree: &Tree| match &tree.kind {
+        Kind::Map(pairs) => pairs.iter().any(|(key, _)| &*key.name == "decide"),
+        _ => false,
+    };
     if kind == "human" && fields.get("timeout").is_some() && !fields.get("next").is_some_and(decides) {
         let message = "`timeout` is no key of a node with `human`, since people make no attempt".to_owned();
         let remedy = "write `expires` in `human` for the time to answer";
