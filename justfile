@@ -41,4 +41,4 @@ counters *arguments='--check':
 
 # Run one example: `just example fan_out`.
 example name *arguments:
-    cargo run --release --example {{name}} -- {{arguments}}
+    cargo run --example {{name}} -- {{arguments}}

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p workflow-agent --bench turns                # everything
-//! cargo bench -p workflow-agent --bench turns -- --quick     # small sizes, as a smoke test
+//! cargo test -p workflow-agent --bench turns                 # small sizes, as a smoke test
 //! ```
 
 use std::error::Error;
@@ -369,7 +369,8 @@ async fn session(exchanges: usize) -> Result<(), Failure> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    // `cargo bench` says so; `cargo test` does not.
+    let is_quick = !arguments.iter().any(|argument| argument == "--bench");
     let only = arguments.iter().find(|argument| !argument.starts_with("--")).map(String::as_str);
     let wanted = |part: &str| only.is_none_or(|only| only == part);
     if wanted("memory") {

@@ -120,9 +120,15 @@ pub mod prelude {
     pub use crate::tool::{ToolContext, ToolError, ToolOutput, terminal_safe};
 }
 
-/// The page of the guide, compiled and run with the other examples of this crate.
+/// The page of the guide and the examples of the macros, compiled and run with the other examples of this crate.
 #[cfg(doctest)]
 mod guide {
     #[doc = include_str!("../../docs/guide/agents.md")]
     struct Agents;
+
+    #[doc = include_str!("../../workflow-macros/docs/tool.md")]
+    struct Tool;
+
+    #[doc = include_str!("../../workflow-macros/docs/tools.md")]
+    struct Tools;
 }

@@ -245,7 +245,7 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private;
 
-/// The README and the guide, compiled and run with the other examples.
+/// The README, the guide and the examples of the macros, compiled and run with the other examples.
 #[cfg(doctest)]
 mod guide {
     macro_rules! pages {
@@ -269,5 +269,10 @@ mod guide {
         Stalls "docs/guide/stalls.md",
         Limits "docs/guide/limits.md",
         Peers "docs/guide/peers.md",
+        MacroEvent "workflow-macros/docs/event.md",
+        MacroEventSet "workflow-macros/docs/event_set.md",
+        MacroWorkflow "workflow-macros/docs/workflow.md",
+        MacroStep "workflow-macros/docs/step.md",
+        MacroPrecondition "workflow-macros/docs/precondition.md",
     }
 }

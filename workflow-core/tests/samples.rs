@@ -50,6 +50,33 @@ fn a_crate_that_knows_the_library_by_another_name_compiles_and_runs() {
     assert_eq!(ran.stdout, "Up Down, 5 words\n4 chapters read\ncounted to 10\n");
 }
 
+/// Mistakes that only a build finds, where a function with type parameters is used: the compiler's message, and the place of
+/// the use. Each file of `tests/ui/built` has the messages beside it.
+#[test]
+fn mistakes_in_the_use_of_generic_functions_are_errors_of_the_build() {
+    let folder = this_crate().join("tests/ui/built");
+    let mut cases = 0;
+    for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        let Some(name) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".rs")) else {
+            continue;
+        };
+        let source = fs::read_to_string(&file).unwrap();
+        let printed = Sample::new(name, "workflow-core", &source).fails();
+        let place = format!("tests/ui/built/{name}.rs:");
+        let expected = fs::read_to_string(file.with_extension("stderr")).unwrap();
+        let is_place = |line: &str| line.trim_start().starts_with("--> ") && line.contains(&place);
+        let mut wanted =
+            expected.lines().filter(|line| line.starts_with("error") || is_place(line)).peekable();
+        assert!(wanted.peek().is_some(), "{name}.stderr has neither an error nor a place");
+        for line in wanted {
+            let line = line.trim().replace(&place, "src/main.rs:");
+            assert!(printed.contains(&line), "{name}: no `{line}` in\n{printed}");
+        }
+        cases += 1;
+    }
+    assert!(cases >= 5, "only {cases} cases");
+}
+
 /// The sample that warns, changed only in the attributes of steps without one.
 fn assert_builds_without_warnings(name: &str, attribute: &str) {
     let source = RERUNS.replace("#[step]", attribute);
@@ -114,15 +141,27 @@ impl Sample {
 
     /// Has cargo build it, or build and run it.
     fn cargo(&self, command: &str) -> Built {
+        let output = self.output(command, "short");
+        let built = Built::of(&output);
+        assert!(output.status.success(), "{}{}", built.stdout, built.stderr);
+        built
+    }
+
+    /// Has cargo build what it refuses, and returns the compiler's messages.
+    fn fails(&self) -> String {
+        let output = self.output("build", "human");
+        let built = Built::of(&output);
+        assert!(!output.status.success(), "it builds: {}", built.stderr);
+        built.stderr
+    }
+
+    fn output(&self, command: &str, messages: &str) -> Output {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         env::vars_os().filter(|(name, _)| name.to_str().is_some_and(changes_output)).for_each(|(name, _)| {
             cargo.env_remove(name);
         });
-        cargo.args([command, "--offline", "--color=never", "--message-format=short", "--target-dir"]);
-        let output = cargo.arg(scratch().join("target")).current_dir(&self.folder).output().unwrap();
-        let built = Built::of(&output);
-        assert!(output.status.success(), "{}{}", built.stdout, built.stderr);
-        built
+        cargo.args([command, "--offline", "--color=never", "--message-format", messages, "--target-dir"]);
+        cargo.arg(scratch().join("target")).current_dir(&self.folder).output().unwrap()
     }
 }
 

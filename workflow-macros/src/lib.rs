@@ -40,47 +40,7 @@ mod workflow;
 /// | `upgrade = path` | a function that converts the JSON of older versions |
 /// | `crate = path` | the path of the library; default: `::workflow_core` |
 ///
-/// ```
-/// use workflow_core::prelude::*;
-///
-/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// #[event(start, display, name = "shop.order")]
-/// struct Order {
-///     lines: Vec<String>,
-/// }
-/// ```
-///
-/// # Events that have changed
-/// Journals store events as JSON, each with its version. Use serde's own attributes, such as
-/// `#[serde(default)]`, as far as they can read an earlier form.
-///
-/// For other changes, write an upgrade function. The function gets the version and JSON of a journal, and
-/// returns the JSON of this version, or any displayable error. The library calls it for events of older
-/// versions when it resumes a run or reads a journal. The library refuses events of newer versions, and
-/// events of older versions without `upgrade`. Upgraded events are never written back: the journal stays
-/// unchanged.
-///
-/// ```
-/// use serde_json::{Value, json};
-/// use workflow_core::prelude::*;
-///
-/// /// Version 1 had one line of text.
-/// #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// #[event(start, name = "shop.order", version = 2, upgrade = order_from)]
-/// struct Order {
-///     lines: Vec<String>,
-/// }
-///
-/// fn order_from(version: u32, data: Value) -> Result<Value, String> {
-///     match version {
-///         1 => Ok(json!({ "lines": [data["line"]] })),
-///         other => Err(format!("unknown version of an order: {other}")),
-///     }
-/// }
-/// ```
-///
-/// The library also upgrades the events of timers, and requests. A reply is not an event type and its JSON
-/// has no version, so `Deserialize` of the reply's type must read all earlier forms.
+#[doc = include_str!("../docs/event.md")]
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(item: TokenStream) -> TokenStream {
     event::expand(item.into()).into()
@@ -91,20 +51,7 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 /// Every variant has one event that is `Clone`, or an `Arc` of any event. `#[event_set(crate = path)]` sets
 /// the path of the library. Default: `::workflow_core`.
 ///
-/// ```
-/// use std::sync::Arc;
-/// use workflow_core::prelude::*;
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # struct Enough(u32);
-/// # #[derive(Debug, Serialize, Deserialize, Event)]
-/// # struct Short(u32);
-///
-/// #[derive(Debug, EventSet)]
-/// enum Graded {
-///     Enough(Enough),
-///     Short(Arc<Short>),
-/// }
-/// ```
+#[doc = include_str!("../docs/event_set.md")]
 #[proc_macro_derive(EventSet, attributes(event_set))]
 pub fn derive_event_set(item: TokenStream) -> TokenStream {
     event_set::expand(item.into()).into()
@@ -127,24 +74,7 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// generic workflow (`impl<T> Greeter<T>`) depend on its type parameters. So `cargo build` checks such a
 /// workflow where it is run or added to an engine, and reports the first mistake.
 ///
-/// ```
-/// use workflow_core::prelude::*;
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # #[event(start)]
-/// # struct Greet { name: String }
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # #[event(stop)]
-/// # struct Greeting(String);
-/// # struct Greeter;
-///
-/// #[workflow]
-/// impl Greeter {
-///     #[step]
-///     async fn greet(&self, greet: &Greet) -> Greeting {
-///         Greeting(format!("Hello, {}!", greet.name))
-///     }
-/// }
-/// ```
+#[doc = include_str!("../docs/workflow.md")]
 #[proc_macro_attribute]
 pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
     workflow::expand(arguments.into(), &item.into()).into()
@@ -173,35 +103,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `loops` | allows the step to emit an event that it takes, and to be part of a loop that only other steps end |
 /// | `name = "…"` | the stable name; default: the name of the method |
 ///
-/// ```
-/// use workflow_core::prelude::*;
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # #[event(start)]
-/// # struct Question(String);
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # struct Reranked(u32);
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # #[event(stop)]
-/// # struct Answer(String);
-/// # struct Research { rerank: bool }
-/// #[workflow]
-/// impl Research {
-///     #[step]
-///     async fn rerank(&self, question: &Question) -> Option<Reranked> {
-///         self.rerank.then(|| Reranked(question.0.len() as u32))
-///     }
-///
-///     #[precondition]
-///     fn rerank_done(&self, reranked: Option<&Reranked>) -> bool {
-///         !self.rerank || reranked.is_some()
-///     }
-///
-///     #[step(precondition = rerank_done, max_executions = 1)]
-///     async fn respond(&self, question: &Question, reranked: Option<&Reranked>) -> Answer {
-///         Answer(format!("{}: {:?}", question.0, reranked))
-///     }
-/// }
-/// ```
+#[doc = include_str!("../docs/step.md")]
 #[proc_macro_attribute]
 pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     workflow::stray_step(&item.into()).into()
@@ -214,18 +116,7 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// The result is `bool` or `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` sets the
 /// path of the library. Default: `::workflow_core`.
 ///
-/// ```
-/// use workflow_core::prelude::*;
-/// # #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-/// # struct Settings { rerank: bool }
-/// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-/// # struct Reranked(u32);
-///
-/// #[precondition]
-/// fn rerank_done(config: &Config<Settings>, reranked: Option<&Reranked>) -> bool {
-///     !config.rerank || reranked.is_some()
-/// }
-/// ```
+#[doc = include_str!("../docs/precondition.md")]
 #[proc_macro_attribute]
 pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
     precondition::expand(arguments.into(), &item.into()).into()
@@ -250,33 +141,7 @@ pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// The function stays callable: it returns a `ToolFuture`, which gives what the function returns. The function itself is
 /// the value for `.tool(…)` of an agent, by the trait `IntoTool`.
 ///
-/// ```
-/// use workflow_agent::tool;
-/// use workflow_agent::tool::{IntoTool as _, Tool as _, ToolContext};
-///
-/// /// Forecasts the weather.
-/// #[tool(read_only, timeout = "10s")]
-/// async fn weather(
-///     /** City, in English */ city: String,
-///     /** How many days, from today */ days: Option<u8>,
-///     _context: &ToolContext,
-/// ) -> Result<String, std::io::Error> {
-///     Ok(format!("{city}: sun for {} days", days.unwrap_or(1)))
-/// }
-///
-/// # futures::executor::block_on(async {
-/// let context = ToolContext::detached("call-1");
-/// let forecast = weather("Bern".into(), None, &context).await?;
-/// assert_eq!(forecast, "Bern: sun for 1 days");
-///
-/// let tool = weather.into_tool();
-/// assert_eq!(tool.spec().description(), "Forecasts the weather.");
-/// assert_eq!(tool.spec().schema()["required"], serde_json::json!(["city"]));
-/// let output = tool.call(serde_json::json!({"city": "Bern", "days": 3}), context).await?;
-/// assert_eq!(output.text, "Bern: sun for 3 days");
-/// # Ok::<_, workflow_agent::tool::ToolError>(())
-/// # }).unwrap();
-/// ```
+#[doc = include_str!("../docs/tool.md")]
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     tool::expand(arguments.into(), &item.into()).into()
@@ -289,32 +154,7 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// share it in an `Arc`. Methods take `&self`. Methods without `#[tool]` stay as they are.
 /// `#[tools(crate = path)]` sets the path of the library. Default: `::workflow_agent`.
 ///
-/// ```
-/// use workflow_agent::tool::{Tool as _, ToolContext, ToolError, ToolSet as _};
-/// use workflow_agent::{tool, tools};
-///
-/// # struct Bank;
-/// # impl Bank {
-/// #     async fn refund(&self, order: u64, key: &str) -> Result<String, std::io::Error> {
-/// #         Ok(format!("order {order} refunded under {key}"))
-/// #     }
-/// # }
-/// struct Orders {
-///     bank: Bank,
-/// }
-///
-/// #[tools]
-/// impl Orders {
-///     /// Refunds an order.
-///     #[tool(approval, timeout = "30s")]
-///     async fn refund(&self, order: u64, context: &ToolContext) -> Result<String, ToolError> {
-///         Ok(self.bank.refund(order, context.idempotency_key()).await?)
-///     }
-/// }
-///
-/// let tools = Orders { bank: Bank }.into_tools();
-/// assert_eq!(tools[0].spec().name(), "refund");
-/// ```
+#[doc = include_str!("../docs/tools.md")]
 #[proc_macro_attribute]
 pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
     tools::expand(arguments.into(), &item.into()).into()

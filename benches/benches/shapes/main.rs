@@ -1,7 +1,6 @@
 //! Measures shapes of workflows and the same work by hand, in turns, in one process.
 //!
-//! `cargo bench -p workflow-benches --bench shapes`. With `-- --quick` it runs a small part of everything, as a smoke
-//! test; with `-- chain fan` only these shapes; with `-- --peers` it first builds the program of `benches/peers`, which
+//! `cargo bench -p workflow-benches --bench shapes`. `cargo test` runs a small part of everything, as a smoke test; with `-- chain fan` only these shapes; with `-- --peers` it first builds the program of `benches/peers`, which
 //! then takes turns too. It prints its measurements and targets, and writes `report.json` and `growth.svg` to `bench`
 //! in cargo's target folder. `docs/performance.md` describes the method and the columns.
 
@@ -37,7 +36,8 @@ impl Asked {
         let (options, shapes): (Vec<String>, Vec<String>) =
             arguments.partition(|argument| argument.starts_with("--"));
         let has = |wanted| options.iter().any(|option| option == wanted);
-        let extent = if has("--quick") { Extent::Quick } else { Extent::Full };
+        // `cargo bench` says so; `cargo test` does not.
+        let extent = if has("--bench") { Extent::Full } else { Extent::Quick };
         Self { extent, shapes, peers: has("--peers") }
     }
 

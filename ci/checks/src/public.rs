@@ -2,7 +2,7 @@
 //!
 //! `rustdoc` writes what is public as JSON, which takes an option that only unstable toolchains have. `ci/rustdoc-json`
 //! switches it on for `rustdoc` alone, so that everything else is built as always. Items that are hidden from the
-//! reference are not listed.
+//! reference are not listed. Warnings of `rustdoc` fail the check.
 
 use std::path::{Path, PathBuf};
 
@@ -27,8 +27,8 @@ pub(crate) fn check(repository: &Repository) -> Result<Report, CheckError> {
         report.note(format!("public: there is no {FOLDER} to compare with, {ACCEPT}"));
         return Ok(report);
     }
-    for package in packages::published(repository)? {
-        compare(repository, &package, &listing::of(repository, &package)?, &mut report)?;
+    for package in documented(repository)? {
+        compare(repository, &package, &listing::of(&package)?, &mut report)?;
     }
     Ok(report)
 }
@@ -38,12 +38,19 @@ pub(crate) fn accept(repository: &Repository) -> Result<Report, CheckError> {
     let folder = repository.root().join(FOLDER);
     std::fs::create_dir_all(&folder).map_err(CheckError::write(&folder))?;
     let mut report = Report::default();
-    for package in packages::published(repository)? {
-        let listing = listing::of(repository, &package)?;
+    for package in documented(repository)? {
+        let listing = listing::of(&package)?;
         repository.write(&list_of(&package), &listing)?;
         report.note(format!("public: {} has {} lines", list_of(&package).display(), listing.lines().count()));
     }
     Ok(report)
+}
+
+/// The published packages, whose reference was just made.
+fn documented(repository: &Repository) -> Result<Vec<Package>, CheckError> {
+    let packages = packages::published(repository)?;
+    listing::document(repository, &packages)?;
+    Ok(packages)
 }
 
 fn compare(

@@ -26,7 +26,7 @@ use crate::pairing;
 use crate::parts::City;
 
 /// The number of random runs without `HOSTILE`.
-const RUNS: u64 = 200;
+const RUNS: u64 = 70;
 /// Secrets: one with characters that JSON escapes, and one that begins like the other.
 const SECRETS: [&str; 2] = ["sk-77\"quoted\\key\"-wxyz", "sk-77-plain-wxyz"];
 /// The end of both secrets, which nothing else has.
@@ -471,7 +471,7 @@ fn random_adversaries_break_no_bound_learn_no_secret_and_leave_no_run_without_an
     }
     // Otherwise the test shows nothing.
     if seeds.end - seeds.start >= RUNS {
-        assert!(all.requests > 500 && all.answered > 20 && all.stopped > 50 && all.shown > 1_000, "{all:?}");
+        assert!(all.requests > 150 && all.answered > 6 && all.stopped > 15 && all.shown > 300, "{all:?}");
     }
 }
 

@@ -64,10 +64,19 @@ pub(crate) fn judge(folder: &Path) -> Seen {
     let runs = runs.iter().map(|stored| stored.id.to_string()).collect();
     runtime.block_on(has_no_contexts(&store));
     let lines = lines(folder);
-    seen.left = lines.iter().map(|line| if let Line::Left { contexts } = line { *contexts } else { 0 }).sum();
+    seen.left = left_in(&lines);
     seen.read = lines.iter().map(|line| if let Line::Read { journals } = line { *journals } else { 0 }).sum();
     seen.repeated = judge_deeds(&lines, &runs);
     seen
+}
+
+/// The number of ended runs that had contexts when their process was killed, so far.
+pub(crate) fn left(folder: &Path) -> usize {
+    left_in(&lines(folder))
+}
+
+fn left_in(lines: &[Line]) -> usize {
+    lines.iter().map(|line| if let Line::Left { contexts } = line { *contexts } else { 0 }).sum()
 }
 
 /// The run itself, or the run whose child it is.

@@ -1,4 +1,4 @@
-//! The public items of one package, one per line with its signature.
+//! The public items of packages, one per line with its signature, and the warnings of their reference.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,19 +19,21 @@ struct Format {
     format_version: u32,
 }
 
-/// The public items of a package, with all its features.
-pub(crate) fn of(repository: &Repository, package: &Package) -> Result<String, CheckError> {
-    document(repository, package)?;
+/// The public items of a package, once it is documented.
+pub(crate) fn of(package: &Package) -> Result<String, CheckError> {
     of_file(&package.target.join("doc").join(format!("{}.json", package.library)), &package.name)
 }
 
-fn document(repository: &Repository, package: &Package) -> Result<(), CheckError> {
-    let name = package.name.as_str();
-    let command = format!("cargo rustdoc -p {name}");
+/// Documents all packages at once, so that each is compiled once, with all features. A warning of `rustdoc`, such as a link
+/// that leads nowhere, is an error.
+pub(crate) fn document(repository: &Repository, packages: &[Package]) -> Result<(), CheckError> {
+    let command = "cargo doc".to_owned();
+    let names = packages.iter().flat_map(|package| ["-p", package.name.as_str()]);
     let status = Command::new("cargo")
-        .args(["rustdoc", "--quiet", "--locked", "--all-features", "--lib", "-p", name, "--"])
-        .args(["-Z", "unstable-options", "--output-format", "json"])
+        .args(["doc", "--quiet", "--locked", "--no-deps", "--all-features", "--lib"])
+        .args(names)
         .env("RUSTDOC", repository.root().join(RUSTDOC))
+        .env("RUSTDOCFLAGS", "-Z unstable-options --output-format json -D warnings")
         .current_dir(repository.root())
         .status()
         .map_err(|source| CheckError::Start { command: command.clone(), source })?;

@@ -1,6 +1,7 @@
 //! Everything that a tool may be, without a warning.
 
-#![deny(warnings, missing_docs, unreachable_pub, missing_debug_implementations, clippy::all, clippy::pedantic)]
+#![deny(warnings, missing_docs, missing_debug_implementations, clippy::all, clippy::pedantic)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ pub async fn nothing() {}
 #[tool(read_only, idempotent, approval = "always", timeout = "2h", name = "all-forms")]
 #[must_use]
 pub async fn forms(
-    /** A city */ mut city: City,
+    /** A city */
+    mut city: City,
     /// Some days,
     /// in a row.
     days: Option<u8>,
@@ -31,7 +33,10 @@ pub async fn forms(
     weeks: u8,
     #[serde(deserialize_with = "loose")] _loose: u8,
     _: &ToolContext,
-    #[expect(unused_variables, reason = "attributes stay with their parameter")] more: BTreeMap<String, Vec<(u8, f64)>>,
+    #[expect(unused_variables, reason = "attributes stay with their parameter")] more: BTreeMap<
+        String,
+        Vec<(u8, f64)>,
+    >,
     context: &ToolContext,
 ) -> Result<City, ToolError> {
     city.name += &format!("{days:?} {weeks} {}", context.call());
@@ -71,7 +76,24 @@ async fn absent(city: Nowhere) -> Nowhere {}
 /// Many arguments.
 #[tool]
 #[expect(clippy::many_single_char_names, reason = "there are many")]
-async fn many(a: u8, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8, h: u8, i: u8, j: u8, k: u8, l: u8, m: u8, n: u8, o: u8, p: u8) -> u8 {
+async fn many(
+    a: u8,
+    b: u8,
+    c: u8,
+    d: u8,
+    e: u8,
+    f: u8,
+    g: u8,
+    h: u8,
+    i: u8,
+    j: u8,
+    k: u8,
+    l: u8,
+    m: u8,
+    n: u8,
+    o: u8,
+    p: u8,
+) -> u8 {
     a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p
 }
 
@@ -161,7 +183,8 @@ fn tool<Marker>(tool: impl IntoTool<Marker, Tool = FnTool>) -> FnTool {
 }
 
 #[expect(deprecated, reason = "one of the tools is deprecated")]
-fn main() {
+#[test]
+fn compiles_and_runs() {
     let tools = [tool(nothing), tool(forms), tool(unnamed), tool(borrows), tool(many), tool(old), tool(made)];
     let names: Vec<_> = tools.iter().map(|tool| tool.spec().name()).collect();
     assert_eq!(names, ["nothing", "all-forms", "unnamed", "borrows", "many", "old", "made"]);

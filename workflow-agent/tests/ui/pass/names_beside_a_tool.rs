@@ -1,6 +1,7 @@
 //! A tool is a function: modules, variables, parameters and imports may have its name.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_agent::tool::IntoTool;
 
@@ -33,7 +34,8 @@ async fn by_hand() -> String {
     look(&weather).await
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     takes(weather);
     takes(look);
     takes(self::weather::weather);

@@ -1,10 +1,11 @@
 //! The library by another name: every macro takes `crate = ..`.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 /// As if `workflow-agent` were declared under this name.
 mod agents {
-    pub use ::workflow_agent::*;
+    pub(crate) use ::workflow_agent::*;
 }
 
 /// Nothing of the library's own name is in scope.
@@ -19,14 +20,14 @@ async fn weather(#[serde(default)] city: String, context: &ToolContext) -> Strin
 }
 
 /// Forecasts the weather.
-#[agents::tool(crate = "crate::agents")]
+#[agents::tool(crate = "crate::pass_tools::renamed_dependency::agents")]
 async fn later(city: String) -> Result<String, std::fmt::Error> {
     Ok(city)
 }
 
 struct Orders;
 
-#[agents::tools(crate = crate::agents)]
+#[agents::tools(crate = crate::pass_tools::renamed_dependency::agents)]
 impl Orders {
     /// Refunds an order.
     #[agents::tool]
@@ -35,7 +36,8 @@ impl Orders {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     assert_eq!(weather.into_tool().spec().name(), "weather");
     assert_eq!(later.into_tool().spec().name(), "later");
     assert_eq!(Orders.into_tools().len(), 1);

@@ -1,6 +1,7 @@
 //! The compiler decides what a type is, whatever its name.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use serde_json::json;
 use workflow_agent::tool::{IntoTool as _, Tool as _, ToolContext, ToolError, ToolOutput};
@@ -29,7 +30,8 @@ impl Own {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     let tool = weather.into_tool();
     assert!(tool.spec().schema().get("required").is_none(), "{}", tool.spec().schema());
     let call = |arguments| futures::executor::block_on(tool.call(arguments, ToolContext::detached("c")));

@@ -1,5 +1,7 @@
 //! The count of a `FixedList` may be the name of a constant.
 
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
+
 use workflow_core::prelude::*;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -31,6 +33,7 @@ impl Warehouse {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     let _ = Warehouse.run(Order);
 }

@@ -1,6 +1,7 @@
 //! Generic workflows, events and sets.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -72,8 +73,8 @@ where
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), RunError> {
+#[tokio::test]
+async fn compiles_and_runs() -> Result<(), RunError> {
     assert_eq!(Agent::<_, 2> { model: Fixed(40) }.run(Question).await?, Answer(42));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Graphs that come close to a mistake and make none.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_core::prelude::*;
 
@@ -127,8 +128,8 @@ impl Reader {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), RunError> {
+#[tokio::test]
+async fn compiles_and_runs() -> Result<(), RunError> {
     let Answer = Clock.run(Question).await?;
     let Answer = Reader.run(Question).await?;
     assert_eq!(Writer::TABLE.steps().len(), 4);

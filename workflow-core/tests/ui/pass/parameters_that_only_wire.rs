@@ -1,6 +1,7 @@
 //! A parameter for an event wires its step. That the body does not use it is no mistake.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_core::prelude::*;
 
@@ -30,6 +31,7 @@ impl Research {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     let _ended = Research.run(Question);
 }

@@ -1,10 +1,11 @@
 //! The library by another name: every macro takes `crate = ..`.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 /// As if `workflow-core` were declared under this name.
 mod agents {
-    pub use workflow_core::*;
+    pub(crate) use workflow_core::*;
 }
 
 use agents::prelude::{Deserialize, Event, EventSet, Serialize, Workflow as _};
@@ -18,7 +19,7 @@ struct Question;
 struct Fact;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
-#[event(stop, crate = crate::agents)]
+#[event(stop, crate = crate::pass::renamed_dependency::agents)]
 struct Answer;
 
 #[derive(EventSet)]
@@ -55,6 +56,7 @@ impl Research {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     assert_eq!(Research::TABLE.steps().len(), 3);
 }

@@ -1,6 +1,7 @@
 //! Imports by other names.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_core::prelude::{
     Deserialize, Event as Message, FixedList as Exactly, List as Many, Serialize, StepError as Oops,
@@ -41,6 +42,7 @@ impl Research {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     assert_eq!(Research::TABLE.name(), "Research");
 }

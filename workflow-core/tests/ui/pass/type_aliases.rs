@@ -1,6 +1,7 @@
 //! The type of a parameter decides, not its name.
 
 #![deny(warnings)]
+#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use std::sync::Arc;
 
@@ -53,6 +54,7 @@ impl Research {
     }
 }
 
-fn main() {
+#[test]
+fn compiles_and_runs() {
     assert_eq!(Research::TABLE.steps().len(), 5);
 }
