@@ -91,6 +91,7 @@ mod timeout;
 mod turns;
 mod view;
 mod waiting;
+mod weight;
 
 pub use any_run::AnyRun;
 pub use cancel_guard::CancelGuard;

@@ -26,8 +26,9 @@ use tokio_util::task::TaskTracker;
 use super::host::Host;
 use super::in_flight::{
     AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, LimitResult, StepResult,
-    has_threads,
+    threads,
 };
+use super::weight::Added;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::panics::discard;
@@ -53,8 +54,8 @@ pub(super) struct Executor {
     completed: VecDeque<Completion>,
     /// Whether an execution had a task of its own.
     had_tasks: bool,
-    /// Whether the runtime has several threads; looked up at most once in each poll.
-    threads: Option<bool>,
+    /// How many threads the runtime has, if it has several; looked up at most once in each poll.
+    threads: Option<Option<usize>>,
 }
 
 impl Executor {
@@ -63,9 +64,9 @@ impl Executor {
         self.threads = None;
     }
 
-    /// Whether the runtime has several threads.
-    pub(super) fn has_threads(&mut self) -> bool {
-        *self.threads.get_or_insert_with(has_threads)
+    /// How many threads the runtime has, if it has several.
+    pub(super) fn threads(&mut self) -> Option<usize> {
+        *self.threads.get_or_insert_with(threads)
     }
 
     /// How many executions are in flight, with those that wait for their next attempt.
@@ -178,7 +179,7 @@ impl Executor {
         step: usize,
         tasks: &TaskTracker,
     ) -> Result<(), AttemptFuture> {
-        let task = begun.weighed(host, step).spawn(tasks)?;
+        let task = begun.weighed(host, step, Added::default()).spawn(tasks)?;
         self.had_tasks = true;
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Spawned(execution, task), dropped);
@@ -192,9 +193,10 @@ impl Executor {
         begun: AttemptFuture,
         host: &Arc<Host>,
         step: usize,
+        added: Added,
     ) {
         let dropped = self.drop_signal(execution);
-        self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
+        self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step, added)), dropped);
     }
 
     /// Waits for the next attempt of an execution. The wait counts as the execution, so the run's limit holds for it.

@@ -41,6 +41,7 @@ mod scheduling {
     mod properties;
     mod runaway;
     mod scheduler;
+    mod tasks;
     mod turns;
 }
 
