@@ -54,8 +54,8 @@ pub(super) struct Executor {
     completed: VecDeque<Completion>,
     /// Whether an execution had a task of its own.
     had_tasks: bool,
-    /// How many threads the runtime has, if it has several; looked up at most once in each poll.
-    threads: Option<Option<usize>>,
+    /// How many threads the runtime has, if it has several; looked up at most once in each poll. 0 stands for one.
+    threads: Option<u8>,
 }
 
 impl Executor {
@@ -66,7 +66,9 @@ impl Executor {
 
     /// How many threads the runtime has, if it has several.
     pub(super) fn threads(&mut self) -> Option<usize> {
-        *self.threads.get_or_insert_with(threads)
+        let count = || threads().map_or(0, |threads| u8::try_from(threads).unwrap_or(u8::MAX));
+        let threads = *self.threads.get_or_insert_with(count);
+        (threads > 0).then_some(usize::from(threads))
     }
 
     /// How many executions are in flight, with those that wait for their next attempt.
