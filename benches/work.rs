@@ -9,6 +9,7 @@ use workflow_core::prelude::*;
 
 mod beside;
 pub(crate) mod chain;
+mod computing;
 mod fan;
 mod fan_work;
 mod gather;
@@ -126,6 +127,7 @@ pub const SHAPES: &[Shape] = &[
     ("fixed", fan::fixed),
     ("gather", gather::works),
     ("fan-work", fan_work::works),
+    ("computing", computing::works),
     ("runs", runs::works),
     ("joins", joins::works),
     ("relist", relist::works),

@@ -79,7 +79,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
-use crate::report::{ExecutionOutcome, PauseReport, PendingTimer, RedriveReport, WaitsFor};
+use crate::report::{DeadlineReport, ExecutionOutcome, PauseReport, PendingTimer, RedriveReport, WaitsFor};
 use crate::retry::FailedAttempt;
 use crate::spec::InputKind;
 
@@ -115,6 +115,9 @@ pub struct Explanation {
     /// The pause of the run; `None` if it is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PauseReport>,
+    /// The deadline of the run, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DeadlineReport>,
     /// One row per step, in declaration order.
     pub steps: Vec<StepExplanation>,
     /// The stop events, with the reasons why the log has none of them. Empty for a completed run.

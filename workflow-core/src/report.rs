@@ -66,6 +66,7 @@ use crate::event::{AnyEvent, Gathered};
 use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq, ThreadId};
 use crate::retry::{NextAttempt, tried};
 
+mod deadline;
 mod ending;
 mod paused;
 mod request;
@@ -75,6 +76,7 @@ mod waiting;
 
 pub use crate::id::{ChildRun, ParentRun, Redriver, TimerId};
 pub use crate::retry::{FailedAttempt, NotRetried};
+pub use deadline::DeadlineReport;
 pub use ending::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
 pub use paused::PauseReport;
 pub use request::{OpenRequest, RequestId};
@@ -141,6 +143,9 @@ pub struct RunReport {
     /// The pause of the run; `None` if it is not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PauseReport>,
+    /// The deadline of the run, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DeadlineReport>,
 }
 
 /// A [redrive](crate::Engine::redrive): the run continued although it had ended.
@@ -581,6 +586,7 @@ impl fmt::Display for RunReport {
         }
         self.paused.iter().try_for_each(|paused| writeln!(f, "{paused}"))?;
         self.redrives.iter().try_for_each(|redrive| writeln!(f, "{redrive}"))?;
+        self.deadline.iter().try_for_each(|deadline| writeln!(f, "{deadline}"))?;
         self.fmt_caught(f)?;
         self.fmt_branches(f)?;
         self.fmt_failures(f)?;

@@ -190,7 +190,8 @@ pub struct StepPolicy {
     pub(crate) timeout: Option<Duration>,
     pub(crate) continue_on_error: bool,
     pub(crate) at_most_once: bool,
-    pub(crate) spawn: bool,
+    /// Whether executions have tasks of their own; `None` where that follows from how long they compute.
+    pub(crate) spawn: Option<bool>,
     pub(crate) reruns: bool,
     pub(crate) loops: bool,
 }
@@ -203,7 +204,7 @@ impl StepPolicy {
         timeout: None,
         continue_on_error: false,
         at_most_once: false,
-        spawn: false,
+        spawn: None,
         reruns: false,
         loops: false,
     };
@@ -233,9 +234,12 @@ impl StepPolicy {
         Self { at_most_once: true, ..self }
     }
 
-    /// Runs every execution as a task of its own.
-    pub const fn spawn(self) -> Self {
-        Self { spawn: true, ..self }
+    /// Says whether every execution runs as a task of its own, or none does. Default: the engine gives tasks to executions of
+    /// steps that compute for long, on a runtime with several threads.
+    ///
+    /// It changes which thread polls an execution, and no result.
+    pub const fn spawn(self, own_task: bool) -> Self {
+        Self { spawn: Some(own_task), ..self }
     }
 
     /// Declares that the step should run again for later arrivals, which silences the compiler's warning.

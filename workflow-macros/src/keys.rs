@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Expr, LitInt, LitStr, Meta, Path, Result, Token, Type};
+use syn::{Attribute, Error, Expr, LitBool, LitInt, LitStr, Meta, Path, Result, Token, Type};
 
 use crate::mistakes::Mistakes;
 use crate::near::near;
@@ -134,6 +134,21 @@ pub(crate) fn text(key: &Ident, example: &str, input: ParseStream) -> Result<Lit
         return input.parse();
     }
     Err(wrong_value(input, format!("`{key}` takes a text: write `{key} = {example}`")))
+}
+
+/// Reads a choice: the key alone for yes, or `true` or `false`.
+pub(crate) fn choice(key: &Ident, input: ParseStream) -> Result<bool> {
+    let is_assigned = input.peek(Token![=]);
+    if !is_assigned && !input.peek(syn::token::Paren) {
+        return Ok(true);
+    }
+    let message = format!("`{key}` takes `true` or `false`: write `{key}`, or `{key} = false`");
+    if !is_assigned {
+        return Err(Error::new(key.span(), message));
+    }
+    assign(key, "false", input)?;
+    let wrong = wrong_value(input, message);
+    input.parse::<LitBool>().map(|choice| choice.value).map_err(|_| wrong)
 }
 
 /// Reads a string that can be a wire name: not empty, without whitespace and control characters.

@@ -98,7 +98,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `catches = [step, …]` | takes the failures of these steps as `StepFailed`; default: those of every step that takes none |
 /// | `on_end` | makes it a clean-up step: it runs at every end of a run but `Completed`, once, if the log has what it requires, and emits nothing |
 /// | `on_end = "failed"` | the same at this end only: `"failed"`, `"stalled"`, `"cancelled"` or `"timed_out"`; several in brackets, `["failed", "cancelled"]` |
-/// | `spawn` | runs every execution as a task of its own |
+/// | `spawn`, `spawn = false` | runs every execution as a task of its own, or none; default: executions of a step that computes for long, on a runtime with several threads |
 /// | `reruns` | declares that the step should run again for later arrivals |
 /// | `loops` | allows the step to emit an event that it takes, and to be part of a loop that only other steps end |
 /// | `name = "…"` | the stable name; default: the name of the method |

@@ -239,6 +239,7 @@ mod tests {
             status: RunStatus::Completed,
             step: None,
             error: None,
+            deadline: None,
             origin: None,
             at: now,
         }];

@@ -433,8 +433,14 @@ mod tests {
     #[test]
     fn the_bytes_of_a_recent_batch_and_of_an_entry_are_those_of_the_format() {
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(258);
-        let ended =
-            Record::RunEnded { status: RunStatus::Completed, step: None, error: None, origin: None, at };
+        let ended = Record::RunEnded {
+            status: RunStatus::Completed,
+            step: None,
+            error: None,
+            deadline: None,
+            origin: None,
+            at,
+        };
         let mut batch = record_key("ab", Position(7));
         let json = serde_json::to_vec(&ended).unwrap();
         let [one, other] = [7, 8].map(|position| {

@@ -46,7 +46,7 @@ pub struct Running<W> {
 
 impl<W: Workflow> Running<W> {
     fn new<S: StartEvent>(workflow: W, start: S) -> Self {
-        let ended = Engine::run_alone(UnhostedWorkflow::new(workflow), Start::of::<W, S>(start));
+        let ended = Engine::run_alone(UnhostedWorkflow::alone(workflow), Start::of::<W, S>(start));
         Self { ended, workflow: PhantomData }
     }
 }

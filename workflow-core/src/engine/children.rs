@@ -14,6 +14,7 @@ use crate::outcome::StartError;
 use crate::panics::Driven;
 use crate::run::{
     Host, HostsRuns, Journal, ParentLink, Received, Run, RunOptions, RunShared, Spawned, Start,
+    check_deadline,
 };
 use crate::store::StoreError;
 
@@ -39,6 +40,7 @@ impl HostsRuns for Inner {
         let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
         self.common.event_check().check(&mut event, 1)?;
         options.check_metadata()?;
+        check_deadline(options.deadline_at(), || self.common.clock.now())?;
         let layers = self.journals.layers(&host, &options);
         let origin = options.checked_origin()?;
         let made = self.shared(&host, options, Some(link))?;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use crate::id::{ParentRun, RunId, ThreadId, TraceParent};
 use crate::outcome::ResumeError;
-use crate::run::{Host, RunLayer, RunOptions, RunShared};
+use crate::run::{Host, RunLayer, RunOptions, RunShared, deadline_of};
 use crate::store::{Position, Record, StoreError};
 use crate::table::RecordedTable;
 
@@ -22,6 +22,7 @@ pub(super) struct Beginning<'r> {
     pub(super) awaited: bool,
     pub(super) private_thread: bool,
     timeout: Option<Duration>,
+    deadline: Option<SystemTime>,
     configs: &'r BTreeMap<String, Value>,
     trace_parent: Option<TraceParent>,
     table: &'r RecordedTable,
@@ -56,6 +57,7 @@ impl<'r> Beginning<'r> {
                 awaited: *awaited,
                 private_thread: *private_thread,
                 timeout: *timeout,
+                deadline: deadline_of(records),
                 configs: if *queued { layers_of_queued(records).unwrap_or(configs) } else { configs },
                 trace_parent: *trace_parent,
                 table,
@@ -104,6 +106,9 @@ impl<'r> Beginning<'r> {
             if let Some(layer) = self.configs.get(config.type_name()) {
                 options.configs.insert(config.type_id(), RunLayer::of(config, layer.clone()));
             }
+        }
+        if let Some(deadline) = self.deadline {
+            options = options.deadline(deadline);
         }
         options.within_trace(self.trace_parent)
     }

@@ -115,6 +115,7 @@ impl Written {
             awaited: began.awaited,
             private_thread: began.private_thread.is_some(),
             timeout: None,
+            deadline: None,
             configs: [].into(),
             trace_parent: None,
             queued: false,
@@ -133,7 +134,8 @@ impl Written {
 
     pub(super) fn end_with(&self, run: &str, status: RunStatus) {
         let at = SystemTime::UNIX_EPOCH;
-        let records = vec![Record::RunEnded { status, error: None, step: None, origin: None, at }];
+        let records =
+            vec![Record::RunEnded { status, error: None, step: None, deadline: None, origin: None, at }];
         self.append(run, OPEN, Write { records, run: RunSummary::running("Greeter", at).ended(status) });
     }
 

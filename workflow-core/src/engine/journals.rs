@@ -87,6 +87,7 @@ impl Journals {
             awaited: run.parent_link().is_some_and(|link| link.awaited),
             private_thread: run.has_private_thread(),
             timeout: run.timeout,
+            deadline: run.deadline(),
             configs,
             trace_parent: run.trace_parent(),
             queued: false,

@@ -6,11 +6,12 @@ use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, select};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -24,7 +25,7 @@ use crate::outcome::{SendError, StartError};
 use crate::panics::Driven;
 use crate::run::{
     Host, ParentLink, Permit, PermitRequest, Received, Run, RunExtras, RunHandle, RunOptions, RunShared,
-    Start, begun,
+    Start, begun, check_deadline,
 };
 use crate::store::StoreError;
 use crate::table::EventIndex;
@@ -153,7 +154,7 @@ impl Inner {
         Ok(Begun::Later(Box::pin(async move {
             // With a store the start is complete only when the journal begins; a dropped future leaves the run running.
             let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-            let slot = self.admit(permit_request).await?;
+            let slot = self.admit_before(prepared.shared.deadline(), permit_request).await?;
             let (run, shared) = self.task_for(prepared, slot, done)?;
             runtime.spawn(run);
             if let Some(written) = written {
@@ -173,12 +174,27 @@ impl Inner {
         let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
         self.common.event_check().check(&mut event, 1)?;
         options.check_metadata()?;
+        check_deadline(options.deadline_at(), || self.common.clock.now())?;
         let layers = self.journals.layers(&host, &options);
         let origin = options.checked_origin()?;
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
         let permit_request = self.concurrency.permit_request(Some(&shared.id), host.id, &host.table.name);
         Ok((Prepared { host, index, event, origin, layers, shared, registered }, permit_request))
+    }
+
+    /// The same for a run that ends at its deadline, and with it the wait.
+    async fn admit_before(
+        self: &Arc<Self>,
+        deadline: Option<SystemTime>,
+        permit_request: Option<PermitRequest>,
+    ) -> Result<Option<Slot>, StartError> {
+        let Some(deadline) = deadline else { return self.admit(permit_request).await };
+        let passes = pin!(self.common.clock.slept_until(deadline));
+        match select(pin!(self.admit(permit_request)), passes).await {
+            Either::Left((admitted, _)) => admitted,
+            Either::Right(_) => Err(StartError::DeadlinePassed { deadline }),
+        }
     }
 
     /// Waits for a permit and for the engine's lease.
@@ -236,8 +252,8 @@ impl Inner {
             let child = link.child(id.clone(), Arc::clone(&host.table.name));
             Forward::new(link.display.clone(), child)
         });
-        let trace_parent = rare.and_then(|rare| rare.trace_parent);
-        let extras = RunExtras { configs, metadata, trace_parent, link, ..RunExtras::default() };
+        let (trace_parent, deadline) = rare.map_or((None, None), |rare| (rare.trace_parent, rare.deadline));
+        let extras = RunExtras { configs, metadata, trace_parent, deadline, link, ..RunExtras::default() };
         let (table, common) = (Arc::clone(&host.table), Arc::clone(&self.common));
         // A workflow's own limit holds for each of its runs, in place of the engine's.
         let of_engine = common.settings.timeout.filter(|_| table.edges.timeout.is_none());

@@ -37,6 +37,7 @@ impl Explanation {
             workflow: Arc::clone(&report.workflow),
             status: report.status,
             paused: report.paused.clone(),
+            deadline: report.deadline,
             steps,
             missing_stops: if completed { Vec::new() } else { source.missing_stops() },
             unconsumed: source.unconsumed(),

@@ -158,6 +158,7 @@ impl fmt::Display for Explanation {
         write!(f, "run `{}` of `{}`: {}", self.run, self.workflow, self.status)?;
         self.paused.iter().try_for_each(|paused| write!(f, "\n- {paused}"))?;
         self.redrives.iter().try_for_each(|redrive| write!(f, "\n- {redrive}"))?;
+        self.deadline.iter().try_for_each(|deadline| write!(f, "\n- {deadline}"))?;
         let ended = if self.status.is_ended() { "ended the run" } else { "has ended the run yet" };
         fmt_missing_stops(f, ended, &self.missing_stops)?;
         self.steps.iter().try_for_each(|step| write!(f, "\n- {step}"))?;

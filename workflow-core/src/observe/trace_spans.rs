@@ -183,6 +183,7 @@ fn kind_of(error: &RunError) -> Option<&'static str> {
         RunError::Store { .. } | RunError::Conflict { .. } => "store",
         RunError::Detached => "abandoned",
         RunError::TimedOut { .. } => "timed_out",
+        RunError::DeadlinePassed { .. } => "deadline_passed",
         RunError::Incompatible { .. } => "incompatible",
         RunError::Past { .. } => "past",
         RunError::UnexpectedStop { .. } => "unexpected_stop",

@@ -34,6 +34,9 @@ impl fmt::Debug for RunError {
             Self::TimedOut { after, of_engine } => {
                 f.debug_struct("TimedOut").field("after", after).field("of_engine", of_engine).finish()
             }
+            Self::DeadlinePassed { deadline } => {
+                f.debug_struct("DeadlinePassed").field("deadline", deadline).finish()
+            }
             Self::LogFull { limit, busiest, events } => f
                 .debug_struct("LogFull")
                 .field("limit", limit)

@@ -1,10 +1,12 @@
 //! Why a run was not redriven.
 
+use std::time::SystemTime;
+
 use crate::error::chain;
 use crate::id::{ParentRun, RunId, RunStatus};
 use crate::outcome::{RecordedRunError, ResumeError, StartError};
 use crate::store::{ReachedLimit, StoreError};
-use crate::text::enumerated;
+use crate::text::{enumerated, utc};
 
 /// Why a run was not redriven. Its journal is as it was.
 ///
@@ -99,6 +101,18 @@ pub enum RedriveError {
         run: RunId,
         /// The limit.
         limit: ReachedLimit,
+    },
+    /// The deadline of the run has passed, or the one that the caller gave: the run would end at once. Give a later one with
+    /// [`Redrive::deadline`](crate::Redrive::deadline).
+    #[error(
+        "the deadline of run `{run}`, {}, has passed: give a later one (`Redrive::deadline`)",
+        utc(*.deadline)
+    )]
+    DeadlinePassed {
+        /// The run.
+        run: RunId,
+        /// The deadline.
+        deadline: SystemTime,
     },
     /// The workflow has no step of the name that is to be made again.
     #[error("`{workflow}` has no step `{step}` to make again; it has {}", named(steps))]

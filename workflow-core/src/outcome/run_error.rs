@@ -1,13 +1,14 @@
 //! How a run ends without an output.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::{BuildError, Incompatibility, StartError, runaway};
 use crate::error::{BranchFailure, BranchItem, ErrorClass, FailedIn, SharedError, WithFacts, chain};
 use crate::explain::StallReport;
 use crate::id::{ExecutionId, RunId, RunStatus};
 use crate::store::StoreError;
+use crate::text::utc;
 
 /// Why a run ended without its output.
 ///
@@ -74,6 +75,13 @@ pub enum RunError {
         after: Duration,
         /// Whether the limit is that of the engine, [`run_timeout`](crate::EngineBuilder::run_timeout).
         of_engine: bool,
+    },
+    /// The run's deadline passed. Its executions were dropped; its explanation lists them. The status is
+    /// [`TimedOut`](crate::RunStatus::TimedOut).
+    #[error("the run's deadline, {}, has passed: see `RunOptions::deadline`", utc(*.deadline))]
+    DeadlinePassed {
+        /// The deadline.
+        deadline: SystemTime,
     },
     /// The run's log reached its limit.
     #[error(

@@ -1,6 +1,7 @@
 //! How starting a run fails.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::send::unknown_event;
 use crate::config::ConfigError;
@@ -9,7 +10,7 @@ use crate::event::Inadmissible;
 use crate::id::{EngineId, RunId};
 use crate::report::WaitsFor;
 use crate::store::StoreError;
-use crate::text::{enumerated, quoted};
+use crate::text::{enumerated, quoted, utc};
 
 /// Why a run was not started. No trace of the run remains.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -140,6 +141,12 @@ pub enum StartError {
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
     NoRuntime,
+    /// The deadline of the run has passed: before the start, or while the start waited for a permit.
+    #[error("the deadline of the run, {}, has passed: see `RunOptions::deadline`", utc(*.deadline))]
+    DeadlinePassed {
+        /// The deadline.
+        deadline: SystemTime,
+    },
     /// A part of the origin is too long.
     #[error(
         "the author or the id of the origin has {bytes} bytes, and may have {limit}: shorten it, or send a hash of it"

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
 use crate::error::ErrorClass;
 use crate::id::{ExecutionId, RunStatus};
+use crate::text::utc;
 
 /// Why a run ends, as its clean-up steps see it ([`RunInfo::ending`](crate::RunInfo::ending)).
 ///
@@ -52,6 +53,11 @@ pub enum Ending {
         /// The limit on its active time.
         after: Duration,
     },
+    /// The deadline of the run passed.
+    DeadlinePassed {
+        /// The deadline.
+        deadline: SystemTime,
+    },
 }
 
 /// An execution whose failure ended the run.
@@ -75,7 +81,7 @@ impl Ending {
             Self::Failed { .. } => RunStatus::Failed,
             Self::Stalled => RunStatus::Stalled,
             Self::Cancelled { .. } => RunStatus::Cancelled,
-            Self::TimedOut { .. } => RunStatus::TimedOut,
+            Self::TimedOut { .. } | Self::DeadlinePassed { .. } => RunStatus::TimedOut,
         }
     }
 
@@ -92,6 +98,7 @@ impl fmt::Display for Ending {
             Self::Stalled => f.write_str("stalled"),
             Self::Cancelled { reason } => write!(f, "cancelled: {reason}"),
             Self::TimedOut { after } => write!(f, "timed out after {after:?}"),
+            Self::DeadlinePassed { deadline } => write!(f, "timed out at its deadline, {}", utc(*deadline)),
         }
     }
 }

@@ -187,7 +187,10 @@ impl EndedRun<'_> {
             End::Completed(_) | End::AppendFailed => return None,
             End::Stalled => Ending::Stalled,
             End::Cancelled => Ending::Cancelled { reason: self.reason() },
-            End::TimedOut => Ending::TimedOut { after: self.limit },
+            End::TimedOut => match self.state.passed_deadline() {
+                Some(deadline) => Ending::DeadlinePassed { deadline },
+                None => Ending::TimedOut { after: self.limit },
+            },
             end => {
                 let error = self.error_of(end).to_string().into();
                 let failed: &[ExecutionId] = if let End::Failed(failed) = end { failed } else { &[] };
@@ -219,6 +222,7 @@ impl EndedRun<'_> {
             step,
             error,
             limit,
+            deadline: self.state.passed_deadline(),
             steps: planned.iter().map(|planned| planned.step).collect(),
             first: scheduler.next_execution(),
         }

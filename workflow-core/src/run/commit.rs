@@ -447,7 +447,8 @@ impl Committer {
             let (at, quality) = (self.clock.stamp(), quality(status, &self.state, &self.shared));
             let end = RunEnd { status, at, quality, stop: None };
             let origin = origin_of_end(&self.state);
-            journal.queue_end([Record::RunEnded { status, error, step, origin, at }], end);
+            let deadline = self.state.passed_deadline();
+            journal.queue_end([Record::RunEnded { status, error, step, deadline, origin, at }], end);
             self.state.skip(1);
         }
     }

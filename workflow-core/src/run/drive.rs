@@ -21,7 +21,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::coop;
 
@@ -199,7 +199,7 @@ impl Run {
                     }
                 },
             }
-            if !self.driver.executor.has_threads() || began.elapsed() >= LONG_POLL {
+            if self.driver.executor.threads().is_none() || began.elapsed() >= LONG_POLL {
                 break;
             }
         }
@@ -403,7 +403,7 @@ impl<'a> Slice<'a> {
     fn poll_mailbox(&mut self, cx: &mut Context<'_>) -> bool {
         // S32: a timer that fell due before a message was sent comes before the message. Only a clock that is read
         // after the sending shows which timers did. Without a pending timer a message costs no reading.
-        if !self.driver.committer.state.timers.is_empty() && self.has_commands() {
+        if self.driver.waits_for_time() && self.has_commands() {
             self.driver.committer.clock.tick();
             if self.take_timer() {
                 return true;
@@ -445,7 +445,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Fires a due timer, or sets the alarm for the earliest one. Returns whether a timer fired.
+    /// Fires a due timer, or ends the run at its deadline; or sets the alarm for the earlier of both. Returns whether one was due.
     fn take_timer(&mut self) -> bool {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         let state = &mut **state;
@@ -453,7 +453,11 @@ impl<'a> Slice<'a> {
         if state.end().is_some() {
             return false;
         }
-        let Some((due, timer)) = state.timers.next(&state.scheduler) else { return false };
+        let timer = state.timers.next(&state.scheduler);
+        // S73: timers that are due then come first.
+        let is_first = |deadline: &SystemTime| timer.is_none_or(|(due, _)| due > *deadline);
+        let deadline = shared.deadline().filter(is_first);
+        let Some(due) = deadline.or(timer.map(|(due, _)| due)) else { return false };
         // S67: messages that the inbox took before come before.
         if self.driver.admission.holds_timer(due) {
             return false;
@@ -464,7 +468,11 @@ impl<'a> Slice<'a> {
             self.driver.executor.drop_wait(earlier);
             return false;
         }
-        if let Some(event) = state.timers.event(due, timer) {
+        if let Some(deadline) = deadline {
+            let _ = self.driver.commit(Batch::Stopped(Stop::DeadlinePassed(deadline)), None);
+        } else if let Some((_, timer)) = timer
+            && let Some(event) = state.timers.event(due, timer)
+        {
             self.driver.commit_in_turn(Batch::Fired { timer, event }, None);
             self.driver.tell_requests();
         }

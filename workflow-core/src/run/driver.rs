@@ -177,7 +177,8 @@ impl Driver {
 
     /// Whether the run may begin anything now: it has its permit, and it belongs to this engine.
     pub(super) fn may_begin(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.committer.begins_nothing() || self.committer.state.is_paused() || self.ends_children() {
+        let begins_nothing = self.committer.begins_nothing() || self.committer.state.is_paused();
+        if begins_nothing || self.ends_children() || self.is_overdue() {
             return false;
         }
         if self.executor.holds() && self.waits_for_dropped() {

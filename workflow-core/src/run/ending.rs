@@ -40,9 +40,13 @@ impl EndedRun<'_> {
             }
             End::Stalled => RunError::Stalled(Box::new(stall())),
             End::Cancelled => RunError::Cancelled { reason: self.reason() },
-            End::TimedOut => {
-                RunError::TimedOut { after: self.limit, of_engine: self.limit_of_engine == Some(self.limit) }
-            }
+            End::TimedOut => match self.state.passed_deadline() {
+                Some(deadline) => RunError::DeadlinePassed { deadline },
+                None => {
+                    let of_engine = self.limit_of_engine == Some(self.limit);
+                    RunError::TimedOut { after: self.limit, of_engine }
+                }
+            },
             failed => self.error_of(failed),
         })
     }

@@ -13,7 +13,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 
@@ -26,6 +26,7 @@ use super::retry_decision::{RetryDecision, failed_attempt, until_next};
 use super::returned::{PendingDisplay, returned};
 use super::state::{Batch, EffectKind, Returned};
 use super::telemetry::Telemetry;
+use super::weight::Added;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::input::{CallContext, SlotValue, SlotValues, StepCall};
@@ -129,22 +130,52 @@ impl Driver {
         {
             begun = begun.with(permit);
         }
-        // A step whose polls proved long moves to a task of its own, so that other cores help.
-        let forced = self.host.table.step(step).policy.spawn;
-        if forced || self.host.weight(step.get()).is_heavy() && self.executor.has_threads() {
+        let row = step.get();
+        if !self.host.weight(row).is_light() {
+            return self.start_watched(execution, begun, row, cx);
+        }
+        // Polled at once. A pending future stays in this task.
+        let polled = begun.poll(cx);
+        self.host.weight(row).note_rough(self.committer.clock.tick());
+        match polled {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => {
+                self.executor.keep(execution, begun, &self.host, row, Added::default());
+                None
+            }
+        }
+    }
+
+    /// Begins an attempt of a step that computes for long, may do so, or is not known yet: in a task of its own so that
+    /// other threads help, or here with a look at the time (S72).
+    #[inline(never)]
+    fn start_watched(
+        &mut self,
+        execution: ExecutionId,
+        mut begun: AttemptFuture,
+        row: usize,
+        cx: &mut Context<'_>,
+    ) -> Option<StepResult> {
+        let is_beside = self.committer.state.has_effects() || self.executor.executing() > 0;
+        if self.host.weight(row).takes_task(is_beside, || self.executor.threads()) {
             let tasks = &self.committer.shared.common.tasks;
-            begun = match self.executor.spawn(execution, begun, &self.host, step.get(), tasks) {
+            begun = match self.executor.spawn(execution, begun, &self.host, row, tasks) {
                 Ok(()) => return None,
                 Err(begun) => begun,
             };
         }
-        // Polled at once. A pending future stays in this task.
+        let (began, mut added) = (Instant::now(), Added::default());
         let polled = begun.poll(cx);
-        self.host.weight(step.get()).note(self.committer.clock.tick());
+        let weight = self.host.weight(row);
+        weight.note(began.elapsed(), &mut added);
+        self.committer.clock.tick();
         match polled {
-            Poll::Ready(result) => Some(result),
+            Poll::Ready(result) => {
+                weight.note_end(added);
+                Some(result)
+            }
             Poll::Pending => {
-                self.executor.keep(execution, begun, &self.host, step.get());
+                self.executor.keep(execution, begun, &self.host, row, added);
                 None
             }
         }

@@ -26,8 +26,9 @@ use tokio_util::task::TaskTracker;
 use super::host::Host;
 use super::in_flight::{
     AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, LimitResult, StepResult,
-    has_threads,
+    threads,
 };
+use super::weight::Added;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::panics::discard;
@@ -53,8 +54,8 @@ pub(super) struct Executor {
     completed: VecDeque<Completion>,
     /// Whether an execution had a task of its own.
     had_tasks: bool,
-    /// Whether the runtime has several threads; looked up at most once in each poll.
-    threads: Option<bool>,
+    /// How many threads the runtime has, if it has several; looked up at most once in each poll. 0 stands for one.
+    threads: Option<u8>,
 }
 
 impl Executor {
@@ -63,9 +64,11 @@ impl Executor {
         self.threads = None;
     }
 
-    /// Whether the runtime has several threads.
-    pub(super) fn has_threads(&mut self) -> bool {
-        *self.threads.get_or_insert_with(has_threads)
+    /// How many threads the runtime has, if it has several.
+    pub(super) fn threads(&mut self) -> Option<usize> {
+        let count = || threads().map_or(0, |threads| u8::try_from(threads).unwrap_or(u8::MAX));
+        let threads = *self.threads.get_or_insert_with(count);
+        (threads > 0).then_some(usize::from(threads))
     }
 
     /// How many executions are in flight, with those that wait for their next attempt.
@@ -178,7 +181,7 @@ impl Executor {
         step: usize,
         tasks: &TaskTracker,
     ) -> Result<(), AttemptFuture> {
-        let task = begun.weighed(host, step).spawn(tasks)?;
+        let task = begun.weighed(host, step, Added::default()).spawn(tasks)?;
         self.had_tasks = true;
         let dropped = self.drop_signal(execution);
         self.in_flight.push(InFlight::Spawned(execution, task), dropped);
@@ -192,9 +195,10 @@ impl Executor {
         begun: AttemptFuture,
         host: &Arc<Host>,
         step: usize,
+        added: Added,
     ) {
         let dropped = self.drop_signal(execution);
-        self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step)), dropped);
+        self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step, added)), dropped);
     }
 
     /// Waits for the next attempt of an execution. The wait counts as the execution, so the run's limit holds for it.

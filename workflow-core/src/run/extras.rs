@@ -3,16 +3,18 @@
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::id::{ParentRun, TraceParent};
 use crate::run::ParentLink;
 
-/// Configuration, labels, parent, and whether the run was resumed.
+/// Configuration, labels, deadline, parent, and whether the run was resumed.
 #[derive(Default)]
 pub(crate) struct RunExtras {
     pub(crate) configs: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) deadline: Option<SystemTime>,
     /// The link to the parent in this process, if the run is a child.
     pub(crate) link: Option<ParentLink>,
     /// The parent by the run's journal.
@@ -24,8 +26,9 @@ pub(crate) struct RunExtras {
 impl RunExtras {
     /// Boxed; `None` if nothing is set.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
-        let Self { configs, metadata, trace_parent, link, parent, resumed } = &self;
-        let is_plain = configs.is_empty() && metadata.is_empty() && trace_parent.is_none();
+        let Self { configs, metadata, trace_parent, deadline, link, parent, resumed } = &self;
+        let is_plain =
+            configs.is_empty() && metadata.is_empty() && trace_parent.is_none() && deadline.is_none();
         let is_empty = is_plain && link.is_none() && parent.is_none() && !resumed;
         (!is_empty).then(|| Box::new(self))
     }

@@ -3,13 +3,13 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use dashmap::DashMap;
 
 use super::timeout::Timeout;
+use super::weight::Weight;
 use crate::error::StepError;
 use crate::event::{AnyEvent, JsonEvent, Unreadable};
 use crate::input::StepCall;
@@ -99,37 +99,13 @@ impl HostedSteps for RuntimeSteps {
     }
 }
 
-/// How long the polls of a step take. One long poll makes the step heavy; a few short ones make it light
-/// again, so one interrupted poll does no lasting harm. A heavy step gets tasks of its own.
-#[derive(Debug, Default)]
-pub(crate) struct Weight(AtomicU8);
-
-impl Weight {
-    /// Moving an execution to another task and back costs a few microseconds, a small part of this.
-    const LONG_POLL: Duration = Duration::from_micros(20);
-    const HEAVY: u8 = 16;
-    const MOST: u8 = 128;
-
-    pub(crate) fn is_heavy(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= Self::HEAVY
-    }
-
-    /// Counts one poll. An update that is lost between threads does not matter.
-    pub(crate) fn note(&self, poll: Duration) {
-        let weight = self.0.load(Ordering::Relaxed);
-        if poll > Self::LONG_POLL {
-            self.0.store(weight.saturating_add(Self::HEAVY).min(Self::MOST), Ordering::Relaxed);
-        } else if weight > 0 {
-            self.0.store(weight - 1, Ordering::Relaxed);
-        }
-    }
-}
-
 /// A workflow that is about to be hosted.
 pub(crate) struct UnhostedWorkflow {
     steps: Arc<dyn HostedSteps>,
     id: TypeId,
     table: TableSource,
+    /// Whether it runs once, without an engine of the caller's.
+    is_alone: bool,
 }
 
 /// Where the table of a workflow comes from.
@@ -149,6 +125,11 @@ impl UnhostedWorkflow {
         Self::of(workflow, None)
     }
 
+    /// The workflow for one run. What is learned of its steps is for all such runs of its type.
+    pub(crate) fn alone<W: Workflow>(workflow: W) -> Self {
+        Self { is_alone: true, ..Self::of(workflow, None) }
+    }
+
     /// The workflow under another name than its own.
     pub(crate) fn named<W: Workflow>(workflow: W, name: Arc<str>) -> Self {
         Self::of(workflow, Some(name).filter(|name| **name != *W::TABLE.name()))
@@ -156,13 +137,13 @@ impl UnhostedWorkflow {
 
     fn of<W: Workflow>(workflow: W, name: Option<Arc<str>>) -> Self {
         let table = TableSource::Spec { spec: W::TABLE, name };
-        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), table }
+        Self { steps: Arc::new(workflow), id: TypeId::of::<W>(), table, is_alone: false }
     }
 
     pub(crate) fn at_run_time(workflow: RuntimeWorkflow) -> Self {
         let RuntimeWorkflow { table, steps } = workflow;
         let steps = Arc::new(RuntimeSteps(steps));
-        Self { steps, id: TypeId::of::<RuntimeWorkflow>(), table: TableSource::Built(table) }
+        Self { steps, id: TypeId::of::<RuntimeWorkflow>(), table: TableSource::Built(table), is_alone: false }
     }
 }
 
@@ -183,19 +164,24 @@ pub(crate) struct Host {
     compacting: Vec<usize>,
     /// The engine's limits by row, for the rows that have one; empty if none has.
     limiters: Box<[Option<Arc<Limiter>>]>,
-    /// How long polls took so far, by row.
-    weights: Box<[Weight]>,
+    /// Which steps compute, by row.
+    weights: Arc<[Weight]>,
 }
 
 impl Host {
     /// Hosts the workflow. Returns the errors of its table too, so that all errors of an engine are found
     /// together; a host with an error must not run.
     pub(crate) fn new(unhosted: UnhostedWorkflow) -> (Self, Option<TableError>) {
-        let UnhostedWorkflow { steps, id, table } = unhosted;
+        let UnhostedWorkflow { steps, id, table, is_alone } = unhosted;
+        let mut shared = None;
         let (table, type_name, retries, compacting, error) = match table {
             TableSource::Spec { spec, name } => {
                 let (table, error) = match name {
-                    None => table_of(id, spec),
+                    None => {
+                        let (known, error) = table_of(id, spec);
+                        shared = Some(known.weights).filter(|_| is_alone);
+                        (known.table, error)
+                    }
                     Some(name) => {
                         let (table, error) = DependencyTable::with_problems(spec);
                         (Arc::new(table.renamed(name)), error)
@@ -220,7 +206,7 @@ impl Host {
             retries,
             compacting,
             limiters: Box::default(),
-            weights: table.steps.iter().map(|_| Weight::default()).collect(),
+            weights: shared.unwrap_or_else(|| weights_of(&table)),
             table,
         };
         (host, error)
@@ -231,7 +217,7 @@ impl Host {
         Self {
             steps: Arc::new(NoSteps),
             id: TypeId::of::<NoSteps>(),
-            weights: table.steps.iter().map(|_| Weight::default()).collect(),
+            weights: weights_of(&table),
             table,
             type_name: "",
             middleware: Arc::new([]),
@@ -358,8 +344,9 @@ impl Host {
         Arc::clone(&self.steps).check(step, &mut call)
     }
 
-    /// The weight of the step's polls.
-    pub(crate) fn weight(&self, step: usize) -> &Weight {
+    /// Whether the step computes.
+    #[inline]
+    pub(super) fn weight(&self, step: usize) -> &Weight {
         &self.weights[step]
     }
 }
@@ -384,18 +371,30 @@ pub(super) fn value_of(
     }
 }
 
+/// The table of a workflow, and what its runs without an engine have learned of its steps.
+#[derive(Clone)]
+struct Known {
+    table: Arc<DependencyTable>,
+    weights: Arc<[Weight]>,
+}
+
 /// The compiled table of a workflow. Compiled once per process, if it has no errors.
-fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Arc<DependencyTable>, Option<TableError>) {
-    static TABLES: LazyLock<DashMap<TypeId, Arc<DependencyTable>>> = LazyLock::new(DashMap::new);
-    if let Some(table) = TABLES.get(&workflow) {
-        return (Arc::clone(&table), None);
+fn table_of(workflow: TypeId, spec: &'static TableSpec) -> (Known, Option<TableError>) {
+    static TABLES: LazyLock<DashMap<TypeId, Known>> = LazyLock::new(DashMap::new);
+    if let Some(known) = TABLES.get(&workflow) {
+        return (known.clone(), None);
     }
     let (table, error) = DependencyTable::with_problems(spec);
-    let table = Arc::new(table);
+    let known = Known { weights: weights_of(&table), table: Arc::new(table) };
     if error.is_none() {
-        TABLES.insert(workflow, Arc::clone(&table));
+        TABLES.insert(workflow, known.clone());
     }
-    (table, error)
+    (known, error)
+}
+
+/// The weights of steps of which nothing is known.
+fn weights_of(table: &DependencyTable) -> Arc<[Weight]> {
+    table.steps.iter().map(|step| Weight::new(step.policy.spawn)).collect()
 }
 
 impl Surrounded for Host {

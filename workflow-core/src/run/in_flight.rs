@@ -24,6 +24,7 @@ use tracing::Span;
 use super::RunShared;
 use super::host::Host;
 use super::timeout::Timeout;
+use super::weight::Added;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::input::StepCall;
@@ -301,6 +302,7 @@ pub(super) struct PolledAttempt {
     begun: AttemptFuture,
     host: Arc<Host>,
     step: usize,
+    added: Added,
 }
 
 impl AttemptFuture {
@@ -354,8 +356,8 @@ impl AttemptFuture {
     }
 
     /// The attempt in the form that is polled more than once.
-    pub(super) fn weighed(self, host: &Arc<Host>, step: usize) -> PolledAttempt {
-        PolledAttempt { begun: self, host: Arc::clone(host), step }
+    pub(super) fn weighed(self, host: &Arc<Host>, step: usize, added: Added) -> PolledAttempt {
+        PolledAttempt { begun: self, host: Arc::clone(host), step, added }
     }
 }
 
@@ -364,7 +366,11 @@ impl PolledAttempt {
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let began = Instant::now();
         let polled = self.begun.poll(cx);
-        self.host.weight(self.step).note(began.elapsed());
+        let weight = self.host.weight(self.step);
+        weight.note(began.elapsed(), &mut self.added);
+        if polled.is_ready() {
+            weight.note_end(self.added);
+        }
         polled
     }
 
@@ -378,9 +384,11 @@ impl PolledAttempt {
     }
 }
 
-/// Whether the runtime has other threads that could poll a spawned task.
-pub(super) fn has_threads() -> bool {
-    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread)
+/// How many threads the runtime has, if others than the current one can poll a spawned task.
+pub(super) fn threads() -> Option<usize> {
+    let runtime = Handle::try_current().ok()?;
+    let has_others = runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
+    has_others.then(|| runtime.metrics().num_workers())
 }
 
 /// A spawned attempt, whose task is aborted on drop.

@@ -72,9 +72,10 @@ impl Driver {
 
     /// Whether a due timer waits for an inbox that is away. The run would be loaded for it again at once.
     pub(super) fn holds_due_timer(&self) -> bool {
-        let Committer { state, clock, .. } = &self.committer;
+        let Committer { shared, state, clock, .. } = &self.committer;
         let is_held = |due| due <= clock.wall() && self.admission.holds_timer(due);
-        self.admission.lacks_inbox() && state.timers.pending(&state.scheduler).any(|(due, _)| is_held(due))
+        let timers = state.timers.pending(&state.scheduler).map(|(due, _)| due);
+        self.admission.lacks_inbox() && timers.chain(shared.deadline()).any(is_held)
     }
 
     #[cold]

@@ -146,7 +146,7 @@ impl Journal {
         records: &[Record],
         table: &DependencyTable,
     ) -> Option<Self> {
-        let run = RunSummary::begun_by(records.first()?)?;
+        let run = super::deadline::begun_by(records)?;
         let is_of_end =
             |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunEnded { .. });
         let last = records.iter().rev().find(is_of_end);

@@ -3,7 +3,7 @@
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub struct RunOptions {
     pub(crate) configs: BTreeMap<TypeId, RunLayer>,
     pub(crate) metadata: BTreeMap<String, String>,
     pub(crate) timeout: Option<Duration>,
-    /// Origin, trace parent and secrets.
+    /// Origin, trace parent, deadline and secrets.
     pub(crate) rare: Option<Box<RareOptions>>,
 }
 
@@ -51,6 +51,7 @@ impl RunLayer {
 pub(crate) struct RareOptions {
     pub(crate) origin: Option<Arc<Origin>>,
     pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) deadline: Option<SystemTime>,
     /// The secret fields that sources of the configurations gave. No journal has them.
     pub(crate) secrets: BTreeMap<TypeId, Value>,
 }
@@ -153,6 +154,27 @@ impl RunOptions {
         Self { timeout: Some(active), ..self }
     }
 
+    /// Sets the time at which the run ends at the latest, by the engine's clock, whatever it does then: also while it
+    /// [waits](crate::RunStatus::Waiting), is paused, or is unloaded. Default: none.
+    ///
+    /// The run drops its executions, cleans up, and ends as [timed out](crate::RunStatus::TimedOut) with
+    /// [`RunError::DeadlinePassed`](crate::RunError::DeadlinePassed). Timers that were due before it enter the log first. A
+    /// run that no process drives at its deadline ends when one resumes it, before anything begins. The journal has the
+    /// deadline. A child ends with its parent at the latest, and may have a deadline of its own.
+    ///
+    /// A start whose deadline has passed is refused with
+    /// [`StartError::DeadlinePassed`](crate::StartError::DeadlinePassed), and so is one that still waits for a permit then.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use workflow_core::RunOptions;
+    /// let options = RunOptions::new().deadline(SystemTime::now() + Duration::from_secs(3_600));
+    /// ```
+    pub fn deadline(mut self, at: SystemTime) -> Self {
+        self.rare_mut().deadline = Some(at);
+        self
+    }
+
     /// Adds a label, which the report and the store's list of runs have too.
     ///
     /// A run has at most 8 KiB of labels as JSON
@@ -185,6 +207,11 @@ impl RunOptions {
             self.rare_mut().secrets = secrets;
         }
         self
+    }
+
+    /// The deadline of the run.
+    pub(crate) fn deadline_at(&self) -> Option<SystemTime> {
+        self.rare.as_ref()?.deadline
     }
 
     /// The secret fields that sources gave the configuration of this type.

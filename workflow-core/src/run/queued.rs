@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use super::deadline::{begun_by, check};
 use super::options::{RareOptions, RunOptions};
 use super::outside::unknown_event;
 use crate::error::UnfitValue;
@@ -85,7 +86,8 @@ impl Write {
     /// # Errors
     /// [`StartError::UnknownEvent`] with the events that fit. [`StartError::Unfit`] if the event's JSON cannot be read back, or
     /// its version is none that the table knows. [`StartError::TooMuchMetadata`], [`StartError::OriginTooLong`],
-    /// [`StartError::Config`]. [`StartError::UnreadableTable`].
+    /// [`StartError::Config`]. [`StartError::DeadlinePassed`] if the deadline is not after
+    /// `at`. [`StartError::UnreadableTable`].
     #[expect(clippy::needless_pass_by_value, reason = "the write takes the event over")]
     pub fn queued(
         table: &RecordedTable,
@@ -98,6 +100,7 @@ impl Write {
         let shape = table.shape().map_err(unreadable)?;
         let event = checked(&shape, &event)?;
         options.check_metadata()?;
+        check(options.deadline_at(), || at)?;
         let origin = options.checked_origin()?;
         let mut configs = BTreeMap::new();
         for own in options.configs.values() {
@@ -115,6 +118,7 @@ impl Write {
             awaited: false,
             private_thread: options.thread.is_none(),
             timeout: options.timeout,
+            deadline: options.deadline_at(),
             configs,
             trace_parent,
             queued: true,
@@ -166,9 +170,15 @@ pub(crate) fn is_queued(records: &[Record]) -> bool {
 
 /// The write that ends a queued run whose start does not fit, behind these records.
 pub(crate) fn failed(records: &[Record], error: String, at: SystemTime) -> Option<Write> {
-    let run = RunSummary::begun_by(records.first()?)?.ended(RunStatus::Failed);
+    let run = begun_by(records)?.ended(RunStatus::Failed);
     let run = RunSummary { ended: Some(at), quality: Some(Quality::Failed), ..run };
-    let end =
-        Record::RunEnded { status: RunStatus::Failed, error: Some(error), step: None, origin: None, at };
+    let end = Record::RunEnded {
+        status: RunStatus::Failed,
+        error: Some(error),
+        step: None,
+        deadline: None,
+        origin: None,
+        at,
+    };
     Some(Write { records: vec![end], run })
 }

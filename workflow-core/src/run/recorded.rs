@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use futures_util::future::BoxFuture;
 
 use super::commit::Committer;
+use super::deadline::deadline_of;
 use super::drive::{Run, RunLimits};
 use super::driver::open_requests;
 use super::redriven::Redrive;
@@ -275,10 +276,11 @@ fn shared(run: &RunId, host: &Host, records: &[Record]) -> Result<RunShared, Rec
     else {
         return Err(RecordedRunError::NoBeginning { run: run.clone() });
     };
+    let deadline = deadline_of(records);
     let last = records.iter().map(Record::at).max().unwrap_or(SystemTime::UNIX_EPOCH);
     let common = without_engine(Observers::start(Vec::new()), last);
     let (table, extras) =
-        (Arc::clone(&host.table), RunExtras { metadata: metadata.clone(), ..RunExtras::default() });
+        (Arc::clone(&host.table), RunExtras { metadata: metadata.clone(), deadline, ..RunExtras::default() });
     let shared = RunShared::new(run.clone(), Some(thread.clone()), *timeout, table, Arc::new(common), extras);
     Ok(shared.restored(*private_thread, *timeout).resumed(parent.clone()))
 }

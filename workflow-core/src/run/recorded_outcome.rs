@@ -51,11 +51,11 @@ use crate::workflow::Workflow;
 /// ```
 ///
 /// # Errors
-/// [`RunError::NotEnded`] if the last record ends no run. [`RunError::Cancelled`], [`RunError::PreconditionFailed`] and
-/// otherwise [`RunError::Past`] for a run without an output, with the text of the last failure among the records.
+/// [`RunError::NotEnded`] if the last record ends no run. [`RunError::Cancelled`], [`RunError::DeadlinePassed`],
+/// [`RunError::PreconditionFailed`] and otherwise [`RunError::Past`] for a run without an output, with the text of the last failure among the records.
 /// [`RunError::UnexpectedStop`] if the stop event is none of `W`, [`RunError::Unreadable`] if it does not fit its type.
 pub fn outcome_of<W: Workflow>(records: &[Record]) -> Result<W::Output, RunError> {
-    let Some(Record::RunEnded { status, error, step, .. }) = records.last() else {
+    let Some(Record::RunEnded { status, error, step, deadline, .. }) = records.last() else {
         return Err(RunError::NotEnded);
     };
     let table = DependencyTable::for_drawing(W::TABLE);
@@ -63,6 +63,9 @@ pub fn outcome_of<W: Workflow>(records: &[Record]) -> Result<W::Output, RunError
         return output_of::<W>(&stop_event(&table, records, W::TABLE.name())?);
     }
     let reason: Arc<str> = error.as_deref().unwrap_or_default().into();
+    if let Some(deadline) = *deadline {
+        return Err(RunError::DeadlinePassed { deadline });
+    }
     Err(match (step, status) {
         (Some(step), _) => table.precondition_error(step, &StepError::permanent(reason.to_string())),
         (None, RunStatus::Cancelled) => RunError::Cancelled { reason },

@@ -89,7 +89,7 @@ impl BatchFacts {
         // The end belongs to the batch that causes it.
         if let Some(End::Completed(_)) = state.end() {
             let (status, error, step) = (RunStatus::Completed, None, None);
-            records.push(Record::RunEnded { status, error, step, origin: None, at });
+            records.push(Record::RunEnded { status, error, step, deadline: None, origin: None, at });
         }
         records
     }
@@ -114,7 +114,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
         }
         Batch::Redriven(Reopening { by, again, .. }) => {
             let again = again.iter().map(|step| name(*step)).collect();
-            Some(Record::RunRedriven { by: by.clone(), again, at })
+            Some(Record::RunRedriven { by: by.clone(), again, deadline: None, at })
         }
         Batch::Answered { candidate, step, answer } => {
             let Candidate { scope, trigger, .. } = *state.scheduler.asked(*candidate)?;
@@ -174,10 +174,10 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::CleanUpStarted(start) => {
-            let CleanUpStart { status, error, step, limit, ref steps, first } = (**start).clone();
+            let CleanUpStart { status, error, step, limit, deadline, ref steps, first } = (**start).clone();
             let steps = steps.iter().map(|step| name(*step)).collect();
             let origin = origin_of_end(state);
-            Some(Record::CleanUpStarted { status, error, step, limit, steps, first, origin, at })
+            Some(Record::CleanUpStarted { status, error, step, limit, deadline, steps, first, origin, at })
         }
         Batch::ChildStarted { child, at } => {
             let (_, scope, trigger) = identity_of(child.execution, state)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::deadline::begun_by;
 use super::pause::is_paused;
 use crate::id::{Redriver, RunId, RunStatus};
 use crate::outcome::{RedriveError, ResumeError};
@@ -22,6 +23,7 @@ use crate::table::DependencyTable;
 pub struct Redrive {
     despite_clean_up: bool,
     again: Vec<Arc<str>>,
+    deadline: Option<SystemTime>,
 }
 
 impl Redrive {
@@ -49,6 +51,12 @@ impl Redrive {
         self
     }
 
+    /// Sets another deadline, instead of that of the run ([`RunOptions::deadline`](crate::RunOptions::deadline)). A run
+    /// whose deadline has passed is only redriven with another one.
+    pub fn deadline(self, at: SystemTime) -> Self {
+        Self { deadline: Some(at), ..self }
+    }
+
     /// Checks that the workflow has the steps that are made again.
     pub(crate) fn check(&self, table: &DependencyTable) -> Result<(), RedriveError> {
         let Some(step) = self.again.iter().find(|step| table.step_named(step).is_none()) else {
@@ -62,7 +70,7 @@ impl Redrive {
     ///
     /// # Errors
     /// If the run is unknown, open, complete, or a child; if its clean-up began, unless the caller insists; or if it
-    /// ended at a limit and cleaned up.
+    /// ended at a limit and cleaned up; or if its deadline has passed, or the other one that the caller gives.
     pub(crate) fn write(
         &self,
         run: &RunId,
@@ -72,7 +80,7 @@ impl Redrive {
     ) -> Result<Write, RedriveError> {
         let run = || run.clone();
         let unknown = || ResumeError::UnknownRun { run: run() };
-        let begun = records.first().and_then(RunSummary::begun_by).ok_or_else(unknown)?;
+        let begun = begun_by(records).ok_or_else(unknown)?;
         // The clean-up of an end before the last redrive is past.
         let of_end =
             |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunRedriven { .. });
@@ -106,7 +114,11 @@ impl Redrive {
             }
             _ => {}
         }
-        let record = Record::RunRedriven { by, again: self.again.clone(), at };
-        Ok(Write { records: vec![record], run: begun })
+        let deadline = self.deadline.or(begun.deadline);
+        if let Some(deadline) = deadline.filter(|deadline| *deadline <= at) {
+            return Err(RedriveError::DeadlinePassed { run: run(), deadline });
+        }
+        let record = Record::RunRedriven { by, again: self.again.clone(), deadline: self.deadline, at };
+        Ok(Write { records: vec![record], run: RunSummary { deadline, ..begun } })
     }
 }

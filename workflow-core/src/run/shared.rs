@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::{Contexts, EngineParts, Finished, PrivateThread, RunExtras, Signals, StatusCell};
 use crate::cancel::Cancellations;
@@ -95,6 +95,12 @@ impl RunShared {
     pub(crate) fn metadata(&self) -> &BTreeMap<String, String> {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         self.extras.as_ref().map_or(&NONE, |extras| &extras.metadata)
+    }
+
+    /// When the run ends at the latest (S73).
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<SystemTime> {
+        self.extras.as_ref()?.deadline
     }
 
     pub(crate) fn parent_link(&self) -> Option<&ParentLink> {

@@ -253,6 +253,9 @@ impl RunState {
                 self.note(0)
             }
             Batch::Stopped(stop) => {
+                if let Stop::DeadlinePassed(deadline) = stop {
+                    self.rare_mut().passed_deadline = Some(deadline);
+                }
                 self.scheduler.end_by(stop.into());
                 // `RunEnded` follows once the run has stopped, and is counted then.
                 self.note(0)
@@ -304,6 +307,9 @@ impl RunState {
         }
         self.now = self.now.max(at);
         self.active = ActiveTime::default();
+        if let Some(rare) = &mut self.rare {
+            rare.passed_deadline = None;
+        }
         self.active.resume(self.now);
         let executions = self.scheduler.executions();
         let is_open = |id| executions.get(id).is_some_and(Execution::is_open);

@@ -41,7 +41,7 @@ pub(crate) struct UnloadedRun {
     /// The term of the engine's lease in which the run belonged to the engine, from 1; `None` without a
     /// lease.
     pub(crate) term: Option<NonZeroU64>,
-    /// When the earliest of its timers is due.
+    /// When the earliest of its timers is due, or its deadline.
     pub(crate) due: Option<SystemTime>,
     /// The part that its handles share; empty once there are no handles.
     pub(crate) run: Weak<RunShared>,
@@ -146,7 +146,8 @@ impl Run {
         let Driver { committer: Committer { shared, state, journal, telemetry, .. }, admission, .. } =
             &mut self.driver;
         let end = journal.as_deref().map_or(Position(0), Journal::end);
-        let due = state.timers.pending(&state.scheduler).map(|(due, _)| due).next();
+        let timer = state.timers.pending(&state.scheduler).map(|(due, _)| due).next();
+        let due = timer.into_iter().chain(shared.deadline()).min();
         let run = if Arc::strong_count(shared) > 2 { Arc::downgrade(shared) } else { Weak::new() };
         shared.tell(|| Observed::RunUnloaded);
         self.phase = Phase::Unloaded;

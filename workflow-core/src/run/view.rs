@@ -117,6 +117,7 @@ impl View<'_> {
             cancelled_by: origin_of_end(self.state),
             cancel_reason: self.cancel_reason(),
             paused: self.paused(),
+            deadline: self.deadline(),
         }
     }
 

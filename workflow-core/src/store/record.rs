@@ -76,6 +76,9 @@ pub enum Record {
         /// How long the run may be active; `None` without a bound.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout: Option<Duration>,
+        /// When the run ends at the latest; `None` without a deadline.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<SystemTime>,
         /// The layers of configuration of the start, by the names of their types.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         configs: BTreeMap<String, Value>,
@@ -324,6 +327,9 @@ pub enum Record {
         /// The limit that ended the run, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<ReachedLimit>,
+        /// The deadline that passed, if that ended the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<SystemTime>,
         /// The clean-up steps whose required inputs the log has, in the order in which they run.
         steps: Vec<Arc<str>>,
         /// The number of the first clean-up execution; those before it are not part of the clean-up.
@@ -345,6 +351,9 @@ pub enum Record {
         /// The step whose precondition failed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<Arc<str>>,
+        /// The deadline that passed, if that ended the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<SystemTime>,
         /// The origin of the cancel, if the caller gave one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<Origin>,
@@ -360,6 +369,9 @@ pub enum Record {
         /// ([`Redrive::again`](crate::Redrive::again)).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         again: Vec<Arc<str>>,
+        /// The deadline from here on; `None` if that of before stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<SystemTime>,
         /// When.
         at: SystemTime,
     },

@@ -77,6 +77,9 @@ pub struct RunSummary {
     /// The parent, of a child run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
+    /// When the run ends at the latest; `None` without a [deadline](crate::RunOptions::deadline).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<SystemTime>,
     /// When the run ended, by the clock of its engine; `None` for an open run, and for one that an earlier release ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<SystemTime>,
@@ -103,6 +106,7 @@ impl RunSummary {
             thread: None,
             metadata: no_labels(),
             parent: None,
+            deadline: None,
             ended: None,
             quality: None,
             stop: None,
@@ -120,12 +124,15 @@ impl RunSummary {
     /// assert_eq!(RunSummary::begun_by(&Record::RunKept { at: SystemTime::UNIX_EPOCH }), None);
     /// ```
     pub fn begun_by(first: &Record) -> Option<Self> {
-        let Record::RunStarted { workflow, thread, metadata, parent, at, .. } = first else { return None };
+        let Record::RunStarted { workflow, thread, metadata, parent, deadline, at, .. } = first else {
+            return None;
+        };
         let fits = metadata_bytes(metadata) <= Self::MAX_METADATA_BYTES;
         Some(Self {
             thread: Some(thread.clone()),
             metadata: if fits && !metadata.is_empty() { Arc::new(metadata.clone()) } else { no_labels() },
             parent: parent.clone(),
+            deadline: *deadline,
             ..Self::running(Arc::clone(workflow), *at)
         })
     }

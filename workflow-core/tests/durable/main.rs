@@ -41,6 +41,7 @@ mod resumed {
     mod attach;
     mod clean_up;
     mod bounds;
+    mod deadlines;
     mod deep;
     mod dropped_tasks;
     pub(crate) mod found;

@@ -41,6 +41,7 @@ mod scheduling {
     mod properties;
     mod runaway;
     mod scheduler;
+    mod tasks;
     mod turns;
 }
 
@@ -56,6 +57,7 @@ mod ends {
     mod cancel;
     mod clean_up;
     mod clean_up_in_detail;
+    mod deadlines;
     mod ending;
     mod endings_in_detail;
     mod stalls;

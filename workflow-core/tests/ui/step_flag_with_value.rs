@@ -22,7 +22,7 @@ impl Research {
         Retrieved(question.text.len() as u32)
     }
 
-    #[step(spawn = true)]
+    #[step(reruns = true)]
     async fn respond(&self, retrieved: &Retrieved) -> Answer {
         Answer(retrieved.0.to_string())
     }

@@ -17,6 +17,9 @@ pub(super) fn summary(log: &Log<'_>, history: &History, begun: &Begun, why: &Why
         RunStatus::Completed => ended(log, why).unwrap_or_else(|| "The run completed.".into()),
         RunStatus::Failed => failed(history).unwrap_or_else(|| "The run failed.".into()),
         RunStatus::Cancelled => cancelled(log, &at),
+        RunStatus::TimedOut if log.report.deadline.is_some_and(|deadline| deadline.ended_run) => {
+            format!("The deadline of the run passed{at}.")
+        }
         RunStatus::TimedOut => format!("The run used up its time{at}."),
         RunStatus::Stalled => format!("The run stalled{at}."),
         RunStatus::Waiting => format!("The run waits{at}."),

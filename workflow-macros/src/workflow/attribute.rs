@@ -96,6 +96,10 @@ impl StepAttribute {
                 let millis = keys::time(key, "\"30s\"", input)?;
                 self.adjust("timeout", &quote!(::core::time::Duration::from_millis(#millis)));
             }
+            "spawn" => {
+                let own_task = keys::choice(key, input)?;
+                self.adjust("spawn", &quote!(#own_task));
+            }
             "retry" => self.retry = Some(keys::expression(key, "RetryPolicy::none()", input)?),
             "compact" => self.compact = Some(keys::method(key, "shorten", input)?),
             "limit" => self.limit = Some(keys::name(key, "\"bank\"", input)?),

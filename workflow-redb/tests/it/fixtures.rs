@@ -67,6 +67,7 @@ pub(crate) fn record(position: u64) -> Record {
             awaited: false,
             private_thread: false,
             timeout: None,
+            deadline: None,
             configs: std::collections::BTreeMap::new(),
             trace_parent: None,
             queued: false,
@@ -95,7 +96,14 @@ pub(crate) fn batch(positions: Range<u64>) -> Write {
 /// The end of a run.
 pub(crate) fn last_batch(status: RunStatus) -> Write {
     Write {
-        records: vec![Record::RunEnded { status, step: None, error: None, origin: None, at: moment() }],
+        records: vec![Record::RunEnded {
+            status,
+            step: None,
+            error: None,
+            deadline: None,
+            origin: None,
+            at: moment(),
+        }],
         run: summary().ended(status),
     }
 }

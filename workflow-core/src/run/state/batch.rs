@@ -197,6 +197,8 @@ pub(in crate::run) struct CleanUpStart {
     pub(in crate::run) error: Option<String>,
     /// The limit that ended the run, if one did.
     pub(in crate::run) limit: Option<ReachedLimit>,
+    /// The deadline that passed, if that ended the run.
+    pub(in crate::run) deadline: Option<SystemTime>,
     /// The steps, in the order in which they run.
     pub(in crate::run) steps: Vec<StepIndex>,
     /// The number of the first clean-up execution.
@@ -210,6 +212,8 @@ pub(in crate::run) enum Stop {
     Cancelled,
     /// The active time reached its limit (S32).
     TimedOut,
+    /// This deadline passed (S73).
+    DeadlinePassed(SystemTime),
     /// The journal takes nothing more: the store failed, or the run is detached.
     JournalFailed,
     /// The run reached a limit, as its journal says. Live, the scheduler finds that itself.
@@ -222,7 +226,7 @@ impl From<Stop> for End {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Cancelled => Self::Cancelled,
-            Stop::TimedOut => Self::TimedOut,
+            Stop::TimedOut | Stop::DeadlinePassed(_) => Self::TimedOut,
             Stop::AtLimit(ReachedLimit::Events(_)) => Self::LogFull,
             Stop::AtLimit(ReachedLimit::Executions(_)) => Self::TooManyExecutions,
             Stop::JournalFailed | Stop::CleanUpOver => Self::AppendFailed,

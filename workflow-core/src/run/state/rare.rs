@@ -1,4 +1,4 @@
-//! What few runs have in their state: children, and origins. Allocated with the first of it.
+//! What few runs have in their state: children, origins, and the deadline that ended them. Allocated with the first of it.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,6 +13,8 @@ pub(super) struct RareState {
     /// The children that executions started, oldest first, with the times of their starts.
     pub(super) children: Vec<(ChildRun, SystemTime)>,
     pub(super) origins: Origins,
+    /// The deadline that ended the run, until it is redriven.
+    pub(super) passed_deadline: Option<SystemTime>,
 }
 
 impl RunState {
@@ -35,6 +37,11 @@ impl RunState {
     pub(in crate::run) fn knows(&self, origin: &Origin) -> bool {
         let id = origin.id.as_ref();
         id.is_some_and(|id| self.origins().is_some_and(|origins| origins.has(id)))
+    }
+
+    /// The deadline that ended the run, if one did.
+    pub(in crate::run) fn passed_deadline(&self) -> Option<SystemTime> {
+        self.rare.as_ref()?.passed_deadline
     }
 
     /// The store did not take the record of a pause or an unpause with this origin.

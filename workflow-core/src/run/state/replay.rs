@@ -250,14 +250,14 @@ impl Replay {
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
             }
-            Record::CleanUpStarted { status, error, step, limit, steps, first, origin, at } => {
+            Record::CleanUpStarted { status, error, step, limit, deadline, steps, first, origin, at } => {
                 let failed = step.as_deref().zip(error.as_deref());
-                self.end((*status, *limit), failed, (origin.as_ref(), *at))?;
+                self.end((*status, *limit, *deadline), failed, (origin.as_ref(), *at))?;
                 self.clean_up_started(*status, steps, *first, *at)?;
             }
-            Record::RunEnded { status, error, step, origin, at } => {
+            Record::RunEnded { status, error, step, deadline, origin, at } => {
                 let failed = step.as_deref().zip(error.as_deref());
-                self.ended(*status, failed, (origin.as_ref(), *at))?;
+                self.ended((*status, *deadline), failed, (origin.as_ref(), *at))?;
             }
             Record::DelaysEnded { at } => {
                 for due in self.retries.values_mut() {
@@ -265,7 +265,7 @@ impl Replay {
                 }
                 self.apply(Batch::DelaysEnded, *at)?;
             }
-            Record::RunRedriven { by, again, at } => self.redriven(by.clone(), again, *at)?,
+            Record::RunRedriven { by, again, at, .. } => self.redriven(by.clone(), again, *at)?,
         }
         Ok(1)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use workflow_core::RunOptions;
 use workflow_core::prelude::*;
-use workflow_testkit::Scenario;
+use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Item, Note, Part, survive};
 
@@ -152,6 +152,41 @@ impl Tap {
     async fn taste(&self, items: &Gather<Item>) {
         assert_eq!(items.len(), 3);
     }
+}
+
+/// Undoes at its end what it did.
+struct Undoes;
+
+#[workflow]
+impl Undoes {
+    #[step]
+    async fn act(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, _note: &Note) -> Done {
+        Done(item.0)
+    }
+
+    #[step(on_end = "timed_out")]
+    async fn undo(&self, _item: &Item) {}
+}
+
+fn until(after: u64) -> RunOptions {
+    RunOptions::new().deadline(VirtualClock::beginning() + seconds(after))
+}
+
+// S73
+survive! {
+    a_deadline_while_a_step_runs: Scenario::new(Slow).options(until(45)), 1;
+    a_deadline_while_the_run_waits: Scenario::new(Notes)
+        .options(until(15))
+        .send(Note(1))
+        .send_after(seconds(10), Note(2)), 0;
+    a_deadline_among_timers: Scenario::new(Ticks).options(until(25)), 3;
+    a_deadline_at_the_time_of_a_timer: Scenario::new(Ticks).options(until(20)), 3;
+    a_deadline_and_a_clean_up: Scenario::new(Undoes).options(until(5)), 1;
 }
 
 survive! {

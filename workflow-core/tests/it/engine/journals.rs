@@ -275,6 +275,7 @@ async fn a_run_that_another_engine_writes_stops_without_effect() {
         status: RunStatus::Cancelled,
         error: None,
         step: None,
+        deadline: None,
         origin: None,
         at: std::time::SystemTime::now(),
     };

@@ -184,7 +184,7 @@ fn expired(error: &RunError) -> Option<&str> {
 fn status(error: &RunError) -> &'static str {
     match error {
         RunError::Cancelled { .. } => "cancelled",
-        RunError::TimedOut { .. } => "timed_out",
+        RunError::TimedOut { .. } | RunError::DeadlinePassed { .. } => "timed_out",
         RunError::Stalled(_) => "stalled",
         _ => "failed",
     }

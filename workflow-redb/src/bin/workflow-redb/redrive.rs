@@ -1,7 +1,7 @@
 //! `redrive`: makes a run continue that failed, was cancelled, timed out or stalled.
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde_json::json;
@@ -25,6 +25,9 @@ pub(crate) struct Redrive {
     /// Make the executions of this step again that are in doubt: an `at_most_once` step whose attempt may have begun.
     #[arg(long, value_name = "STEP")]
     again: Vec<String>,
+    /// Give the run another deadline, this many seconds from now. A run whose deadline has passed needs one.
+    #[arg(long, value_name = "SECONDS")]
+    deadline_in: Option<u64>,
 }
 
 impl Redrive {
@@ -40,6 +43,10 @@ impl Redrive {
         }
         for step in &self.again {
             how = how.again(step);
+        }
+        if let Some(seconds) = self.deadline_in {
+            let deadline = SystemTime::now().checked_add(Duration::from_secs(seconds));
+            how = how.deadline(deadline.ok_or(Problem::from("that deadline is beyond the end of time"))?);
         }
         tokio::runtime::Builder::new_current_thread().build()?.block_on(redrive(&store, &run, &how))?;
         if output.json {

@@ -157,15 +157,16 @@ pub(super) fn every_kind() -> Vec<Record> {
     );
     records.extend(pauses(at).into_iter().chain([Record::RunKept { at }, Record::DelaysEnded { at }]));
     let redrivers = [Redriver::CommandLine, Redriver::Engine(EngineId::new("ä/\"1\""))];
-    records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), at }));
+    records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), deadline: None, at }));
     let again = vec!["pay".into(), "\u{1F600}\"".into()];
-    records.push(Record::RunRedriven { by: Redriver::CommandLine, again, at });
+    records.push(Record::RunRedriven { by: Redriver::CommandLine, again, deadline: Some(moment(2)), at });
     records
         .extend([WaitingFor::default(), waits_for(at)].map(|waits_for| Record::RunWaiting { waits_for, at }));
     records.extend(STATUSES.map(|status| Record::RunEnded {
         status,
         error: Some(status.to_string()),
         step: Some("asks".into()),
+        deadline: (status == RunStatus::TimedOut).then(|| moment(2)),
         origin: Some(who()),
         at,
     }));
@@ -176,6 +177,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         status: RunStatus::Completed,
         error: None,
         step: None,
+        deadline: None,
         origin: None,
         at: SystemTime::UNIX_EPOCH,
     });
@@ -211,6 +213,7 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
             error: limit.is_none().then(|| "line 1\nline 2".to_owned()),
             step: None,
             limit,
+            deadline: limit.is_none().then(|| moment(2)),
             steps: vec!["unbook".into(), "\"ä\"".into()],
             first: ExecutionId(u64::MAX),
             origin: limit.is_none().then(|| Origin::new().id("1")),
@@ -236,6 +239,7 @@ fn started(metadata: BTreeMap<String, String>) -> Record {
         awaited: false,
         private_thread: true,
         timeout: Some(Duration::from_nanos(1)),
+        deadline: Some(moment(2)),
         configs: [("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))].into(),
         trace_parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok(),
         queued: true,

@@ -17,8 +17,14 @@ use crate::stores::conformance::broken_stores::failure;
 /// A batch of two records.
 fn batch() -> Write {
     let now = SystemTime::UNIX_EPOCH;
-    let record =
-        || Record::RunEnded { status: RunStatus::Completed, step: None, error: None, origin: None, at: now };
+    let record = || Record::RunEnded {
+        status: RunStatus::Completed,
+        step: None,
+        error: None,
+        deadline: None,
+        origin: None,
+        at: now,
+    };
     Write { records: vec![record(), record()], run: RunSummary::running("Orders", now) }
 }
 

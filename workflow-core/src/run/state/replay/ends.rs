@@ -21,13 +21,13 @@ impl Replay {
     /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
     pub(super) fn ended(
         &mut self,
-        status: RunStatus,
+        (status, deadline): (RunStatus, Option<SystemTime>),
         failed: Option<(&str, &str)>,
         (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
         self.complete();
         self.ended = Some(status);
-        self.end((status, None), failed, (origin, at))?;
+        self.end((status, None, deadline), failed, (origin, at))?;
         // The clean-up was stopped, or the journal is older than the clean-up steps of the table.
         if self.state.end().is_some() && !self.state.scheduler.is_over() {
             self.apply(Batch::Stopped(Stop::CleanUpOver), at)?;
@@ -38,7 +38,7 @@ impl Replay {
     /// Ends the state as the journal says, unless a batch with a stop event, a failure or a stall has ended it already.
     pub(super) fn end(
         &mut self,
-        (status, limit): (RunStatus, Option<ReachedLimit>),
+        (status, limit, deadline): (RunStatus, Option<ReachedLimit>, Option<SystemTime>),
         failed: Option<(&str, &str)>,
         (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
@@ -65,7 +65,9 @@ impl Replay {
                 let origin = origin.cloned().map(Arc::new);
                 self.apply(origin.map_or(Batch::Stopped(Stop::Cancelled), Batch::Cancelled), at)?;
             }
-            RunStatus::TimedOut => drop(self.apply(Batch::Stopped(Stop::TimedOut), at)?),
+            RunStatus::TimedOut => {
+                self.apply(Batch::Stopped(deadline.map_or(Stop::TimedOut, Stop::DeadlinePassed)), at)?;
+            }
             _ => {}
         }
         Ok(())
@@ -97,8 +99,8 @@ impl Replay {
         self.questions.clear();
         self.retries.clear();
         let steps = steps.iter().filter_map(|step| self.host.table.step_named(step)).collect();
-        let (step, error, limit) = (None, None, None);
-        let start = CleanUpStart { status, step, error, limit, steps, first };
+        let (step, error, limit, deadline) = (None, None, None, None);
+        let start = CleanUpStart { status, step, error, limit, deadline, steps, first };
         self.apply(Batch::CleanUpStarted(Box::new(start)), at).map(|_| ())
     }
 
