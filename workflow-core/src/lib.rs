@@ -163,8 +163,8 @@ pub mod errors {
     pub use crate::config::ConfigError;
     pub use crate::context::ContextError;
     pub use crate::error::{
-        BranchFailure, BranchItem, EventTooLarge, InDoubt, Interrupted, SharedError, TimedOut, UnfitEvent,
-        UnfitValue, chain,
+        BranchFailure, BranchItem, EventTooLarge, Excess, InDoubt, Interrupted, SharedError, TimedOut,
+        UnfitEvent, UnfitValue, chain,
     };
     pub use crate::failure::FailedBranch;
     pub use crate::id::InvalidTraceParent;

@@ -174,10 +174,10 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::CleanUpStarted(start) => {
-            let CleanUpStart { status, error, step, limit, ref steps, first } = (**start).clone();
+            let CleanUpStart { status, error, step, limit, excess, ref steps, first } = (**start).clone();
             let steps = steps.iter().map(|step| name(*step)).collect();
             let origin = origin_of_end(state);
-            Some(Record::CleanUpStarted { status, error, step, limit, steps, first, origin, at })
+            Some(Record::CleanUpStarted { status, error, step, limit, excess, steps, first, origin, at })
         }
         Batch::ChildStarted { child, at } => {
             let (_, scope, trigger) = identity_of(child.execution, state)?;

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, Excess};
 use crate::id::{
     ChildRun, ExecutionId, Origin, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId,
     TraceParent,
@@ -324,6 +324,9 @@ pub enum Record {
         /// The limit that ended the run, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<ReachedLimit>,
+        /// The events or items that an execution returned at once beyond that limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        excess: Option<Excess>,
         /// The clean-up steps whose required inputs the log has, in the order in which they run.
         steps: Vec<Arc<str>>,
         /// The number of the first clean-up execution; those before it are not part of the clean-up.

@@ -43,6 +43,7 @@ mod resumed {
     mod bounds;
     mod deep;
     mod dropped_tasks;
+    mod excess;
     pub(crate) mod found;
     mod displayed;
     mod held;
