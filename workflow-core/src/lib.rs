@@ -170,7 +170,7 @@ pub mod errors {
     pub use crate::id::InvalidTraceParent;
     pub use crate::input::EmitError;
     pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};
-    pub use crate::output::TimerError;
+    pub use crate::output::{FanOutError, TimerError};
 }
 
 /// Parameter kinds and return types of your own: the types with which you implement [`StepInput`] and [`StepOutput`].

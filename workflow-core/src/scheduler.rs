@@ -280,7 +280,7 @@ pub enum Emission {
         fan_out: FanOutIndex,
         /// The number of items, which may be 0.
         items: u32,
-        /// The bound, the policy, and how many branches are enough.
+        /// The bound, the policy, how many branches are enough, and how many may fail.
         terms: FanOutTerms,
     },
 }

@@ -39,7 +39,7 @@ pub enum RunError {
         /// The last error.
         source: SharedError,
     },
-    /// Branches of a fan-out with `wait_all` failed.
+    /// Branches of a fan-out failed: with `wait_all`, or more than it tolerates.
     #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
     BranchesFailed {
         /// Every failure, in the order of the branches.

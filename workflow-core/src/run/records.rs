@@ -208,8 +208,8 @@ fn opened(emissions: &[Emission], state: &RunState) -> Vec<OpenedFanOut> {
         Emission::FanOut { fan_out, items, terms } => {
             let gathered = state.table().fan_out(fan_out).gathered;
             let fan_out = Arc::clone(&state.table().event(gathered).name);
-            let FanOutTerms { concurrency, only_busy, until, policy } = terms;
-            Some(OpenedFanOut { fan_out, items, concurrency, only_busy, until, policy })
+            let FanOutTerms { concurrency, only_busy, until, tolerated, policy } = terms;
+            Some(OpenedFanOut { fan_out, items, concurrency, only_busy, until, tolerated, policy })
         }
         _ => None,
     });

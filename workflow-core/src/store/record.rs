@@ -455,6 +455,11 @@ impl fmt::Display for ReachedLimit {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the serialiser calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// A fan-out that an execution opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -473,6 +478,10 @@ pub struct OpenedFanOut {
     /// How many branches settle without a failure until the others are dropped; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<NonZeroU32>,
+    /// How many branches may fail before the policy decides. Absent where none may, and with a policy under which
+    /// nothing fails.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tolerated: u32,
     /// The effect of a branch's failure.
     pub policy: FanOutPolicy,
 }
