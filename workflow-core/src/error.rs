@@ -7,12 +7,14 @@ use std::fmt;
 mod branch;
 mod cause;
 mod chain;
+mod excess;
 mod size;
 mod step;
 mod unfit;
 
 pub use branch::{BranchFailure, BranchItem};
 pub use chain::chain;
+pub use excess::Excess;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, InDoubt, Interrupted, StepError, TimedOut};
 pub use unfit::{UnfitEvent, UnfitValue};

@@ -163,14 +163,14 @@ pub mod errors {
     pub use crate::config::ConfigError;
     pub use crate::context::ContextError;
     pub use crate::error::{
-        BranchFailure, BranchItem, EventTooLarge, InDoubt, Interrupted, SharedError, TimedOut, UnfitEvent,
-        UnfitValue, chain,
+        BranchFailure, BranchItem, EventTooLarge, Excess, InDoubt, Interrupted, SharedError, TimedOut,
+        UnfitEvent, UnfitValue, chain,
     };
     pub use crate::failure::FailedBranch;
     pub use crate::id::InvalidTraceParent;
     pub use crate::input::EmitError;
     pub use crate::outcome::{BuildProblem, Incompatibility, RecordedRunError};
-    pub use crate::output::TimerError;
+    pub use crate::output::{FanOutError, TimerError};
 }
 
 /// Parameter kinds and return types of your own: the types with which you implement [`StepInput`] and [`StepOutput`].

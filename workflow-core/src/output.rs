@@ -14,7 +14,7 @@ mod fan_out;
 mod json;
 mod timer;
 
-pub use fan_out::{FanOut, FanOutPolicy};
+pub use fan_out::{FanOut, FanOutError, FanOutPolicy};
 pub use json::{JsonOutput, OutputForm, TypedOutput};
 pub use timer::{Timer, TimerError};
 
@@ -177,7 +177,8 @@ impl Emitted {
         self.items().iter().any(EmittedItem::waits_for_all)
     }
 
-    /// Whether a fan-out of the batch drops branches once enough others have settled ([`FanOut::until`]).
+    /// Whether a fan-out of the batch may drop branches by how many others have settled ([`FanOut::until`]) or failed
+    /// ([`FanOut::tolerate`]).
     pub fn drops_branches(&self) -> bool {
         self.items().iter().any(EmittedItem::drops_branches)
     }
@@ -251,6 +252,14 @@ impl Emitted {
         (events, timers)
     }
 
+    /// The error of the first fan-out that cannot open.
+    pub(crate) fn fan_out_error(&self) -> Option<&FanOutError> {
+        self.items().iter().find_map(|item| match item {
+            EmittedItem::FanOut(fan_out) => fan_out.tolerated.as_ref().err(),
+            _ => None,
+        })
+    }
+
     /// The number of timers that the batch sets.
     pub(crate) fn timers(&self) -> usize {
         self.items().iter().filter_map(EmittedItem::timer).count()
@@ -307,6 +316,7 @@ impl EmittedItem {
     fn drops_branches(&self) -> bool {
         let Self::FanOut(fan_out) = self else { return false };
         fan_out.until.is_some_and(|enough| (enough.get() as usize) < fan_out.items.len())
+            || fan_out.tolerated.as_ref().is_ok_and(|tolerated| *tolerated > 0)
     }
 
     /// The type of the event, of the timer's event, or of the fan-out's items.

@@ -37,6 +37,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::error::Excess;
 use crate::id::{ExecutionId, ScopeId, Seq, TimerId};
 use crate::table::{DependencyTable, EventIndex, FanOutIndex, StepIndex};
 
@@ -54,6 +55,7 @@ mod counts;
 mod decision;
 mod decisions;
 mod evaluate;
+mod excess;
 mod executions;
 mod group;
 #[cfg(test)]
@@ -278,7 +280,7 @@ pub enum Emission {
         fan_out: FanOutIndex,
         /// The number of items, which may be 0.
         items: u32,
-        /// The bound, the policy, and how many branches are enough.
+        /// The bound, the policy, how many branches are enough, and how many may fail.
         terms: FanOutTerms,
     },
 }
@@ -337,6 +339,11 @@ pub enum End {
     LogFull,
     /// The run reached [`SchedulerLimits::executions`], and another execution was due.
     TooManyExecutions,
+    /// A batch has more events than [`SchedulerLimits::events`] leaves room for. None of it is in the log.
+    TooManyEvents(Box<Excess>),
+    /// The fan-outs of a batch have more items than [`SchedulerLimits::executions`] leaves executions. None of the
+    /// batch is in the log.
+    TooManyItems(Box<Excess>),
     /// The store refused a batch that was in the log.
     AppendFailed,
 }
@@ -348,6 +355,11 @@ pub struct SchedulerLimits {
     pub events: u64,
     /// The most executions of all steps together. The run ends where another one is due. Default: 100,000.
     pub executions: u64,
+}
+
+impl SchedulerLimits {
+    /// Those of a replay: no journal has the limits of an engine.
+    pub(crate) const NONE: Self = Self { events: u64::MAX, executions: u64::MAX };
 }
 
 impl Default for SchedulerLimits {
@@ -661,11 +673,14 @@ impl Scheduler {
         self.board.progress.limits = limits;
     }
 
-    /// Gives executions the numbers that the journal has for them. The numbers apply when the scheduler
+    /// Gives executions the numbers that the journal has for them, up to `most`. The numbers apply when the scheduler
     /// creates these executions again.
-    pub(crate) fn reserve_numbers(&mut self, numbers: impl Iterator<Item = (EvaluationKey, ExecutionId)>) {
-        // No run has more executions than its limit, so greater numbers are not taken from a journal.
-        self.board.executions.reserve_numbers(numbers, self.board.progress.limits.executions);
+    pub(crate) fn reserve_numbers(
+        &mut self,
+        numbers: impl Iterator<Item = (EvaluationKey, ExecutionId)>,
+        most: u64,
+    ) {
+        self.board.executions.reserve_numbers(numbers, most);
     }
 
     /// Removes the decisions about events from this position on: a batch that the store refused is not in the

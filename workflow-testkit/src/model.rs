@@ -14,7 +14,7 @@
 //! | `ends`, `arrivals` | waiting and stalling: whether anything that can come makes a step run |
 //! | `clean_up` | clean-up steps between the end and its report |
 //! | `timers` | timers, and requests that expire |
-//! | `branches` | branches: opening, settling, gathering, failing |
+//! | `branches` | branches: opening, settling, gathering, failing, and how many may |
 //! | `gathers` | which fan-outs a gather takes |
 //! | `redrive` | what begins anew in a run that continues after its end |
 //! | `pause` | what is deferred while the run is paused |
@@ -160,6 +160,8 @@ pub struct Model {
     opened_beside_waiting: bool,
     /// How many fan-outs failed and had no effect, since their openers' failures are tolerated.
     tolerated_fan_outs: usize,
+    /// How many fan-outs were gathered with failures that they tolerate (S74).
+    gathered_with_tolerated: usize,
     end: Option<End>,
     clean_up: Option<CleanUp>,
 }
@@ -218,6 +220,7 @@ impl Model {
             is_degraded: false,
             opened_beside_waiting: false,
             tolerated_fan_outs: 0,
+            gathered_with_tolerated: 0,
             end: None,
             clean_up: None,
             plan,
@@ -301,6 +304,12 @@ impl Model {
     /// How many fan-outs failed without an effect on the run, since the failures of their openers are tolerated.
     pub fn tolerated_fan_outs(&self) -> usize {
         self.tolerated_fan_outs
+    }
+
+    /// How many fan-outs were gathered with as many failures as they tolerate, or fewer, although their policy is not to
+    /// continue.
+    pub fn gathered_with_tolerated(&self) -> usize {
+        self.gathered_with_tolerated
     }
 
     /// All executions in order: the first is `x1`.

@@ -532,7 +532,8 @@ impl EngineBuilder {
 
     /// Sets how many events one run's log may have. Default: 10,000,000.
     ///
-    /// A run that exceeds the limit fails, so a loop without an exit ends. 0 counts as 1.
+    /// A run that exceeds the limit fails, so a loop without an exit ends. An execution that returns more events than the
+    /// log has room for ends the run before any of them enters. 0 counts as 1.
     pub fn max_events_per_run(mut self, most: u64) -> Self {
         self.settings.limits.scheduler.events = most.max(1);
         self
@@ -542,6 +543,11 @@ impl EngineBuilder {
     ///
     /// When another is due, the run fails with [`RunError::TooManyExecutions`](crate::RunError::TooManyExecutions),
     /// which names the loop. 0 counts as 1.
+    ///
+    /// A [`FanOut`](crate::FanOut) with more items than the run may still have executions ends the run before any
+    /// branch opens, and the error has both numbers. With [`until`](crate::FanOut::until) as many items count as have
+    /// to settle. Items do not count if no step is certain to run for them: where a precondition decides, or where a
+    /// step lacks another event that it requires.
     ///
     /// ```
     /// use workflow_core::RunError;

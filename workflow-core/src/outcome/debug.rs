@@ -37,19 +37,21 @@ impl fmt::Debug for RunError {
             Self::DeadlinePassed { deadline } => {
                 f.debug_struct("DeadlinePassed").field("deadline", deadline).finish()
             }
-            Self::LogFull { limit, busiest, events } => f
+            Self::LogFull { limit, busiest, events, excess } => f
                 .debug_struct("LogFull")
                 .field("limit", limit)
                 .field("busiest", busiest)
                 .field("events", events)
+                .field("excess", excess)
                 .finish(),
-            Self::TooManyExecutions { limit, looping, rounds, busiest, executions } => f
+            Self::TooManyExecutions { limit, looping, rounds, busiest, executions, excess } => f
                 .debug_struct("TooManyExecutions")
                 .field("limit", limit)
                 .field("looping", looping)
                 .field("rounds", rounds)
                 .field("busiest", busiest)
                 .field("executions", executions)
+                .field("excess", excess)
                 .finish(),
             Self::Store { source } => f.debug_struct("Store").field("source", source).finish(),
             Self::Conflict { run } => f.debug_struct("Conflict").field("run", run).finish(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::{BuildError, Incompatibility, StartError, runaway};
-use crate::error::{BranchFailure, BranchItem, ErrorClass, FailedIn, SharedError, WithFacts, chain};
+use crate::error::{BranchFailure, BranchItem, ErrorClass, Excess, FailedIn, SharedError, WithFacts, chain};
 use crate::explain::StallReport;
 use crate::id::{ExecutionId, RunId, RunStatus};
 use crate::store::StoreError;
@@ -40,7 +40,7 @@ pub enum RunError {
         /// The last error.
         source: SharedError,
     },
-    /// Branches of a fan-out with `wait_all` failed.
+    /// Branches of a fan-out failed: with `wait_all`, or more than it tolerates.
     #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
     BranchesFailed {
         /// Every failure, in the order of the branches.
@@ -83,10 +83,8 @@ pub enum RunError {
         /// The deadline.
         deadline: SystemTime,
     },
-    /// The run's log reached its limit.
-    #[error(
-        "the run's log holds {limit} events, which is the most it may, and {events} of them are `{busiest}`: a loop may have no way out, or raise `max_events_per_run`"
-    )]
+    /// The run's log reached its limit, or an execution returned more events than it has room for.
+    #[error("{}", runaway::of_log(*.limit, .busiest, *.events, .excess.as_ref()))]
     LogFull {
         /// The limit.
         limit: u64,
@@ -94,9 +92,12 @@ pub enum RunError {
         busiest: Arc<str>,
         /// How often it is in the log.
         events: u64,
+        /// The events of one execution for which there was no room; `None` where a single event was the last.
+        excess: Option<Excess>,
     },
-    /// The run's executions reached their limit, and another one was due.
-    #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions))]
+    /// The run's executions reached their limit and another one was due, or an execution returned fan-outs with more
+    /// items than the run may still have executions.
+    #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions, .excess.as_ref()))]
     TooManyExecutions {
         /// The limit.
         limit: u64,
@@ -109,6 +110,8 @@ pub enum RunError {
         busiest: Arc<str>,
         /// How often it ran.
         executions: u64,
+        /// The items for which executions were missing; `None` where another execution was due.
+        excess: Option<Excess>,
     },
     /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
     #[error("the run stopped, because of its store: {}", chain(.source))]

@@ -1,6 +1,8 @@
-//! The text of the error of a run that reached its bound of executions.
+//! The texts of the errors of runs that reached their bound of executions or of events.
 
 use std::sync::Arc;
+
+use crate::error::Excess;
 
 pub(super) fn text(
     limit: u64,
@@ -8,7 +10,13 @@ pub(super) fn text(
     rounds: u64,
     busiest: &Arc<str>,
     executions: u64,
+    excess: Option<&Excess>,
 ) -> String {
+    if let Some(Excess { step, amount, left, .. }) = excess {
+        return format!(
+            "`{step}` fanned out {amount} items, each of which needs an execution, and the run may have {left} more of its {limit}: divide the items among several runs, or raise `max_executions_per_run`"
+        );
+    }
     let begin = format!("the run had {limit} executions, which is the most it may have, and another was due");
     match looping {
         [] => format!(
@@ -22,6 +30,17 @@ pub(super) fn text(
             } else {
                 format!(", and `{busiest}`, which follows from it, ran {executions} times")
             },
+        ),
+    }
+}
+
+pub(super) fn of_log(limit: u64, busiest: &Arc<str>, events: u64, excess: Option<&Excess>) -> String {
+    match excess {
+        Some(Excess { step, amount, left, .. }) => format!(
+            "`{step}` returned {amount} events at once, and the run's log has room for {left} more of its {limit}: divide them among several runs, or raise `max_events_per_run`"
+        ),
+        None => format!(
+            "the run's log holds {limit} events, which is the most it may, and {events} of them are `{busiest}`: a loop may have no way out, or raise `max_events_per_run`"
         ),
     }
 }

@@ -34,7 +34,6 @@ const MAX_RECORDS: usize = 2_048;
 pub(super) struct ReplayCheck {
     host: Arc<Host>,
     began_at: SystemTime,
-    limits: SchedulerLimits,
     /// `None` once a record has no JSON, since such a run has no journal, and once the check is over.
     replay: Option<Replay>,
     /// Every record, as it was read back from JSON.
@@ -67,19 +66,14 @@ impl ReplayFailures {
 
 impl ReplayCheck {
     /// The check of a run that began at this time, before its first record.
-    pub(super) fn new(
-        host: &Arc<Host>,
-        limits: SchedulerLimits,
-        began_at: SystemTime,
-        failures: &Arc<ReplayFailures>,
-    ) -> Box<Self> {
+    pub(super) fn new(host: &Arc<Host>, began_at: SystemTime, failures: &Arc<ReplayFailures>) -> Box<Self> {
         let (host, records, snapshots) = (Arc::clone(host), Vec::new(), Vec::new());
-        let replay = Replay::new(Arc::clone(&host), RunState::new(&host.table, limits), began_at);
+        let replay =
+            Replay::new(Arc::clone(&host), RunState::new(&host.table, SchedulerLimits::NONE), began_at);
         let failures = Arc::clone(failures);
         Box::new(Self {
             host,
             began_at,
-            limits,
             replay: Some(replay),
             records,
             compare_at: 0,
@@ -130,7 +124,13 @@ impl ReplayCheck {
             None => self.records.len() >= self.compare_at,
             // The journal has the limit that was reached only once the run ends, and how a clean-up was stopped never.
             // Nor does it have the trigger of a precondition that failed.
-            Some(End::LogFull | End::TooManyExecutions | End::PreconditionFailed(_)) => false,
+            Some(
+                End::LogFull
+                | End::TooManyExecutions
+                | End::TooManyEvents(_)
+                | End::TooManyItems(_)
+                | End::PreconditionFailed(_),
+            ) => false,
             Some(_) if live.scheduler.clean_up().is_some_and(CleanUp::was_stopped) => false,
             // The journal does not know of the results that come late before the clean-up begins.
             Some(_) if live.scheduler.is_to_clean_up() && self.has_snapshot() => false,
@@ -177,7 +177,7 @@ impl ReplayCheck {
         }
         for (len, live) in std::mem::take(&mut self.snapshots) {
             let records = &self.records[..len];
-            let state = RunState::new(&self.host.table, self.limits);
+            let state = RunState::new(&self.host.table, SchedulerLimits::NONE);
             let mut replay = Replay::new(Arc::clone(&self.host), state, self.began_at);
             replay.recall(records);
             if let Err(contradiction) = replay.take(records) {

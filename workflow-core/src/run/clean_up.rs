@@ -211,10 +211,16 @@ impl EndedRun<'_> {
         let scheduler = &self.state.scheduler;
         let (step, error) = self.why();
         let limits = self.state.limits();
-        let limit = match scheduler.end() {
-            Some(End::LogFull) => Some(ReachedLimit::Events(limits.events)),
-            Some(End::TooManyExecutions) => Some(ReachedLimit::Executions(limits.executions)),
-            _ => None,
+        let (limit, excess) = match scheduler.end() {
+            Some(End::LogFull) => (Some(ReachedLimit::Events(limits.events)), None),
+            Some(End::TooManyExecutions) => (Some(ReachedLimit::Executions(limits.executions)), None),
+            Some(End::TooManyEvents(excess)) => {
+                (Some(ReachedLimit::Events(limits.events)), Some((**excess).clone()))
+            }
+            Some(End::TooManyItems(excess)) => {
+                (Some(ReachedLimit::Executions(limits.executions)), Some((**excess).clone()))
+            }
+            _ => (None, None),
         };
         let planned = scheduler.clean_up().map_or(&[][..], |clean_up| clean_up.steps());
         CleanUpStart {
@@ -222,6 +228,7 @@ impl EndedRun<'_> {
             step,
             error,
             limit,
+            excess,
             deadline: self.state.passed_deadline(),
             steps: planned.iter().map(|planned| planned.step).collect(),
             first: scheduler.next_execution(),

@@ -41,7 +41,6 @@ use super::host::Host;
 use super::journal::{Answer, Journal, RunEnd};
 use super::pending::{Logged, PendingBatch, PendingKind};
 use super::records::{BatchFacts, logged, origin_of_end};
-use super::resume::unlimited;
 use super::state::{Applied, Batch, EffectKind, RunState, Stop};
 use super::state_box::StateBox;
 use super::telemetry::Telemetry;
@@ -102,8 +101,7 @@ impl Committer {
     /// Starts the replay check if the engine has it on. `records` are those that the journal already has.
     pub(super) fn check_replay(&mut self, host: &Arc<Host>, records: &[Record]) {
         let Some(failures) = self.shared.common.replay_check.as_ref() else { return };
-        let limits = unlimited(&host.table, records);
-        let mut check = ReplayCheck::new(host, limits, self.clock.began_at, failures);
+        let mut check = ReplayCheck::new(host, self.clock.began_at, failures);
         if !records.is_empty() {
             check.resume(records);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state::RunState;
-use crate::error::{SharedError, StepError};
+use crate::error::{Excess, SharedError, StepError};
 use crate::event::AnyEvent;
 use crate::explain::{Runaway, StallReport};
 use crate::id::{ExecutionId, RunStatus};
@@ -59,8 +59,10 @@ impl EndedRun<'_> {
                 let failure = self.state.precondition_failure(*candidate);
                 failure.map_or(RunError::Detached, |(step, error)| self.precondition_error(*step, error))
             }
-            End::LogFull => self.log_full(),
-            End::TooManyExecutions => self.ran_away(),
+            End::LogFull => self.log_full(None),
+            End::TooManyEvents(excess) => self.log_full(Some(excess)),
+            End::TooManyExecutions => self.ran_away(None),
+            End::TooManyItems(excess) => self.ran_away(Some(excess)),
             // Only a detached run gets here: a failed journal has its own error (`Committer::journal_error`).
             _ => RunError::Detached,
         }
@@ -76,13 +78,17 @@ impl EndedRun<'_> {
     }
 
     /// The facts about the end that only the last record has: the step of a failed precondition, and the
-    /// error or reason.
+    /// error or reason. A limit that was exceeded at once has its error there.
     pub(super) fn why(&self) -> (Option<Arc<str>>, Option<String>) {
         match self.state.end() {
             Some(End::Cancelled) => (None, Some(self.reason().to_string())),
             Some(End::PreconditionFailed(candidate)) => {
                 let failure = self.state.precondition_failure(*candidate);
                 failure.map(|(step, error)| (self.name_of(*step), error.to_string())).unzip()
+            }
+            // The state does not lead there without the limit.
+            Some(end @ (End::TooManyEvents(_) | End::TooManyItems(_))) => {
+                (None, Some(self.error_of(end).to_string()))
             }
             _ => (None, None),
         }
@@ -92,7 +98,7 @@ impl EndedRun<'_> {
         self.cancelled.map_or_else(|| "cancelled".into(), Arc::clone)
     }
 
-    fn log_full(&self) -> RunError {
+    fn log_full(&self, excess: Option<&Excess>) -> RunError {
         let events = &self.state.table().events;
         let mut counts = vec![0_u64; events.len()];
         self.state.log.records().for_each(|(_, record)| counts[record.index.get()] += 1);
@@ -100,13 +106,13 @@ impl EndedRun<'_> {
         let most = counts.iter().enumerate().rev().max_by_key(|(_, count)| **count);
         let (busiest, events) =
             most.map_or(("".into(), 0), |(at, count)| (Arc::clone(&events[at].name), *count));
-        RunError::LogFull { limit: self.state.limits().events, busiest, events }
+        RunError::LogFull { limit: self.state.limits().events, busiest, events, excess: excess.cloned() }
     }
 
-    fn ran_away(&self) -> RunError {
+    fn ran_away(&self, excess: Option<&Excess>) -> RunError {
         let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
         let limit = self.state.limits().executions;
-        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions }
+        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions, excess: excess.cloned() }
     }
 
     fn failure(&self, executions: &[ExecutionId]) -> RunError {

@@ -34,6 +34,8 @@ impl From<&End> for RunStatus {
             | End::PreconditionFailed(_)
             | End::LogFull
             | End::TooManyExecutions
+            | End::TooManyEvents(_)
+            | End::TooManyItems(_)
             | End::AppendFailed => Self::Failed,
         }
     }

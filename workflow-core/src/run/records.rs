@@ -174,10 +174,21 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::CleanUpStarted(start) => {
-            let CleanUpStart { status, error, step, limit, deadline, ref steps, first } = (**start).clone();
+            let CleanUpStart { status, error, step, limit, excess, deadline, ref steps, first } = (**start).clone();
             let steps = steps.iter().map(|step| name(*step)).collect();
             let origin = origin_of_end(state);
-            Some(Record::CleanUpStarted { status, error, step, limit, deadline, steps, first, origin, at })
+            Some(Record::CleanUpStarted {
+                status,
+                error,
+                step,
+                limit,
+                excess,
+                deadline,
+                steps,
+                first,
+                origin,
+                at,
+            })
         }
         Batch::ChildStarted { child, at } => {
             let (_, scope, trigger) = identity_of(child.execution, state)?;
@@ -208,8 +219,8 @@ fn opened(emissions: &[Emission], state: &RunState) -> Vec<OpenedFanOut> {
         Emission::FanOut { fan_out, items, terms } => {
             let gathered = state.table().fan_out(fan_out).gathered;
             let fan_out = Arc::clone(&state.table().event(gathered).name);
-            let FanOutTerms { concurrency, only_busy, until, policy } = terms;
-            Some(OpenedFanOut { fan_out, items, concurrency, only_busy, until, policy })
+            let FanOutTerms { concurrency, only_busy, until, tolerated, policy } = terms;
+            Some(OpenedFanOut { fan_out, items, concurrency, only_busy, until, tolerated, policy })
         }
         _ => None,
     });

@@ -22,7 +22,6 @@ use crate::id::{RunStatus, Seq};
 use crate::outcome::{Incompatibility, RunError};
 use crate::scheduler::SchedulerLimits;
 use crate::store::{EventStore, Record};
-use crate::table::DependencyTable;
 
 impl Run {
     /// Drives a resumed run to its end: journals `RunResumed` and the derived entries first.
@@ -90,7 +89,7 @@ impl Run {
         committer.shared.begin_display(records);
         let limits = committer.state.limits();
         // Limits bound what begins from here on, and do not change what the journal means.
-        let state = RunState::new(&host.table, unlimited(&host.table, records));
+        let state = RunState::new(&host.table, SchedulerLimits::NONE);
         let mut replay = Replay::new(Arc::clone(host), state, committer.clock.began_at);
         replay.recall(records);
         replay
@@ -155,14 +154,3 @@ impl Run {
 #[derive(Debug)]
 #[must_use = "they are to be journaled"]
 pub(crate) struct Derived(pub(super) VecDeque<Seq>);
-
-/// Limits for a replay. No journal has the limits of an engine. A damaged journal with high execution numbers
-/// still takes no memory: the bound is what so many records could lead to.
-pub(super) fn unlimited(table: &DependencyTable, records: &[Record]) -> SchedulerLimits {
-    let told = records.len().saturating_mul(table.steps().len().saturating_add(1));
-    let executions = u64::try_from(told).unwrap_or(u64::MAX);
-    SchedulerLimits {
-        events: u64::MAX,
-        executions: executions.saturating_add(SchedulerLimits::default().executions),
-    }
-}

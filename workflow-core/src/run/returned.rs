@@ -6,7 +6,7 @@ use super::state::{DueEvent, Returned, ReturnedBatch, RunState};
 use crate::display::Display;
 use crate::error::{Internal, StepError};
 use crate::event::{AnyEvent, EventCheck, EventKind};
-use crate::output::{Emitted, EmittedItem, MAX_TIMERS, SetTimer, TimerError};
+use crate::output::{Emitted, EmittedItem, FanOutPolicy, MAX_TIMERS, SetTimer, TimerError};
 use crate::scheduler::{Emission, FanOutTerms};
 use crate::table::{DependencyTable, EventIndex, OutputRow, StepIndex};
 
@@ -52,6 +52,9 @@ fn returned_batch(
     check: EventCheck,
     clock: &RunClock,
 ) -> Result<(Returned, PendingDisplay), StepError> {
+    if let Some(error) = emitted.fan_out_error() {
+        return Err(error.clone().into());
+    }
     let emissions = emissions(state.table(), outputs, &emitted)?;
     emitted.check_events(check)?;
     let timers = emitted.timers();
@@ -118,6 +121,11 @@ fn emission_of(item: &EmittedItem, output: &OutputRow, table: &DependencyTable) 
                 // Journaled with the fan-out, so it is set only where it can make a difference.
                 only_busy: opened.concurrency.is_some() && table.can_wait(),
                 until: opened.until,
+                // A policy under which nothing fails has nothing to tolerate.
+                tolerated: match (opened.policy, &opened.tolerated) {
+                    (FanOutPolicy::FailAll | FanOutPolicy::WaitAll, Ok(tolerated)) => *tolerated,
+                    _ => 0,
+                },
                 policy: opened.policy,
             },
         }),

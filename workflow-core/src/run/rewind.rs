@@ -39,13 +39,12 @@ use super::executor::Executor;
 use super::host::Host;
 use super::journal::ReadBack;
 use super::pending::{PendingBatch, PendingKind};
-use super::resume::unlimited;
 use super::state::{Batch, EffectKind, Replay, Replayed, RunState};
 use crate::display::Display;
 use crate::error::StepError;
 use crate::id::{ExecutionId, RunStatus, TimerId};
 use crate::outcome::SendError;
-use crate::scheduler::CandidateId;
+use crate::scheduler::{CandidateId, SchedulerLimits};
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 
 impl Driver {
@@ -176,7 +175,7 @@ impl Driver {
 
 /// The state that the records lead to; `None` if they contradict the table.
 fn replayed(host: &Arc<Host>, began_at: SystemTime, live: &RunState, records: &[Record]) -> Option<Replayed> {
-    let state = RunState::new(&host.table, unlimited(&host.table, records));
+    let state = RunState::new(&host.table, SchedulerLimits::NONE);
     let mut replay = Replay::new(Arc::clone(host), state, began_at);
     replay.recall(records);
     replay.use_errors_of(live);

@@ -10,7 +10,7 @@
 //! A batch with a stop event ends the run instead: its events are in the log, and none of them is evaluated
 //! (S28).
 //!
-//! Invariants: a batch takes effect whole or not at all. If the log is full, `number` ends the run and no
+//! Invariants: a batch takes effect whole or not at all. If it is beyond a limit of the run, `number` ends the run and no
 //! [`NumberedBatch`] exists. Items have consecutive positions and consecutive scopes, on which [`Items`]
 //! relies.
 //!
@@ -52,12 +52,17 @@ enum Part {
 }
 
 impl NumberedBatch {
-    /// Numbers the emissions of an execution in this scope; `None` if the log is full.
+    /// Numbers the emissions of an execution in this scope. Ends the run and returns `None` if they are beyond one of its
+    /// limits (S76).
     pub(super) fn number(
         (execution, scope): (ExecutionId, ScopeId),
         emissions: &[Emission],
         board: &mut Board,
     ) -> Option<Self> {
+        if let Some(end) = board.excess((execution, scope), emissions) {
+            board.finish(end);
+            return None;
+        }
         let parts = SmallVec::with_capacity(emissions.len());
         let mut batch = Self { execution, scope, entries: Box::default(), parts };
         emissions.iter().try_for_each(|emission| batch.add(emission, board))?;
@@ -210,6 +215,7 @@ mod tests {
     fn a_batch_beyond_the_limit_of_the_log_ends_the_run() {
         let mut board = board();
         assert!(enter(&[fan_out(6)], &mut board).is_none());
-        assert_eq!(board.progress.end(), Some(&End::LogFull));
+        assert!(matches!(board.progress.end(), Some(End::TooManyEvents(excess)) if excess.left == 5));
+        assert_eq!(board.progress.last_seq(), Seq(0), "nothing of it has a position");
     }
 }

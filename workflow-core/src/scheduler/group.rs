@@ -24,8 +24,8 @@
 //! one opens in its place once nothing is left to settle.
 //!
 //! With [`FanOutTerms::until`], a group is settled once that many branches have settled without a failure, and drops
-//! the others. As long as enough branches can, failures are only gathered. Any
-//! other failure in a branch climbs as the policies say:
+//! the others. As long as enough branches can, failures are only gathered, and so are as many as
+//! [`FanOutTerms::tolerated`] says. Any other failure in a branch climbs as the policies say:
 //!
 //! | policy | effect on the group | effect on the opener's scope |
 //! | --- | --- | --- |
@@ -117,7 +117,7 @@ pub(super) struct Group {
     pub(super) opener: ScopeId,
     /// The policy applies to each failure that no step in the branch catches.
     pub(super) terms: FanOutTerms,
-    /// Present where fewer than all branches are enough.
+    /// Present where fewer than all branches are enough, or some may fail.
     tally: Option<Tally>,
     /// The items whose branches are not open yet.
     unopened: Items,
@@ -326,10 +326,10 @@ impl Groups {
     pub(super) fn gather_if_settled(&mut self, id: GroupId, evaluation: &mut Evaluation, board: &mut Board) {
         let Some(group) = self.take_settled(id) else { return };
         let opener = group.opener;
-        if group.terms.policy == FanOutPolicy::WaitAll && !group.is_enough() && group.has_failures() {
+        if group.terms.policy == FanOutPolicy::WaitAll && group.fails_at_its_end() {
             return self.fail_as_a_whole(id, group, evaluation, board);
         }
-        // With enough other branches, the failures that were borne are handled now.
+        // The failures that were borne are handled now.
         if group.tally.is_some()
             && let Some(kept) = &mut self.kept
         {
@@ -441,8 +441,10 @@ impl Group {
         self.open == 0 && !self.has_unopened()
     }
 
-    fn has_failures(&self) -> bool {
-        self.branches.iter().any(|branch| !branch.failures.is_empty())
+    /// Whether a group that waits for all its branches fails: it has failures, and does not bear them.
+    fn fails_at_its_end(&self) -> bool {
+        let bears = self.tally.is_some_and(Tally::bears_failures);
+        !bears && self.branches.iter().any(|branch| !branch.failures.is_empty())
     }
 
     /// Whether enough branches have settled without a failure, so that the others are dropped.
@@ -451,13 +453,14 @@ impl Group {
     }
 
     /// The policy for a failure: failures are only gathered as long as enough branches can still settle without
-    /// one (S50). `is_first` says that it is the first one of its branch.
+    /// one (S50), and as no more branches have failed than may (S74). `is_first` says that it is the first one of its
+    /// branch.
     fn effect_of_failure(&mut self, is_first: bool) -> FanOutPolicy {
         let Some(tally) = &mut self.tally else { return self.terms.policy };
         if is_first {
             tally.fail();
         }
-        if tally.is_possible() { FanOutPolicy::ContinueOthers } else { self.terms.policy }
+        if tally.bears_failures() { FanOutPolicy::ContinueOthers } else { self.terms.policy }
     }
 
     /// Takes the next item if the bound allows another branch. Returns the item and the place of the branch. `busy`
@@ -543,7 +546,7 @@ mod tests {
     /// A fan-out of the root with `items` items, of which `concurrency` are open at a time.
     fn opened(items: u32, concurrency: u32, policy: FanOutPolicy) -> Opened {
         let concurrency = NonZeroU32::new(concurrency);
-        opened_by(items, FanOutTerms { concurrency, policy, only_busy: true, until: None })
+        opened_by(items, FanOutTerms { concurrency, policy, only_busy: true, until: None, tolerated: 0 })
     }
 
     fn opened_by(items: u32, terms: FanOutTerms) -> Opened {

@@ -52,7 +52,12 @@ impl End {
             | Self::Stalled
             | Self::Cancelled
             | Self::TimedOut => true,
-            Self::Completed(_) | Self::LogFull | Self::TooManyExecutions | Self::AppendFailed => false,
+            Self::Completed(_)
+            | Self::LogFull
+            | Self::TooManyExecutions
+            | Self::TooManyEvents(_)
+            | Self::TooManyItems(_)
+            | Self::AppendFailed => false,
         }
     }
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, Excess};
 use crate::id::{
     ChildRun, ExecutionId, Origin, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId,
     TraceParent,
@@ -327,6 +327,9 @@ pub enum Record {
         /// The limit that ended the run, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<ReachedLimit>,
+        /// The events or items that an execution returned at once beyond that limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        excess: Option<Excess>,
         /// The deadline that passed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<SystemTime>,
@@ -464,6 +467,11 @@ impl fmt::Display for ReachedLimit {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the serialiser calls it with a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// A fan-out that an execution opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -482,6 +490,10 @@ pub struct OpenedFanOut {
     /// How many branches settle without a failure until the others are dropped; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<NonZeroU32>,
+    /// How many branches may fail before the policy decides. Absent where none may, and with a policy under which
+    /// nothing fails.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tolerated: u32,
     /// The effect of a branch's failure.
     pub policy: FanOutPolicy,
 }

@@ -44,6 +44,7 @@ mod resumed {
     mod deadlines;
     mod deep;
     mod dropped_tasks;
+    mod excess;
     pub(crate) mod found;
     mod displayed;
     mod held;

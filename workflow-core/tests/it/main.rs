@@ -37,6 +37,7 @@ mod tables {
 /// The choice of steps, their number and their order: the scheduler alone, beside its model, and in runs.
 mod scheduling {
     mod evaluation;
+    mod excess;
     mod limits;
     mod properties;
     mod runaway;

@@ -15,7 +15,7 @@
 //!   So commits in different scopes do not commute.
 //! - Where a fan-out waits for all its branches after one has failed, the commit that settles the last branch fails the
 //!   run, and which one that is shows only afterwards. So each commit in a branch touches everything. The same holds
-//!   where a fan-out drops the others once enough branches have settled.
+//!   where a fan-out drops the others once enough branches have settled, or more have failed than it tolerates.
 //! - Where a step asks in which order the branches of a fan-out settled, commits in different branches do not commute.
 //! - Where a step takes failures, which contain the numbers of their executions, commits do not commute with each
 //!   other. The same holds where a step gathers and several fan-outs may open, because a gather contains the numbers of

@@ -84,7 +84,7 @@ struct State {
     /// Whether a fan-out of this run bounds its open branches; never reset.
     opens_branches_in_turn: bool,
     /// Whether the order in which branches settle decides more than that order, since a fan-out of this run has the
-    /// policy `wait_all` or drops branches once enough have settled; never reset.
+    /// policy `wait_all`, or drops branches once enough have settled or too many have failed; never reset.
     order_of_settling_decides: bool,
 }
 

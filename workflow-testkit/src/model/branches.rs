@@ -242,11 +242,14 @@ impl Model {
         terms.until.is_some_and(|enough| settled.count() >= enough.get() as usize)
     }
 
-    /// S50: whether as many branches as are wanted have settled without a failure, or still can.
-    fn can_be_enough(&self, group: usize) -> bool {
+    /// Whether failures are only gathered: as many branches as are wanted have settled without one or still can (S50), or
+    /// no more have failed than may (S74).
+    fn bears_failures(&self, group: usize) -> bool {
         let Opening { ref branches, terms, .. } = self.groups[group].opening;
         let sound = branches.iter().filter(|(branch, _)| self.scopes[*branch as usize].failures.is_empty());
-        terms.until.is_some_and(|enough| sound.count() >= enough.get() as usize)
+        let sound = sound.count();
+        terms.until.is_some_and(|enough| sound >= enough.get() as usize)
+            || branches.len() - sound <= terms.tolerated as usize
     }
 
     /// The first open branch without remaining work in it and below.
@@ -288,7 +291,7 @@ impl Model {
         }
         let Opening { opener, terms, .. } = self.groups[group].opening;
         let failures = self.failures_of(group);
-        if terms.policy == FanOutPolicy::WaitAll && !failures.is_empty() {
+        if terms.policy == FanOutPolicy::WaitAll && !failures.is_empty() && !self.bears_failures(group) {
             self.groups[group].is_open = false;
             if self.is_handled(group) {
                 self.handle(group);
@@ -299,6 +302,9 @@ impl Model {
             self.fail_in(opener, failures);
             self.start_waiting();
             return;
+        }
+        if terms.policy != FanOutPolicy::ContinueOthers && !failures.is_empty() {
+            self.gathered_with_tolerated += 1;
         }
         self.gather(group);
     }
@@ -321,7 +327,8 @@ impl Model {
 
     /// S39: the failures that a gathered fan-out bore are handled, so no redrive opens their branches again.
     fn forget_borne(&mut self, group: usize) {
-        if self.groups[group].opening.terms.until.is_none() {
+        let terms = self.groups[group].opening.terms;
+        if terms.until.is_none() && terms.tolerated == 0 {
             return;
         }
         let branches: Vec<u32> =
@@ -408,7 +415,7 @@ impl Model {
             return;
         };
         self.scopes[scope as usize].failures.extend(&failures);
-        if self.can_be_enough(group) {
+        if self.bears_failures(group) {
             self.is_degraded = true;
             return;
         }

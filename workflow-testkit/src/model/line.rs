@@ -265,6 +265,8 @@ fn end_text(end: &End) -> String {
         End::Stalled => "stalled".to_owned(),
         End::Cancelled => "cancelled".to_owned(),
         End::TooManyExecutions => "the run had too many executions".to_owned(),
+        End::TooManyItems(excess) => format!("{} items, and {} executions left", excess.amount, excess.left),
+        End::TooManyEvents(excess) => format!("{} events, and room for {}", excess.amount, excess.left),
         End::TimedOut => "timed out".to_owned(),
         End::LogFull => "the log is full".to_owned(),
         End::AppendFailed => "the log cannot be written".to_owned(),

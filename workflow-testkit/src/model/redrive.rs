@@ -27,7 +27,14 @@ impl Model {
     /// Removes the end, unless the run completed, or lost events at a limit or with its store.
     pub(super) fn redrive(&mut self) {
         let is_final = |end: &End| {
-            matches!(end, End::Completed(_) | End::LogFull | End::TooManyExecutions | End::AppendFailed)
+            matches!(
+                end,
+                End::Completed(_)
+                    | End::LogFull
+                    | End::TooManyExecutions
+                    | End::TooManyItems(_)
+                    | End::AppendFailed
+            )
         };
         if self.end.as_ref().is_some_and(is_final) || self.is_to_clean_up() || self.cleans_up() {
             return;

@@ -2,6 +2,7 @@
 //! failure (S28, S29).
 
 use workflow_core::ExecutionId;
+use workflow_core::errors::Excess;
 use workflow_core::scheduler::{Answer, CandidateId, Cause, Emission, End, Verdict};
 
 use super::line::{Call, Evaluation, Line};
@@ -129,6 +130,45 @@ impl Model {
         self.start_waiting();
     }
 
+    /// S76: the items of a batch for which executions are missing.
+    fn excess(&self, execution: u64, call: &Call, emissions: &[Emission]) -> Option<Excess> {
+        let (mut needed, mut stops) = (0, false);
+        for emission in emissions {
+            let event = match *emission {
+                Emission::FanOut { items: 0, .. } | Emission::Timer(_) => continue,
+                Emission::Event(event) | Emission::Expiring(event) => event.get(),
+                Emission::FanOut { fan_out, items, terms } => {
+                    let item = self.items[fan_out.get()];
+                    if self.is_certain_to_run(call.scope, item) {
+                        needed += u64::from(terms.until.map_or(items, |enough| enough.get().min(items)));
+                    }
+                    item
+                }
+            };
+            stops |= self.plan.events.get(event).is_some_and(|event| event.stop);
+        }
+        let left = self.plan.executions.saturating_sub(self.executions.len()) as u64;
+        let (step, execution) = (format!("s{}", call.step).into(), ExecutionId(execution));
+        (needed > left && !stops).then_some(Excess { step, execution, amount: needed, left })
+    }
+
+    /// S76: whether the item of a branch of this scope makes some step run.
+    fn is_certain_to_run(&self, scope: u32, item: usize) -> bool {
+        let runs = |step: &usize| {
+            let planned = &self.plan.steps[*step];
+            let mut inputs = planned.inputs.iter().zip(&self.taken[*step]);
+            planned.on_end.is_none()
+                && !planned.has_precondition
+                && self.triggering(*step).any(|(_, events)| events.contains(item))
+                && inputs.all(|(input, events)| {
+                    let is_once = matches!(input.take, Take::Fixed(_) | Take::Gather);
+                    let is_there = events.contains(item) || !self.visible(scope, *events).is_empty();
+                    !is_once && (input.can_lack() || is_there)
+                })
+        };
+        (0..self.plan.steps.len()).any(|step| runs(&step))
+    }
+
     /// Records the result of the evaluation of this call.
     pub(super) fn settle_evaluation(&mut self, call: &Call, verdict: Verdict) {
         let place = (call.step, call.scope, call.trigger);
@@ -187,6 +227,9 @@ impl Model {
             };
             self.out.push_back(line);
             return;
+        }
+        if let Some(excess) = self.excess(execution, &call, emissions) {
+            return self.finish(End::TooManyItems(Box::new(excess)));
         }
         self.commit(execution, call.scope, emissions);
         self.start_waiting();

@@ -12,7 +12,6 @@ use crate::prelude::*;
 use crate::run::clock::RunClock;
 use crate::run::host::UnhostedWorkflow;
 use crate::run::records::{BatchFacts, Records, logged};
-use crate::run::resume::unlimited;
 use crate::run::state::{Applied, Batch, DueEvent, EffectKind, Returned, ReturnedBatch};
 use crate::scheduler::{Emission, FanOutTerms};
 use crate::table::{EventIndex, StepIndex};
@@ -125,7 +124,7 @@ impl Driven {
         let clock = RunClock::start(EngineClock::default());
         let failures = Arc::default();
         let state = RunState::new(&host.table, limits);
-        let check = ReplayCheck::new(&host, unlimited(&host.table, &[]), clock.began_at, &failures);
+        let check = ReplayCheck::new(&host, clock.began_at, &failures);
         let mut run = Self { state, clock, check, failures };
         run.enter(run.received(Begin));
         run

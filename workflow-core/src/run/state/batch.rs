@@ -21,7 +21,7 @@ use std::time::SystemTime;
 use rustc_hash::FxHashSet;
 
 use super::DueEvent;
-use crate::error::StepError;
+use crate::error::{Excess, StepError};
 use crate::event::AnyEvent;
 use crate::id::{ChildRun, ExecutionId, Origin, Redriver, RunStatus, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
@@ -197,6 +197,8 @@ pub(in crate::run) struct CleanUpStart {
     pub(in crate::run) error: Option<String>,
     /// The limit that ended the run, if one did.
     pub(in crate::run) limit: Option<ReachedLimit>,
+    /// What an execution returned beyond that limit, if it returned more than one event.
+    pub(in crate::run) excess: Option<Excess>,
     /// The deadline that passed, if that ended the run.
     pub(in crate::run) deadline: Option<SystemTime>,
     /// The steps, in the order in which they run.
@@ -206,7 +208,7 @@ pub(in crate::run) struct CleanUpStart {
 }
 
 /// Why a run ends early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) enum Stop {
     /// A caller, or the parent of a child run, cancelled it.
     Cancelled,
@@ -217,7 +219,7 @@ pub(in crate::run) enum Stop {
     /// The journal takes nothing more: the store failed, or the run is detached.
     JournalFailed,
     /// The run reached a limit, as its journal says. Live, the scheduler finds that itself.
-    AtLimit(ReachedLimit),
+    AtLimit(ReachedLimit, Option<Excess>),
     /// The time for clean-up is over, or the journal has the end of the run.
     CleanUpOver,
 }
@@ -227,8 +229,12 @@ impl From<Stop> for End {
         match stop {
             Stop::Cancelled => Self::Cancelled,
             Stop::TimedOut | Stop::DeadlinePassed(_) => Self::TimedOut,
-            Stop::AtLimit(ReachedLimit::Events(_)) => Self::LogFull,
-            Stop::AtLimit(ReachedLimit::Executions(_)) => Self::TooManyExecutions,
+            Stop::AtLimit(limit, Some(excess)) => match limit {
+                ReachedLimit::Events(_) => Self::TooManyEvents(Box::new(excess)),
+                ReachedLimit::Executions(_) => Self::TooManyItems(Box::new(excess)),
+            },
+            Stop::AtLimit(ReachedLimit::Events(_), None) => Self::LogFull,
+            Stop::AtLimit(ReachedLimit::Executions(_), None) => Self::TooManyExecutions,
             Stop::JournalFailed | Stop::CleanUpOver => Self::AppendFailed,
         }
     }

@@ -39,7 +39,7 @@ use crate::event::AnyEvent;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
-use crate::scheduler::{CandidateId, Cause, EvaluationKey, TimerEntry};
+use crate::scheduler::{CandidateId, Cause, EvaluationKey, SchedulerLimits, TimerEntry};
 use crate::store::{Position, Record, RecordedEvent};
 use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, StepShape, TableShape};
 
@@ -122,7 +122,10 @@ impl Replay {
     /// executions in another order. Must come before [`take`](Self::take), since a number is given when an execution is
     /// created, and the record that names it comes later.
     pub(crate) fn recall(&mut self, records: &[Record]) {
-        self.state.scheduler.reserve_numbers(numbers(&self.host.table, records));
+        // A damaged journal with high numbers takes no memory: the bound is what so many records could lead to.
+        let told = records.len().saturating_mul(self.host.table.steps.len().saturating_add(1)) as u64;
+        let most = told.saturating_add(SchedulerLimits::default().executions);
+        self.state.scheduler.reserve_numbers(numbers(&self.host.table, records), most);
     }
 
     /// Takes the errors of executions from the live state of the same run, because a record has only their
@@ -250,9 +253,12 @@ impl Replay {
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
             }
-            Record::CleanUpStarted { status, error, step, limit, deadline, steps, first, origin, at } => {
+            Record::CleanUpStarted {
+                status, error, step, limit, excess, deadline, steps, first, origin, at
+            } => {
                 let failed = step.as_deref().zip(error.as_deref());
-                self.end((*status, *limit, *deadline), failed, (origin.as_ref(), *at))?;
+                let limit = limit.map(|limit| (limit, excess.clone()));
+                self.end((*status, limit, *deadline), failed, (origin.as_ref(), *at))?;
                 self.clean_up_started(*status, steps, *first, *at)?;
             }
             Record::RunEnded { status, error, step, deadline, origin, at } => {

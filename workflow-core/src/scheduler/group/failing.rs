@@ -79,7 +79,7 @@ impl Groups {
     }
 
     /// Handles failures in a scope: at the root the run ends; in a branch the policy of its fan-out decides
-    /// (S49), unless enough of its branches can still settle (S50).
+    /// (S49), unless the fan-out bears them (S50, S74).
     pub(in super::super) fn fail(
         &mut self,
         mut id: ScopeId,
@@ -132,8 +132,8 @@ impl Groups {
         }
     }
 
-    /// The failures with which a fan-out fails as a whole: those that were borne, in fan-out order. Without `until` the
-    /// first one ends the fan-out, so there are no others.
+    /// The failures with which a fan-out fails as a whole, in fan-out order: with those that were borne. Where none are,
+    /// the first one ends the fan-out, so there are no others.
     fn failures_of(&self, id: GroupId, failures: Vec<ExecutionId>, scopes: &Scopes) -> Vec<ExecutionId> {
         let Some(group) = self.open.get(&id).filter(|group| group.tally.is_some()) else { return failures };
         let of_branch = |branch: &BranchSummary| match scopes.get(branch.scope) {

@@ -64,14 +64,15 @@ impl Group {
     fn recount(&mut self, scopes: &Scopes) {
         let state = |branch: &BranchSummary| (scopes.get(branch.scope), branch.failures.is_empty());
         self.open = self.branches.iter().filter(|branch| state(branch).0.is_some()).count();
-        let (mut succeeded, mut left) = (0, self.unopened.left as usize);
+        let (mut succeeded, mut left, mut failed) = (0, self.unopened.left as usize, 0);
         for branch in &self.branches {
             match state(branch) {
-                (Some(open), _) => left += usize::from(open.failures.is_empty()),
-                (None, is_sound) => succeeded += usize::from(is_sound),
+                (Some(open), _) if open.failures.is_empty() => left += 1,
+                (None, true) => succeeded += 1,
+                _ => failed += 1,
             }
         }
-        self.tally = self.tally.map(|tally| tally.recounted(succeeded, left));
+        self.tally = self.tally.map(|tally| tally.recounted(succeeded, left, failed));
         // S59: those that are open again do not count among the settled ones.
         let ended = self.branches.iter_mut().filter(|branch| scopes.get(branch.scope).is_none());
         let mut ended: Vec<&mut BranchSummary> = ended.collect();

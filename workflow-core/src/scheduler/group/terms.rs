@@ -1,4 +1,4 @@
-//! The terms of a fan-out: what applies to all of its branches (S49, S50).
+//! The terms of a fan-out: what applies to all of its branches (S49, S50, S74).
 
 use std::num::NonZeroU32;
 
@@ -12,6 +12,7 @@ use crate::output::FanOutPolicy;
 ///
 /// let terms = FanOutTerms::default();
 /// assert_eq!((terms.concurrency, terms.until, terms.policy), (None, None, FanOutPolicy::FailAll));
+/// assert_eq!(terms.tolerated, 0);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FanOutTerms {
@@ -22,29 +23,40 @@ pub struct FanOutTerms {
     pub only_busy: bool,
     /// How many branches settle without a failure until the others are dropped; `None` for all.
     pub until: Option<NonZeroU32>,
+    /// How many branches may fail before the policy decides. Without meaning for a policy under which nothing fails.
+    pub tolerated: u32,
     /// The meaning of a failed branch for the others.
     pub policy: FanOutPolicy,
 }
 
-/// How far a fan-out with [`FanOutTerms::until`] has come.
+/// How far a fan-out with [`FanOutTerms::until`] or [`FanOutTerms::tolerated`] has come.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tally {
-    /// How many branches have to settle without a failure.
+    /// How many branches have to settle without a failure; `usize::MAX` where no number is enough.
     wanted: usize,
     /// How many have.
     succeeded: usize,
     /// How many others still can: they are not settled, and nothing in them has failed.
     left: usize,
+    /// How many have failed, settled or not.
+    failed: usize,
+    /// How many of these the policy leaves alone.
+    tolerated: usize,
 }
 
 impl Tally {
     pub(super) fn of(terms: &FanOutTerms, items: u32) -> Option<Self> {
-        Some(Self { wanted: terms.until?.get() as usize, succeeded: 0, left: items as usize })
+        if terms.until.is_none() && terms.tolerated == 0 {
+            return None;
+        }
+        let wanted = terms.until.map_or(usize::MAX, |enough| enough.get() as usize);
+        let (left, tolerated) = (items as usize, terms.tolerated as usize);
+        Some(Self { wanted, succeeded: 0, left, failed: 0, tolerated })
     }
 
     /// The same with other counts, after a redrive.
-    pub(super) fn recounted(self, succeeded: usize, left: usize) -> Self {
-        Self { succeeded, left, ..self }
+    pub(super) fn recounted(self, succeeded: usize, left: usize, failed: usize) -> Self {
+        Self { succeeded, left, failed, ..self }
     }
 
     /// A branch in which nothing failed is settled.
@@ -56,6 +68,7 @@ impl Tally {
     /// A first failure happened in a branch.
     pub(super) fn fail(&mut self) {
         self.left -= 1;
+        self.failed += 1;
     }
 
     /// Whether enough branches have settled without a failure.
@@ -63,9 +76,10 @@ impl Tally {
         self.succeeded >= self.wanted
     }
 
-    /// Whether enough branches can still settle without a failure.
-    pub(super) fn is_possible(self) -> bool {
-        self.succeeded + self.left >= self.wanted
+    /// Whether the failures are only gathered: enough branches can still settle without one, or no more have failed than
+    /// may.
+    pub(super) fn bears_failures(self) -> bool {
+        self.succeeded + self.left >= self.wanted || self.failed <= self.tolerated
     }
 }
 
@@ -83,19 +97,46 @@ mod tests {
         let mut tally = tally(2, 4).expect("it has a number");
         tally.fail();
         tally.fail();
-        assert!(tally.is_possible() && !tally.is_reached());
+        assert!(tally.bears_failures() && !tally.is_reached());
         tally.succeed();
-        assert!(tally.is_possible() && !tally.is_reached());
+        assert!(tally.bears_failures() && !tally.is_reached());
         let mut other = tally;
         tally.succeed();
         assert!(tally.is_reached());
         other.fail();
-        assert!(!other.is_possible() && !other.is_reached());
+        assert!(!other.bears_failures() && !other.is_reached());
     }
 
     #[test]
     fn more_than_there_are_is_never_possible() {
-        assert!(tally(3, 2).is_some_and(|tally| !tally.is_possible() && !tally.is_reached()));
+        let mut wanted = tally(3, 2).expect("it has a number");
+        wanted.fail();
+        assert!(!wanted.bears_failures() && !wanted.is_reached());
         assert!(tally(0, 2).is_none());
+    }
+
+    // S74
+    #[test]
+    fn so_many_failures_are_borne_as_are_tolerated_and_more_while_enough_branches_are_left() {
+        let terms = FanOutTerms { tolerated: 1, ..FanOutTerms::default() };
+        let mut tally = Tally::of(&terms, 5).expect("it has a number");
+        tally.succeed();
+        tally.fail();
+        assert!(tally.bears_failures() && !tally.is_reached());
+        tally.fail();
+        assert!(!tally.bears_failures() && !tally.is_reached());
+        let mut tally =
+            Tally::of(&FanOutTerms { until: NonZeroU32::new(3), ..terms }, 5).expect("it has two");
+        tally.fail();
+        tally.fail();
+        assert!(tally.bears_failures(), "three can still settle");
+        tally.fail();
+        assert!(!tally.bears_failures());
+        let mut tally =
+            Tally::of(&FanOutTerms { until: NonZeroU32::new(5), ..terms }, 5).expect("it has two");
+        tally.fail();
+        assert!(tally.bears_failures(), "one is tolerated");
+        tally.fail();
+        assert!(!tally.bears_failures());
     }
 }

@@ -1,5 +1,5 @@
-//! Fan-outs of which some branches are enough, the order in which branches settled, and branches that wait beside a
-//! bound, survive crashes (S50, S59).
+//! Fan-outs of which some branches are enough or may fail, the order in which branches settled, and branches that wait beside a
+//! bound, survive crashes (S50, S59, S74).
 
 use std::time::Duration;
 
@@ -257,6 +257,75 @@ impl Caught {
     async fn end(&self, joined: &Gather<Joined, Outer>) -> Done {
         Done(joined.ok().map(|joined| joined.0).sum())
     }
+}
+
+/// Some rows fail, and as many are tolerated. The order of failures is that of the journal.
+struct Tolerant {
+    tolerated: u32,
+    waits: bool,
+}
+
+#[workflow]
+impl Tolerant {
+    #[step]
+    async fn open(&self, begin: &Begin) -> FanOut<Item> {
+        let items = (0..begin.0).map(Item).collect::<FanOut<_>>().tolerate(self.tolerated).concurrency(3);
+        if self.waits { items.wait_all() } else { items }
+    }
+
+    #[step]
+    async fn work(&self, item: &Item) -> Result<Part, StepError> {
+        tokio::time::sleep(seconds(item.0)).await;
+        if item.0 < 2 { Err(StepError::permanent("bad row")) } else { Ok(Part(item.0)) }
+    }
+
+    #[step]
+    async fn end(&self, parts: &Gather<Part>) -> Done {
+        Done(u32::try_from(10 * parts.failed().count() + parts.ok().count()).unwrap())
+    }
+}
+
+/// A fan-out with a share of failures, in the branches of one that tolerates a failed branch.
+struct TolerantBranches;
+
+#[workflow]
+impl TolerantBranches {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Outer> {
+        (1..=begin.0).map(Outer).collect::<FanOut<_>>().tolerate(1)
+    }
+
+    #[step]
+    async fn rows(&self, outer: &Outer) -> FanOut<Item> {
+        (0..2 * outer.0).map(Item).collect::<FanOut<_>>().tolerate_percent(50.0)
+    }
+
+    #[step]
+    async fn work(&self, outer: &Outer, item: &Item) -> Result<Part, StepError> {
+        tokio::time::sleep(seconds(item.0)).await;
+        let fails = if outer.0 == 2 { item.0 > 0 } else { item.0 == 0 };
+        if fails { Err(StepError::permanent("bad row")) } else { Ok(Part(item.0)) }
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Joined {
+        Joined(u32::try_from(parts.failed().count()).unwrap())
+    }
+
+    #[step]
+    async fn end(&self, joined: &Gather<Joined>) -> Done {
+        assert_eq!((joined.ok().count(), joined.failed().count()), (2, 1));
+        Done(joined.ok().map(|joined| joined.0).sum())
+    }
+}
+
+// S74
+survive! {
+    tolerated_failures: Scenario::new(Tolerant { tolerated: 2, waits: false }), 5;
+    more_failures_than_are_tolerated: Scenario::new(Tolerant { tolerated: 1, waits: false }), 5;
+    tolerated_failures_of_all: Scenario::new(Tolerant { tolerated: 2, waits: true }), 4;
+    more_failures_than_are_tolerated_of_all: Scenario::new(Tolerant { tolerated: 1, waits: true }), 4;
+    tolerated_failures_in_branches: Scenario::new(TolerantBranches), 3;
 }
 
 survive! {

@@ -333,6 +333,79 @@ async fn a_fan_out_that_fails_at_once_continues_with_all_branches_that_had_not_f
     assert!(report.trace.iter().all(|trace| matches!(trace.outcome, ExecutionOutcome::Succeeded)));
 }
 
+/// Imports rows; some fail without the fix, and one may.
+#[derive(Clone, Default)]
+struct Rows {
+    fix: Fix,
+    stored: Arc<std::sync::Mutex<Vec<u32>>>,
+}
+
+#[workflow]
+impl Rows {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect::<FanOut<_>>().concurrency(2).tolerate(1)
+    }
+
+    #[step]
+    async fn store(&self, item: &Item) -> Result<Part, StepError> {
+        self.stored.lock().unwrap().push(item.0);
+        tokio::time::sleep(Duration::from_secs(u64::from(item.0))).await;
+        let fails = if self.fix.is_there() { item.0 == 4 } else { item.0 % 2 == 1 };
+        if fails { Err(StepError::permanent(format!("bad row {}", item.0))) } else { Ok(Part(item.0)) }
+    }
+
+    #[step]
+    async fn sum(&self, parts: Gather<Part>) -> Done {
+        Done(
+            u32::try_from(100 * parts.failed().count()).unwrap() + parts.ok().map(|part| part.0).sum::<u32>(),
+        )
+    }
+}
+
+// S39, S74
+#[tokio::test(start_paused = true)]
+async fn a_fan_out_with_more_failures_than_it_tolerates_continues_with_all_that_failed() {
+    let (store, rows) = (Arc::<MemoryStore>::default(), Rows::default());
+    let engine = engine(rows.clone(), &store);
+    let run = engine.start_with::<Rows>(Begin(6), options("r")).await.unwrap();
+    assert!(matches!(run.outcome().await, Err(RunError::BranchesFailed { failures }) if failures.len() == 2));
+    // 1 was tolerated, 3 was too many, and 4 was dropped.
+    assert_eq!(std::mem::take(&mut *rows.stored.lock().unwrap()), [0, 1, 2, 3, 4]);
+    let again = engine.redrive::<Rows>("r").await.unwrap();
+    assert!(
+        matches!(again.outcome().await, Err(RunError::BranchesFailed { failures }) if failures.len() == 2)
+    );
+    let mut stored = std::mem::take(&mut *rows.stored.lock().unwrap());
+    stored.sort_unstable();
+    assert_eq!(stored, [1, 3, 4], "all of them begin anew, within the bound");
+    rows.fix.deploy();
+    let again = engine.redrive::<Rows>("r").await.unwrap();
+    assert_eq!(again.outcome().await.unwrap(), Done(100 + 1 + 2 + 3 + 5), "another one may fail now");
+}
+
+// S39, S74
+#[tokio::test(start_paused = true)]
+async fn the_journal_has_a_tolerance_where_one_is_used() {
+    let (store, rows) = (Arc::<MemoryStore>::default(), Rows::default());
+    let engine = engine(rows, &store);
+    let run = engine.start_with::<Rows>(Begin(1), options("r")).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    let opened = |records: Vec<Record>| {
+        let records = records.iter().map(|record| serde_json::to_string(record).unwrap());
+        records.filter(|record| record.contains("\"fan_outs\":[{")).collect::<Vec<_>>()
+    };
+    let with = opened(store.read(&"r".into(), Position(0), usize::MAX).await.unwrap());
+    assert!(with.len() == 1 && with[0].contains("\"tolerated\":1"), "{with:?}");
+
+    let (store, prices) = (Arc::<MemoryStore>::default(), Prices::default());
+    let engine = self::engine(prices, &store);
+    let run = engine.start_with::<Prices>(Begin(1), options("r")).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(0));
+    let without = opened(store.read(&"r".into(), Position(0), usize::MAX).await.unwrap());
+    assert!(without.len() == 1 && !without[0].contains("tolerated"), "{without:?}");
+}
+
 /// Runs a child, which fails without the fix.
 struct Parent;
 

@@ -45,6 +45,10 @@ fn a_run_with_fan_outs_goes_as_the_rules_say() {
     reached.assert_at_least(100, &["a gather with a dropped branch"]);
     reached.assert_at_least(100, &["a dropped execution", "branches below branches", "a checked forecast"]);
     reached.assert_at_least(100, &["too many executions", "a fired timer", "an expired request"]);
+    // S74
+    reached.assert_at_least(20, &["a gather with a tolerated failure"]);
+    // S76
+    reached.assert_at_least(100, &["too many items"]);
     // S58
     reached.assert_at_least(1_000, &["a passive read"]);
     // S59

@@ -86,23 +86,19 @@ async fn what_only_follows_from_a_loop_is_no_part_of_it() {
     );
 }
 
+/// Reads so many pages, none of which ends the run.
 struct Pages;
 
 #[workflow]
 impl Pages {
     #[step]
-    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+    async fn split(&self, begin: &Begin) -> Vec<Item> {
         (0..begin.0).map(Item).collect()
     }
 
     #[step]
-    async fn read(&self, item: &Item) -> Part {
-        Part(item.0)
-    }
-
-    #[step]
-    async fn join(&self, parts: &Gather<Part>) -> Done {
-        Done(u32::try_from(parts.len()).unwrap())
+    async fn read(&self, _item: &Item) -> Option<Done> {
+        None
     }
 }
 
@@ -121,13 +117,35 @@ async fn without_a_loop_the_error_names_the_step_that_ran_most_often() {
     );
 }
 
+/// Reads each page in a branch of its own.
+struct Gathers;
+
+#[workflow]
+impl Gathers {
+    #[step]
+    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+        (0..begin.0).map(Item).collect()
+    }
+
+    #[step]
+    async fn read(&self, item: &Item) -> Part {
+        Part(item.0)
+    }
+
+    #[step]
+    async fn join(&self, parts: &Gather<Part>) -> Done {
+        Done(u32::try_from(parts.len()).unwrap())
+    }
+}
+
 #[tokio::test]
 async fn exactly_as_many_executions_as_allowed_are_no_error() {
-    let engine = Engine::builder().workflow(Pages).max_executions_per_run(12).build().unwrap();
-    let run = engine.start::<Pages>(Begin(10)).await.unwrap();
+    let engine = Engine::builder().workflow(Gathers).max_executions_per_run(12).build().unwrap();
+    let run = engine.start::<Gathers>(Begin(10)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(10));
-    let run = engine.start::<Pages>(Begin(11)).await.unwrap();
-    assert!(matches!(run.outcome().await, Err(RunError::TooManyExecutions { limit: 12, .. })));
+    let run = engine.start::<Gathers>(Begin(11)).await.unwrap();
+    let error = run.outcome().await.unwrap_err();
+    assert!(matches!(error, RunError::TooManyExecutions { limit: 12, excess: None, .. }), "{error}");
 }
 
 /// Fans out, gathers, and begins again.
@@ -167,7 +185,7 @@ async fn a_loop_can_lead_through_branches_and_their_gather() {
     );
 }
 
-/// A loop with a few rounds, and an unrelated fan-out.
+/// A loop with a few rounds, and unrelated items.
 struct Apart;
 
 #[workflow]
@@ -178,18 +196,13 @@ impl Apart {
     }
 
     #[step]
-    async fn split(&self, begin: &Begin) -> FanOut<Item> {
+    async fn split(&self, begin: &Begin) -> Vec<Item> {
         (0..begin.0).map(Item).collect()
     }
 
     #[step]
-    async fn read(&self, item: &Item) -> Part {
-        Part(item.0)
-    }
-
-    #[step]
-    async fn join(&self, parts: &Gather<Part>) -> Done {
-        Done(u32::try_from(parts.len()).unwrap())
+    async fn read(&self, _item: &Item) -> Option<Done> {
+        None
     }
 }
 

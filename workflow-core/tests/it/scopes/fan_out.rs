@@ -21,6 +21,7 @@ mod policies;
 mod reports;
 mod requests;
 mod settling;
+mod tolerate;
 mod until;
 mod waiting;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
+use workflow_core::errors::Excess;
 use workflow_core::prelude::*;
 use workflow_core::report::{NotRetried, Redriver, TimerId};
 use workflow_core::scheduler::Cause;
@@ -212,6 +213,12 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
             status: if limit.is_some() { RunStatus::Failed } else { RunStatus::Cancelled },
             error: limit.is_none().then(|| "line 1\nline 2".to_owned()),
             step: None,
+            excess: limit.is_some_and(|limit| limit == ReachedLimit::Executions(3)).then(|| Excess {
+                step: "\"ä\"".into(),
+                execution: ExecutionId(1),
+                amount: u64::MAX,
+                left: 2,
+            }),
             limit,
             deadline: limit.is_none().then(|| moment(2)),
             steps: vec!["unbook".into(), "\"ä\"".into()],

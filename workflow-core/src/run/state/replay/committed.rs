@@ -201,8 +201,9 @@ impl Replay {
 
     /// The emission that opens a fan-out, if the present table still has it.
     fn fan_out(&self, opened: &OpenedFanOut) -> ReplayResult<Emission> {
-        let OpenedFanOut { fan_out: ref name, items, concurrency, only_busy, until, policy } = *opened;
-        let terms = FanOutTerms { concurrency, only_busy, until, policy };
+        let OpenedFanOut { fan_out: ref name, items, concurrency, only_busy, until, tolerated, policy } =
+            *opened;
+        let terms = FanOutTerms { concurrency, only_busy, until, tolerated, policy };
         let gathers = self.host.table.event(self.event_named(name)?).gathers;
         let fan_out = gathers.ok_or_else(|| format!("`{name}` is no fan-out any more"))?;
         Ok(Emission::FanOut { fan_out, items, terms })

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Replay, ReplayResult};
+use crate::error::Excess;
 use crate::id::{ExecutionId, Origin, Redriver, RunStatus};
 use crate::run::state::{Applied, Batch, CleanUpStart, Reopening, Stop};
 use crate::store::ReachedLimit;
@@ -38,7 +39,7 @@ impl Replay {
     /// Ends the state as the journal says, unless a batch with a stop event, a failure or a stall has ended it already.
     pub(super) fn end(
         &mut self,
-        (status, limit, deadline): (RunStatus, Option<ReachedLimit>, Option<SystemTime>),
+        (status, limit, deadline): (RunStatus, Option<(ReachedLimit, Option<Excess>)>, Option<SystemTime>),
         failed: Option<(&str, &str)>,
         (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
@@ -46,7 +47,7 @@ impl Replay {
         if self.state.end().is_some() {
             return Ok(());
         }
-        if let Some(limit) = limit {
+        if let Some((limit, excess)) = limit {
             self.forget_derived();
             let mut limits = self.state.limits();
             match limit {
@@ -54,7 +55,7 @@ impl Replay {
                 ReachedLimit::Executions(executions) => limits.executions = executions,
             }
             self.state.limit(limits);
-            return self.apply(Batch::Stopped(Stop::AtLimit(limit)), at).map(|_| ());
+            return self.apply(Batch::Stopped(Stop::AtLimit(limit, excess)), at).map(|_| ());
         }
         if let Some((step, error)) = failed {
             let step = self.step(step)?;
@@ -99,8 +100,8 @@ impl Replay {
         self.questions.clear();
         self.retries.clear();
         let steps = steps.iter().filter_map(|step| self.host.table.step_named(step)).collect();
-        let (step, error, limit, deadline) = (None, None, None, None);
-        let start = CleanUpStart { status, step, error, limit, deadline, steps, first };
+        let (step, error, limit, excess, deadline) = (None, None, None, None, None);
+        let start = CleanUpStart { status, step, error, limit, excess, deadline, steps, first };
         self.apply(Batch::CleanUpStarted(Box::new(start)), at).map(|_| ())
     }
 

@@ -143,6 +143,7 @@ impl Play<'_> {
                 concurrency: [None, None, NonZeroU32::new(1), NonZeroU32::new(2)][dice.below(4)],
                 policy: policies[dice.below(4)],
                 until: [None, NonZeroU32::new(1), None, NonZeroU32::new(2), None][dice.below(5)],
+                tolerated: [0, 0, 1, 0, 2][dice.below(5)],
                 // As most fan-outs; the others are those of earlier releases.
                 only_busy: dice.below(4) != 3,
             },

@@ -114,6 +114,7 @@ pub(crate) fn play(tape: &Tape, shape: Shape) -> Result<Reached, String> {
     };
     reached.note("a caught fan-out", run.lines().any(is_of_fan_out));
     reached.note("a tolerated fan-out", run.model.tolerated_fan_outs() > 0);
+    reached.note("a gather with a tolerated failure", run.model.gathered_with_tolerated() > 0);
     reached.note("a checked forecast", run.was_sent_what_can_be_sent());
     reached.note("a stall whatever can arrive", run.is_stalled() && !run.can_arrive(&run.model).is_empty());
     Ok(reached)

@@ -73,6 +73,7 @@ fn name_of(line: &Line) -> Option<&'static str> {
         Line::Ends(End::PreconditionFailed(_)) => "a failed precondition",
         Line::Ends(End::Stalled) => "stalled",
         Line::Ends(End::TooManyExecutions) => "too many executions",
+        Line::Ends(End::TooManyItems(_)) => "too many items",
         Line::Ends(End::Cancelled) => "cancelled",
         Line::Ends(End::TimedOut) => "timed out",
         _ => return None,

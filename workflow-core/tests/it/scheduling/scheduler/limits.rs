@@ -114,12 +114,26 @@ fn executions_that_wait_for_their_turn_count_as_well() {
 }
 
 #[test]
-fn a_full_log_ends_the_run() {
+fn a_batch_that_the_log_has_no_room_for_ends_the_run_whole() {
+    // S23, S76
     let limits = SchedulerLimits { events: 2, ..SchedulerLimits::default() };
     let mut stage = Stage::limited(limits, [external("A")], [step("again", &["A"])]);
     stage.send("A");
     stage.said();
     stage.finish(1, &["A", "A"]);
+    assert_eq!(stage.said(), ["2 events, and room for 1"]);
+    assert_eq!(stage.scheduler.last_seq().0, 1);
+}
+
+#[test]
+fn a_full_log_ends_the_run() {
+    let limits = SchedulerLimits { events: 2, ..SchedulerLimits::default() };
+    let mut stage = Stage::limited(limits, [external("A")], [step("again", &["A"])]);
+    stage.send("A");
+    stage.said();
+    stage.finish(1, &["A"]);
+    stage.said();
+    stage.finish(2, &["A"]);
     assert_eq!(stage.said(), ["the log is full"]);
     // S33
     stage.send("A");

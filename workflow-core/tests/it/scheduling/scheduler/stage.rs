@@ -99,7 +99,11 @@ impl Stage {
         concurrency: Option<u32>,
     ) -> Emission {
         let concurrency = concurrency.and_then(NonZeroU32::new);
-        self.fan_out_by(step, items, FanOutTerms { policy, concurrency, only_busy: true, until: None })
+        self.fan_out_by(
+            step,
+            items,
+            FanOutTerms { policy, concurrency, only_busy: true, ..FanOutTerms::default() },
+        )
     }
 
     pub(super) fn fan_out_by(&self, step: &str, items: u32, terms: FanOutTerms) -> Emission {
