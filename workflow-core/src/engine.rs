@@ -41,6 +41,7 @@ mod children;
 mod claim;
 mod concurrency;
 mod contexts;
+mod ended_runs;
 mod ending;
 #[cfg(test)]
 pub(crate) mod fixtures;

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::claim::ClaimMemory;
 use super::concurrency::{Concurrency, WorkflowKey};
 use super::contexts::{ContextScopes, NoContexts};
+use super::ended_runs::{EndedRuns, Keeping};
 use super::ending::Ending;
 use super::guarded_store::GuardedStore;
 use super::hosts::Hosts;
@@ -108,6 +109,7 @@ pub struct EngineBuilder {
     clock: EngineClock,
     settings: RunSettings,
     concurrency: Concurrency,
+    ended: Option<Keeping>,
     replay_check: ReplayCheck,
     problems: Vec<BuildProblem>,
 }
@@ -645,6 +647,52 @@ impl EngineBuilder {
         self
     }
 
+    /// Keeps ended runs for this long after their ends, by the engine's clock, and at most so many. Default: none.
+    ///
+    /// For front ends of an engine without a store, whose runs are otherwise forgotten once they have ended and the last
+    /// handle is dropped. Meanwhile [`find`](Engine::find) and [`attach`](Engine::attach) return handles with the
+    /// outcome, the report, the explanation and the last displayed items. [`runs`](Engine::runs) lists these runs, no other
+    /// run starts under their ids ([`StartError::DuplicateRun`](crate::StartError::DuplicateRun)), and
+    /// [`remove_run`](Engine::remove_run) removes one early. Afterwards a run is unknown.
+    ///
+    /// Beyond `at_most` the run that ended first goes. Children do not count: they are in the reports of the runs above. A
+    /// kept run costs the memory of its log and trace and of its last
+    /// [displayed items](Self::display_capacity), and no task. The engine has them until it is dropped, also after
+    /// [`shut_down`](Engine::shut_down). A run whose time is over frees its memory when another run ends, or with the next
+    /// look-up.
+    ///
+    /// With a [`store`](Self::store), which has ended runs itself, the setting has no effect. Zero is refused, for either.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Greet;
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Greeted;
+    /// # struct Greeter;
+    /// # #[workflow]
+    /// # impl Greeter {
+    /// #     #[step]
+    /// #     async fn greet(&self, _greet: &Greet) -> Greeted { Greeted }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Greeter).keep_ended(Duration::from_secs(600), 1_000).build()?;
+    /// let id = engine.start::<Greeter>(Greet).await?.id().clone();
+    /// // Later, when nobody has a handle any more:
+    /// let run = engine.attach::<Greeter>(id).await?;
+    /// assert_eq!(run.outcome().await?, Greeted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_ended(mut self, time: Duration, at_most: usize) -> Self {
+        self.ended = Some(Keeping { time, at_most });
+        self
+    }
+
     /// Sets how many bytes of JSON an event may have that enters a log. Default: no limit.
     ///
     /// An execution that emits a larger event fails with [`EventTooLarge`](crate::errors::EventTooLarge), a permanent error. A
@@ -691,6 +739,7 @@ impl EngineBuilder {
         self.check_events();
         self.check_configs();
         self.check_limits();
+        self.check_ended();
         self.durability.settle_contexts();
         self.durability.settle_inbox();
         self.problems.extend(self.durability.problems());
@@ -711,7 +760,10 @@ impl EngineBuilder {
         let inbox = inbox.map(|inbox| EngineInbox::new(inbox, ending.patience(), self.clock.clone()));
         let (journals, contexts) = self.durability.open(&id, &ending.patience());
         let serialises = journals.store().is_ok_and(EventStore::serialises);
-        let runs = RunRegistry::new(ending.patience());
+        // A store has the ended runs itself.
+        let ended = self.ended.filter(|_| !journals.are_kept());
+        let ended = ended.map(|keeping| EndedRuns::new(keeping, self.clock.clone()));
+        let runs = RunRegistry::new(ending.patience()).keeping(ended);
         Ok(Engine {
             inner: Arc::new_cyclic(|engine: &Weak<Inner>| Inner {
                 common: Arc::new(EngineParts {
@@ -797,6 +849,12 @@ impl EngineBuilder {
         });
         let problems: Vec<BuildProblem> = problems.collect();
         self.problems.extend(problems);
+    }
+
+    fn check_ended(&mut self) {
+        let nothing = self.ended.filter(|ended| ended.time.is_zero() || ended.at_most == 0);
+        let nothing = nothing.map(|Keeping { time, at_most }| BuildProblem::KeepsNothing { time, at_most });
+        self.problems.extend(nothing);
     }
 
     /// Refuses workflows whose contexts a restart would lose while their journals survive it.

@@ -172,7 +172,7 @@ impl Inner {
         id: &RunId,
         mut how: LoadAs<'_>,
     ) -> Result<Loaded, ResumeError> {
-        if self.runs.driven(id).is_some() {
+        if self.runs.driven(id).is_some() || self.runs.find_ended(id).is_some() {
             return self.load_as(id, None, &mut how).await;
         }
         self.take_lease().await.map_err(ResumeError::Store)?;
@@ -212,6 +212,9 @@ impl Inner {
         // A driven run needs no look at the store: its task holds the run's only writer.
         if let Some(run) = self.runs.driven(id) {
             return fits(permit, &run.table.name).map(|()| Loaded::Here(run));
+        }
+        if let Some(run) = self.runs.find_ended(id) {
+            return fits(permit, &run.table.name).map(|()| Loaded::Ended(run));
         }
         // An engine without a store has no other runs, and the empty journal leads to `UnknownRun` below.
         let mut records = match self.journals.read(id).await {

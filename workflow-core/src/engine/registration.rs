@@ -36,6 +36,17 @@ impl Registered {
     }
 }
 
+impl Inner {
+    /// Keeps a run that is about to lose its entry, if the engine keeps ended runs. A child is part of its parent's report.
+    fn keep_ended(&self, run: &RunId) {
+        if let Some(ended) = self.runs.ended()
+            && let Some(run) = self.runs.driven(run).filter(|run| run.parent().is_none() && run.has_report())
+        {
+            ended.add(run);
+        }
+    }
+}
+
 impl Registration for Registered {
     fn hold(&self) -> BoxFuture<'static, RunLockGuard> {
         self.engine.runs.locked(&self.id).boxed()
@@ -72,6 +83,7 @@ impl Drop for Registered {
         {
             self.engine.claims.note_end(error);
         }
+        self.engine.keep_ended(&self.id);
         self.engine.runs.forget_driven(&self.id);
         self.engine.common.wind_down.progresses();
     }

@@ -1,4 +1,4 @@
-//! The runs of an engine that have not ended: those in tasks and those that were unloaded.
+//! The runs of an engine: those in tasks, those that were unloaded, and ended ones that it keeps (`ended_runs`).
 //!
 //! The registry decides where a message to a run goes. The entry of a run changes like this:
 //!
@@ -9,7 +9,8 @@
 //!     └───────────────┴───────────────────┘
 //! ```
 //!
-//! Invariant: one id has at most one entry, so an engine drives a run at most once. A task that loads a run, looks it
+//! Invariant: one id has at most one entry, so an engine drives a run at most once. A run that the engine keeps is among
+//! the ended ones before its entry goes, and no run enters under its id. A task that loads a run, looks it
 //! up in the store or unloads it holds the run's lock. Reading the entry alone needs no lock.
 
 use std::fmt;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Weak};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 
+use super::ended_runs::EndedRuns;
 use super::locks::RunLocks;
 use crate::id::RunId;
 use crate::patience::StorePatience;
@@ -32,6 +34,8 @@ pub(super) struct RunRegistry {
     runs: DashMap<RunId, State, foldhash::quality::RandomState>,
     /// The number of entries, because the map would visit every shard to count them.
     count: AtomicUsize,
+    /// The ended runs that the engine keeps, if it keeps any.
+    ended: Option<Box<EndedRuns>>,
     locks: Arc<RunLocks>,
     patience: StorePatience,
 }
@@ -63,7 +67,23 @@ pub(super) struct Unloaded {
 
 impl RunRegistry {
     pub(super) fn new(patience: StorePatience) -> Self {
-        Self { runs: DashMap::default(), count: AtomicUsize::default(), locks: Arc::default(), patience }
+        let (runs, count) = (DashMap::default(), AtomicUsize::default());
+        Self { runs, count, ended: None, locks: Arc::default(), patience }
+    }
+
+    /// The same, with room for ended runs.
+    pub(super) fn keeping(self, ended: Option<EndedRuns>) -> Self {
+        Self { ended: ended.map(Box::new), ..self }
+    }
+
+    /// The ended runs, if the engine keeps any.
+    pub(super) fn ended(&self) -> Option<&EndedRuns> {
+        self.ended.as_deref()
+    }
+
+    /// An ended run that the engine keeps.
+    pub(super) fn find_ended(&self, run: &RunId) -> Option<Arc<RunShared>> {
+        self.ended()?.get(run)
     }
 
     pub(super) fn ids(&self) -> Vec<RunId> {
@@ -113,10 +133,12 @@ impl RunRegistry {
         self.locks.hold(run)
     }
 
-    /// Adds a driven run. Returns `false` if the id has an entry.
+    /// Adds a driven run. Returns `false` if the id has an entry, or the engine keeps an ended run of this id.
     pub(super) fn enter(&self, id: &RunId, run: Weak<RunShared>) -> bool {
         match self.runs.entry(id.clone()) {
             Entry::Occupied(_) => false,
+            // Asked while the entry is locked: a run that ends is among the ended ones before it loses its entry.
+            Entry::Vacant(_) if self.ended().is_some_and(|ended| ended.has(id)) => false,
             Entry::Vacant(vacant) => {
                 // Counted before another thread can forget the entry.
                 self.count.fetch_add(1, Ordering::SeqCst);

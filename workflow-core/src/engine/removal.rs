@@ -55,11 +55,20 @@ impl Engine {
     /// An open run that this engine does not drive is removed. Without [leases](crate::EngineBuilder::lease) the caller
     /// has to make sure that no other engine drives it. O(descendants) calls of the store.
     ///
+    /// An engine without a store removes an ended run that it [keeps](crate::EngineBuilder::keep_ended). Handles on it
+    /// stay valid.
+    ///
     /// # Errors
     /// [`StoreError::InUse`], with nothing removed, if this engine or another one that holds a lease drives the run, or
     /// a descendant has not ended. Cancel or remove the named run first. [`StoreError::NoStore`], and errors of the
     /// store and of the contexts, after which some descendants may be removed.
     pub async fn remove_run(&self, run: &RunId) -> Result<bool, StoreError> {
+        if let Some(ended) = self.inner.runs.ended() {
+            if self.inner.runs.has(run) {
+                return Err(StoreError::InUse { run: run.clone() });
+            }
+            return Ok(ended.remove(run));
+        }
         self.inner.removal().remove_run(run).await
     }
 

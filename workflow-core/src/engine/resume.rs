@@ -128,9 +128,16 @@ impl Engine {
 
     /// Lists a page of the runs in the engine's store, open and ended ones.
     ///
+    /// An engine without a store lists the ended runs that it [keeps](crate::EngineBuilder::keep_ended), without children.
+    /// They have no journal, so their [`end`](StoredRun::end) is 0, and they have no position of a stop event.
+    /// [`running`](Self::running) has the ids of its open runs.
+    ///
     /// # Errors
-    /// [`StoreError::NoStore`], and errors of the store.
+    /// [`StoreError::NoStore`] without a store, unless the engine keeps ended runs. Errors of the store.
     pub async fn runs(&self, query: &RunQuery) -> Result<Vec<StoredRun>, StoreError> {
+        if let Some(ended) = self.inner.runs.ended() {
+            return Ok(ended.list(query));
+        }
         self.inner.journals.store()?.runs(query).await
     }
 
@@ -142,7 +149,8 @@ impl Engine {
         self.inner.journals.read(run).await
     }
 
-    /// Returns a handle on a run of this engine or of its store.
+    /// Returns a handle on a run of this engine or of its store, or on an ended one that the engine
+    /// [keeps](crate::EngineBuilder::keep_ended).
     ///
     /// If no engine drives the run, this engine resumes it, as [`resume_open_runs`](Self::resume_open_runs) does. For
     /// an ended run, the engine makes outcome, report and explanation from its journal; displayed items are in no
@@ -199,14 +207,17 @@ impl Engine {
 
     /// Returns a handle on a run that this engine drives. Waits for nothing and reads no store.
     ///
-    /// A run that the engine has unloaded is found as long as it has another handle or a viewer. `None` for every other
-    /// run, which [`attach_any`](Self::attach_any) may find in the store.
+    /// A run that the engine has unloaded is found as long as it has another handle or a viewer, and an ended one as long
+    /// as the engine [keeps](crate::EngineBuilder::keep_ended) it. `None` for every other run, which
+    /// [`attach_any`](Self::attach_any) may find in the store.
     pub fn find(&self, run: &RunId) -> Option<AnyRun> {
         let runs = &self.inner.runs;
-        let shared = match runs.find(run)? {
-            Lookup::Driven(shared) | Lookup::Unloaded(Unloaded { run: shared, .. }) => shared.upgrade()?,
+        let shared = match runs.find(run) {
+            Some(Lookup::Driven(shared) | Lookup::Unloaded(Unloaded { run: shared, .. })) => shared.upgrade(),
+            None => None,
         };
-        Some(AnyRun::new(shared))
+        // Looked up last: a run that ends meanwhile is among the ended ones before it loses its entry.
+        shared.or_else(|| runs.find_ended(run)).map(AnyRun::new)
     }
 
     async fn attached(&self, run: &RunId, asked: Option<AskedType>) -> Result<Arc<RunShared>, ResumeError> {

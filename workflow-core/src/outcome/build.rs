@@ -78,6 +78,16 @@ pub enum BuildProblem {
     /// The engine has a lease, and no store for it.
     #[error("a lease is set, and there is no store to take it from: give one with `.store(…)`")]
     LeaseWithoutStore,
+    /// The engine is to keep ended runs, for no time or none of them.
+    #[error(
+        "`.keep_ended({time:?}, {at_most})` would keep no run: give a time and a number above zero, or leave it out"
+    )]
+    KeepsNothing {
+        /// The time.
+        time: Duration,
+        /// The most runs.
+        at_most: usize,
+    },
     /// A workflow takes a context, and the engine's store of journals hands out no store of contexts.
     #[error(
         "step `{step}` of workflow `{workflow}` takes a `{input}`, which a restart would lose: `.store(…)` keeps journals and hands out no contexts, and `.contexts(…)` is not set; store them with `.contexts(store)`, or lose them with `.contexts(MemoryContexts::forgetful())`"

@@ -285,6 +285,11 @@ impl RunShared {
         self.made_report()
     }
 
+    /// Whether the run has ended with a state to report.
+    pub(crate) fn has_report(&self) -> bool {
+        self.finished.get().is_some_and(|finished| finished.kept.is_some())
+    }
+
     /// The report, once the reports of the children are made.
     pub(crate) fn made_report(&self) -> Option<Arc<RunReport>> {
         Some(self.finished.get()?.kept.as_ref()?.report(self))

@@ -19,6 +19,7 @@ use crate::report::{
     RedriveReport, RunReport, StepReport, Violation,
 };
 use crate::scheduler::{Bound, Cause, Execution};
+use crate::store::RunSummary;
 use crate::table::StepIndex;
 
 /// The state of an ended run, with its report and explanation once someone asked for them.
@@ -83,6 +84,20 @@ pub(super) fn quality(status: RunStatus, state: &RunState, run: &RunShared) -> Q
         _ if run.children.get().is_some_and(|registry| registry.has_failures()) => Quality::Degraded,
         _ => Quality::Clean,
     }
+}
+
+/// An ended run as a store lists it; `None` if its task is gone. It has no journal, and thus no positions in one.
+pub(crate) fn summary_of_ended(run: &RunShared, ended: SystemTime) -> Option<RunSummary> {
+    let FinalState { status, state, began_at } = &run.finished.get()?.kept.as_ref()?.past;
+    let running = RunSummary::running(Arc::clone(&run.table.name), *began_at + state.log.began());
+    Some(RunSummary {
+        thread: Some(run.thread().clone()),
+        metadata: Arc::new(run.metadata().clone()),
+        parent: run.parent().cloned(),
+        ended: Some(ended),
+        quality: Some(quality(*status, state, run)),
+        ..running.ended(*status)
+    })
 }
 
 impl View<'_> {

@@ -92,6 +92,7 @@ mod time {
 /// The engine: its runs, its limits, the journals that it writes, and work beside the runs.
 mod engine {
     mod blocking;
+    mod ended_runs;
     mod futures;
     mod hosted;
     mod hosting;
