@@ -39,7 +39,7 @@ pub async fn forms(
     >,
     context: &ToolContext,
 ) -> Result<City, ToolError> {
-    city.name += &format!("{days:?} {weeks} {}", context.call());
+    city.name = format!("{}{days:?} {weeks} {}", city.name, context.call());
     Ok(city)
 }
 
