@@ -94,7 +94,9 @@ impl EndedRuns {
         };
         let listed = query.choose(runs.iter().filter_map(stored));
         // Others may have been dropped from the table meanwhile.
-        runs.into_iter().for_each(|(run, _)| release(run));
+        for (run, _) in runs {
+            release(run);
+        }
         listed
     }
 

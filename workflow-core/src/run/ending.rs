@@ -40,13 +40,12 @@ impl EndedRun<'_> {
             }
             End::Stalled => RunError::Stalled(Box::new(stall())),
             End::Cancelled => RunError::Cancelled { reason: self.reason() },
-            End::TimedOut => match self.state.passed_deadline() {
-                Some(deadline) => RunError::DeadlinePassed { deadline },
-                None => {
-                    let of_engine = self.limit_of_engine == Some(self.limit);
-                    RunError::TimedOut { after: self.limit, of_engine }
-                }
-            },
+            End::TimedOut => {
+                let of_engine = self.limit_of_engine == Some(self.limit);
+                let timed_out = RunError::TimedOut { after: self.limit, of_engine };
+                let passed = self.state.passed_deadline();
+                passed.map_or(timed_out, |deadline| RunError::DeadlinePassed { deadline })
+            }
             failed => self.error_of(failed),
         })
     }

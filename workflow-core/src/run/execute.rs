@@ -164,10 +164,10 @@ impl Driver {
                 Err(begun) => begun,
             };
         }
-        let (began, mut added) = (Instant::now(), Added::default());
+        let (since, mut added) = (Instant::now(), Added::default());
         let polled = begun.poll(cx);
         let weight = self.host.weight(row);
-        weight.note(began.elapsed(), &mut added);
+        weight.note(since.elapsed(), &mut added);
         self.committer.clock.tick();
         match polled {
             Poll::Ready(result) => {

@@ -174,7 +174,8 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             })
         }
         Batch::CleanUpStarted(start) => {
-            let CleanUpStart { status, error, step, limit, excess, deadline, ref steps, first } = (**start).clone();
+            let CleanUpStart { status, error, step, limit, excess, deadline, ref steps, first } =
+                (**start).clone();
             let steps = steps.iter().map(|step| name(*step)).collect();
             let origin = origin_of_end(state);
             Some(Record::CleanUpStarted {

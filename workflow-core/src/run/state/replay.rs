@@ -254,7 +254,16 @@ impl Replay {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
             }
             Record::CleanUpStarted {
-                status, error, step, limit, excess, deadline, steps, first, origin, at
+                status,
+                error,
+                step,
+                limit,
+                excess,
+                deadline,
+                steps,
+                first,
+                origin,
+                at,
             } => {
                 let failed = step.as_deref().zip(error.as_deref());
                 let limit = limit.map(|limit| (limit, excess.clone()));

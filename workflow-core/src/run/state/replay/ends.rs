@@ -18,6 +18,9 @@ use crate::id::{ExecutionId, Origin, Redriver, RunStatus};
 use crate::run::state::{Applied, Batch, CleanUpStart, Reopening, Stop};
 use crate::store::ReachedLimit;
 
+/// The limit that ended a run, and what an execution returned beyond it.
+type Reached = (ReachedLimit, Option<Excess>);
+
 impl Replay {
     /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
     pub(super) fn ended(
@@ -39,7 +42,7 @@ impl Replay {
     /// Ends the state as the journal says, unless a batch with a stop event, a failure or a stall has ended it already.
     pub(super) fn end(
         &mut self,
-        (status, limit, deadline): (RunStatus, Option<(ReachedLimit, Option<Excess>)>, Option<SystemTime>),
+        (status, limit, deadline): (RunStatus, Option<Reached>, Option<SystemTime>),
         failed: Option<(&str, &str)>,
         (origin, at): (Option<&Origin>, SystemTime),
     ) -> ReplayResult {
