@@ -117,7 +117,7 @@ impl Research {
         self.variants(&question.text).into_iter().collect()
     }
 
-    /// Runs in every branch, concurrently.
+    /// Runs once in every branch.
     #[step]
     async fn retrieve(&self, query: &Query, display: &Display) -> Hits {
         let found = self.index.search(&query.words, PER_QUERY);

@@ -40,7 +40,7 @@ pub enum RunStatus {
     Stalled,
     /// A cancel request ended the run.
     Cancelled,
-    /// The run used up its active time.
+    /// The run used up its active time, or its deadline passed.
     TimedOut,
 }
 
