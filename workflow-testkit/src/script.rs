@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::future::{BoxFuture, Either, select};
 use serde::Serialize;
@@ -225,6 +225,8 @@ pub(crate) struct Performance {
     acts: u32,
     /// What the run refused although it should not have.
     mistake: Option<String>,
+    /// The deadline of the run, once the run was asked for it.
+    deadline: Option<Option<SystemTime>>,
     /// When the run's clock began.
     began: Instant,
     /// The time up to which the test lets time pass, whether the run waits or not.
@@ -292,8 +294,8 @@ impl Performance {
         let now = Instant::now();
         let due = script.due_from(now);
         let (taken, planned) = (HashSet::new(), Planned::default());
-        let (acts, mistake) = (0, None);
-        Self { run, script, taken, planned, due, acts, mistake, began, until: now, patience }
+        let (acts, mistake, deadline) = (0, None, None);
+        Self { run, script, taken, planned, due, acts, mistake, deadline, began, until: now, patience }
     }
 
     /// Continues a script from an earlier process, together with the run's clock.
@@ -414,12 +416,24 @@ impl Performance {
         true
     }
 
-    /// The time of the run's next timer.
+    /// The time of the run's next timer, or of its deadline.
     async fn next_timer(&mut self) -> Option<Instant> {
         // An error means that the run has ended.
         let timers = self.run.timers().await.ok()?;
-        let due = timers.first()?.due.duration_since(VirtualClock::beginning()).unwrap_or_default();
+        let timer = timers.first().map(|timer| timer.due);
+        let due = timer.into_iter().chain(self.deadline().await).min()?;
+        let due = due.duration_since(VirtualClock::beginning()).unwrap_or_default();
         self.began.checked_add(due).or_else(|| Some(Instant::now() + IDLE))
+    }
+
+    async fn deadline(&mut self) -> Option<SystemTime> {
+        if let Some(known) = self.deadline {
+            return known;
+        }
+        let report = self.run.report_so_far().await.ok()?;
+        let deadline = report.deadline.map(|deadline| deadline.at);
+        self.deadline = Some(deadline);
+        deadline
     }
 
     async fn on_request(&mut self, request: OpenRequest) -> bool {

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use expect_test::expect;
 use serde_json::json;
 use workflow_core::prelude::*;
-use workflow_core::report::Quality;
+use workflow_core::report::{ExecutionOutcome, Quality};
 use workflow_core::{Clock as _, Pause, RunError, RunOptions, RunStatus, StartError};
 use workflow_testkit::{Scenario, ScenarioOf, TestRun, VirtualClock, explore};
 
-use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, Part, Seen, log_of};
+use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, Part, Seen, log_of, outcomes_of};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -130,6 +130,10 @@ async fn a_timer_that_is_due_at_the_deadline_comes_before_it() {
 // S73, S32: an outside event may come at the very moment of the deadline.
 #[test]
 fn a_run_ends_in_time_or_at_its_deadline_in_any_order() {
+    let explored = explore(|| works(3).send_after(2 * HOUR, Alpha(1)).start(Begin(1)));
+    explored.assert(|run| {
+        assert!(matches!(run.outcome(), Err(RunError::DeadlinePassed { .. })), "{:?}", run.outcome());
+    });
     let explored = explore(|| works(2).send_after(2 * HOUR, Close).start(Begin(1)));
     let explored = explored.assert(|run| match run.outcome() {
         Ok(done) => assert_eq!(*done, Done(1)),
@@ -169,7 +173,8 @@ async fn a_run_that_waits_for_a_permit_ends_at_its_deadline() {
     assert_eq!(clock.now(), at(2));
     assert!(matches!(waits.outcome().await, Err(RunError::DeadlinePassed { .. })));
     assert_eq!(clock.now(), at(3));
-    assert_eq!(waits.report().await.unwrap().executions("again"), 0);
+    let report = waits.report().await.unwrap();
+    assert_eq!(outcomes_of(&report, "again"), [&ExecutionOutcome::Dropped], "it never began");
     assert_eq!(engine.queued(), []);
     busy.cancel("enough").await.unwrap();
 }

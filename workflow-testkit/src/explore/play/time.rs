@@ -42,8 +42,8 @@ impl Stage<'_> {
         let (calls, timer, asked) = (self.gate.elsewhere(), self.timer().await, self.asked(others).await);
         let (retried, children) = (self.between_attempts(), self.outside.children());
         let outside = !(asked.is_empty() && retried.is_empty() && children.is_empty());
-        // Something else keeps the run active.
-        let hidden = others.is_empty() && !rests(self.handle.status());
+        // Something else keeps the run active, or its deadline will end it.
+        let hidden = others.is_empty() && (!rests(self.handle.status()) || self.has_deadline().await);
         if calls.is_none() && timer.is_none() && !outside && !hidden {
             return None;
         }
@@ -65,6 +65,12 @@ impl Stage<'_> {
             return None;
         }
         self.timers().await.into_iter().next()
+    }
+
+    /// Whether the run ends at a deadline.
+    async fn has_deadline(&self) -> bool {
+        let report = self.ask(async |run| run.report_so_far().await).await;
+        report.is_some_and(|report| report.is_ok_and(|report| report.deadline.is_some()))
     }
 
     /// The executions that wait for their next attempt.

@@ -246,3 +246,57 @@ fn an_exploration_in_a_runtime_is_refused() {
     let refusal = std::panic::catch_unwind(|| runtime.block_on(async { explore(auction).survey() }));
     assert!(refusal.is_err());
 }
+
+/// The same race, with the choice of where its steps are polled.
+macro_rules! races {
+    ($($name:ident: $($spawn:tt)*;)*) => {
+        $(
+            struct $name;
+
+            #[workflow]
+            impl $name {
+                #[step($($spawn)*)]
+                async fn first(&self, _: &Go) -> Bid {
+                    Bid(1)
+                }
+
+                #[step($($spawn)*)]
+                async fn second(&self, _: &Go) -> Bid {
+                    tokio::task::yield_now().await;
+                    Bid(2)
+                }
+
+                #[step($($spawn)*)]
+                async fn third(&self, _: &Go) -> Bid {
+                    Bid(3)
+                }
+
+                #[step($($spawn)*)]
+                async fn choose(&self, bids: &FixedList<Bid, 3>) -> Bought {
+                    Bought(bids.iter().fold(0, |sum, bid| sum * 10 + bid.0))
+                }
+            }
+        )*
+    };
+}
+
+races! {
+    Learned: ;
+    Spawned: spawn;
+    Kept: spawn = false;
+}
+
+fn outputs<W: Workflow>(race: fn() -> Start<W>) -> std::collections::BTreeSet<String> {
+    let explored = explore(race).survey();
+    assert!(explored.is_exhaustive(), "{explored}");
+    explored.outcomes().filter_map(|outcome| outcome.output().map(str::to_owned)).collect()
+}
+
+// S72
+#[test]
+fn where_executions_are_polled_changes_no_result_in_any_order() {
+    let learned = outputs(|| Scenario::new(Learned).start(Go));
+    assert_eq!(learned.len(), 6, "every order of three");
+    assert_eq!(outputs(|| Scenario::new(Spawned).start(Go)), learned);
+    assert_eq!(outputs(|| Scenario::new(Kept).start(Go)), learned);
+}
