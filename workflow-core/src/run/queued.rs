@@ -84,7 +84,7 @@ impl Write {
     ///
     /// # Errors
     /// [`StartError::UnknownEvent`] with the events that fit. [`StartError::Unfit`] if the event's JSON cannot be read back, or
-    /// its version is none that the table knows. [`StartError::TooMuchMetadata`], [`StartError::OriginTooLong`],
+    /// its version is none that the table knows. [`StartError::NoTime`], [`StartError::TooMuchMetadata`], [`StartError::OriginTooLong`],
     /// [`StartError::Config`]. [`StartError::UnreadableTable`].
     #[expect(clippy::needless_pass_by_value, reason = "the write takes the event over")]
     pub fn queued(
@@ -97,7 +97,7 @@ impl Write {
             |error: serde_json::Error| StartError::UnreadableTable { problem: error.to_string() };
         let shape = table.shape().map_err(unreadable)?;
         let event = checked(&shape, &event)?;
-        options.check_metadata()?;
+        options.check()?;
         let origin = options.checked_origin()?;
         let mut configs = BTreeMap::new();
         for own in options.configs.values() {
