@@ -231,6 +231,9 @@ pub trait Request: ControlEvent {
 
     /// Returns the request so that it expires after this time, counted from the step's return.
     ///
+    /// With 0 nobody could reply, and the execution fails with [`TimerError`](crate::errors::TimerError). A deadline that may
+    /// have passed is one of [`expires_at`](Self::expires_at).
+    ///
     /// ```
     /// use std::time::Duration;
     /// use workflow_core::prelude::*;
@@ -246,7 +249,7 @@ pub trait Request: ControlEvent {
         Expiring::new(When::After(time), self)
     }
 
-    /// Returns the request so that it expires at this time.
+    /// Returns the request so that it expires at this time, or at once if the time has passed.
     ///
     /// ```
     /// use std::time::SystemTime;

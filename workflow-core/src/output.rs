@@ -260,6 +260,14 @@ impl Emitted {
         })
     }
 
+    /// The first request that expires in no time.
+    pub(crate) fn hurried_request(&self) -> Option<&AnyEvent> {
+        self.items().iter().find_map(|item| match item {
+            EmittedItem::Expiring(expiring) => expiring.1.when.is_no_time().then_some(&expiring.0),
+            _ => None,
+        })
+    }
+
     /// The number of timers that the batch sets.
     pub(crate) fn timers(&self) -> usize {
         self.items().iter().filter_map(EmittedItem::timer).count()

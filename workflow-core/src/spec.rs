@@ -219,7 +219,7 @@ impl StepPolicy {
         Self { concurrency: Some(most), ..self }
     }
 
-    /// Limits the duration of an attempt. A longer attempt fails with class `transient`.
+    /// Limits the duration of an attempt. A longer attempt fails with class `transient`. A table refuses 0.
     pub const fn timeout(self, after: Duration) -> Self {
         Self { timeout: Some(after), ..self }
     }

@@ -299,6 +299,9 @@ impl AgentBuilder {
         if self.rules.max_turns == 0 {
             problems.push(AgentProblem::NoTurns);
         }
+        if self.rules.approval_expires.is_zero() {
+            problems.push(AgentProblem::NoTimeForPeople);
+        }
         if let Some(repeats) = self.rules.repeats.filter(|repeats| *repeats < 2) {
             problems.push(AgentProblem::Repeats { repeats });
         }
@@ -377,6 +380,9 @@ impl AgentBuilder {
                 problems.push(AgentProblem::ToolName { name: name.to_string() });
             } else if !taken.insert(Arc::clone(&name)) {
                 problems.push(AgentProblem::DuplicateTool { name: name.to_string() });
+            }
+            if spec.longest().is_zero() {
+                problems.push(AgentProblem::NoTimeForTool { tool: name.to_string() });
             }
             match compiled(&spec) {
                 Ok(schema) => drop(tools.insert(name, Offered { spec, schema, handler })),

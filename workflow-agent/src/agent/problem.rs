@@ -74,6 +74,15 @@ pub enum AgentProblem {
         /// The problem.
         problem: String,
     },
+    /// A tool's calls have no time, so each of them would fail.
+    #[error("the calls of tool `{tool}` may take no time: give `timeout` more than 0")]
+    NoTimeForTool {
+        /// The name of the tool.
+        tool: String,
+    },
+    /// Approvals and questions expire before a person can answer.
+    #[error("people have no time to answer: give `approval_expires` more than 0")]
+    NoTimeForPeople,
     /// `allow`, `deny` or a phase names a tool that does not exist.
     #[error("`{list}` names the tool `{name}`, which does not exist; there are: {known}")]
     UnknownTool {

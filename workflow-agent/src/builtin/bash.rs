@@ -128,10 +128,11 @@ impl Bash {
         Self { approval, ..self }
     }
 
-    /// Sets the longest time of a command, which is also that of one for which the model names none. Default: 110 seconds.
+    /// Sets the longest time of a command, which is also that of one for which the model names none. Default: 110 seconds; at
+    /// least one.
     #[must_use]
     pub fn timeout(self, longest: Duration) -> Self {
-        Self { longest, ..self }
+        Self { longest: longest.max(Duration::from_secs(1)), ..self }
     }
 
     fn spec(&self) -> ToolSpec {

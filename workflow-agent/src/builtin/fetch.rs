@@ -109,10 +109,10 @@ impl Fetch {
         Ok(self)
     }
 
-    /// Sets the longest time of a call, redirects and body included. Default: 30 seconds.
+    /// Sets the longest time of a call, redirects and body included. Default: 30 seconds; at least a millisecond.
     #[must_use]
     pub fn timeout(self, longest: Duration) -> Self {
-        Self { longest, ..self }
+        Self { longest: longest.max(Duration::from_millis(1)), ..self }
     }
 
     /// Sets which calls a person must approve. Default: none.

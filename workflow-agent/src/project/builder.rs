@@ -72,6 +72,9 @@ pub enum ProjectProblem {
         /// The bound.
         limit: usize,
     },
+    /// The plan expires before a person can decide about it.
+    #[error("people have no time to decide: give `approval_expires` more than 0")]
+    NoTimeForPeople,
     /// The sub-agents of planner or worker nest too deep below the project.
     #[error(
         "the sub-agents of its {role} nest {depth} levels deep, and {limit} at most are allowed below a project"
@@ -146,6 +149,9 @@ impl ProjectBuilder {
         }
         if self.max_parallel == 0 || self.max_parallel > MOST_PARALLEL {
             problems.push(ProjectProblem::MaxParallel { value: self.max_parallel, limit: MOST_PARALLEL });
+        }
+        if self.approval_expires.is_zero() {
+            problems.push(ProjectProblem::NoTimeForPeople);
         }
         check_depth("planner", self.planner.as_ref(), &mut problems);
         check_depth("worker", self.worker.as_ref(), &mut problems);

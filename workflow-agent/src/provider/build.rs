@@ -57,6 +57,9 @@ impl Provider {
     /// # Errors
     /// A [`ProviderError`] if the key is missing, or if a setting is unusable.
     pub fn build(self) -> Result<ProviderModel, ProviderError> {
+        if self.idle_timeout.is_zero() {
+            return Err(ProviderError::NoTime { name: self.name() });
+        }
         let endpoint = self.endpoint.as_deref().map(|url| self.parsed(url)).transpose()?;
         let key = self.read_key()?;
         let secrets = key.iter().cloned().chain(self.headers.iter().map(|(_, value)| value.clone()));

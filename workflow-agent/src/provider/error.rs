@@ -30,6 +30,12 @@ pub enum ProviderError {
         /// The name.
         name: String,
     },
+    /// Every call would fail, since no silence is short enough.
+    #[error("the calls of `{name}` have no time: give `idle_timeout` more than 0")]
+    NoTime {
+        /// Provider and model.
+        name: String,
+    },
     /// No key was given, and the variable has none.
     #[error("`{name}` needs a key: set the variable {variable}, or call `key` or `without_key`")]
     MissingKey {

@@ -116,6 +116,8 @@ fn a_build_reports_every_mistake_of_its_tools_at_once() {
         .tool(tool("twice"))
         .tool(tool("final_answer"))
         .tool(FnTool::of(ToolSpec::new("list", "A list.", json!({"type": "array"})), |_, _| unreachable!()))
+        .tool(FnTool::of(spec("hurried").timeout(Duration::ZERO), |_, _| unreachable!()))
+        .approval_expires(Duration::ZERO)
         .allow(["twise"])
         .deny(["nothing"]);
     let problems = agent.build().unwrap_err().problems;
@@ -128,7 +130,9 @@ fn a_build_reports_every_mistake_of_its_tools_at_once() {
         &|problem| matches!(problem, AgentProblem::UnknownTool { list, name, .. } if list == "allow" && name == "twise")
     ));
     assert!(has(&|problem| matches!(problem, AgentProblem::UnknownTool { list, .. } if list == "deny")));
-    assert_eq!(problems.len(), 6, "{problems:?}");
+    assert!(has(&|problem| matches!(problem, AgentProblem::NoTimeForTool { tool } if tool == "hurried")));
+    assert!(has(&|problem| matches!(problem, AgentProblem::NoTimeForPeople)));
+    assert_eq!(problems.len(), 8, "{problems:?}");
 }
 
 /// A11, A6

@@ -588,7 +588,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how long each run may be active. Default: no limit.
+    /// Sets how long each run may be active. Default: no limit. [`build`](Self::build) refuses 0.
     ///
     /// Active time excludes the time in which the run [waits](crate::RunStatus::Waiting), by the engine's clock.
     /// [`RunOptions::timeout`](crate::RunOptions::timeout) sets the limit of one run, and explains what counts.
@@ -736,6 +736,7 @@ impl EngineBuilder {
     /// wrong configuration, impossible limits or leases.
     pub fn build(mut self) -> Result<Engine, BuildError> {
         self.check_names();
+        self.check_times();
         self.check_events();
         self.check_configs();
         self.check_limits();
@@ -796,6 +797,15 @@ impl EngineBuilder {
 
     fn tables(&self) -> impl Iterator<Item = &DependencyTable> {
         self.hosts.iter().map(|host| &*host.table)
+    }
+
+    fn check_times(&mut self) {
+        let is_zero = |time: &Option<Duration>| time.is_some_and(|time| time.is_zero());
+        let hurried = self.tables().filter(|table| is_zero(&table.edges.timeout));
+        let hurried = hurried.map(|table| BuildProblem::NoTime { workflow: Some(table.name().to_owned()) });
+        let all = is_zero(&self.settings.timeout).then_some(BuildProblem::NoTime { workflow: None });
+        let problems: Vec<BuildProblem> = hurried.chain(all).collect();
+        self.problems.extend(problems);
     }
 
     fn check_names(&mut self) {

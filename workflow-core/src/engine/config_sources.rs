@@ -58,7 +58,7 @@ impl Inner {
         }
         let host = self.hosts.host_of(start, options.workflow.as_ref())?;
         // What can refuse the start comes first.
-        options.check_metadata()?;
+        options.check()?;
         options.checked_origin()?;
         // The sources are asked for this run, so its id is chosen before.
         let id = options.id.get_or_insert_with(RunId::generate);

@@ -173,7 +173,7 @@ impl Inner {
         // Everything that can refuse the start without waiting comes here. The registration reserves the id.
         let (host, index, mut event) = self.hosts.of(start, options.workflow.as_ref())?;
         self.common.event_check().check(&mut event, 1)?;
-        options.check_metadata()?;
+        options.check()?;
         check_deadline(options.deadline_at(), || self.common.clock.now())?;
         let layers = self.journals.layers(&host, &options);
         let origin = options.checked_origin()?;

@@ -13,6 +13,11 @@ pub(crate) enum When {
 }
 
 impl When {
+    /// Whether it is a delay of nothing.
+    pub(crate) fn is_no_time(self) -> bool {
+        matches!(self, Self::After(Duration::ZERO))
+    }
+
     /// The due time of a timer set now. A time before 1970 counts as 1970, since it is past and journals
     /// cannot represent it.
     pub(crate) fn due(self, now: SystemTime) -> SystemTime {

@@ -110,6 +110,19 @@ pub enum BuildProblem {
         /// The shortest duration.
         shortest: Duration,
     },
+    /// The runs of a workflow, or of the engine, may not be active at all.
+    #[error(
+        "{}, so each run would end before it began: give it a time, or leave it out",
+        .workflow.as_ref().map_or_else(
+            || "`.run_timeout(…)` is 0".to_owned(),
+            |workflow| format!("the timeout of workflow `{workflow}` is 0")
+        )
+    )]
+    NoTime {
+        /// The run-time workflow with its own [timeout](crate::RuntimeWorkflow::with_timeout); `None` for
+        /// [`run_timeout`](crate::EngineBuilder::run_timeout).
+        workflow: Option<String>,
+    },
     /// Two event types have one wire name.
     #[error(
         "two event types are named `{event}`: `{}` and `{}`; give one another name with `#[event(name = \"…\")]`",

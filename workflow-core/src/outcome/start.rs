@@ -116,6 +116,11 @@ pub enum StartError {
         #[source]
         problem: UnfitValue,
     },
+    /// The run may not be active at all: [`RunOptions::timeout`](crate::RunOptions::timeout) is 0.
+    #[error(
+        "the run's timeout is 0, so it would end before it began: give `RunOptions::timeout` a time, or leave it out"
+    )]
+    NoTime,
     /// The labels of the start are too large: [`RunOptions::metadata`](crate::RunOptions::metadata).
     #[error(
         "the run's metadata has {bytes} bytes of JSON, and may have {limit}: put large values into the start event or a context"

@@ -1,6 +1,7 @@
 //! `Timer<E>`: an event that enters the log later. The run waits for the time; this module only describes it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::{Emitted, EmittedItem, One, StepOutput};
@@ -105,7 +106,7 @@ impl<E: ControlEvent> StepOutput for Timer<E> {
 ///     matches!(error, RunError::StepFailed { source, .. } if source.downcast_ref::<TimerError>().is_some())
 /// }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimerError {
     /// The run has as many pending timers as it may.
@@ -115,6 +116,14 @@ pub enum TimerError {
     TooMany {
         /// The most pending timers of one run: 10,000.
         limit: usize,
+    },
+    /// A request expires in no time, before anyone can reply.
+    #[error(
+        "`{request}` expires in no time, before anyone can reply: give `expires_in` more than 0, or `expires_at` a deadline that may have passed"
+    )]
+    NoTime {
+        /// The request.
+        request: Arc<str>,
     },
 }
 

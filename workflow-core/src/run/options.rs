@@ -143,7 +143,7 @@ impl RunOptions {
     /// person: the parent is active.
     ///
     /// When the time is used up, the run drops its executions and ends with
-    /// [`RunError::TimedOut`](crate::RunError::TimedOut).
+    /// [`RunError::TimedOut`](crate::RunError::TimedOut). A start with 0 is [`StartError::NoTime`](crate::StartError::NoTime).
     ///
     /// ```
     /// use std::time::Duration;
@@ -224,7 +224,10 @@ impl RunOptions {
     }
 
     /// Checks the bound on labels.
-    pub(crate) fn check_metadata(&self) -> Result<(), StartError> {
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(StartError::NoTime);
+        }
         let (bytes, limit) = (metadata_bytes(&self.metadata), RunSummary::MAX_METADATA_BYTES);
         if bytes > limit { Err(StartError::TooMuchMetadata { bytes, limit }) } else { Ok(()) }
     }

@@ -85,8 +85,8 @@ impl Write {
     ///
     /// # Errors
     /// [`StartError::UnknownEvent`] with the events that fit. [`StartError::Unfit`] if the event's JSON cannot be read back, or
-    /// its version is none that the table knows. [`StartError::TooMuchMetadata`], [`StartError::OriginTooLong`],
-    /// [`StartError::Config`]. [`StartError::DeadlinePassed`] if the deadline is not after
+    /// its version is none that the table knows. [`StartError::NoTime`], [`StartError::TooMuchMetadata`],
+    /// [`StartError::OriginTooLong`], [`StartError::Config`]. [`StartError::DeadlinePassed`] if the deadline is not after
     /// `at`. [`StartError::UnreadableTable`].
     #[expect(clippy::needless_pass_by_value, reason = "the write takes the event over")]
     pub fn queued(
@@ -99,7 +99,7 @@ impl Write {
             |error: serde_json::Error| StartError::UnreadableTable { problem: error.to_string() };
         let shape = table.shape().map_err(unreadable)?;
         let event = checked(&shape, &event)?;
-        options.check_metadata()?;
+        options.check()?;
         check(options.deadline_at(), || at)?;
         let origin = options.checked_origin()?;
         let mut configs = BTreeMap::new();

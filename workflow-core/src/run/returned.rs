@@ -55,6 +55,9 @@ fn returned_batch(
     if let Some(error) = emitted.fan_out_error() {
         return Err(error.clone().into());
     }
+    if let Some(request) = emitted.hurried_request() {
+        return Err(TimerError::NoTime { request: request.name().into() }.into());
+    }
     let emissions = emissions(state.table(), outputs, &emitted)?;
     emitted.check_events(check)?;
     let timers = emitted.timers();

@@ -125,8 +125,12 @@ mod tests {
         board.excess((ExecutionId(1), ScopeId::ROOT), emissions)
     }
 
-    fn excess(amount: u64, left: u64) -> Box<Excess> {
-        Box::new(Excess { step: "open".into(), execution: ExecutionId(1), amount, left })
+    fn excess(amount: u64, left: u64) -> Excess {
+        Excess { step: "open".into(), execution: ExecutionId(1), amount, left }
+    }
+
+    fn too_many_items(amount: u64, left: u64) -> End {
+        End::TooManyItems(Box::new(excess(amount, left)))
     }
 
     // S76
@@ -134,9 +138,9 @@ mod tests {
     fn items_beyond_the_executions_that_are_left_are_counted_over_the_whole_batch() {
         let board = executions(6);
         assert_eq!(excess_of(&board, &[fan_out(5, 0)]), None);
-        assert_eq!(excess_of(&board, &[fan_out(6, 0)]), Some(End::TooManyItems(excess(6, 5))));
+        assert_eq!(excess_of(&board, &[fan_out(6, 0)]), Some(too_many_items(6, 5)));
         let two = [fan_out(3, 0), fan_out(3, 0)];
-        assert_eq!(excess_of(&board, &two), Some(End::TooManyItems(excess(6, 5))));
+        assert_eq!(excess_of(&board, &two), Some(too_many_items(6, 5)));
     }
 
     // S50, S76
@@ -144,8 +148,8 @@ mod tests {
     fn of_a_fan_out_with_enough_branches_those_count_that_have_to_settle() {
         let board = executions(6);
         assert_eq!(excess_of(&board, &[fan_out(100, 5)]), None);
-        assert_eq!(excess_of(&board, &[fan_out(100, 6)]), Some(End::TooManyItems(excess(6, 5))));
-        assert_eq!(excess_of(&board, &[fan_out(6, 100)]), Some(End::TooManyItems(excess(6, 5))));
+        assert_eq!(excess_of(&board, &[fan_out(100, 6)]), Some(too_many_items(6, 5)));
+        assert_eq!(excess_of(&board, &[fan_out(6, 100)]), Some(too_many_items(6, 5)));
     }
 
     // S28, S76
@@ -162,6 +166,9 @@ mod tests {
         let board = board(SchedulerLimits { events: 3, ..SchedulerLimits::default() });
         let note = Emission::Event(event(&board, "Note"));
         assert_eq!(excess_of(&board, &[note.clone(), fan_out(2, 0)]), None);
-        assert_eq!(excess_of(&board, &[note, fan_out(3, 0)]), Some(End::TooManyEvents(excess(4, 3))));
+        assert_eq!(
+            excess_of(&board, &[note, fan_out(3, 0)]),
+            Some(End::TooManyEvents(Box::new(excess(4, 3))))
+        );
     }
 }

@@ -194,6 +194,14 @@ pub enum TableProblem {
         /// The limit.
         limit: &'static str,
     },
+    /// The timeout of a step is 0, so each of its attempts would fail.
+    #[error(
+        "step `{step}` has a timeout of 0, so every attempt would fail: give it a time, or leave the timeout out"
+    )]
+    ZeroTimeout {
+        /// The step.
+        step: String,
+    },
     /// A step takes no event, so nothing can trigger it.
     #[error("{}", messages::no_event_input(.step, .such_as))]
     NoEventInput {

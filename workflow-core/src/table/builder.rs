@@ -435,7 +435,7 @@ impl TableBuilder {
 
     /// Compiles the table with only those checks that the scheduler needs.
     ///
-    /// They are: names are known, unique and well formed; replies belong to requests; limits are not 0; every
+    /// They are: names are known, unique and well formed; replies belong to requests; limits and timeouts are not 0; every
     /// step takes an event, and every input names one; a precondition takes what its step takes; gathers fit
     /// a fan-out, and fan-outs end.
     ///

@@ -157,7 +157,7 @@ impl Compiler {
         self.table.steps.push(row);
     }
 
-    /// Reports limits of 0.
+    /// Reports limits and timeouts of 0.
     fn check_step(&mut self, step: &StepDraft) {
         let name = || step.name.to_string();
         for (limit, value) in
@@ -166,6 +166,9 @@ impl Compiler {
             if value == Some(0) {
                 self.problems.push(TableProblem::ZeroLimit { step: name(), limit });
             }
+        }
+        if step.policy.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            self.problems.push(TableProblem::ZeroTimeout { step: name() });
         }
     }
 

@@ -85,6 +85,7 @@ mod people {
 /// Timers, and the clock that all times come from.
 mod time {
     mod clocks;
+    mod no_time;
     mod overdue;
     mod timers;
 }

@@ -73,10 +73,10 @@ impl SwenyOptions {
         Self { steps: Some(steps.max(1)), ..self }
     }
 
-    /// Ends runs after this time. By default they may take any.
+    /// Ends runs after this time, at least a millisecond. By default they may take any.
     #[must_use]
     pub fn time(self, time: Duration) -> Self {
-        Self { time: Some(time), ..self }
+        Self { time: Some(time.max(Duration::from_millis(1))), ..self }
     }
 
     fn limits(&self) -> Limits {

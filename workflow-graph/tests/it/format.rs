@@ -174,6 +174,24 @@ nodes:
 
 /// G3
 #[test]
+fn a_time_that_would_be_over_at_once_is_refused() {
+    let text = r"graph: g
+limits: {time: 0s}
+defaults: {timeout: 0ms}
+nodes:
+  a: {function: f, timeout: 0m, retry: {first: 0s}, next: b}
+  b: {human: {ask: x, reply: true, expires: 0d}}
+";
+    expect![[r#"
+        g.yaml:2:16: error[bad-duration]: `time` leaves no time; write `1ms` or more, or leave `time` out
+        g.yaml:3:21: error[bad-duration]: `timeout` leaves no time; write `1ms` or more, or leave `timeout` out
+        g.yaml:5:29: error[bad-duration]: `timeout` leaves no time; write `1ms` or more, or leave `timeout` out
+        g.yaml:6:45: error[bad-duration]: `expires` leaves no time; write `1ms` or more, or leave `expires` out
+    "#]].assert_eq(&problems(text));
+}
+
+/// G3
+#[test]
 fn durations_have_a_unit() {
     let text = r"graph: g
 limits: {time: 10}

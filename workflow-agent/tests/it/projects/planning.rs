@@ -135,12 +135,14 @@ fn every_mistake_of_a_project_is_reported_at_once() {
     let two = leaf("b").sub_agent(three).build().unwrap();
     let one = leaf("a").sub_agent(two).build().unwrap();
     let deep = leaf("top").sub_agent(one.clone()).build().unwrap();
-    let error = Project::builder("a/b").worker(deep).max_parallel(0).build().unwrap_err();
+    let error = Project::builder("a/b").worker(deep).max_parallel(0).approval_expires(Duration::ZERO).build();
+    let error = error.unwrap_err();
     assert_eq!(
         error.problems,
         [
             ProjectProblem::Name { name: "a/b".into() },
             ProjectProblem::MaxParallel { value: 0, limit: 100 },
+            ProjectProblem::NoTimeForPeople,
             ProjectProblem::TooDeep { role: "worker", depth: 3, limit: 2 },
             ProjectProblem::NoPlanner,
         ]

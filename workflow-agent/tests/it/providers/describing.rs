@@ -1,5 +1,7 @@
 //! Names, keys and settings of providers: mistakes are errors that say what to write.
 
+use std::time::Duration;
+
 use serde_json::json;
 use workflow_agent::model::{Model, ModelLimits, Price};
 use workflow_agent::{Provider, ProviderError};
@@ -25,6 +27,15 @@ fn a_name_without_a_known_provider_lists_the_known_ones() {
         assert_eq!(text.contains("groq"), cfg!(feature = "genai"), "{text}");
     }
     assert!(matches!(Provider::model("openai:: "), Err(ProviderError::NoModel { .. })));
+}
+
+/// A80
+#[test]
+fn a_call_without_time_is_refused() {
+    let provider = Provider::new("openai::m-1").unwrap().without_key();
+    assert!(provider.clone().idle_timeout(Duration::from_millis(1)).build().is_ok());
+    let error = error(provider.idle_timeout(Duration::ZERO));
+    assert!(matches!(&error, ProviderError::NoTime { name } if name == "openai::m-1"), "{error}");
 }
 
 /// A80

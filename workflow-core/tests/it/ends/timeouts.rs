@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use expect_test::expect;
+use workflow_core::errors::BuildProblem;
 use workflow_core::prelude::*;
 use workflow_core::report::{ExecutionOutcome, Quality};
 use workflow_core::store::{EventStore, MemoryStore, Position, Record};
-use workflow_core::{RunError, RunId, RunOptions, RunStatus, SendError};
+use workflow_core::{RunError, RunId, RunOptions, RunStatus, SendError, StartError};
 use workflow_testkit::{Scenario, VirtualClock, explore};
 
 use crate::fixtures::{Alive, Alpha, Begin, Close, Done, Item, log_of, outcomes_of};
@@ -208,13 +209,14 @@ impl Hurries {
     }
 }
 
-// S32
+// S75
 #[tokio::test]
-async fn a_run_without_time_ends_before_a_step_that_returns_at_once_has_ended_it() {
+async fn a_run_without_time_does_not_start() {
     let engine = Engine::builder().workflow(Hurries).build().unwrap();
-    let run =
-        engine.start_with::<Hurries>(Begin(1), RunOptions::new().timeout(Duration::ZERO)).await.unwrap();
-    assert!(matches!(run.outcome().await, Err(RunError::TimedOut { .. })));
+    let start = engine.start_with::<Hurries>(Begin(1), RunOptions::new().timeout(Duration::ZERO)).await;
+    assert!(matches!(start, Err(StartError::NoTime)), "{:?}", start.map(|_| ()));
+    let error = Engine::builder().workflow(Hurries).run_timeout(Duration::ZERO).build().unwrap_err();
+    assert!(matches!(error.problems[..], [BuildProblem::NoTime { workflow: None }]), "{error}");
     let run = engine.start::<Hurries>(Begin(1)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(1));
 }

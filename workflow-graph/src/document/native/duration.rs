@@ -29,6 +29,18 @@ impl Reading<'_> {
         }
         found
     }
+
+    /// The same for a time that must not be over before it begins.
+    pub(crate) fn positive_duration(&mut self, tree: &Tree, key: &str) -> Option<Duration> {
+        let found = self.duration(tree, key)?;
+        if found.is_zero() {
+            let message = format!("`{key}` leaves no time");
+            let remedy = format!("write `1ms` or more, or leave `{key}` out");
+            self.problems.add(Code::BadDuration, tree.at, message, remedy);
+            return None;
+        }
+        Some(found)
+    }
 }
 
 fn parse_duration(text: &str) -> Option<Duration> {

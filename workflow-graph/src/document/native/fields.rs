@@ -120,6 +120,10 @@ impl<'t> Fields<'t> {
         self.get(key).and_then(|tree| reading.duration(tree, key))
     }
 
+    pub(crate) fn positive_duration(&self, key: &'static str, reading: &mut Reading<'_>) -> Option<Duration> {
+        self.get(key).and_then(|tree| reading.positive_duration(tree, key))
+    }
+
     pub(crate) fn number(
         &self,
         key: &'static str,

@@ -91,7 +91,7 @@ fn limits(tree: &Tree, reading: &mut Reading<'_>) -> Limits {
     };
     Limits {
         steps: fields.number("steps", (1, MOST_STEPS), reading).unwrap_or(normal.steps),
-        time: fields.duration("time", reading),
+        time: fields.positive_duration("time", reading),
         items: fields.number("items", (1, MOST_ITEMS), reading).unwrap_or(normal.items),
     }
 }
@@ -100,7 +100,7 @@ fn defaults(tree: &Tree, reading: &mut Reading<'_>) -> Defaults {
     let keys = ["timeout", "retry", "model", "judge_model", "on_no_match"];
     let Some(fields) = Fields::new(tree, "`defaults`", &keys, reading) else { return Defaults::default() };
     Defaults {
-        timeout: fields.duration("timeout", reading),
+        timeout: fields.positive_duration("timeout", reading),
         retry: fields.get("retry").and_then(|tree| retry::read(tree, reading)),
         model: fields.text("model", reading),
         judge_model: fields.text("judge_model", reading),

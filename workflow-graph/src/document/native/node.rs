@@ -67,7 +67,7 @@ pub(super) fn read(id: Name, tree: &Tree, reading: &mut Reading<'_>) -> Option<N
     // Routes that cannot be read make no end of the walk.
     reading.is_incomplete |= matches!(on_failure, Some(None)) || matches!(next, Some(None));
     let description = fields.text("description", reading);
-    let timeout = fields.duration("timeout", reading);
+    let timeout = fields.positive_duration("timeout", reading);
     let max_visits = fields.number("max_visits", (1, u32::MAX), reading);
     let on_no_match = fields.word("on_no_match", &ON_NO_MATCH, reading);
     reading.is_incomplete |= work.is_none();

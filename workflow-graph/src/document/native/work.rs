@@ -104,7 +104,7 @@ fn human(tree: &Tree, reading: &mut Reading<'_>) -> Option<Human> {
     let fields = Fields::new(tree, "`human`", &["ask", "reply", "expires"], reading)?;
     let ask = fields.required("ask", reading).map(|tree| reading.template(tree));
     let reply = fields.get("reply").map(|tree| reading.schema(tree, "reply"));
-    let expires = fields.duration("expires", reading);
+    let expires = fields.positive_duration("expires", reading);
     // A reply whose schema is wrong is no reply without a schema.
     if matches!(reply, Some(None)) {
         return None;
