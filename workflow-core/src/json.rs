@@ -20,6 +20,7 @@ use crate::panics::caught;
 mod count;
 mod difference;
 mod fit;
+pub(crate) mod rfc3339;
 
 use count::Count;
 pub(crate) use count::size_of;

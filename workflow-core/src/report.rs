@@ -354,6 +354,7 @@ pub struct LoggedEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// When the event entered the log, by the engine's clock.
+    #[serde(serialize_with = "crate::json::rfc3339::serialize")]
     pub at: SystemTime,
 }
 

@@ -95,7 +95,8 @@ pub struct Gate {
     pub text: String,
     /// The JSON Schema of the answer; any answer fits if there is none.
     pub schema: Option<Value>,
-    /// The end of the time to answer.
+    /// The end of the time to answer. In JSON by RFC 3339.
+    #[serde(serialize_with = "crate::trace::optional_moment")]
     pub deadline: Option<SystemTime>,
     /// The memory of the run, where a Hive document pauses. The answer is a map of keys to write to it.
     #[serde(skip_serializing_if = "Option::is_none")]

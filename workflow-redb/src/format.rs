@@ -9,7 +9,7 @@
 //! | `workflow.meta` | a name | see below |
 //! | `workflow.records` | *length*, *run*, *position* | *sum*, JSON of the [`Record`] |
 //! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a write *size*, *record* |
-//! | `workflow.runs` | *run* | *sum*, *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::store::RunSummary) |
+//! | `workflow.runs` | *run* | *sum*, *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::store::RunSummary), with times as numbers |
 //! | `workflow.open` | *run* | nothing: 0 bytes |
 //! | `workflow.index` | *group*, *length*, *name*, *started*, *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |

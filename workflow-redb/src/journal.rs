@@ -16,6 +16,7 @@ use crate::inbox;
 use crate::index::{self, Indexed};
 use crate::listing::written_run;
 use crate::recent::{self, Visited};
+use crate::summary;
 use crate::tables::{ReadError, Tables, View, bytes_at};
 
 /// A page of records, or of values, ends once it has this many bytes.
@@ -43,7 +44,7 @@ impl SerialisedWrite {
             move_record_key(&mut key, expected.after(number));
             push_recent(&mut serialised, &key, record).map_err(StoreError::unserialisable)?;
         }
-        let summary = serde_json::to_vec(&batch.run).map_err(StoreError::unserialisable)?;
+        let summary = summary::to_bytes(&batch.run).map_err(StoreError::unserialisable)?;
         let (records, run_after) = (batch.records.len(), batch.run.clone());
         let bytes = serialised.len() + key.len() * records + summary.len();
         Ok(Self { run: run.clone(), expected, batch: serialised, records, run_after, summary, bytes })

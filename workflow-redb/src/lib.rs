@@ -144,6 +144,7 @@ mod shared;
 mod snapshot;
 mod store;
 mod store_file;
+mod summary;
 mod tables;
 mod upgrade;
 

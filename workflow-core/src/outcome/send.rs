@@ -7,7 +7,7 @@ use crate::error::{EventTooLarge, UnfitEvent, UnfitValue, at, chain, unfit_text}
 use crate::event::Inadmissible;
 use crate::id::{RunId, RunStatus, Seq};
 use crate::store::StoreError;
-use crate::text::{enumerated, quoted};
+use crate::text::{enumerated, first, quoted};
 
 /// Why a run refused a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +73,30 @@ pub enum SendError {
         /// The sequence number.
         request: Seq,
     },
+    /// The workflow has no request of this name, or of this Rust type.
+    #[error("the workflow has no request `{asked}`: {}", known_events(fitting))]
+    UnknownRequest {
+        /// The name.
+        asked: Arc<str>,
+        /// The names of the workflow's requests, sorted.
+        fitting: Vec<Arc<str>>,
+    },
+    /// The run has not made a request of this type so far.
+    #[error("no request `{asked}` is open: the run has made none so far")]
+    NotAsked {
+        /// The request's wire name.
+        asked: Arc<str>,
+    },
+    /// Several requests of this type are open.
+    #[error("{count} requests `{asked}` are open: choose one of {} with `reply`", numbers(open, *count))]
+    SeveralOpen {
+        /// The requests' wire name.
+        asked: Arc<str>,
+        /// The sequence numbers of the oldest ones, oldest first; at most [`MOST_NAMED`](Self::MOST_NAMED).
+        open: Vec<Seq>,
+        /// How many are open.
+        count: u64,
+    },
     /// The request at this sequence number was answered before.
     #[error("the request at {request} was answered already")]
     Answered {
@@ -131,6 +155,16 @@ pub enum SendError {
     },
 }
 
+impl SendError {
+    /// The most sequence numbers in [`SeveralOpen`](Self::SeveralOpen).
+    pub const MOST_NAMED: usize = 16;
+
+    pub(crate) fn several(asked: Arc<str>, open: impl ExactSizeIterator<Item = Seq>) -> Self {
+        let count = open.len() as u64;
+        Self::SeveralOpen { asked, open: open.take(Self::MOST_NAMED).collect(), count }
+    }
+}
+
 impl From<Inadmissible> for SendError {
     fn from(inadmissible: Inadmissible) -> Self {
         match inadmissible {
@@ -141,9 +175,17 @@ impl From<Inadmissible> for SendError {
 }
 
 pub(super) fn unknown_event(kind: &str, event: &str, fitting: &[Arc<str>]) -> String {
-    let fitting = match &quoted(fitting)[..] {
+    format!("the workflow takes no {kind} `{event}`: {}", known_events(fitting))
+}
+
+fn known_events(known: &[Arc<str>]) -> String {
+    match &quoted(known)[..] {
         [] => "it has none".to_owned(),
         all => format!("it has {}", enumerated(all, "and")),
-    };
-    format!("the workflow takes no {kind} `{event}`: {fitting}")
+    }
+}
+
+fn numbers(open: &[Seq], count: u64) -> String {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    enumerated(&first(open, count), "and")
 }

@@ -39,6 +39,7 @@ use crate::text::utc;
 #[non_exhaustive]
 pub struct DeadlineReport {
     /// The time, by the engine's clock.
+    #[serde(serialize_with = "crate::json::rfc3339::serialize")]
     pub at: SystemTime,
     /// Whether it ended the run. A run that timed out otherwise used up its active time.
     pub ended_run: bool,

@@ -56,6 +56,7 @@ pub enum Ending {
     /// The deadline of the run passed.
     DeadlinePassed {
         /// The deadline.
+        #[serde(serialize_with = "crate::json::rfc3339::serialize")]
         deadline: SystemTime,
     },
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::event::{AnyEvent, EventKind, Request};
 use crate::id::Seq;
-use crate::json;
+use crate::json::{self, rfc3339::Rfc3339};
 
 /// A request that waits for its reply.
 ///
@@ -137,8 +137,8 @@ impl Serialize for OpenRequest {
         request.serialize_field("name", self.name())?;
         request.serialize_field("data", &self.data().map_err(S::Error::custom)?)?;
         request.serialize_field("reply_schema", &self.schema())?;
-        request.serialize_field("asked_at", &self.asked_at)?;
-        request.serialize_field("expires_at", &self.expires_at)?;
+        request.serialize_field("asked_at", &Rfc3339(self.asked_at))?;
+        request.serialize_field("expires_at", &self.expires_at.map(Rfc3339))?;
         request.end()
     }
 }

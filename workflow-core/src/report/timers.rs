@@ -23,6 +23,7 @@ pub struct PendingTimer {
     /// The sequence number of the request, if the timer expires one.
     pub request: Option<Seq>,
     /// When the timer is due, by the engine's clock.
+    #[serde(serialize_with = "crate::json::rfc3339::serialize")]
     pub due: SystemTime,
     /// The due time from the moment at which the first event entered the log; 0 if it was due before.
     pub after: Duration,

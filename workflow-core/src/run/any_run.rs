@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::RunShared;
-use super::outside::{Entrance, read_reply};
+use super::outside::{Entrance, read_reply, unknown_event};
 use super::view::EndedState;
 use crate::display::{DisplayPosition, DisplayStream};
 use crate::event::{Answered, AnyEvent, EventType, ExternalEvent, Request};
@@ -24,8 +24,17 @@ use crate::report::{OpenRequest, PendingTimer, RequestId, RunReport};
 use crate::store::StoreError;
 use crate::table::EventIndex;
 
-/// Makes the log entry of a reply from its request. Fails if the request has another type.
-pub(crate) type MakeReply = Box<dyn FnOnce(&AnyEvent) -> Result<AnyEvent, SendError> + Send>;
+/// Makes the log entry of a reply from its request and the number of that. Fails if the request has another type.
+pub(crate) type MakeReply = Box<dyn FnOnce(Seq, &AnyEvent) -> Result<AnyEvent, SendError> + Send>;
+
+/// The request that a reply is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ReplyTarget {
+    /// The request of this number.
+    At(Seq),
+    /// The only open request of this type, which has this number if the reply was read for it (S79).
+    OnlyOf(EventIndex, Option<Seq>),
+}
 
 /// A message from a handle to its run, with the channel for the answer.
 pub(crate) enum Command {
@@ -35,7 +44,7 @@ pub(crate) enum Command {
         done: oneshot::Sender<Result<(), SendError>>,
     },
     Reply {
-        request: Seq,
+        to: ReplyTarget,
         make: MakeReply,
         done: oneshot::Sender<Result<(), SendError>>,
     },
@@ -372,16 +381,75 @@ impl AnyRun {
     /// store cannot read it now.
     pub async fn reply<R: Request>(&self, request: RequestId<R>, reply: R::Reply) -> Result<(), SendError> {
         // `Contained`: the run drops a reply that it does not take, and that drop may panic.
-        let (request, reply) = (request.seq(), Contained::new(reply));
+        let reply = Contained::new(reply);
+        self.reply_typed::<R>(ReplyTarget::At(request.seq()), reply).await
+    }
+
+    async fn reply_typed<R: Request>(
+        &self,
+        to: ReplyTarget,
+        reply: Contained<R::Reply>,
+    ) -> Result<(), SendError> {
         // Serialised here, because the run's task must not run user code for a caller.
         let json = self.shared.common.event_check().check_value(R::REPLY_NAME, &*reply)?;
-        let make: MakeReply = Box::new(move |asked| match asked.downcast::<R>() {
+        let make: MakeReply = Box::new(move |request, asked| match asked.downcast::<R>() {
             Some(asked) => Ok(answer::<R>(asked, reply, json)),
             None => {
                 Err(SendError::WrongRequest { request, asked: asked.name().to_owned(), answered: R::NAME })
             }
         });
-        self.reply_with(request, make).await
+        self.reply_with(to, make).await
+    }
+
+    /// Replies to the one open request of type `R`.
+    ///
+    /// The run finds the request and takes the reply in one act, and the call returns once the reply is in the log. If
+    /// several people may answer, or the run may ask again, give the handle an [origin](Self::with_origin): a repetition with
+    /// the same id changes nothing and succeeds, also if the request is closed by then, or another one is open. A program that
+    /// shows a person a certain request replies to that one, with its number, by [`reply`](Self::reply).
+    ///
+    /// ```
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Order { cents: u64 }
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(request, reply = bool)]
+    /// # struct Approve { cents: u64 }
+    /// # #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Decided(bool);
+    /// # struct Orders;
+    /// #[workflow]
+    /// impl Orders {
+    ///     #[step]
+    ///     async fn ask(&self, order: &Order) -> Approve { Approve { cents: order.cents } }
+    ///     #[step]
+    ///     async fn decide(&self, approved: &Reply<Approve>) -> Decided { Decided(**approved) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder().workflow(Orders).build()?;
+    /// let run = engine.start::<Orders>(Order { cents: 500 }).await?;
+    /// run.settled().await;
+    /// run.reply_to::<Approve>(true).await?;
+    /// assert_eq!(run.outcome().await?, Decided(true));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendError::SeveralOpen`] with the numbers of the open requests of the type, of which you choose one with
+    /// [`reply`](Self::reply). If none is open, [`SendError::Answered`], [`SendError::Expired`] or [`SendError::NotOpen`]
+    /// for the latest one, and [`SendError::NotAsked`] if the run has made none. [`SendError::UnknownRequest`] if the workflow has no
+    /// request of this Rust type; those of a run-time workflow have none, and take
+    /// [`reply_to_json`](Self::reply_to_json). Otherwise those of [`reply`](Self::reply).
+    pub async fn reply_to<R: Request>(&self, reply: R::Reply) -> Result<(), SendError> {
+        let reply = Contained::new(reply);
+        let index = self.shared.table.by_type.get(&R::TYPE.type_id());
+        let index = index.ok_or_else(|| self.unknown_request(R::NAME))?;
+        self.reply_typed::<R>(ReplyTarget::OnlyOf(*index, None), reply).await
     }
 
     /// Replies with JSON, for front ends that know no types. [`OpenRequest`] has an example.
@@ -395,20 +463,55 @@ impl AnyRun {
             Ok(open) => open,
             Err(error) => return self.unless_known(error).await,
         };
-        let asked = open.into_iter().find(|open| open.seq() == request).map(|open| open.event);
-        // Deserialised here, because the run's task must not run user code for a caller.
-        let mut read =
-            asked.map(|asked| read_reply(&self.shared.table, request, &asked, reply)).transpose()?;
-        if let Some(reply) = &mut read {
-            self.shared.common.event_check().check(reply, 1)?;
-        }
+        let asked = open.into_iter().find(|open| open.seq() == request);
+        let read = asked.map(|asked| self.read_reply(&asked, reply)).transpose()?;
         let not_open = SendError::NotOpen { request };
-        self.reply_with(request, Box::new(move |_| read.ok_or(not_open))).await
+        self.reply_with(ReplyTarget::At(request), Box::new(move |_, _| read.ok_or(not_open))).await
     }
 
-    async fn reply_with(&self, request: Seq, make: MakeReply) -> Result<(), SendError> {
+    /// Replies with JSON to the one open request of this name, as [`reply_to`](Self::reply_to) does for its type.
+    ///
+    /// The JSON is read for the request that is open when the call begins. If that is closed meanwhile, another one does not
+    /// get the reply.
+    ///
+    /// # Errors
+    /// [`SendError::UnknownRequest`] with the names that the workflow has. [`SendError::UnfitReply`] if the JSON is no reply
+    /// to the request. Otherwise those of [`reply_to`](Self::reply_to).
+    pub async fn reply_to_json(&self, request: &str, reply: serde_json::Value) -> Result<(), SendError> {
         self.check_origin()?;
-        match self.ask(|done| self.by(Command::Reply { request, make, done })).await {
+        let table = &self.shared.table;
+        let index = table.event_named(request).filter(|index| table.event(*index).roles.is_request());
+        let index = index.ok_or_else(|| self.unknown_request(request))?;
+        let open = match self.requests().await {
+            Ok(open) => open,
+            Err(error) => return self.unless_known(error).await,
+        };
+        let open: Vec<OpenRequest> = open.into_iter().filter(|open| open.name() == request).collect();
+        let (seq, read) = match &open[..] {
+            [only] => (Some(only.seq()), Ok(self.read_reply(only, reply)?)),
+            // The run says why, unless it has the origin of the call, or a request is open by now.
+            [] => (None, Err(SendError::NotAsked { asked: request.into() })),
+            several => (None, Err(SendError::several(request.into(), several.iter().map(OpenRequest::seq)))),
+        };
+        self.reply_with(ReplyTarget::OnlyOf(index, seq), Box::new(move |_, _| read)).await
+    }
+
+    /// Reads a reply to this request. Here, because the run's task must not run user code for a caller.
+    fn read_reply(&self, asked: &OpenRequest, reply: serde_json::Value) -> Result<AnyEvent, SendError> {
+        let mut read = read_reply(&self.shared.table, asked.seq(), &asked.event, reply)?;
+        self.shared.common.event_check().check(&mut read, 1)?;
+        Ok(read)
+    }
+
+    fn unknown_request(&self, asked: &str) -> SendError {
+        let requests = self.shared.table.events.iter().filter(|row| row.roles.is_request());
+        let (asked, fitting) = unknown_event(asked, requests.map(|row| &row.name));
+        SendError::UnknownRequest { asked, fitting }
+    }
+
+    async fn reply_with(&self, to: ReplyTarget, make: MakeReply) -> Result<(), SendError> {
+        self.check_origin()?;
+        match self.ask(|done| self.by(Command::Reply { to, make, done })).await {
             Ok(replied) => replied,
             Err(no_answer) => self.unless_known(no_answer.into()).await,
         }

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::any_run::{Command, MakeReply};
+use super::any_run::{Command, MakeReply, ReplyTarget};
 use super::commit::Committer;
 use super::driver::{Driver, open_requests, why_not_open};
 use super::state::Batch;
 use crate::event::AnyEvent;
 use crate::id::{Origin, RunStatus, Seq};
 use crate::outcome::SendError;
+use crate::table::EventIndex;
 
 impl Driver {
     pub(super) fn handle_command(&mut self, command: Command) {
@@ -42,8 +43,8 @@ impl Driver {
                 let again = move |done| again(Command::Send { event, index, done });
                 committer.answer_when_written(done, Ok(()), again);
             }
-            Command::Reply { request, make, done } => {
-                let again = move |done| again(Command::Reply { request, make, done });
+            Command::Reply { to, make, done } => {
+                let again = move |done| again(Command::Reply { to, make, done });
                 committer.answer_when_written(done, Ok(()), again);
             }
             Command::Cancel { reason, done } => {
@@ -73,8 +74,8 @@ impl Driver {
             Command::Send { event, index, done } => {
                 self.commit_in_turn(Batch::Received { event, index, origin }, Some(done));
             }
-            Command::Reply { request, make, done } => match asked(&self.committer, request) {
-                Ok(asked) => match reply(&self.committer, asked, make) {
+            Command::Reply { to, make, done } => match asked(&self.committer, to) {
+                Ok((request, asked)) => match reply(&self.committer, request, asked, make) {
                     Ok(event) => {
                         self.commit_in_turn(Batch::Replied { request, event, origin }, Some(done));
                         // Before what follows from the reply is shown.
@@ -84,7 +85,7 @@ impl Driver {
                 },
                 // The store may lack the batch that closed the request.
                 Err(error) => self.committer.answer_when_written(done, Err(error), move |done| {
-                    let command = Command::Reply { request, make, done };
+                    let command = Command::Reply { to, make, done };
                     match origin {
                         Some(origin) => Command::By(Box::new((origin, command))),
                         None => command,
@@ -146,20 +147,51 @@ pub(super) fn ended(Committer { shared, state, .. }: &Committer) -> SendError {
     SendError::Ended { run: shared.id.clone(), status }
 }
 
-/// The open request of this number.
-fn asked(committer: &Committer, request: Seq) -> Result<&AnyEvent, SendError> {
+/// The open request that the reply is for, with its number.
+fn asked(committer: &Committer, to: ReplyTarget) -> Result<(Seq, &AnyEvent), SendError> {
     let Committer { state, clock, .. } = committer;
     if state.end().is_some() {
         return Err(ended(committer));
     }
+    let request = match to {
+        ReplyTarget::At(request) => request,
+        ReplyTarget::OnlyOf(index, read_for) => only_open(committer, index, read_for)?,
+    };
     let is_open = state.scheduler.open_requests().any(|(seq, _)| seq == request);
     let asked = state.log.get(request).filter(|_| is_open);
-    asked.map(|asked| &asked.event).ok_or_else(|| why_not_open(state, request, clock.began_at))
+    let asked = asked.ok_or_else(|| why_not_open(state, request, clock.began_at))?;
+    Ok((request, &asked.event))
+}
+
+/// The only open request of this type; with a number, only that one.
+fn only_open(committer: &Committer, index: EventIndex, number: Option<Seq>) -> Result<Seq, SendError> {
+    let Committer { state, clock, .. } = committer;
+    let open = state.scheduler.open_requests().filter(|(_, event)| *event == index);
+    let open: Vec<Seq> = open.map(|(seq, _)| seq).collect();
+    let asked = || Arc::clone(&state.table().event(index).name);
+    match (&open[..], number) {
+        (open, Some(number)) if !open.contains(&number) => Err(why_not_open(state, number, clock.began_at)),
+        ([only], _) => Ok(*only),
+        ([], _) => {
+            // O(events), on this error path only.
+            let latest = state.log.records().filter(|(_, record)| record.index == index).last();
+            Err(latest.map_or_else(
+                || SendError::NotAsked { asked: asked() },
+                |(seq, _)| why_not_open(state, seq, clock.began_at),
+            ))
+        }
+        (several, _) => Err(SendError::several(asked(), several.iter().copied())),
+    }
 }
 
 /// The reply to this request as an event for the log.
-fn reply(committer: &Committer, asked: &AnyEvent, make: MakeReply) -> Result<AnyEvent, SendError> {
-    let reply = make(asked)?;
+fn reply(
+    committer: &Committer,
+    request: Seq,
+    asked: &AnyEvent,
+    make: MakeReply,
+) -> Result<AnyEvent, SendError> {
+    let reply = make(request, asked)?;
     reply.check_size(committer.shared.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
     Ok(reply)
 }

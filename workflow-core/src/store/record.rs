@@ -302,6 +302,7 @@ pub enum Record {
     /// since when the active time of a paused run stands still.
     RunWaiting {
         /// The events, replies or timers that it waits for.
+        #[serde(serialize_with = "super::waiting::Recorded::serialize")]
         waits_for: WaitingFor,
         /// When it began to wait.
         at: SystemTime,

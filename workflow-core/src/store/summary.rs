@@ -63,6 +63,7 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitingFor>,
     /// The start time, by the clock of the run's engine.
+    #[serde(with = "crate::json::rfc3339")]
     pub started: SystemTime,
     /// The engine of the latest write, if it takes [leases](crate::EngineBuilder::lease).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,10 +79,10 @@ pub struct RunSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,
     /// When the run ends at the latest; `None` without a [deadline](crate::RunOptions::deadline).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::json::rfc3339::optional")]
     pub deadline: Option<SystemTime>,
     /// When the run ended, by the clock of its engine; `None` for an open run, and for one that an earlier release ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::json::rfc3339::optional")]
     pub ended: Option<SystemTime>,
     /// How well the run went, as in its report; `None` for an open run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,7 @@ pub struct WaitingFor {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Arc<str>>,
     /// When the first of its timers is due, by the engine's clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::json::rfc3339::optional")]
     pub until: Option<SystemTime>,
 }
 
@@ -84,6 +84,20 @@ impl fmt::Display for WaitingFor {
         }
         f.write_str(&parts.join(", or "))
     }
+}
+
+/// The form that records of journals have: its time is written as serde does.
+#[derive(Serialize)]
+#[serde(remote = "WaitingFor")]
+pub(super) struct Recorded {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requests: Vec<Arc<str>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    open_requests: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<SystemTime>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

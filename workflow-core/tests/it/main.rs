@@ -79,6 +79,7 @@ mod people {
     mod asked;
     mod display;
     mod expiry;
+    mod reply_to;
     mod requests;
 }
 

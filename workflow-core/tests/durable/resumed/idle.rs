@@ -110,6 +110,25 @@ async fn an_unloaded_run_serves_its_handles() {
     assert_eq!(log(&report), log(&whole.report().await.unwrap()));
 }
 
+// S79
+#[tokio::test]
+async fn an_unloaded_run_is_loaded_for_a_reply_to_the_open_request() {
+    let (engine, told) = forgetful(MemoryStore::default());
+    let engine = engine.build().unwrap();
+    for (id, typed) in [("typed", true), ("json", false)] {
+        drop(start(&engine, id).await);
+        told.are_away(1).await;
+        let run = engine.attach::<Asks>(id).await.unwrap();
+        told.are_away(1).await;
+        if typed {
+            run.reply_to::<Ask>(7).await.unwrap();
+        } else {
+            run.reply_to_json("Ask", serde_json::json!(7)).await.unwrap();
+        }
+        assert_eq!(run.outcome().await.unwrap(), Done(0));
+    }
+}
+
 #[tokio::test]
 async fn runs_that_wait_for_replies_have_no_task_and_all_that_wait_for_timers_share_one() {
     let (engine, told) = forgetful(MemoryStore::default());

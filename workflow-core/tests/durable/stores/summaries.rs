@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use workflow_core::prelude::*;
 use workflow_core::report::Quality;
 use workflow_core::store::{
-    EventStore, MemoryStore, Position, Record, RunQuery, RunSummary, StoredRun, Write,
+    EventStore, MemoryStore, Position, Record, RunQuery, RunSummary, StoredRun, WaitingFor, Write,
 };
 use workflow_core::{RunId, RunOptions, RunStatus, StartError};
 use workflow_testkit::conformance::event_store::Subject;
@@ -171,7 +171,21 @@ fn a_summary_of_an_earlier_release_is_read_with_empty_fields() {
     let run: RunSummary = serde_json::from_str(json).unwrap();
     assert_eq!(run, RunSummary::running("Orders", started).ended(RunStatus::Completed));
     assert!(run.thread.is_none() && run.metadata.is_empty() && run.parent.is_none());
-    assert_eq!(serde_json::to_string(&run).unwrap(), json, "empty fields are left out");
+    let text = r#"{"workflow":"Orders","status":"completed","started":"2023-11-14T22:13:20.000000000Z"}"#;
+    assert_eq!(serde_json::to_string(&run).unwrap(), text, "empty fields are left out");
+    assert_eq!(serde_json::from_str::<RunSummary>(text).unwrap(), run);
+}
+
+// S78
+#[test]
+fn the_record_of_a_wait_has_its_time_as_every_release_wrote_it() {
+    let json = r#"{"run_waiting":{"waits_for":{"requests":["Approve"],"open_requests":1,"events":["Paid"],"until":{"secs_since_epoch":1700000009,"nanos_since_epoch":8}},"at":{"secs_since_epoch":1700000000,"nanos_since_epoch":0}}}"#;
+    let record: Record = serde_json::from_str(json).unwrap();
+    assert_eq!(serde_json::to_string(&record).unwrap(), json);
+    let Record::RunWaiting { waits_for, .. } = record else { unreachable!() };
+    let shown = serde_json::to_value(&waits_for).unwrap();
+    assert_eq!(shown["until"], "2023-11-14T22:13:29.000000008Z");
+    assert_eq!(serde_json::from_value::<WaitingFor>(shown).unwrap(), waits_for);
 }
 
 /// Labels whose JSON has this many bytes.

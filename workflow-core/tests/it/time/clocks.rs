@@ -140,3 +140,75 @@ async fn nothing_in_a_report_ends_before_it_started_when_the_clock_is_set_back()
     let ended = watch.saw(|what| matches!(what, Observed::RunEnded { .. }));
     assert_eq!(ended, at(30), "an observation shows the reading as it is");
 }
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = bool)]
+struct Sell;
+
+/// Asks whether to sell, for half an hour.
+struct Shop;
+
+#[workflow]
+impl Shop {
+    #[step]
+    async fn ask(&self, _bake: &Bake) -> Expiring<Sell> {
+        Sell.expires_in(minutes_long(30))
+    }
+
+    #[step]
+    async fn sold(&self, _sold: &Reply<Sell>) -> Bread {
+        Bread
+    }
+
+    #[step]
+    async fn stale(&self, _stale: &Expired<Sell>) -> Bread {
+        Bread
+    }
+}
+
+/// A clock that always shows this time.
+#[derive(Clone)]
+struct Shows(SystemTime);
+
+impl Clock for Shows {
+    fn now(&self) -> SystemTime {
+        self.0
+    }
+
+    fn sleep_until(&self, _: SystemTime) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// The JSON of a report, of the only open request and of the only timer of a run that began at this time.
+async fn shown_at(at: SystemTime) -> [serde_json::Value; 3] {
+    let engine = Engine::builder().workflow(Shop).clock(Shows(at)).build().unwrap();
+    let run = engine.start::<Shop>(Bake).await.unwrap();
+    run.settled().await;
+    let (requests, timers) = (run.requests().await.unwrap(), run.timers().await.unwrap());
+    let report = run.report_so_far().await.unwrap();
+    run.cancel("enough").await.unwrap();
+    let report = serde_json::to_value(&*report).unwrap();
+    [report, serde_json::to_value(&requests[0]).unwrap(), serde_json::to_value(&timers[0]).unwrap()]
+}
+
+// S78
+#[tokio::test]
+async fn times_in_json_are_text_in_utc() {
+    let [report, request, timer] = shown_at(at(30) + Duration::from_nanos(7)).await;
+    let (now, due) = ("1970-01-01T00:30:00.000000007Z", "1970-01-01T01:00:00.000000007Z");
+    assert_eq!((&report["log"][0]["at"], &report["timers"][0]["due"]), (&now.into(), &due.into()));
+    assert_eq!((&request["asked_at"], &request["expires_at"]), (&now.into(), &due.into()));
+    assert_eq!(timer["due"], due);
+    assert!(!report.to_string().contains("secs_since_epoch"));
+}
+
+// S78
+#[tokio::test]
+async fn times_before_the_epoch_and_far_beyond_have_json_too() {
+    let [report, request, _] = shown_at(SystemTime::UNIX_EPOCH - Duration::from_secs(1)).await;
+    assert_eq!(report["log"][0]["at"], "1969-12-31T23:59:59.000000000Z");
+    assert_eq!(request["expires_at"], "1970-01-01T00:29:59.000000000Z");
+    let [report, ..] = shown_at(SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)).await;
+    assert_eq!(report["log"][0]["at"], "+010000-01-01T00:00:00.000000000Z");
+}
