@@ -214,6 +214,13 @@ pub(crate) fn mistake(refused: &SendError) -> Option<String> {
     is_one.then(|| format!("the run refuses what the script sends: {refused}"))
 }
 
+/// The deadline of a run, which is asked for once.
+#[derive(Clone, Copy)]
+enum Asked {
+    NotYet,
+    Has(Option<SystemTime>),
+}
+
 /// A script in progress.
 pub(crate) struct Performance {
     run: AnyRun,
@@ -225,8 +232,7 @@ pub(crate) struct Performance {
     acts: u32,
     /// What the run refused although it should not have.
     mistake: Option<String>,
-    /// The deadline of the run, once the run was asked for it.
-    deadline: Option<Option<SystemTime>>,
+    deadline: Asked,
     /// When the run's clock began.
     began: Instant,
     /// The time up to which the test lets time pass, whether the run waits or not.
@@ -294,7 +300,7 @@ impl Performance {
         let now = Instant::now();
         let due = script.due_from(now);
         let (taken, planned) = (HashSet::new(), Planned::default());
-        let (acts, mistake, deadline) = (0, None, None);
+        let (acts, mistake, deadline) = (0, None, Asked::NotYet);
         Self { run, script, taken, planned, due, acts, mistake, deadline, began, until: now, patience }
     }
 
@@ -427,12 +433,12 @@ impl Performance {
     }
 
     async fn deadline(&mut self) -> Option<SystemTime> {
-        if let Some(known) = self.deadline {
+        if let Asked::Has(known) = self.deadline {
             return known;
         }
         let report = self.run.report_so_far().await.ok()?;
         let deadline = report.deadline.map(|deadline| deadline.at);
-        self.deadline = Some(deadline);
+        self.deadline = Asked::Has(deadline);
         deadline
     }
 

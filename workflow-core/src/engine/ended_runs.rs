@@ -42,6 +42,9 @@ struct Table {
 /// What remains of a run: the part that its handles share, which has the final state.
 struct Ended {
     run: Arc<RunShared>,
+    /// Its end, as it is listed.
+    end: SystemTime,
+    /// From when on it is kept: its end, or an earlier time if the clock was set back behind it.
     at: SystemTime,
 }
 
@@ -116,10 +119,10 @@ impl Table {
     /// Adds a run, and returns the earlier one of its id, whose time was over.
     fn add(&mut self, run: Arc<RunShared>, now: SystemTime) -> Option<Arc<RunShared>> {
         let earlier = self.take(&run.id);
-        // A clock that was set back does not change the order.
-        let at = self.by_end.last_key_value().map_or(now, |(_, last)| last.at.max(now));
+        // A clock that was set back does not change the order, and keeps no run for longer.
+        self.by_end.values_mut().rev().take_while(|later| later.at > now).for_each(|later| later.at = now);
         self.by_id.insert(run.id.clone(), self.next);
-        self.by_end.insert(self.next, Ended { run, at });
+        self.by_end.insert(self.next, Ended { run, end: now, at: now });
         self.next += 1;
         earlier
     }
@@ -150,7 +153,7 @@ impl Table {
 
 impl Ended {
     fn shared(&self) -> (Arc<RunShared>, SystemTime) {
-        (Arc::clone(&self.run), self.at)
+        (Arc::clone(&self.run), self.end)
     }
 
     fn is_expired(&self, time: Duration, now: SystemTime) -> bool {

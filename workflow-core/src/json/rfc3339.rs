@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for EitherForm {
 
 /// The same where there may be none.
 pub(crate) mod optional {
-    use super::*;
+    use super::{Deserialize, Deserializer, Rfc3339, Serialize, Serializer, SystemTime};
 
     #[expect(clippy::ref_option, reason = "serde asks so")]
     pub(crate) fn serialize<S: Serializer>(at: &Option<SystemTime>, to: S) -> Result<S::Ok, S::Error> {

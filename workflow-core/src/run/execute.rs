@@ -96,14 +96,14 @@ impl Driver {
         }
     }
 
-    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers and cancels
+    /// Whether a result may be committed at once. Earlier effects, completions, drops, timers, the deadline and cancels
     /// come first.
     fn may_commit_directly(&self) -> bool {
         !self.committer.state.has_effects()
             && !self.executor.has_completed()
             && !self.executor.is_dropping()
             && self.committer.journal.is_none()
-            && self.committer.state.timers.is_empty()
+            && !self.waits_for_time()
             && !self.committer.shared.signals.cancel_is_unread()
     }
 

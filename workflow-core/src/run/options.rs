@@ -160,10 +160,11 @@ impl RunOptions {
     /// The run drops its executions, cleans up, and ends as [timed out](crate::RunStatus::TimedOut) with
     /// [`RunError::DeadlinePassed`](crate::RunError::DeadlinePassed). Timers that were due before it enter the log first. A
     /// run that no process drives at its deadline ends when one resumes it, before anything begins. The journal has the
-    /// deadline. A child ends with its parent at the latest, and may have a deadline of its own.
+    /// deadline. A child that its parent awaits ends with it; any child may have a deadline of its own.
     ///
     /// A start whose deadline has passed is refused with
-    /// [`StartError::DeadlinePassed`](crate::StartError::DeadlinePassed), and so is one that still waits for a permit then.
+    /// [`StartError::DeadlinePassed`](crate::StartError::DeadlinePassed), and so is one that still waits for a permit then;
+    /// also under the id of a run that has ended since.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};

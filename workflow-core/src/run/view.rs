@@ -94,6 +94,7 @@ pub(crate) fn summary_of_ended(run: &RunShared, ended: SystemTime) -> Option<Run
         thread: Some(run.thread().clone()),
         metadata: Arc::new(run.metadata().clone()),
         parent: run.parent().cloned(),
+        deadline: run.deadline(),
         ended: Some(ended),
         quality: Some(quality(*status, state, run)),
         ..running.ended(*status)

@@ -149,7 +149,9 @@ mod tests {
     /// An execution with these polls.
     fn execute(weight: &Weight, polls: &[Duration]) {
         let mut added = Added::default();
-        polls.iter().for_each(|poll| weight.note(*poll, &mut added));
+        for poll in polls {
+            weight.note(*poll, &mut added);
+        }
         weight.note_end(added);
     }
 

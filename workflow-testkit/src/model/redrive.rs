@@ -33,6 +33,7 @@ impl Model {
                     | End::LogFull
                     | End::TooManyExecutions
                     | End::TooManyItems(_)
+                    | End::TooManyEvents(_)
                     | End::AppendFailed
             )
         };

@@ -51,10 +51,11 @@ impl RunState {
         }
     }
 
-    /// The store did not take the record with the origin of the cancel.
+    /// The store did not take the record with the origin of the cancel, or with the deadline that passed.
     pub(in crate::run) fn forget_cancel(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.origins.forget_cancel();
+            rare.passed_deadline = None;
         }
     }
 

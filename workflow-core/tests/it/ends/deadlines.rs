@@ -274,3 +274,50 @@ async fn clean_up_steps_run_after_a_deadline_and_learn_which() {
     let clean_up = run.report().clean_up.as_ref().unwrap();
     assert_eq!(clean_up.ending.status(), RunStatus::TimedOut);
 }
+
+/// A clock that a step sets as it computes.
+#[derive(Clone, Default)]
+struct Computed(std::sync::Arc<std::sync::atomic::AtomicU32>);
+
+impl workflow_core::Clock for Computed {
+    fn now(&self) -> SystemTime {
+        at(self.0.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, _: SystemTime) -> futures::future::BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Two steps that compute for an hour each, without an `.await`.
+struct Computes(Computed);
+
+#[workflow]
+impl Computes {
+    #[step(spawn = false)]
+    async fn first(&self, begin: &Begin) -> Item {
+        self.0.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Item(begin.0)
+    }
+
+    #[step(spawn = false)]
+    async fn second(&self, item: &Item) -> Part {
+        self.0.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Part(item.0)
+    }
+
+    #[step(spawn = false)]
+    async fn third(&self, part: &Part) -> Done {
+        Done(part.0)
+    }
+}
+
+// S73
+#[tokio::test]
+async fn nothing_begins_after_the_deadline_also_between_steps_that_compute_without_a_store() {
+    let clock = Computed::default();
+    let engine = Engine::builder().workflow(Computes(clock.clone())).clock(clock.clone()).build().unwrap();
+    let run = engine.start_with::<Computes>(Begin(1), until(2)).await.unwrap();
+    assert!(matches!(run.outcome().await, Err(RunError::DeadlinePassed { .. })));
+    assert_eq!(log_of(&run.report().await.unwrap()), ["Begin", "Item"]);
+}

@@ -271,8 +271,7 @@ async fn no_time_and_no_runs_are_refused() {
 // S77
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_run_is_found_at_any_moment_of_its_end() {
-    let engine =
-        Engine::builder().workflow(Adds).keep_ended(Duration::from_secs(600), 1_000).build().unwrap();
+    let engine = Engine::builder().workflow(Adds).keep_ended(Duration::from_mins(10), 1_000).build().unwrap();
     for number in 0..200 {
         let id = format!("r-{number}");
         let run = engine.start_with::<Adds>(Begin(1), RunOptions::new().id(id.as_str())).await.unwrap();
@@ -292,4 +291,44 @@ async fn a_run_is_found_at_any_moment_of_its_end() {
         looks.await.unwrap();
         assert_eq!(engine.attach::<Adds>(id).await.unwrap().outcome().await.unwrap(), Done(2));
     }
+}
+
+/// A clock that the test sets.
+#[derive(Clone, Default)]
+struct Set(Arc<std::sync::atomic::AtomicU64>);
+
+impl Set {
+    fn to(&self, seconds: u64) -> std::time::SystemTime {
+        self.0.store(seconds, std::sync::atomic::Ordering::SeqCst);
+        workflow_core::Clock::now(self)
+    }
+}
+
+impl workflow_core::Clock for Set {
+    fn now(&self) -> std::time::SystemTime {
+        std::time::SystemTime::UNIX_EPOCH
+            + Duration::from_secs(self.0.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, _: std::time::SystemTime) -> futures::future::BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+// S77
+#[tokio::test]
+async fn a_clock_that_was_ahead_keeps_no_run_longer_and_changes_no_time_of_an_end() {
+    let clock = Set::default();
+    let builder = Engine::builder().workflow(Adds).clock(clock.clone());
+    let engine = builder.keep_ended(TEN, 100).build().unwrap();
+    clock.to(1_000_000);
+    ended(&engine, "ahead", 1).await;
+    let back = clock.to(100);
+    ended(&engine, "back", 1).await;
+    let listed = engine.runs(&RunQuery::new().run("back")).await.unwrap();
+    assert_eq!(listed[0].run.ended, Some(back));
+    clock.to(109);
+    assert!(is_known(&engine, "ahead").await && is_known(&engine, "back").await);
+    clock.to(110);
+    assert!(!is_known(&engine, "ahead").await && !is_known(&engine, "back").await);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use workflow_core::prelude::*;
+use workflow_core::report::OpenRequest;
 use workflow_core::store::MemoryStore;
 use workflow_core::{AnyRun, Origin, Pause, RunHandle, RunStatus, SendError, Seq};
 use workflow_testkit::VirtualClock;
@@ -145,7 +146,7 @@ async fn of_several_open_requests_the_caller_chooses() {
         .unwrap()
         .iter()
         .filter(|open| open.name() == "Approve")
-        .map(|open| open.seq())
+        .map(OpenRequest::seq)
         .collect();
     let refused = refusals(&run).await;
     assert_eq!(refused, SendError::SeveralOpen { asked: "Approve".into(), open: open.clone(), count: 3 });
@@ -230,7 +231,7 @@ async fn a_repetition_answers_no_second_request() {
 #[tokio::test(start_paused = true)]
 async fn a_repetition_succeeds_where_several_or_none_are_open() {
     let run = started(AsksMany, 2).await;
-    let first = run.requests().await.unwrap().iter().find_map(|open| open.id::<Approve>()).unwrap();
+    let first = run.requests().await.unwrap().iter().find_map(OpenRequest::id::<Approve>).unwrap();
     run.reply(first, Approval(1)).await.unwrap();
     let by_ada = run.with_origin(by("1"));
     by_ada.reply_to::<Approve>(Approval(5)).await.unwrap();
@@ -239,7 +240,7 @@ async fn a_repetition_succeeds_where_several_or_none_are_open() {
     by_ada.reply_to_json("Approve", json!(5)).await.unwrap();
 
     let run = started(AsksMany, 3).await;
-    let first = run.requests().await.unwrap().iter().find_map(|open| open.id::<Approve>()).unwrap();
+    let first = run.requests().await.unwrap().iter().find_map(OpenRequest::id::<Approve>).unwrap();
     let by_ada = run.with_origin(by("1"));
     by_ada.reply(first, Approval(1)).await.unwrap();
     // Two are open.
@@ -255,8 +256,8 @@ async fn race(store: bool, round: u32) {
     let engine = engine.build().unwrap();
     let run = engine.start::<Asks>(Begin(1)).await.unwrap();
     run.settled().await;
-    let calls =
-        (0..4).flat_map(|caller| [(caller, round % 2 == 0), (caller, true)]).map(|(caller, typed)| {
+    let calls = (0..4).flat_map(|caller| [(caller, round.is_multiple_of(2)), (caller, true)]).map(
+        |(caller, typed)| {
             let run = run.with_origin(by(&caller.to_string()));
             tokio::spawn(async move {
                 let sent = if typed {
@@ -266,7 +267,8 @@ async fn race(store: bool, round: u32) {
                 };
                 sent.map(|()| caller)
             })
-        });
+        },
+    );
     let results: Vec<_> = join_all(calls.collect::<Vec<_>>()).await.into_iter().map(Result::unwrap).collect();
     let won = run.outcome().await.unwrap().0;
     for (index, result) in results.into_iter().enumerate() {
@@ -327,7 +329,9 @@ struct Amount(u32);
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let before = WHILE_READ.lock().unwrap().take();
-        before.into_iter().for_each(|before| before());
+        if let Some(before) = before {
+            before();
+        }
         u32::deserialize(from).map(Amount)
     }
 }

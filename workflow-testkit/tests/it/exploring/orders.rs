@@ -249,7 +249,7 @@ fn an_exploration_in_a_runtime_is_refused() {
 
 /// The same race, with the choice of where its steps are polled.
 macro_rules! races {
-    ($($name:ident: $($spawn:tt)*;)*) => {
+    ($($name:ident: [$($spawn:tt)*];)*) => {
         $(
             struct $name;
 
@@ -281,9 +281,9 @@ macro_rules! races {
 }
 
 races! {
-    Learned: ;
-    Spawned: spawn;
-    Kept: spawn = false;
+    Learned: [];
+    Spawned: [spawn];
+    Kept: [spawn = false];
 }
 
 fn outputs<W: Workflow>(race: fn() -> Start<W>) -> std::collections::BTreeSet<String> {
