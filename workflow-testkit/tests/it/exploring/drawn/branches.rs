@@ -38,7 +38,7 @@ impl Fanning {
             1 => pages.continue_others(),
             _ => pages.wait_all(),
         };
-        let pages = pages.tolerate(roll(self.0, "tolerated", 0, 3) as u32);
+        let pages = pages.tolerate(u32::try_from(roll(self.0, "tolerated", 0, 3)).unwrap());
         if roll(self.0, "turn", 0, 2) == 0 { pages.concurrency(1 + (self.0 % 2) as u32) } else { pages }
     }
 
