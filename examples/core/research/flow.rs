@@ -136,7 +136,7 @@ impl Research {
         config.rerank && !retrieved.ranked.is_empty()
     }
 
-    /// Ranks passages by their words; the configuration may skip this.
+    /// Ranks passages by their words, unless the configuration skips this.
     #[step(precondition = wants_reranking)]
     async fn rerank(&self, question: &Question, retrieved: &Retrieved) -> Reranked {
         let ranked = rank::rerank(&self.index, &question.text, &retrieved.ranked);
