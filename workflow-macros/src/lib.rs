@@ -40,7 +40,7 @@ mod workflow;
 /// | `upgrade = path` | a function that converts the JSON of older versions |
 /// | `crate = path` | the path of the library; default: `::workflow_core` |
 ///
-#[doc = include_str!("../docs/event.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/event.md"))]
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(item: TokenStream) -> TokenStream {
     event::expand(item.into()).into()
@@ -51,7 +51,7 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 /// Every variant has one event that is `Clone`, or an `Arc` of any event. `#[event_set(crate = path)]` sets
 /// the path of the library. Default: `::workflow_core`.
 ///
-#[doc = include_str!("../docs/event_set.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/event_set.md"))]
 #[proc_macro_derive(EventSet, attributes(event_set))]
 pub fn derive_event_set(item: TokenStream) -> TokenStream {
     event_set::expand(item.into()).into()
@@ -74,7 +74,7 @@ pub fn derive_event_set(item: TokenStream) -> TokenStream {
 /// generic workflow (`impl<T> Greeter<T>`) depend on its type parameters. So `cargo build` checks such a
 /// workflow where it is run or added to an engine, and reports the first mistake.
 ///
-#[doc = include_str!("../docs/workflow.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/workflow.md"))]
 #[proc_macro_attribute]
 pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
     workflow::expand(arguments.into(), &item.into()).into()
@@ -103,7 +103,7 @@ pub fn workflow(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `loops` | allows the step to emit an event that it takes, and to be part of a loop that only other steps end |
 /// | `name = "…"` | the stable name; default: the name of the method |
 ///
-#[doc = include_str!("../docs/step.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/step.md"))]
 #[proc_macro_attribute]
 pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     workflow::stray_step(&item.into()).into()
@@ -116,7 +116,7 @@ pub fn step(_arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// The result is `bool` or `Result<bool, E>`. On a free function, `#[precondition(crate = path)]` sets the
 /// path of the library. Default: `::workflow_core`.
 ///
-#[doc = include_str!("../docs/precondition.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/precondition.md"))]
 #[proc_macro_attribute]
 pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
     precondition::expand(arguments.into(), &item.into()).into()
@@ -141,7 +141,7 @@ pub fn precondition(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// The function stays callable: it returns a `ToolFuture`, which gives what the function returns. The function itself is
 /// the value for `.tool(…)` of an agent, by the trait `IntoTool`.
 ///
-#[doc = include_str!("../docs/tool.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/tool.md"))]
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     tool::expand(arguments.into(), &item.into()).into()
@@ -154,7 +154,7 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// share it in an `Arc`. Methods take `&self`. Methods without `#[tool]` stay as they are.
 /// `#[tools(crate = path)]` sets the path of the library. Default: `::workflow_agent`.
 ///
-#[doc = include_str!("../docs/tools.md")]
+#[cfg_attr(not(doctest), doc = include_str!("../docs/tools.md"))]
 #[proc_macro_attribute]
 pub fn tools(arguments: TokenStream, item: TokenStream) -> TokenStream {
     tools::expand(arguments.into(), &item.into()).into()

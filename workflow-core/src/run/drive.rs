@@ -199,7 +199,7 @@ impl Run {
                     }
                 },
             }
-            if self.driver.executor.threads().is_none() || began.elapsed() >= LONG_POLL {
+            if !self.driver.executor.has_threads() || began.elapsed() >= LONG_POLL {
                 break;
             }
         }

@@ -156,8 +156,7 @@ impl Driver {
         row: usize,
         cx: &mut Context<'_>,
     ) -> Option<StepResult> {
-        let is_beside = self.committer.state.has_effects() || self.executor.executing() > 0;
-        if self.host.weight(row).takes_task(is_beside, || self.executor.threads()) {
+        if self.host.weight(row).takes_task(|| self.executor.has_threads()) {
             let tasks = &self.committer.shared.common.tasks;
             begun = match self.executor.spawn(execution, begun, &self.host, row, tasks) {
                 Ok(()) => return None,

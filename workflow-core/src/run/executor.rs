@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use super::host::Host;
 use super::in_flight::{
     AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, LimitResult, StepResult,
-    threads,
+    has_threads,
 };
 use super::weight::Added;
 use crate::error::StepError;
@@ -54,8 +54,8 @@ pub(super) struct Executor {
     completed: VecDeque<Completion>,
     /// Whether an execution had a task of its own.
     had_tasks: bool,
-    /// How many threads the runtime has, if it has several; looked up at most once in each poll. 0 stands for one.
-    threads: Option<u8>,
+    /// Whether the runtime has several threads; looked up at most once in each poll.
+    threads: Option<bool>,
 }
 
 impl Executor {
@@ -64,11 +64,9 @@ impl Executor {
         self.threads = None;
     }
 
-    /// How many threads the runtime has, if it has several.
-    pub(super) fn threads(&mut self) -> Option<usize> {
-        let count = || threads().map_or(0, |threads| u8::try_from(threads).unwrap_or(u8::MAX));
-        let threads = *self.threads.get_or_insert_with(count);
-        (threads > 0).then_some(usize::from(threads))
+    /// Whether the runtime has several threads.
+    pub(super) fn has_threads(&mut self) -> bool {
+        *self.threads.get_or_insert_with(has_threads)
     }
 
     /// How many executions are in flight, with those that wait for their next attempt.

@@ -384,11 +384,9 @@ impl PolledAttempt {
     }
 }
 
-/// How many threads the runtime has, if others than the current one can poll a spawned task.
-pub(super) fn threads() -> Option<usize> {
-    let runtime = Handle::try_current().ok()?;
-    let has_others = runtime.runtime_flavor() != RuntimeFlavor::CurrentThread;
-    has_others.then(|| runtime.metrics().num_workers())
+/// Whether the runtime has other threads that could poll a spawned task.
+pub(super) fn has_threads() -> bool {
+    Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread)
 }
 
 /// A spawned attempt, whose task is aborted on drop.

@@ -33,7 +33,7 @@ const SUSPECTED: u8 = HEAVY + 1;
 /// The highest level: that many short executions make a step light.
 const MOST: u8 = 128;
 
-/// The level of a step that is unknown. Each trial lowers it, down to [`MOST`].
+/// The level of a step that is unknown.
 const UNKNOWN: u8 = u8::MAX;
 
 /// How long the polls of a step take, as the engine has seen so far. An update that is lost between threads does not
@@ -71,23 +71,12 @@ impl Weight {
         self.level() == 0
     }
 
-    /// Whether the next execution gets a task of its own. `is_beside`: others of its run are in flight or about to begin.
-    /// `threads`: how many threads the runtime has, if it has several.
-    pub(super) fn takes_task(&self, is_beside: bool, threads: impl FnOnce() -> Option<usize>) -> bool {
+    /// Whether the next execution gets a task of its own. `has_threads`: whether the runtime has several.
+    pub(super) fn takes_task(&self, has_threads: impl FnOnce() -> bool) -> bool {
         if let Some(spawn) = self.spawn {
             return spawn;
         }
-        let level = self.level();
-        if level <= MOST {
-            return level >= HEAVY && threads().is_some();
-        }
-        // One thread is the run's own.
-        let others = || threads().map_or(0, |threads| threads.saturating_sub(1).max(1));
-        let is_trial = is_beside && usize::from(UNKNOWN - level) < others() && level > MOST + 1;
-        if is_trial {
-            self.set(level - 1);
-        }
-        is_trial
+        (HEAVY..=MOST).contains(&self.level()) && has_threads()
     }
 
     /// Notes the first poll of an execution of a light step, which the time of other work may have prolonged.
@@ -162,7 +151,7 @@ mod tests {
     }
 
     fn spawns(weight: &Weight) -> bool {
-        weight.takes_task(true, || Some(4))
+        weight.takes_task(|| true)
     }
 
     // S72
@@ -172,7 +161,7 @@ mod tests {
             let weight = Weight::new(None);
             execute(&weight, polls);
             assert!(spawns(&weight), "{polls:?}");
-            assert!(!weight.takes_task(true, || None), "only where the runtime has several threads");
+            assert!(!weight.takes_task(|| false), "only where the runtime has several threads");
         }
     }
 
@@ -212,18 +201,11 @@ mod tests {
 
     // S72
     #[test]
-    fn an_unknown_step_has_as_many_trials_as_the_runtime_has_other_threads_and_only_beside_others() {
+    fn an_unknown_step_stays_in_the_task_of_its_run() {
         let weight = Weight::new(None);
-        assert!(!weight.takes_task(false, || panic!("nothing is beside it")));
-        let trials = (0..10).filter(|_| spawns(&weight)).count();
-        assert_eq!(trials, 3);
+        assert!(!spawns(&weight));
         execute(&weight, &[SHORT]);
         assert!(!spawns(&weight) && weight.is_light());
-        let weight = Weight::new(None);
-        let trials = (0..1_000).filter(|_| weight.takes_task(true, || Some(1_000))).count();
-        assert_eq!(trials, usize::from(UNKNOWN - MOST) - 1, "it stays unknown");
-        execute(&weight, &[LONG]);
-        assert!(spawns(&weight));
     }
 
     // S72
@@ -234,7 +216,7 @@ mod tests {
             execute(&forced, &polls);
             execute(&refused, &polls);
             refused.note_rough(VERY_LONG);
-            assert!(forced.takes_task(false, || None) && !forced.is_light());
+            assert!(forced.takes_task(|| false) && !forced.is_light());
             assert!(!spawns(&refused) && refused.is_light());
         }
     }

@@ -100,16 +100,6 @@ async fn steps_that_computed_for_long_run_in_parallel_from_then_on() {
     }
 }
 
-// S72
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_executions_that_are_ready_together_run_in_parallel_too() {
-    let engine = Engine::builder().workflow(Halves::default()).build().unwrap();
-    let run = engine.start::<Halves>(MEETS).await.unwrap();
-    assert_eq!(run.outcome().await.unwrap(), Done(2));
-    let run = tokio::spawn(Halves::default().run(MEETS));
-    assert_eq!(run.await.unwrap().unwrap(), Done(2));
-}
-
 /// A step of the run's task, and one that computes in each way.
 struct Chain {
     tasks: Tasks,
