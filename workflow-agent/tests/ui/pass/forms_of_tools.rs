@@ -1,7 +1,6 @@
 //! Everything that a tool may be, without a warning.
 
 #![deny(warnings, missing_docs, missing_debug_implementations, clippy::all, clippy::pedantic)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! A tool is a function: modules, variables, parameters and imports may have its name.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_agent::tool::IntoTool;
 

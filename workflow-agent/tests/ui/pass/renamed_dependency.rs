@@ -1,7 +1,6 @@
 //! The library by another name: every macro takes `crate = ..`.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 /// As if `workflow-agent` were declared under this name.
 mod agents {

@@ -1,10 +1,9 @@
 //! The compiler decides what a type is, whatever its name.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use serde_json::json;
-use workflow_agent::tool::{IntoTool as _, Tool as _, ToolContext, ToolError, ToolOutput};
+use workflow_agent::tool::{IntoTool as _, Tool as _, ToolContext, ToolError, ToolOutput, ToolSet as _};
 use workflow_agent::{tool, tools};
 
 type Forecast<T = String> = Result<T, ToolError>;
@@ -37,4 +36,5 @@ fn compiles_and_runs() {
     let call = |arguments| futures::executor::block_on(tool.call(arguments, ToolContext::detached("c")));
     assert_eq!(call(json!({"city": "Bern"})).unwrap().text, "Bern c");
     assert_eq!(call(json!({})).unwrap_err().to_string(), "no city");
+    assert_eq!(Station(std::marker::PhantomData).into_tools().len(), 1);
 }

@@ -1,7 +1,5 @@
 //! The count of a `FixedList` may be the name of a constant.
 
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
-
 use workflow_core::prelude::*;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

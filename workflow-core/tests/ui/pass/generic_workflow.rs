@@ -1,7 +1,6 @@
 //! Generic workflows, events and sets.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use std::marker::PhantomData;
 use std::sync::Arc;

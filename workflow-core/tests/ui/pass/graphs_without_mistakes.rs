@@ -1,7 +1,6 @@
 //! Graphs that come close to a mistake and make none.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_core::prelude::*;
 

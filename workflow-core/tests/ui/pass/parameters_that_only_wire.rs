@@ -1,7 +1,6 @@
 //! A parameter for an event wires its step. That the body does not use it is no mistake.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_core::prelude::*;
 

@@ -1,7 +1,6 @@
 //! Imports by other names.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use workflow_core::prelude::{
     Deserialize, Event as Message, FixedList as Exactly, List as Many, Serialize, StepError as Oops,

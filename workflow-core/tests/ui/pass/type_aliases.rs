@@ -1,7 +1,6 @@
 //! The type of a parameter decides, not its name.
 
 #![deny(warnings)]
-#![allow(dead_code, unreachable_pub, reason = "the items of a program, in a module of the tests")]
 
 use std::sync::Arc;
 
