@@ -107,7 +107,7 @@ pub(crate) use any_run::Command;
 pub(crate) use check::ReplayFailures;
 pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned};
 pub(crate) use contexts::{Contexts, PrivateThread};
-pub(crate) use deadline::{check as check_deadline, deadline_of};
+pub(crate) use deadline::{check_deadline, deadline_of};
 pub(crate) use detach::WindDown;
 pub(crate) use drive::{Run, RunLimits};
 pub(crate) use engine_parts::EngineParts;

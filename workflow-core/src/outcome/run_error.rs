@@ -84,7 +84,7 @@ pub enum RunError {
         deadline: SystemTime,
     },
     /// The run's log reached its limit, or an execution returned more events than it has room for.
-    #[error("{}", runaway::of_log(*.limit, .busiest, *.events, .excess.as_ref()))]
+    #[error("{}", runaway::of_log(*.limit, .busiest, *.events, .excess.as_deref()))]
     LogFull {
         /// The limit.
         limit: u64,
@@ -93,11 +93,11 @@ pub enum RunError {
         /// How often it is in the log.
         events: u64,
         /// The events of one execution for which there was no room; `None` where a single event was the last.
-        excess: Option<Excess>,
+        excess: Option<Box<Excess>>,
     },
     /// The run's executions reached their limit and another one was due, or an execution returned fan-outs with more
     /// items than the run may still have executions.
-    #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions, .excess.as_ref()))]
+    #[error("{}", runaway::text(*.limit, .looping, *.rounds, .busiest, *.executions, .excess.as_deref()))]
     TooManyExecutions {
         /// The limit.
         limit: u64,
@@ -111,7 +111,7 @@ pub enum RunError {
         /// How often it ran.
         executions: u64,
         /// The items for which executions were missing; `None` where another execution was due.
-        excess: Option<Excess>,
+        excess: Option<Box<Excess>>,
     },
     /// The store did not confirm a write of the run, or could not read the run. The journal stays as it is.
     #[error("the run stopped, because of its store: {}", chain(.source))]

@@ -48,7 +48,7 @@ pub enum Ending {
         /// The reason that the caller gave.
         reason: Arc<str>,
     },
-    /// The run used up its active time, or its deadline passed.
+    /// The run used up its active time.
     TimedOut {
         /// The limit on its active time.
         after: Duration,

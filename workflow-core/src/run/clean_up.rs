@@ -215,10 +215,10 @@ impl EndedRun<'_> {
             Some(End::LogFull) => (Some(ReachedLimit::Events(limits.events)), None),
             Some(End::TooManyExecutions) => (Some(ReachedLimit::Executions(limits.executions)), None),
             Some(End::TooManyEvents(excess)) => {
-                (Some(ReachedLimit::Events(limits.events)), Some((**excess).clone()))
+                (Some(ReachedLimit::Events(limits.events)), Some(excess.clone()))
             }
             Some(End::TooManyItems(excess)) => {
-                (Some(ReachedLimit::Executions(limits.executions)), Some((**excess).clone()))
+                (Some(ReachedLimit::Executions(limits.executions)), Some(excess.clone()))
             }
             _ => (None, None),
         };

@@ -31,7 +31,7 @@ pub(super) fn begun_by(records: &[Record]) -> Option<RunSummary> {
 }
 
 /// Refuses a start whose deadline has passed.
-pub(crate) fn check(
+pub(crate) fn check_deadline(
     deadline: Option<SystemTime>,
     now: impl FnOnce() -> SystemTime,
 ) -> Result<(), StartError> {

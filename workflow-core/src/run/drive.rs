@@ -445,7 +445,8 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Fires a due timer, or ends the run at its deadline; or sets the alarm for the earlier of both. Returns whether one was due.
+    /// Fires a due timer, or ends the run at its deadline. Otherwise sets the alarm for the earlier of both. Returns whether
+    /// one was due.
     fn take_timer(&mut self) -> bool {
         let Committer { shared, state, clock, .. } = &mut self.driver.committer;
         let state = &mut **state;

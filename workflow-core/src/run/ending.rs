@@ -59,9 +59,9 @@ impl EndedRun<'_> {
                 failure.map_or(RunError::Detached, |(step, error)| self.precondition_error(*step, error))
             }
             End::LogFull => self.log_full(None),
-            End::TooManyEvents(excess) => self.log_full(Some(excess)),
+            End::TooManyEvents(excess) => self.log_full(Some(excess.clone())),
             End::TooManyExecutions => self.ran_away(None),
-            End::TooManyItems(excess) => self.ran_away(Some(excess)),
+            End::TooManyItems(excess) => self.ran_away(Some(excess.clone())),
             // Only a detached run gets here: a failed journal has its own error (`Committer::journal_error`).
             _ => RunError::Detached,
         }
@@ -97,7 +97,7 @@ impl EndedRun<'_> {
         self.cancelled.map_or_else(|| "cancelled".into(), Arc::clone)
     }
 
-    fn log_full(&self, excess: Option<&Excess>) -> RunError {
+    fn log_full(&self, excess: Option<Box<Excess>>) -> RunError {
         let events = &self.state.table().events;
         let mut counts = vec![0_u64; events.len()];
         self.state.log.records().for_each(|(_, record)| counts[record.index.get()] += 1);
@@ -105,13 +105,13 @@ impl EndedRun<'_> {
         let most = counts.iter().enumerate().rev().max_by_key(|(_, count)| **count);
         let (busiest, events) =
             most.map_or(("".into(), 0), |(at, count)| (Arc::clone(&events[at].name), *count));
-        RunError::LogFull { limit: self.state.limits().events, busiest, events, excess: excess.cloned() }
+        RunError::LogFull { limit: self.state.limits().events, busiest, events, excess }
     }
 
-    fn ran_away(&self, excess: Option<&Excess>) -> RunError {
+    fn ran_away(&self, excess: Option<Box<Excess>>) -> RunError {
         let Runaway { looping, rounds, busiest, executions } = Runaway::of(&self.state.scheduler);
         let limit = self.state.limits().executions;
-        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions, excess: excess.cloned() }
+        RunError::TooManyExecutions { limit, looping, rounds, busiest, executions, excess }
     }
 
     fn failure(&self, executions: &[ExecutionId]) -> RunError {

@@ -125,7 +125,7 @@ impl UnhostedWorkflow {
         Self::of(workflow, None)
     }
 
-    /// The workflow for one run. What is learned of its steps is for all such runs of its type.
+    /// The workflow for one run. All such runs of its type share what they learn of its steps.
     pub(crate) fn alone<W: Workflow>(workflow: W) -> Self {
         Self { is_alone: true, ..Self::of(workflow, None) }
     }

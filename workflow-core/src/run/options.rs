@@ -154,8 +154,9 @@ impl RunOptions {
         Self { timeout: Some(active), ..self }
     }
 
-    /// Sets the time at which the run ends at the latest, by the engine's clock, whatever it does then: also while it
-    /// [waits](crate::RunStatus::Waiting), is paused, or is unloaded. Default: none.
+    /// Sets the time at which the run ends at the latest, by the engine's clock. Default: none.
+    ///
+    /// The deadline also holds while the run [waits](crate::RunStatus::Waiting), is paused, or is unloaded.
     ///
     /// The run drops its executions, cleans up, and ends as [timed out](crate::RunStatus::TimedOut) with
     /// [`RunError::DeadlinePassed`](crate::RunError::DeadlinePassed). Timers that were due before it enter the log first. A
@@ -224,7 +225,7 @@ impl RunOptions {
         self.rare.get_or_insert_default()
     }
 
-    /// Checks the bound on labels.
+    /// Checks the time limit and the bound on labels.
     pub(crate) fn check(&self) -> Result<(), StartError> {
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(StartError::NoTime);

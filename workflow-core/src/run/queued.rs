@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::deadline::{begun_by, check};
+use super::deadline::{begun_by, check_deadline};
 use super::options::{RareOptions, RunOptions};
 use super::outside::unknown_event;
 use crate::error::UnfitValue;
@@ -100,7 +100,7 @@ impl Write {
         let shape = table.shape().map_err(unreadable)?;
         let event = checked(&shape, &event)?;
         options.check()?;
-        check(options.deadline_at(), || at)?;
+        check_deadline(options.deadline_at(), || at)?;
         let origin = options.checked_origin()?;
         let mut configs = BTreeMap::new();
         for own in options.configs.values() {

@@ -33,8 +33,8 @@ const SUSPECTED: u8 = HEAVY + 1;
 /// The highest level: that many short executions make a step light.
 const MOST: u8 = 128;
 
-/// The level of a step that is unknown.
-const UNKNOWN: u8 = u8::MAX;
+/// The level of a step of which nothing is known: its first execution is measured, and makes it light unless it is long.
+const UNKNOWN: u8 = 1;
 
 /// How long the polls of a step take, as the engine has seen so far. An update that is lost between threads does not
 /// matter.
@@ -76,7 +76,7 @@ impl Weight {
         if let Some(spawn) = self.spawn {
             return spawn;
         }
-        (HEAVY..=MOST).contains(&self.level()) && has_threads()
+        self.level() >= HEAVY && has_threads()
     }
 
     /// Notes the first poll of an execution of a light step, which the time of other work may have prolonged.
@@ -107,9 +107,7 @@ impl Weight {
         let of_poll = if poll > VERY_LONG_POLL { 2 * HEAVY } else { HEAVY };
         let more = of_poll.saturating_sub(added.0);
         added.0 += more;
-        let level = self.level();
-        let known = if level > MOST { 0 } else { level };
-        self.set((known + more).min(MOST));
+        self.set(self.level().saturating_add(more).min(MOST));
     }
 
     /// Notes that an attempt has ended, with what it has added.
@@ -122,8 +120,7 @@ impl Weight {
 
     #[cold]
     fn lower(&self) {
-        let level = self.level();
-        self.set(if level > MOST { 0 } else { level.saturating_sub(1) });
+        self.set(self.level().saturating_sub(1));
     }
 }
 

@@ -330,7 +330,7 @@ pub enum Record {
         limit: Option<ReachedLimit>,
         /// The events or items that an execution returned at once beyond that limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        excess: Option<Excess>,
+        excess: Option<Box<Excess>>,
         /// The deadline that passed, if that ended the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<SystemTime>,

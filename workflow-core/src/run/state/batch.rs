@@ -198,7 +198,7 @@ pub(in crate::run) struct CleanUpStart {
     /// The limit that ended the run, if one did.
     pub(in crate::run) limit: Option<ReachedLimit>,
     /// What an execution returned beyond that limit, if it returned more than one event.
-    pub(in crate::run) excess: Option<Excess>,
+    pub(in crate::run) excess: Option<Box<Excess>>,
     /// The deadline that passed, if that ended the run.
     pub(in crate::run) deadline: Option<SystemTime>,
     /// The steps, in the order in which they run.
@@ -219,7 +219,7 @@ pub(in crate::run) enum Stop {
     /// The journal takes nothing more: the store failed, or the run is detached.
     JournalFailed,
     /// The run reached a limit, as its journal says. Live, the scheduler finds that itself.
-    AtLimit(ReachedLimit, Option<Excess>),
+    AtLimit(ReachedLimit, Option<Box<Excess>>),
     /// The time for clean-up is over, or the journal has the end of the run.
     CleanUpOver,
 }
@@ -230,8 +230,8 @@ impl From<Stop> for End {
             Stop::Cancelled => Self::Cancelled,
             Stop::TimedOut | Stop::DeadlinePassed(_) => Self::TimedOut,
             Stop::AtLimit(limit, Some(excess)) => match limit {
-                ReachedLimit::Events(_) => Self::TooManyEvents(Box::new(excess)),
-                ReachedLimit::Executions(_) => Self::TooManyItems(Box::new(excess)),
+                ReachedLimit::Events(_) => Self::TooManyEvents(excess),
+                ReachedLimit::Executions(_) => Self::TooManyItems(excess),
             },
             Stop::AtLimit(ReachedLimit::Events(_), None) => Self::LogFull,
             Stop::AtLimit(ReachedLimit::Executions(_), None) => Self::TooManyExecutions,

@@ -253,23 +253,7 @@ impl Replay {
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
             }
-            Record::CleanUpStarted {
-                status,
-                error,
-                step,
-                limit,
-                excess,
-                deadline,
-                steps,
-                first,
-                origin,
-                at,
-            } => {
-                let failed = step.as_deref().zip(error.as_deref());
-                let limit = limit.map(|limit| (limit, excess.clone()));
-                self.end((*status, limit, *deadline), failed, (origin.as_ref(), *at))?;
-                self.clean_up_started(*status, steps, *first, *at)?;
-            }
+            Record::CleanUpStarted { .. } => self.clean_up_started(record)?,
             Record::RunEnded { status, error, step, deadline, origin, at } => {
                 let failed = step.as_deref().zip(error.as_deref());
                 self.ended((*status, *deadline), failed, (origin.as_ref(), *at))?;

@@ -59,7 +59,7 @@ async fn a_run_with_too_many_items_is_redriven_under_a_higher_limit() {
     assert!(!records.iter().any(has_items), "nothing of the batch is in the journal");
     drop(run);
 
-    // Whoever reads the journal learns what was wrong.
+    // The journal says what was wrong.
     let second = engine(&splits, &store, 100);
     let past = second.attach::<Splits>("r").await.unwrap().outcome().await.unwrap_err();
     assert!(past.to_string().contains(&error.to_string()), "{past}");

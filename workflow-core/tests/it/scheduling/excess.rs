@@ -35,7 +35,7 @@ async fn excess_of<W: Workflow>(
     text.assert_eq(&error.to_string());
     let RunError::TooManyExecutions { excess: Some(excess), limit, .. } = error else { panic!("{error:?}") };
     assert_eq!(limit, most);
-    (excess, report)
+    (*excess, report)
 }
 
 /// Two executions before its items: `begin` and `split`.

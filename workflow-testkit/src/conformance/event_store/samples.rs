@@ -213,11 +213,13 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
             status: if limit.is_some() { RunStatus::Failed } else { RunStatus::Cancelled },
             error: limit.is_none().then(|| "line 1\nline 2".to_owned()),
             step: None,
-            excess: limit.is_some_and(|limit| limit == ReachedLimit::Executions(3)).then(|| Excess {
-                step: "\"ä\"".into(),
-                execution: ExecutionId(1),
-                amount: u64::MAX,
-                left: 2,
+            excess: limit.is_some_and(|limit| limit == ReachedLimit::Executions(3)).then(|| {
+                Box::new(Excess {
+                    step: "\"ä\"".into(),
+                    execution: ExecutionId(1),
+                    amount: u64::MAX,
+                    left: 2,
+                })
             }),
             limit,
             deadline: limit.is_none().then(|| moment(2)),

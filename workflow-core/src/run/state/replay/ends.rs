@@ -14,12 +14,12 @@ use std::time::SystemTime;
 
 use super::{Replay, ReplayResult};
 use crate::error::Excess;
-use crate::id::{ExecutionId, Origin, Redriver, RunStatus};
+use crate::id::{Origin, Redriver, RunStatus};
 use crate::run::state::{Applied, Batch, CleanUpStart, Reopening, Stop};
-use crate::store::ReachedLimit;
+use crate::store::{ReachedLimit, Record};
 
 /// The limit that ended a run, and what an execution returned beyond it.
-type Reached = (ReachedLimit, Option<Excess>);
+type Reached = (ReachedLimit, Option<Box<Excess>>);
 
 impl Replay {
     /// `RunEnded`: ends the state likewise. `failed` is the step and the error, if a precondition failed.
@@ -40,7 +40,7 @@ impl Replay {
     }
 
     /// Ends the state as the journal says, unless a batch with a stop event, a failure or a stall has ended it already.
-    pub(super) fn end(
+    fn end(
         &mut self,
         (status, limit, deadline): (RunStatus, Option<Reached>, Option<SystemTime>),
         failed: Option<(&str, &str)>,
@@ -85,15 +85,18 @@ impl Replay {
         }
     }
 
-    /// `CleanUpStarted`: the clean-up begins with the steps of the journal, in their order. Steps that the table has
-    /// lost since do not run.
-    pub(super) fn clean_up_started(
-        &mut self,
-        status: RunStatus,
-        steps: &[Arc<str>],
-        first: ExecutionId,
-        at: SystemTime,
-    ) -> ReplayResult {
+    /// `CleanUpStarted`: ends the state likewise. Then the clean-up begins with the steps of the journal, in their order.
+    /// Steps that the table has lost since do not run.
+    pub(super) fn clean_up_started(&mut self, record: &Record) -> ReplayResult {
+        let Record::CleanUpStarted { status, error, step, limit, excess, deadline, steps, first, origin, at } =
+            record
+        else {
+            return Err("no clean-up begins with this record".into());
+        };
+        let (status, first, at) = (*status, *first, *at);
+        let failed = step.as_deref().zip(error.as_deref());
+        let limit = limit.map(|limit| (limit, excess.clone()));
+        self.end((status, limit, *deadline), failed, (origin.as_ref(), at))?;
         if self.state.end().map(RunStatus::from) != Some(status) {
             return Err(format!("the run was {status}, and would not be now"));
         }
