@@ -252,22 +252,6 @@ impl Emitted {
         (events, timers)
     }
 
-    /// The error of the first fan-out that cannot open.
-    pub(crate) fn fan_out_error(&self) -> Option<&FanOutError> {
-        self.items().iter().find_map(|item| match item {
-            EmittedItem::FanOut(fan_out) => fan_out.tolerated.as_ref().err(),
-            _ => None,
-        })
-    }
-
-    /// The first request that expires in no time.
-    pub(crate) fn hurried_request(&self) -> Option<&AnyEvent> {
-        self.items().iter().find_map(|item| match item {
-            EmittedItem::Expiring(expiring) => expiring.1.when.is_no_time().then_some(&expiring.0),
-            _ => None,
-        })
-    }
-
     /// The number of timers that the batch sets.
     pub(crate) fn timers(&self) -> usize {
         self.items().iter().filter_map(EmittedItem::timer).count()
@@ -287,6 +271,20 @@ impl EmittedItem {
             Self::FanOut(fan_out) => &fan_out.items,
             Self::Timer(_) => &[],
             Self::Expiring(expiring) => std::slice::from_ref(&expiring.0),
+        }
+    }
+
+    /// Refuses a fan-out that cannot open, and a request that expires before anyone can reply (S74, S75).
+    pub(crate) fn check_terms(&self) -> Result<(), StepError> {
+        match self {
+            Self::FanOut(fan_out) => match &fan_out.tolerated {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.clone().into()),
+            },
+            Self::Expiring(expiring) if expiring.1.when.is_no_time() => {
+                Err(TimerError::NoTime { request: expiring.0.name().into() }.into())
+            }
+            _ => Ok(()),
         }
     }
 

@@ -44,12 +44,13 @@ fn every_request_of_random_conversations_is_valid_and_continues_the_one_before()
     }
     // Otherwise the test shows nothing.
     if seeds.end - seeds.start >= CONVERSATIONS {
-        assert!(found.requests > 200 && found.calls > 120, "{found:?}");
-        assert!(
-            found.summaries > 3 && found.markers > 3 && found.steers > 3 && found.errors > 3,
-            "{found:?}"
-        );
-        assert!(found.crashes > 7 && found.cancelled > 1, "{found:?}");
+        // So many of sixty conversations.
+        let count = usize::try_from(seeds.end - seeds.start).unwrap();
+        let beyond = |found: usize, of_sixty: usize| found * 60 > of_sixty * count;
+        assert!(beyond(found.requests, 500) && beyond(found.calls, 300), "{found:?}");
+        let kinds = [found.summaries, found.markers, found.steers, found.errors];
+        assert!(kinds.into_iter().all(|kind| beyond(kind, 10)), "{found:?}");
+        assert!(beyond(found.crashes, 20) && beyond(found.cancelled, 5), "{found:?}");
     }
 }
 

@@ -52,12 +52,6 @@ fn returned_batch(
     check: EventCheck,
     clock: &RunClock,
 ) -> Result<(Returned, PendingDisplay), StepError> {
-    if let Some(error) = emitted.fan_out_error() {
-        return Err(error.clone().into());
-    }
-    if let Some(request) = emitted.hurried_request() {
-        return Err(TimerError::NoTime { request: request.name().into() }.into());
-    }
     let emissions = emissions(state.table(), outputs, &emitted)?;
     emitted.check_events(check)?;
     let timers = emitted.timers();
@@ -89,9 +83,10 @@ fn emissions(
     table: &DependencyTable,
     outputs: &[OutputRow],
     emitted: &Emitted,
-) -> Result<Vec<Emission>, Internal> {
+) -> Result<Vec<Emission>, StepError> {
     let mut emissions = Vec::with_capacity(emitted.items().len());
     for item in emitted.items() {
+        item.check_terms()?;
         let known = item.kind();
         let declares = |row: &&OutputRow| table.is_of(row.event, known);
         let emission = outputs.iter().filter(declares).find_map(|row| emission_of(item, row, table));

@@ -24,6 +24,10 @@ impl Board {
         (execution, scope): (ExecutionId, ScopeId),
         emissions: &[Emission],
     ) -> Option<End> {
+        // The common case. One event alone ends the run where it is numbered, with an error about the whole log.
+        if let [Emission::Event(_)] = emissions {
+            return None;
+        }
         let (mut events, mut items) = (0, 0);
         for emission in emissions {
             match emission {
@@ -42,7 +46,6 @@ impl Board {
             Box::new(Excess { step, execution, amount, left })
         };
         let room = limits.events.saturating_sub(self.progress.last_seq().0);
-        // One event alone ends the run where it is numbered, with an error about the whole log.
         if events > room && events > 1 {
             return Some(End::TooManyEvents(excess(events, room)));
         }
