@@ -8,13 +8,13 @@ use std::io::BufRead as _;
 
 use tokio::runtime::Builder;
 use workflow_benches::counted::Allocated;
-use workflow_benches::work::{Extent, SHAPES, Work, sized};
+use workflow_benches::work::{Extent, SHAPES, Work, sized, works};
 
 #[expect(clippy::print_stdout, reason = "it is asked for them")]
 fn main() {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
     let extent = if is_quick { Extent::Quick } else { Extent::Full };
-    let works: Vec<Work> = SHAPES.iter().flat_map(|(_, works)| works(extent)).collect();
+    let works: Vec<Work> = SHAPES.iter().flat_map(|shape| works(shape, extent)).collect();
     for name in std::io::stdin().lock().lines() {
         let name = name.expect("lines are text");
         let counted = match works.iter().find(|work| work.name == name) {

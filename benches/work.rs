@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -42,7 +44,7 @@ pub struct Work {
     /// The number of items in one execution.
     pub items: u64,
     /// The number of repetitions in one execution.
-    repeats: u64,
+    repeats: Arc<AtomicU64>,
     /// The contenders.
     pub ways: Vec<(By, Way)>,
 }
@@ -77,17 +79,41 @@ impl Work {
     /// The same under a name of its own.
     fn named(name: impl Into<String>, item: &'static str, size: u64) -> Self {
         let repeats = (LEAST / size).max(1);
-        Self { name: name.into(), item, items: size * repeats, repeats, ways: Vec::new() }
+        Self {
+            name: name.into(),
+            item,
+            items: size * repeats,
+            repeats: Arc::new(repeats.into()),
+            ways: Vec::new(),
+        }
     }
 
     /// Work of a size that is large enough without repetition.
     fn once(shape: &str, item: &'static str, size: u64) -> Self {
-        Self { name: format!("{shape}/{size}"), item, items: size, repeats: 1, ways: Vec::new() }
+        Self {
+            name: format!("{shape}/{size}"),
+            item,
+            items: size,
+            repeats: Arc::new(1.into()),
+            ways: Vec::new(),
+        }
     }
 
     /// Work of one item each, repeated this often.
     fn times(name: &str, item: &'static str, repeats: u64) -> Self {
-        Self { name: name.to_owned(), item, items: repeats, repeats, ways: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            item,
+            items: repeats,
+            repeats: Arc::new(repeats.into()),
+            ways: Vec::new(),
+        }
+    }
+
+    /// The same without repetitions.
+    fn once_only(mut self) -> Self {
+        self.items /= self.repeats.swap(1, Ordering::Relaxed);
+        self
     }
 
     /// One execution of it by a workflow.
@@ -100,9 +126,9 @@ impl Work {
     where
         F: Future<Output = u64> + Send + 'static,
     {
-        let repeats = self.repeats;
+        let repeats = Arc::clone(&self.repeats);
         let way = move || {
-            let once = once.clone();
+            let (once, repeats) = (once.clone(), repeats.load(Ordering::Relaxed));
             async move {
                 let mut result = 0_u64;
                 for _ in 0..repeats {
@@ -136,6 +162,12 @@ pub const SHAPES: &[Shape] = &[
     ("observers", beside::observers),
     ("start-up", start_up::works),
 ];
+
+/// The work of a shape. Of a little, nothing is repeated.
+pub fn works((_, works): &Shape, extent: Extent) -> Vec<Work> {
+    let works = works(extent).into_iter();
+    if extent == Extent::Full { works.collect() } else { works.map(Work::once_only).collect() }
+}
 
 /// Work in any size, and its name.
 pub type InAnySize = (&'static str, fn(u64) -> Work);

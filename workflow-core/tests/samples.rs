@@ -134,7 +134,8 @@ impl Sample {
         let folder = scratch().join(name);
         fs::create_dir_all(folder.join("src")).unwrap();
         fs::write(folder.join("Cargo.toml"), manifest(name, library)).unwrap();
-        fs::write(folder.join("Cargo.lock"), fs::read(this_crate().join("../Cargo.lock")).unwrap()).unwrap();
+        fs::write(folder.join("Cargo.lock"), fs::read(this_crate().join("../../Cargo.lock")).unwrap())
+            .unwrap();
         fs::write(folder.join("src/main.rs"), source).unwrap();
         Self { folder }
     }
@@ -179,7 +180,8 @@ fn changes_output(variable: &str) -> bool {
 }
 
 fn manifest(name: &str, library: &str) -> String {
-    let path = this_crate().display();
+    let path = this_crate().join("../../workflow-core");
+    let path = path.display();
     format!(
         r#"[package]
 name = "{name}"

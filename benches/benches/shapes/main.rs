@@ -21,7 +21,7 @@ use peers::Peers;
 use row::{Report, Row};
 use tokio::runtime::Runtime;
 use workflow_benches::figure::Figure;
-use workflow_benches::work::{Extent, SHAPES, Work};
+use workflow_benches::work::{Extent, SHAPES, Work, works};
 
 /// The command line.
 struct Asked {
@@ -64,9 +64,9 @@ impl Measured {
     /// The shapes that only differ in their work.
     fn in_turns(&mut self) {
         let asked = SHAPES.iter().filter(|(shape, _)| self.asked.wants(shape)).collect::<Vec<_>>();
-        for (shape, works) in asked {
-            let works = works(self.asked.extent);
-            let mut rows = self.side_by_side(shape, &works);
+        for shape in asked {
+            let works = works(shape, self.asked.extent);
+            let mut rows = self.side_by_side(shape.0, &works);
             side_by_side::grow(&mut rows);
             counted::count(self.asked.extent, &mut rows);
             self.take(rows);

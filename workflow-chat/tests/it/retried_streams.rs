@@ -114,7 +114,7 @@ impl Observer for Noting {
 }
 
 // S25
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn pieces_are_retracted_before_those_of_the_next_attempt_however_the_attempt_failed() {
     let noted = Noting::default();
     let clock = VirtualClock::new();

@@ -1,7 +1,7 @@
 //! JSON from strangers: start events, sent events, replies, queued runs and inbox messages (S56, S65, S67). Whatever
 //! comes, the answer is a typed error or a run, and an error leaves nothing behind.
 //!
-//! `HOSTILE_CASES=100000 cargo test -p workflow-core --test front_ends hostile` sets the number of cases.
+//! `HOSTILE_CASES=100000 cargo test -p workflow-core-tests --test front_ends hostile` sets the number of cases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -71,7 +71,7 @@ async fn the_environment_is_a_layer() {
     let layers = ConfigLayers::<Package>::new().layer(json!({ "name": "unset" })).env("CARGO_PKG");
     let engine = Engine::builder().workflow(Naming).config::<Package>(layers).build().unwrap();
     let found = engine.start::<Naming>(Begin(0)).await.unwrap().outcome().await.unwrap();
-    assert_eq!(found, Found("workflow-core".into()));
+    assert_eq!(found, Found("workflow-core-tests".into()));
 }
 
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,7 @@ use workflow_core::prelude::*;
 use workflow_core::table::Forecast;
 use workflow_testkit::{Scenario, Start, TestRun, explore};
 
-const PAGE: &str = "../docs/guide/how-often.md";
+const PAGE: &str = "../../docs/guide/how-often.md";
 const SOURCE: &str = include_str!("forecasts.rs");
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]

@@ -1,0 +1,1 @@
+../../../workflow-agent/tests/it/validate.rs
