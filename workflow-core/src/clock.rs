@@ -2,8 +2,8 @@
 //! clock orders nothing: order is position in the log (S4).
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::BoxFuture;
 
@@ -172,6 +172,17 @@ impl EngineClock {
     /// The time by the engine's own clock, if it has one.
     pub(crate) fn given(&self) -> Option<SystemTime> {
         self.given.as_ref().map(|clock| clock.now())
+    }
+
+    /// A moment on the scale of this clock, in nanoseconds: only its distance from other moments means something. `read`:
+    /// the real time. Never 0.
+    pub(crate) fn moment(&self, read: Instant) -> u64 {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        let passed = match self.given {
+            None => read.saturating_duration_since(*START),
+            Some(_) => self.shown().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+        };
+        u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX).max(1)
     }
 
     /// Completes when the time has come.

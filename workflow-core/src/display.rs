@@ -2,7 +2,7 @@
 //! triggers no step, and never makes a run wait. `ring` decides which items are retained.
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -370,12 +370,19 @@ impl Shown {
         }
     }
 
+    /// When each attempt, or a child that it started, showed its latest retained item, as moments of the engine's clock.
+    /// O(items).
+    pub(crate) fn latest(&self) -> HashMap<(ExecutionId, u32), u64> {
+        let hub = self.lock().hub.clone();
+        hub.map(|hub| hub.lock().latest()).unwrap_or_default()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Hall> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-type Listener = dyn Fn(&DisplayItem) + Send + Sync;
+type Listener = dyn Fn(&DisplayItem) -> u64 + Send + Sync;
 
 impl DisplayHub {
     /// Retains the latest `capacity` items, at least one. Allocates when items are shown.
@@ -383,8 +390,8 @@ impl DisplayHub {
         Self { ring: Arc::new(Mutex::new(Ring::new(capacity))), listener: None }
     }
 
-    /// The same, with a listener that receives every item and never waits.
-    pub(crate) fn heard_by(self, listener: impl Fn(&DisplayItem) + Send + Sync + 'static) -> Self {
+    /// The same, with a listener that receives every item and never waits. It returns the moment of the engine's clock.
+    pub(crate) fn heard_by(self, listener: impl Fn(&DisplayItem) -> u64 + Send + Sync + 'static) -> Self {
         Self { listener: Some(Arc::new(listener)), ..self }
     }
 
@@ -414,7 +421,7 @@ impl DisplayHub {
         let mut ring = self.lock();
         let asked = if ring.is_open() { ring.asked.take() } else { None };
         let asked: Vec<_> = asked.into_iter().flat_map(|asked| asked.drop_all()).collect();
-        made_room.extend(asked.iter().map(|item| ring.push(item.clone(), None)));
+        made_room.extend(asked.iter().map(|item| ring.push(item.clone(), None, 0)));
         let (wakers, above) = (ring.close(status), ring.forward.clone());
         drop(ring);
         for (dropped, wakers) in made_room {
@@ -437,7 +444,7 @@ impl DisplayHub {
             let mut ring = hub.lock();
             let told =
                 if ring.is_open() { ring.asked.get_or_insert_default().take(item.clone()) } else { None };
-            let pushed = told.map(|item| ring.push(item, None));
+            let pushed = told.map(|item| ring.push(item, None, 0));
             let forward = ring.forward.clone();
             drop(ring);
             if let Some((dropped, wakers)) = pushed {
@@ -532,10 +539,8 @@ impl DisplayHub {
             return None;
         };
         let next = ring.forward.clone().map(|forward| (forward, item.clone()));
-        if let Some(listener) = &self.listener {
-            listener(&item);
-        }
-        let (dropped, wakers) = ring.push(item, since);
+        let now = self.listener.as_ref().map_or(0, |listener| listener(&item));
+        let (dropped, wakers) = ring.push(item, since, now);
         drop(ring);
         finish(dropped, wakers);
         Some((since, next))

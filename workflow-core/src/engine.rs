@@ -184,7 +184,8 @@ impl Engine {
     /// Starts a run with an id, a thread, configuration or metadata of its own.
     ///
     /// # Errors
-    /// As [`start`](Self::start), and [`StartError::DuplicateRun`](crate::StartError::DuplicateRun) or
+    /// As [`start`](Self::start), and [`StartError::DuplicateRun`](crate::StartError::DuplicateRun),
+    /// [`StartError::DeadlinePassed`](crate::StartError::DeadlinePassed) or
     /// [`StartError::Config`](crate::StartError::Config).
     pub fn start_with<W: Workflow>(&self, event: impl StartEvent, options: RunOptions) -> Starting<'_, W> {
         Self::assert_taken::<W, _>(&event);

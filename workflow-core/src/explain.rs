@@ -79,7 +79,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::id::{ExecutionId, RunId, RunStatus, ScopeId, Seq};
-use crate::report::{DeadlineReport, ExecutionOutcome, PauseReport, PendingTimer, RedriveReport, WaitsFor};
+use crate::report::{
+    DeadlineReport, ExecutionOutcome, PauseReport, PendingTimer, RedriveReport, RunningAttempt, WaitsFor,
+};
 use crate::retry::FailedAttempt;
 use crate::spec::InputKind;
 
@@ -233,6 +235,9 @@ pub struct WhyRan {
     /// run ended meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Duration>,
+    /// The attempt that is under way; `None` if there is none in this process, as in an explanation from a journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningAttempt>,
     /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
 }
@@ -374,6 +379,10 @@ pub enum WhyNotProduced {
         step: Arc<str>,
         /// The time of its next attempt since the run began, if it only waits for that.
         next_attempt: Option<Duration>,
+        /// Its attempt that has been running for longest; `None` if none runs in this process, as in an explanation from a
+        /// journal.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        running: Option<RunningAttempt>,
     },
     /// A step that waits to start and does not run meanwhile.
     Waiting {

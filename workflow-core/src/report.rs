@@ -70,6 +70,7 @@ mod deadline;
 mod ending;
 mod paused;
 mod request;
+mod running;
 mod timeline;
 mod timers;
 mod waiting;
@@ -80,6 +81,7 @@ pub use deadline::DeadlineReport;
 pub use ending::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
 pub use paused::PauseReport;
 pub use request::{OpenRequest, RequestId};
+pub use running::RunningAttempt;
 pub use timeline::Timeline;
 pub use timers::PendingTimer;
 pub(crate) use waiting::HOLDERS;
@@ -249,6 +251,9 @@ pub struct ExecutionTrace {
     /// Also set if the execution ended while it waited for that attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<Duration>,
+    /// The attempt that is under way; `None` if there is none in this process, as in a report from a journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningAttempt>,
     /// The outcome of the execution.
     pub outcome: ExecutionOutcome,
     /// The [`StepFailed`](crate::StepFailed) event of this execution, if a step catches it.
@@ -416,7 +421,7 @@ impl ExecutionOutcome {
     }
 
     /// The end of a line about the execution: empty if it succeeded.
-    pub(crate) fn summary(&self, next_attempt: Option<Duration>) -> String {
+    pub(crate) fn summary(&self, next_attempt: Option<Duration>, running: Option<RunningAttempt>) -> String {
         match self {
             Self::Succeeded => String::new(),
             Self::Failed { class, error, not_retried } if not_retried.is_news() => {
@@ -426,7 +431,7 @@ impl ExecutionOutcome {
             Self::Refused => ": ended after the run had".into(),
             Self::Dropped => ": dropped".into(),
             Self::Running => match next_attempt {
-                None => ": still running".into(),
+                None => running.map_or_else(|| ": still running".into(), |running| format!(": {running}")),
                 Some(due) => {
                     format!(": waits for its next attempt, which is due {due:?} after the run began")
                 }
@@ -531,7 +536,7 @@ impl RunReport {
             if !trace.attempts.is_empty() {
                 write!(f, " {}", tried(&trace.attempts, trace.outcome.next(trace.next_attempt)))?;
             }
-            writeln!(f, "{}", trace.outcome.summary(trace.next_attempt))?;
+            writeln!(f, "{}", trace.outcome.summary(trace.next_attempt, trace.running))?;
         }
         match told.count() {
             0 => Ok(()),

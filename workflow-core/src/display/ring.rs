@@ -1,7 +1,7 @@
 //! The bounded buffer of a run's display: the retained items, the places of the viewers, and the waiting ones. It
 //! neither locks nor wakes; its caller does both.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -9,12 +9,13 @@ use std::task::{Poll, Waker};
 use super::asked::Asked;
 use super::stage::Moment;
 use super::{DisplayItem, DisplayPosition, Forward, Since};
-use crate::id::RunStatus;
+use crate::id::{ExecutionId, RunStatus};
 
 /// The latest items of a run.
 pub(super) struct Ring {
-    /// At most `capacity`, oldest first. Grows with the items, so a run without items allocates nothing.
-    items: VecDeque<DisplayItem>,
+    /// At most `capacity`, oldest first, each with the moment at which an attempt showed it; 0 for requests. Grows with the items, so a run without
+    /// items allocates nothing.
+    items: VecDeque<(u64, DisplayItem)>,
     capacity: u32,
     /// The number of this ring among those of the run (S63).
     epoch: u64,
@@ -134,14 +135,33 @@ impl Ring {
     pub(super) fn retained(&self) -> Vec<(DisplayItem, Since)> {
         let mut retractions = self.retractions.iter().flat_map(|all| &all.retained).peekable();
         let since = |index| retractions.next_if(|(at, _)| *at == index).map(|(_, since)| *since);
-        (self.dropped..).map(since).zip(&self.items).map(|(since, item)| (item.clone(), since)).collect()
+        (self.dropped..).map(since).zip(&self.items).map(|(since, (_, item))| (item.clone(), since)).collect()
     }
 
-    /// Appends an item; `since` for a retraction. Returns the item that made room for it, and the wakers to call.
-    pub(super) fn push(&mut self, item: DisplayItem, since: Since) -> (Option<DisplayItem>, Vec<Waker>) {
+    /// When each attempt, or a child that it started, showed its latest retained item. Requests are no such items: whether
+    /// they are here depends on viewers. O(items).
+    pub(super) fn latest(&self) -> HashMap<(ExecutionId, u32), u64> {
+        let shown = self.items.iter().filter(|(_, item)| !item.is_of_request());
+        let shown = shown.filter_map(|(at, item)| match item {
+            DisplayItem::Shown { execution, attempt, .. } => Some(((*execution, *attempt), *at)),
+            DisplayItem::Child { path, .. } => {
+                path.first().map(|child| ((child.execution, child.attempt), *at))
+            }
+            _ => None,
+        });
+        shown.collect()
+    }
+
+    /// Appends an item at this moment; `since` for a retraction. Returns the item that made room for it, and the wakers to call.
+    pub(super) fn push(
+        &mut self,
+        item: DisplayItem,
+        since: Since,
+        now: u64,
+    ) -> (Option<DisplayItem>, Vec<Waker>) {
         debug_assert!(self.is_open(), "an item was pushed after the end");
         let oldest = if self.items.len() == self.capacity as usize { self.items.pop_front() } else { None };
-        if let Some(oldest) = &oldest {
+        if let Some((_, oldest)) = &oldest {
             if let Some(retractions) = &mut self.retractions {
                 retractions.dropped(self.dropped, oldest, &self.viewers);
             }
@@ -151,8 +171,8 @@ impl Ring {
             let index = self.end();
             self.retractions.get_or_insert_default().retained.push_back((index, since));
         }
-        self.items.push_back(item);
-        (oldest, self.take_wakers())
+        self.items.push_back((now, item));
+        (oldest.map(|(_, oldest)| oldest), self.take_wakers())
     }
 
     /// Ends the ring, unless it has ended. Returns the wakers to call.
@@ -246,7 +266,7 @@ impl Ring {
             viewer.next += 1;
             viewer.seen = Moment::now();
         }
-        item.cloned().or_else(|| self.ended.map(|status| DisplayItem::Ended { status }))
+        item.map(|(_, item)| item.clone()).or_else(|| self.ended.map(|status| DisplayItem::Ended { status }))
     }
 
     /// How many retractions are retained beside the items.
@@ -292,7 +312,7 @@ mod tests {
     #[test]
     fn a_ring_never_retains_more_than_its_capacity() {
         let mut ring = Ring::new(2);
-        let made_room: Vec<_> = (0..5).map(|_| ring.push(item(), None).0.is_some()).collect();
+        let made_room: Vec<_> = (0..5).map(|_| ring.push(item(), None, 0).0.is_some()).collect();
         assert_eq!(made_room, [false, false, true, true, true]);
         assert_eq!((ring.items.len(), ring.dropped), (2, 3));
     }
@@ -300,7 +320,7 @@ mod tests {
     #[test]
     fn a_capacity_of_zero_retains_one() {
         let mut ring = Ring::new(0);
-        ring.push(item(), None);
+        ring.push(item(), None, 0);
         assert_eq!(ring.items.len(), 1);
     }
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::source::{Moment, NOW, Source};
+use super::source::{Moment, NOW, Source, StepFacts};
 use super::{Cited, MissingInput, MissingProducer, WhyNotProduced};
 use crate::id::{ScopeId, Seq};
 use crate::report::HOLDERS;
@@ -300,7 +300,10 @@ impl Source<'_> {
         }
         match (&facts.last_error, &facts.waits_for) {
             _ if elsewhere > 0 => WhyNotProduced::EmittedInBranches { step, events: elsewhere, seen },
-            _ if facts.is_running => WhyNotProduced::Running { step, next_attempt: facts.next_attempt },
+            _ if facts.is_running => {
+                let StepFacts { next_attempt, running, .. } = *facts;
+                WhyNotProduced::Running { step, next_attempt, running }
+            }
             (_, Some(waits_for)) => WhyNotProduced::Waiting { step, waits_for: waits_for.clone() },
             _ if executions == 0 => self.why_idle(index, row),
             (Some(error), _) => WhyNotProduced::Failed {

@@ -14,8 +14,13 @@ impl fmt::Display for WhyNotProduced {
             Self::Refused { step, precondition } => {
                 write!(f, "`{step}` did not run: its precondition `{precondition}` said no")
             }
-            Self::Running { step, next_attempt: None } => write!(f, "`{step}` is still running"),
-            Self::Running { step, next_attempt: Some(due) } => {
+            Self::Running { step, next_attempt: None, running: None } => {
+                write!(f, "`{step}` is still running")
+            }
+            Self::Running { step, next_attempt: None, running: Some(running) } => {
+                write!(f, "`{step}` is {running}")
+            }
+            Self::Running { step, next_attempt: Some(due), .. } => {
                 write!(f, "`{step}` waits for its next attempt, which is due {due:?} after the run began")
             }
             Self::Waiting { step, waits_for } => write!(f, "`{step}` {}", waits_for.summary(1)),

@@ -123,6 +123,7 @@ impl Source<'_> {
             inputs: inputs.collect(),
             attempts: trace.attempts.clone(),
             next_attempt: trace.next_attempt,
+            running: trace.running,
             outcome: trace.outcome.clone(),
         }
     }

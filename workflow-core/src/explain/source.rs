@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{Arrival, Cited, FailedStep, Unconsumed};
 use crate::failure::StepFailed;
 use crate::id::{ExecutionId, RunStatus, ScopeId, Seq};
-use crate::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport, WaitsFor};
+use crate::report::{ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport, RunningAttempt, WaitsFor};
 use crate::scheduler::{End, Scheduler, Verdict};
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, FanOutRow, StepIndex};
@@ -60,6 +60,8 @@ pub(super) struct StepFacts {
     pub(super) is_running: bool,
     /// The earliest next attempt, if every running execution only waits for one.
     pub(super) next_attempt: Option<Duration>,
+    /// The attempt that has been running for longest.
+    pub(super) running: Option<RunningAttempt>,
     /// Whether its precondition said no at least once.
     pub(super) was_refused: bool,
     /// Whether an evaluation found it at its `max_executions`.
@@ -70,7 +72,9 @@ pub(super) struct StepFacts {
 
 impl StepFacts {
     /// Adds an execution that runs or waits for its next attempt.
-    fn runs(&mut self, next_attempt: Option<Duration>) {
+    fn runs(&mut self, next_attempt: Option<Duration>, running: Option<RunningAttempt>) {
+        let both = self.running.into_iter().chain(running);
+        self.running = both.max_by_key(|attempt| attempt.running_for);
         self.next_attempt = match (self.next_attempt, next_attempt) {
             (None, next) if !self.is_running => next,
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -121,7 +125,7 @@ impl<'a> Source<'a> {
                     facts.failed_in.insert(trace.scope);
                     facts.last_error = Some(error.as_str().into());
                 }
-                ExecutionOutcome::Running => facts.runs(trace.next_attempt),
+                ExecutionOutcome::Running => facts.runs(trace.next_attempt, trace.running),
                 ExecutionOutcome::Succeeded | ExecutionOutcome::Refused | ExecutionOutcome::Dropped => {}
             }
         }

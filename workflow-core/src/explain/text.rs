@@ -232,7 +232,7 @@ impl fmt::Display for WhyRan {
         if !self.attempts.is_empty() {
             write!(f, ", {}", tried(&self.attempts, self.outcome.next(self.next_attempt)))?;
         }
-        f.write_str(&self.outcome.summary(self.next_attempt))
+        f.write_str(&self.outcome.summary(self.next_attempt, self.running))
     }
 }
 

@@ -33,7 +33,8 @@ pub enum StartError {
         /// The names of those workflows, sorted.
         names: Vec<Arc<str>>,
     },
-    /// A run of this id is running, or the engine's store has its journal. For a child run, the journal is of another
+    /// A run of this id is running, or the engine's store has its journal, or the engine [keeps
+    /// it](crate::EngineBuilder::keep_ended) after its end. For a child run, the journal is of another
     /// parent's child, of no child, or of a child begun by the other of [`Children::run`](crate::Children::run) and
     /// [`Children::start`](crate::Children::start).
     #[error("run `{run}` exists already: attach to it, choose another id, or leave the id out")]

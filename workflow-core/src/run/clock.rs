@@ -31,7 +31,7 @@ pub(super) struct RunClock {
     shown: Cell<Option<SystemTime>>,
     /// The real time of the last reading. The cost of polls is measured by this, whatever the engine's clock
     /// is.
-    read: Instant,
+    pub(super) read: Instant,
     clock: EngineClock,
 }
 
@@ -96,6 +96,14 @@ impl RunClock {
             Some(at) => self.now.max(at.duration_since(self.began_at).unwrap_or_default()),
         };
         passed
+    }
+
+    /// What `now` would be if the clock were read.
+    pub(super) fn current(&self) -> Duration {
+        if self.clock.is_system() {
+            return self.later(self.read.elapsed()).unwrap_or(self.now);
+        }
+        self.now.max(self.clock.shown().duration_since(self.began_at).unwrap_or_default())
     }
 
     /// `now` later by `passed`, if a [`SystemTime`] can show it: a journal may claim that its run began near

@@ -31,7 +31,7 @@ use super::in_flight::{Completion, Due};
 use super::journal::{Answer, Journal};
 use super::shared::RunShared;
 use super::state::{Batch, EffectKind, RunState, Stop};
-use super::view::View;
+use super::view::{InFlightNow, View};
 use super::waiting::Deferred;
 use crate::id::{ExecutionId, Origin, RunStatus, Seq};
 use crate::outcome::SendError;
@@ -354,6 +354,7 @@ impl Driver {
             state,
             deferred: Some(Deferred::new(&self.committer, &self.admission)),
             began_at: clock.began_at,
+            in_flight: InFlightNow::of(&self.executor, shared, clock),
         }
     }
 }

@@ -19,9 +19,10 @@ use rustc_hash::FxHashSet;
 
 use super::admission::TurnStage;
 use super::before_attempt::{BeforeAttempt, ErrorOf, before_attempt, in_doubt_unless_returned};
+use super::clock::RunClock;
 use super::commit::Committer;
 use super::driver::Driver;
-use super::in_flight::{AttemptFuture, StepResult, panicked};
+use super::in_flight::{Attempt, AttemptFuture, StepResult, panicked};
 use super::retry_decision::{RetryDecision, failed_attempt, until_next};
 use super::returned::{PendingDisplay, returned};
 use super::state::{Batch, EffectKind, Returned};
@@ -135,15 +136,30 @@ impl Driver {
             return self.start_watched(execution, begun, row, cx);
         }
         // Polled at once. A pending future stays in this task.
+        let since = self.committer.clock.now;
         let polled = begun.poll(cx);
         self.host.weight(row).note_rough(self.committer.clock.tick());
         match polled {
             Poll::Ready(result) => Some(result),
             Poll::Pending => {
-                self.executor.keep(execution, begun, &self.host, row, Added::default());
+                self.poll_later(execution, begun, (row, since), Added::default());
                 None
             }
         }
+    }
+
+    /// Polls a pending attempt from here on. It began at `since`.
+    fn poll_later(
+        &mut self,
+        execution: ExecutionId,
+        begun: AttemptFuture,
+        (step, since): (usize, Duration),
+        added: Added,
+    ) {
+        let Committer { shared, clock: RunClock { read: polled, .. }, .. } = &self.committer;
+        let (clock, polled) = (&shared.common.clock, *polled);
+        let of = Attempt { host: &self.host, step, clock, since, polled };
+        self.executor.keep(execution, begun, of, added);
     }
 
     /// Begins an attempt of a step that computes for long, may do so, or is not known yet: in a task of its own so that
@@ -157,16 +173,20 @@ impl Driver {
         cx: &mut Context<'_>,
     ) -> Option<StepResult> {
         if self.host.weight(row).takes_task(|| self.executor.has_threads()) {
-            let tasks = &self.committer.shared.common.tasks;
-            begun = match self.executor.spawn(execution, begun, &self.host, row, tasks) {
+            let common = &self.committer.shared.common;
+            let since = self.committer.clock.now;
+            let of =
+                Attempt { host: &self.host, step: row, clock: &common.clock, since, polled: Instant::now() };
+            begun = match self.executor.spawn(execution, begun, of, &common.tasks) {
                 Ok(()) => return None,
                 Err(begun) => begun,
             };
         }
-        let (since, mut added) = (Instant::now(), Added::default());
+        let since = self.committer.clock.now;
+        let (began, mut added) = (Instant::now(), Added::default());
         let polled = begun.poll(cx);
         let weight = self.host.weight(row);
-        weight.note(since.elapsed(), &mut added);
+        weight.note(began.elapsed(), &mut added);
         self.committer.clock.tick();
         match polled {
             Poll::Ready(result) => {
@@ -174,7 +194,7 @@ impl Driver {
                 Some(result)
             }
             Poll::Pending => {
-                self.executor.keep(execution, begun, &self.host, row, added);
+                self.poll_later(execution, begun, (row, since), added);
                 None
             }
         }

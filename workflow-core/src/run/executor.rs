@@ -23,10 +23,9 @@ use futures_util::future::BoxFuture;
 use rustc_hash::FxHashMap;
 use tokio_util::task::TaskTracker;
 
-use super::host::Host;
 use super::in_flight::{
-    AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, LimitResult, StepResult,
-    has_threads,
+    Attempt, AttemptFuture, Completion, DropSignal, Due, FuturesInFlight, Guarded, InFlight, LastSign,
+    LimitResult, StepResult, has_threads,
 };
 use super::weight::Added;
 use crate::error::StepError;
@@ -175,13 +174,13 @@ impl Executor {
         &mut self,
         execution: ExecutionId,
         begun: AttemptFuture,
-        host: &Arc<Host>,
-        step: usize,
+        of: Attempt<'_>,
         tasks: &TaskTracker,
     ) -> Result<(), AttemptFuture> {
-        let task = begun.weighed(host, step, Added::default()).spawn(tasks)?;
-        self.had_tasks = true;
         let dropped = self.drop_signal(execution);
+        let task = begun.weighed(of, Added::default(), &dropped).spawn(tasks);
+        let task = task.inspect_err(|_| self.forget(execution))?;
+        self.had_tasks = true;
         self.in_flight.push(InFlight::Spawned(execution, task), dropped);
         Ok(())
     }
@@ -191,12 +190,17 @@ impl Executor {
         &mut self,
         execution: ExecutionId,
         begun: AttemptFuture,
-        host: &Arc<Host>,
-        step: usize,
+        of: Attempt<'_>,
         added: Added,
     ) {
         let dropped = self.drop_signal(execution);
-        self.in_flight.push(InFlight::Execution(execution, begun.weighed(host, step, added)), dropped);
+        let attempt = begun.weighed(of, added, &dropped);
+        self.in_flight.push(InFlight::Execution(execution, attempt), dropped);
+    }
+
+    /// The last sign of the attempt of an execution; `None` if none is in flight.
+    pub(super) fn last_sign(&self, execution: ExecutionId) -> Option<LastSign> {
+        self.executions.get(&execution)?.last_sign()
     }
 
     /// Waits for the next attempt of an execution. The wait counts as the execution, so the run's limit holds for it.

@@ -9,9 +9,9 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -23,8 +23,9 @@ use tracing::Span;
 
 use super::RunShared;
 use super::host::Host;
-use super::timeout::Timeout;
+use super::timeout::{Timeout, TimerWakes};
 use super::weight::Added;
+use crate::clock::EngineClock;
 use crate::error::StepError;
 use crate::id::ExecutionId;
 use crate::input::StepCall;
@@ -216,9 +217,45 @@ pub(crate) struct DropSignal {
     /// Whether the same work begins again after a pause, and not before this future is gone.
     begins_again: AtomicBool,
     waker: AtomicWaker,
+    signs: Signs,
+}
+
+/// When the attempt of an execution began, in nanoseconds of its run's clock, and when it last gave a sign, as a moment of
+/// the engine's clock, which is 0 where no attempt is in flight.
+#[derive(Debug, Default)]
+struct Signs {
+    began: AtomicU64,
+    last: AtomicU64,
+}
+
+/// How far an attempt in flight has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastSign {
+    /// When it began, by the clock of its run.
+    pub(super) began: Duration,
+    /// When its latest poll ended, as a moment of the engine's clock; the begin before its first one.
+    pub(super) last: u64,
 }
 
 impl DropSignal {
+    fn attempt_begins(&self, since: Duration, polled: u64) {
+        let since = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        self.signs.began.store(since, Ordering::Relaxed);
+        self.was_polled(polled);
+    }
+
+    fn was_polled(&self, at: u64) {
+        self.signs.last.store(at, Ordering::Relaxed);
+    }
+
+    /// The last sign of the attempt in flight; `None` if there is none.
+    pub(super) fn last_sign(&self) -> Option<LastSign> {
+        let Signs { began, last } = &self.signs;
+        let (began, last) =
+            (Duration::from_nanos(began.load(Ordering::Relaxed)), last.load(Ordering::Relaxed));
+        (last != 0).then_some(LastSign { began, last })
+    }
+
     /// Requests the drop. Returns `false` if the future has already completed.
     pub(crate) fn set(&self) -> bool {
         self.requested.store(true, Ordering::Release);
@@ -295,6 +332,20 @@ impl<F> Drop for Guarded<F> {
 pub(super) struct AttemptFuture {
     future: Guarded<StepFuture>,
     span: Span,
+    /// The timer of its timeout, if it has one.
+    timer: Option<Arc<TimerWakes>>,
+}
+
+/// What the polls of an attempt need to know of it.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'a> {
+    pub(super) host: &'a Arc<Host>,
+    pub(super) step: usize,
+    pub(super) clock: &'a EngineClock,
+    /// When it began, by the clock of its run.
+    pub(super) since: Duration,
+    /// When its first poll ended, or will begin.
+    pub(super) polled: Instant,
 }
 
 /// An attempt that is polled more than once. The time of each poll counts towards the step's weight.
@@ -303,6 +354,8 @@ pub(super) struct PolledAttempt {
     host: Arc<Host>,
     step: usize,
     added: Added,
+    signal: Arc<DropSignal>,
+    clock: EngineClock,
 }
 
 impl AttemptFuture {
@@ -312,7 +365,7 @@ impl AttemptFuture {
         let step = call.step_index();
         // The hot path: no middleware and no timeout, so the step's own future is all there is.
         if host.middleware.is_empty() && host.table.steps[step].policy.timeout.is_none() {
-            return Self { future: Guarded::new(host.step(step, call)), span };
+            return Self { future: Guarded::new(host.step(step, call)), span, timer: None };
         }
         Self::new(host, run, call, span, false)
     }
@@ -322,6 +375,7 @@ impl AttemptFuture {
         let step = call.step_index();
         let timeout = host.table.steps[step].policy.timeout;
         let timeout = timeout.map(|after| Timeout::new(after, &run.common.clock));
+        let timer = timeout.as_ref().map(Timeout::timer);
         let begun = || Arc::clone(host);
         let future: StepFuture = match (timeout, compacts) {
             (None, false) if host.middleware.is_empty() => host.step(step, call),
@@ -329,7 +383,7 @@ impl AttemptFuture {
             (timeout, true) => Box::pin(begun().compacted(step, call, timeout)),
             (Some(timeout), false) => Box::pin(timeout.around(begun().surrounded(step, call))),
         };
-        Self { future: Guarded::new(future), span }
+        Self { future: Guarded::new(future), span, timer }
     }
 
     /// The attempt with what it took from its step's limit. The permit is released when the attempt ends, or is
@@ -356,18 +410,26 @@ impl AttemptFuture {
     }
 
     /// The attempt in the form that is polled more than once.
-    pub(super) fn weighed(self, host: &Arc<Host>, step: usize, added: Added) -> PolledAttempt {
-        PolledAttempt { begun: self, host: Arc::clone(host), step, added }
+    pub(super) fn weighed(self, of: Attempt<'_>, added: Added, signal: &Arc<DropSignal>) -> PolledAttempt {
+        let Attempt { host, step, clock, since, polled } = of;
+        signal.attempt_begins(since, clock.moment(polled));
+        let (host, signal, clock) = (Arc::clone(host), Arc::clone(signal), clock.clone());
+        PolledAttempt { begun: self, host, step, added, signal, clock }
     }
 }
 
 impl PolledAttempt {
-    /// Polls the attempt, and counts the time of the poll towards the step's weight.
+    /// Polls the attempt, and counts the time of the poll towards the step's weight. The poll is a sign of the attempt.
     fn poll_weighed(&mut self, cx: &mut Context<'_>) -> Poll<StepResult> {
         let began = Instant::now();
+        let is_sign = !self.begun.timer.as_ref().is_some_and(|timer| timer.take());
         let polled = self.begun.poll(cx);
         let weight = self.host.weight(self.step);
-        weight.note(began.elapsed(), &mut self.added);
+        let ended = Instant::now();
+        weight.note(ended.saturating_duration_since(began), &mut self.added);
+        if is_sign {
+            self.signal.was_polled(self.clock.moment(ended));
+        }
         if polled.is_ready() {
             weight.note_end(self.added);
         }

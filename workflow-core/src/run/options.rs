@@ -63,7 +63,8 @@ impl RunOptions {
         Self::default()
     }
 
-    /// Sets the run's id. No running run and no run in the engine's store may have the same one.
+    /// Sets the run's id. No running run, no run in the engine's store, and none that it [keeps after the
+    /// end](crate::EngineBuilder::keep_ended) may have the same one.
     pub fn id(self, id: impl Into<RunId>) -> Self {
         Self { id: Some(id.into()), ..self }
     }

@@ -1,10 +1,10 @@
 //! The part of a run that its task, its handles and its executions share.
 
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{Contexts, EngineParts, Finished, PrivateThread, RunExtras, Signals, StatusCell};
 use crate::cancel::Cancellations;
@@ -141,8 +141,15 @@ impl RunShared {
                 if !common.observers.is_empty() && !matches!(item, DisplayItem::Child { .. }) {
                     common.observed(&run, &table.name, Observed::Displayed(item.clone()));
                 }
+                common.clock.moment(Instant::now())
             })
         })
+    }
+
+    /// When each attempt, or a child that it started, showed its latest item of those that the run retains, as moments of
+    /// the engine's clock. O(retained items).
+    pub(super) fn latest_shown(&self) -> HashMap<(ExecutionId, u32), u64> {
+        self.shown.latest()
     }
 
     /// Someone views the run, so it tells of its requests, and so do the runs below (S64).

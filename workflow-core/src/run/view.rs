@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::RunShared;
+use super::clock::RunClock;
+use super::executor::Executor;
 use super::records::origin_of_end;
 use super::state::{BranchRecord, RunState, TraceEntry, TraceState, bound_input};
 use super::state_box::StateBox;
@@ -16,7 +18,7 @@ use crate::id::{ExecutionId, Origin, RunId, RunStatus, ScopeId, Seq};
 use crate::outcome::RunError;
 use crate::report::{
     BranchReport, ChildReport, ExecutionTrace, LoggedEvent, PauseReport, PendingTimer, Quality,
-    RedriveReport, RunReport, StepReport, Violation,
+    RedriveReport, RunReport, RunningAttempt, StepReport, Violation,
 };
 use crate::scheduler::{Bound, Cause, Execution};
 use crate::store::RunSummary;
@@ -60,7 +62,7 @@ impl EndedState {
 impl FinalState {
     fn view<'a>(&'a self, run: &'a RunShared) -> View<'a> {
         let Self { status, state, began_at } = self;
-        View { run, status: *status, state, deferred: None, began_at: *began_at }
+        View { run, status: *status, state, deferred: None, began_at: *began_at, in_flight: None }
     }
 }
 
@@ -72,6 +74,29 @@ pub(super) struct View<'a> {
     /// The executions that have not begun; `None` once the run has ended.
     pub(super) deferred: Option<Deferred<'a>>,
     pub(super) began_at: SystemTime,
+    /// The attempts in flight; `None` if there are none.
+    pub(super) in_flight: Option<InFlightNow<'a>>,
+}
+
+/// The attempts in flight, with when they were last heard of.
+pub(super) struct InFlightNow<'a> {
+    executor: &'a Executor,
+    /// When each attempt showed its latest retained item, as moments of the engine's clock.
+    shown: HashMap<(ExecutionId, u32), u64>,
+    /// This moment, by the clock of the run, and by that of the engine.
+    now: Duration,
+    moment: u64,
+}
+
+impl<'a> InFlightNow<'a> {
+    /// O(retained items of the display), if something is in flight.
+    pub(super) fn of(executor: &'a Executor, run: &RunShared, clock: &RunClock) -> Option<Self> {
+        if executor.executing() == 0 {
+            return None;
+        }
+        let shown = run.latest_shown();
+        Some(Self { executor, shown, now: clock.current(), moment: run.common.clock.moment(Instant::now()) })
+    }
 }
 
 /// How well a run with this status went so far, for its report and its summary.
@@ -202,6 +227,7 @@ impl View<'_> {
                 took: entry.took(),
                 attempts: trace.attempts(id).to_vec(),
                 next_attempt: trace.next_attempt(id).map(|due| due.saturating_sub(began)),
+                running: if entry.state == TraceState::Running { self.running(id) } else { None },
                 outcome: trace.outcome(id, entry),
                 failure,
                 caught_by: failure.and_then(|seq| takers.get(&seq)).cloned().unwrap_or_default(),
@@ -209,6 +235,21 @@ impl View<'_> {
             }
         });
         traced.collect()
+    }
+
+    /// The attempt of the execution that is under way in this process.
+    fn running(&self, execution: ExecutionId) -> Option<RunningAttempt> {
+        let InFlightNow { executor, shown, now, moment } = self.in_flight.as_ref()?;
+        let (signs, trace) = (executor.last_sign(execution)?, &self.state.trace);
+        if trace.next_attempt(execution).is_some() {
+            return None;
+        }
+        // A clock that was set back may have shown items later than now.
+        let shown = shown.get(&(execution, trace.attempt(execution))).filter(|shown| *shown <= moment);
+        let last = shown.map_or(signs.last, |shown| signs.last.max(*shown));
+        let running_for = now.saturating_sub(signs.began);
+        let silent_for = Duration::from_nanos(moment.saturating_sub(last)).min(running_for);
+        Some(RunningAttempt { running_for, silent_for })
     }
 
     /// The executions that took each caught failure as trigger or single input. O(executions).

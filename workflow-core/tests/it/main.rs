@@ -114,6 +114,7 @@ mod watching {
     mod explain;
     mod joined;
     mod observe;
+    mod running;
     mod spans;
 }
 
