@@ -1,4 +1,4 @@
-//! The providers of `workflow-agent`, and those of `genai`, whose dependency switches on `serde_json/preserve_order`.
+//! The tests of the providers of `workflow-agent`, with those of `genai`, which switches on `serde_json/preserve_order`.
 
 mod providers;
 mod validate;

@@ -13,8 +13,8 @@ use crate::id::{ExecutionId, RunStatus};
 
 /// The latest items of a run.
 pub(super) struct Ring {
-    /// At most `capacity`, oldest first, each with the moment at which an attempt showed it; 0 for requests. Grows with the items, so a run without
-    /// items allocates nothing.
+    /// At most `capacity`, oldest first, each with the moment at which it was shown; 0 for requests, and where nobody asks
+    /// for moments. Grows with the items, so a run without items allocates nothing.
     items: VecDeque<(u64, DisplayItem)>,
     capacity: u32,
     /// The number of this ring among those of the run (S63).
@@ -152,7 +152,8 @@ impl Ring {
         shown.collect()
     }
 
-    /// Appends an item at this moment; `since` for a retraction. Returns the item that made room for it, and the wakers to call.
+    /// Appends an item at this moment; `since` for a retraction. Returns the item that made room for it, and the wakers to
+    /// call.
     pub(super) fn push(
         &mut self,
         item: DisplayItem,

@@ -14,7 +14,8 @@ const BEGIN: Duration = Duration::from_millis(100);
 /// An attempt that runs in this process, by the engine's clock: for how long, and when it was last heard of.
 ///
 /// It is heard of when a poll of its future ends, but for one by its own `timeout`, and when it, or a child run that it
-/// started, shows an item that the run retains. So an attempt that awaits something slow is silent, and so is one that computes without showing anything.
+/// started, shows an item that the run retains. So an attempt that awaits something slow is silent, and so is one that
+/// computes without showing anything.
 ///
 /// ```
 /// # use std::time::Duration;

@@ -183,10 +183,10 @@ impl Driver {
             };
         }
         let since = self.committer.clock.now;
-        let (first, mut added) = (Instant::now(), Added::default());
+        let (before, mut added) = (Instant::now(), Added::default());
         let polled = begun.poll(cx);
         let weight = self.host.weight(row);
-        weight.note(first.elapsed(), &mut added);
+        weight.note(before.elapsed(), &mut added);
         self.committer.clock.tick();
         match polled {
             Poll::Ready(result) => {

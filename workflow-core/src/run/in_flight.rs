@@ -207,7 +207,7 @@ fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// A flag that drops a future in flight.
+/// A flag that drops a future in flight, and the signs of an attempt.
 #[derive(Debug, Default)]
 pub(crate) struct DropSignal {
     /// Whether the drop was requested.
@@ -220,8 +220,8 @@ pub(crate) struct DropSignal {
     signs: Signs,
 }
 
-/// When the attempt of an execution began, in nanoseconds of its run's clock, and when it last gave a sign, as a moment of
-/// the engine's clock, which is 0 where no attempt is in flight.
+/// When the attempt of an execution began, in nanoseconds of its run's clock, and when it last gave a sign, as a moment
+/// of the engine's clock: 0 where no attempt is in flight.
 #[derive(Debug, Default)]
 struct Signs {
     began: AtomicU64,
