@@ -37,7 +37,7 @@ deny:
 
 # Count allocations and instructions beside the baseline; `just counters --accept` writes it.
 counters *arguments='--check':
-    cargo bench --profile release --package workflow-benches --bench counters -- {{arguments}}
+    cargo bench --profile release --package workflow-benches --no-default-features --bench counters -- {{arguments}}
 
 # Run one example: `just example fan_out`.
 example name *arguments:

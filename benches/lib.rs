@@ -3,6 +3,7 @@
 //! measure its time and another one count what it allocates.
 
 pub mod counted;
+#[cfg(feature = "others")]
 pub mod durable;
 pub mod figure;
 mod hand;

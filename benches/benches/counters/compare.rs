@@ -2,7 +2,7 @@
 
 use crate::baseline::{Baseline, Counter, KINDS, Kind};
 
-const ACCEPT: &str = "cargo bench --profile release --bench counters -- --accept";
+const ACCEPT: &str = "cargo bench --profile release --package workflow-benches --no-default-features --bench counters -- --accept";
 
 /// The verdict on a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Reproducible counts: allocations and instructions per item of some workflows.
 //!
-//! `cargo bench --profile release --bench counters` prints them next to `benches/baseline.json`. With `-- --check` the
-//! program fails if one is worse by more than its tolerance, and with `-- --accept` it writes the baseline. Each count
-//! is the difference between work with 20,000 items and with 10,000, so one-time costs do not count.
+//! `cargo bench --profile release --package workflow-benches --no-default-features --bench counters` prints them next to
+//! `benches/baseline.json`. With `-- --check` the program fails if one is worse by more than its tolerance, and with
+//! `-- --accept` it writes the baseline. Each count is the difference between work with 20,000 items and with 10,000, so
+//! one-time costs do not count.
 //!
 //! `valgrind --tool=callgrind` counts the instructions of this program itself, which then does some work once.
 //! gungraun, a layer over callgrind, does not fit: it compares and limits whole executions, not differences, and

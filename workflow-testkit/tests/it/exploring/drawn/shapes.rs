@@ -6,7 +6,7 @@ use workflow_testkit::Scenario;
 
 use super::{compare_all, maybe, roll};
 
-const SEEDS: u64 = 25;
+const SEEDS: u64 = 10;
 
 #[derive(Debug, Serialize, Deserialize, Event)]
 #[event(start)]

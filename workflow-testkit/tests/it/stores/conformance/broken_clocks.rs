@@ -9,7 +9,7 @@ use super::hands::Fault::{self, *};
 use super::hands::Hands;
 
 /// Long enough to start a check, and short enough to wait for its failure.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 fn subject(fault: Fault) -> Subject<Hands> {
     Subject::driven(move || Hands::new(fault), Hands::advance)
