@@ -23,7 +23,7 @@ fn assert_caught(fault: Fault, check: fn(Subject<Hands>), why: &str) {
 /// Asserts that the demanded event does not happen.
 fn assert_awaited(fault: Fault, check: fn(Subject<Hands>), demand: &str) {
     let text = failure(|| check(subject(fault).patience(PATIENCE)));
-    let why = format!("{demand}: waited 2s for that in vain");
+    let why = format!("{demand}: waited {PATIENCE:?} for that in vain");
     assert!(text.ends_with(&why), "{fault:?} is found for another reason: {text}");
 }
 
