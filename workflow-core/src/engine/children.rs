@@ -9,7 +9,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Inner;
 use super::registration::Registered;
-use crate::id::{RunId, ThreadId};
+use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::outcome::StartError;
 use crate::panics::Driven;
 use crate::run::{
@@ -79,8 +79,8 @@ impl HostsRuns for Inner {
         })
     }
 
-    fn cancel_orphans_of(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.orphaned_children().cancel_children_of(&parent).await })
+    fn cancel_orphans_of(self: Arc<Self>, parent: RunId, before: Option<ExecutionId>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.orphaned_children().cancel_children_of(&parent, before).await })
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {

@@ -189,8 +189,14 @@ impl Resumes for Resumer {
         self.load(&run.id, Some(run.end), LoadedBy::Claim).await
     }
 
-    async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
-        self.note(format!("end {run} of {parent}"));
+    async fn cancel_child(
+        &self,
+        run: &RunId,
+        parent: &RunId,
+        before: Option<ExecutionId>,
+    ) -> Result<Option<Arc<RunShared>>, ResumeError> {
+        let before = before.map(|first| format!(" before {first}")).unwrap_or_default();
+        self.note(format!("end {run} of {parent}{before}"));
         Ok(None)
     }
 

@@ -22,7 +22,7 @@ use super::permit::RunPermit;
 use super::queued::{FirstLook, reader_of};
 use super::registration::Registered;
 use super::registry::Unloaded;
-use crate::id::{EngineId, RunId};
+use crate::id::{EngineId, ExecutionId, RunId};
 use crate::outcome::{ResumeError, RunError, StartError};
 use crate::panics::Driven;
 use crate::run::{Host, Journal, Reattach, Run, RunShared};
@@ -99,12 +99,13 @@ pub(super) trait Resumes: Sync {
     /// Resumes an orphan whose journal still ends where it is listed, unless its limits have no free permit.
     fn claim(&self, run: &StoredRun) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
-    /// Cancels a run, if it is a child that an execution of `parent` waited for. Returns the run whose end is to be
-    /// awaited, if there is one.
+    /// Cancels a run, if it is a child that an execution of `parent` waited for: one before `before`, if that is given.
+    /// Returns the run whose end is to be awaited, if there is one.
     fn cancel_child(
         &self,
         run: &RunId,
         parent: &RunId,
+        before: Option<ExecutionId>,
     ) -> impl Future<Output = Result<Option<Arc<RunShared>>, ResumeError>> + Send;
 
     /// Leaves a run of this engine, which does not drive it any more, to the engine that has its parent. Does nothing if
@@ -134,8 +135,13 @@ impl Resumes for Arc<Inner> {
         self.load_as(&run.id, Some(run.end), how).await
     }
 
-    async fn cancel_child(&self, run: &RunId, parent: &RunId) -> Result<Option<Arc<RunShared>>, ResumeError> {
-        self.cancel_orphan(run, parent).await
+    async fn cancel_child(
+        &self,
+        run: &RunId,
+        parent: &RunId,
+        before: Option<ExecutionId>,
+    ) -> Result<Option<Arc<RunShared>>, ResumeError> {
+        self.cancel_orphan(run, parent, before).await
     }
 
     async fn release(&self, run: &StoredRun) -> Result<(), StoreError> {

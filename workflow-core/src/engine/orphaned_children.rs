@@ -9,7 +9,7 @@ use super::journals::{Journals, Pages};
 use super::load::{Loaded, ResumeAs, Resumes};
 use super::owner::Availability;
 use super::registry::RunRegistry;
-use crate::id::RunId;
+use crate::id::{ExecutionId, ParentRun, RunId};
 use crate::lease::Lease;
 use crate::outcome::ResumeError;
 use crate::run::RunShared;
@@ -24,14 +24,14 @@ pub(super) struct Orphans<'a, R> {
 
 impl<R: Resumes> Orphans<'_, R> {
     /// Cancels the children that a run waited for in an earlier process and has not asked for again, and waits for
-    /// their ends. The caller is about to end the parent. Children whose records cannot be read stay until the next
-    /// restart.
-    pub(super) async fn cancel_children_of(&self, parent: &RunId) {
+    /// their ends: those of executions before this one, or all. The caller is about to end the parent, or to clean up.
+    /// Children whose records cannot be read stay until the next restart.
+    pub(super) async fn cancel_children_of(&self, parent: &RunId, before: Option<ExecutionId>) {
         let Ok(store) = self.journals.store() else { return };
         let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
         while let Ok(Some(page)) = pages.next().await {
             for run in page {
-                if let Ok(Some(child)) = self.resumes.cancel_child(&run.id, parent).await {
+                if let Ok(Some(child)) = self.resumes.cancel_child(&run.id, parent, before).await {
                     child.ended().await;
                 }
             }
@@ -47,7 +47,7 @@ impl<R: Resumes> Orphans<'_, R> {
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
             if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
-                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent.run).await else { continue };
+                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent.run, None).await else { continue };
                 match lease {
                     Some(lease) => drop(lease.wait(child.ended()).await),
                     None => child.ended().await,
@@ -62,12 +62,13 @@ impl Inner {
         Orphans { journals: &self.journals, runs: &self.runs, resumes: self }
     }
 
-    /// Cancels a run that this engine does not drive, or that detaches, if an execution of `parent` began it and waited for it. Returns
-    /// the run, which ends in a task of its own.
+    /// Cancels a run that this engine does not drive, or that detaches, if an execution of `parent` began it and waited for it:
+    /// one before `before`, if that is given. Returns the run, which ends in a task of its own.
     pub(super) async fn cancel_orphan(
         self: &Arc<Self>,
         id: &RunId,
         parent: &RunId,
+        before: Option<ExecutionId>,
     ) -> Result<Option<Arc<RunShared>>, ResumeError> {
         let _loading = loop {
             let loading = self.runs.lock(id).await.map_err(ResumeError::Store)?;
@@ -89,7 +90,9 @@ impl Inner {
             return Ok(None);
         }
         let beginning = Beginning::of(id, &records)?;
-        let Some(names) = beginning.parent.filter(|_| beginning.is_awaited_by(parent)) else {
+        let is_asked_for = beginning.is_awaited_by(parent);
+        let is_before = |names: &ParentRun| before.is_none_or(|first| names.execution < first);
+        let Some(names) = beginning.parent.filter(|names| is_asked_for && is_before(names)) else {
             return Ok(None);
         };
         let (reason, given) = (names.cancel_reason(true), self.secrets_of(id, &records, true).await?);
@@ -135,7 +138,7 @@ mod tests {
         let (journals, resumer) = (written.journals(), Resumer::default());
         let runs = RunRegistry::new(Ending::default().patience());
         let orphans = Orphans { journals: &journals, runs: &runs, resumes: &resumer };
-        now(orphans.cancel_children_of(&"b".into()));
+        now(orphans.cancel_children_of(&"b".into(), None));
         assert_eq!(resumer.asked(), ["end b/greet-x1.1 of b"]);
     }
 }

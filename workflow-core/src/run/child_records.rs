@@ -22,15 +22,38 @@ impl Driver {
             let _ = self.commit(Batch::ChildStarted { child, at }, None);
         }
     }
-}
 
-impl Driver {
+    /// Journals the children that have started before a batch is applied. Returns whether no child joins from here on: the
+    /// batch may complete the run, and no journal has anything behind the end.
+    #[inline(never)]
+    pub(super) fn record_children_before(&mut self, batch: &Batch) -> bool {
+        if matches!(batch, Batch::ChildStarted { .. }) || self.children().is_none() {
+            return false;
+        }
+        let seals = batch.has_stop(&self.host.table);
+        if seals {
+            self.seal_children(true);
+        }
+        self.record_children();
+        seals
+    }
+
+    /// Keeps children from joining, or lets them join again.
+    #[cold]
+    pub(super) fn seal_children(&self, sealed: bool) {
+        if let Some(registry) = self.children() {
+            registry.seal(sealed);
+        }
+    }
+
     /// The run's children, if it has any, or a step on another thread may begin one just now.
     pub(super) fn children(&self) -> Option<&Arc<ChildRegistry>> {
         let shared = &self.committer.shared;
         if self.executor.had_tasks() { Some(shared.child_registry()) } else { shared.children.get() }
     }
+}
 
+impl Driver {
     /// These executions are dropped, or end. The children that they wait for learn of that once the store has the cause (S38).
     pub(super) fn drop_children_of(&self, executions: &[ExecutionId]) {
         let Some(registry) = self.children() else { return };
@@ -82,16 +105,17 @@ impl Driver {
 
 /// Ends the run's children and waits for them, so that they end before anyone learns of the run's own end.
 /// A resumed run also ends children of its earlier process that no step has asked for again. `left`: another
-/// process resumes the run, so its children stay as they are.
-pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
+/// process resumes the run, so its children stay as they are. With `before`, only the children of earlier executions end:
+/// those of its clean-up go on.
+pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool, before: Option<ExecutionId>) {
     if let Some(registry) = run.children.get() {
-        for child in registry.close(cancelled, left) {
+        for child in registry.close(cancelled, left, before) {
             child.ended().await;
         }
         registry.all_joined().await;
     }
     if let Some(engine) = run.common.engine().filter(|_| run.may_have_earlier_children() && !left) {
-        engine.cancel_orphans_of(run.id.clone()).await;
+        engine.cancel_orphans_of(run.id.clone(), before).await;
     }
 }
 
@@ -99,7 +123,7 @@ pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool) {
 pub(super) fn detach_children(run: &RunShared) {
     if let Some(registry) = run.children.get() {
         let unfinished = run.finished.get().is_none();
-        registry.close(unfinished, unfinished);
+        registry.close(unfinished, unfinished, None);
     }
 }
 

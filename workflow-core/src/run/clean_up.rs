@@ -52,7 +52,6 @@ impl Run {
         self.driver.committer.note_running();
         self.driver.withhold_drops();
         self.drop_work();
-        self.driver.record_children();
         if self.driver.committer.journal_error().is_some() {
             let Committer { state, clock, .. } = &mut self.driver.committer;
             let _ = state.apply(Batch::Stopped(Stop::JournalFailed), clock.now);
@@ -124,23 +123,15 @@ impl Driver {
     /// tasks. The run gives up its permit meanwhile, since theirs may depend on it. Returns the ends, if there are any.
     fn end_children(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Committer { shared, state, .. } = &self.committer;
-        // A clean-up step that has started a child began when the others had ended.
-        let is_over = state.scheduler.clean_up().is_some_and(|clean_up| {
-            let executed = clean_up.steps().iter().filter_map(|step| match step.state {
-                CleanUpState::Executed(execution) => Some(execution),
-                _ => None,
-            });
-            let first = executed.min();
-            state.children().iter().any(|(child, _)| Some(child.execution) >= first && first.is_some())
-        });
-        let has_children = self.children().is_some() || shared.may_have_earlier_children();
-        if is_over || !has_children {
+        if self.children().is_none() && !shared.may_have_earlier_children() {
             return None;
         }
+        // An earlier process may have begun children for its clean-up steps.
+        let before = state.scheduler.clean_up().and_then(CleanUp::first);
         let (run, cancelled) = (Arc::clone(shared), matches!(state.end(), Some(End::Cancelled)));
         self.admission.give_up_permit();
         Some(Box::pin(async move {
-            super::child_records::end_before(&run, cancelled, false).await;
+            super::child_records::end_before(&run, cancelled, false, before).await;
             // A step that still has its thread may ask for a child, and gets none.
             run.common.lingering.gone(&run.id).await;
             if let Some(registry) = run.children.get() {

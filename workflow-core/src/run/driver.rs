@@ -59,7 +59,12 @@ impl Driver {
         if !matches!(batch, Batch::Stopped(_) | Batch::Cancelled(_)) && self.committer.note_running() {
             self.count_time();
         }
-        self.committer.commit(batch, done)
+        let seals = self.committer.journal.is_some() && self.record_children_before(&batch);
+        let next = self.committer.commit(batch, done);
+        if seals && self.committer.state.end().is_none() {
+            self.seal_children(false);
+        }
+        next
     }
 
     /// Applies a batch, and queues the execution that could begin directly.

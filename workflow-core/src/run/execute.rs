@@ -396,7 +396,6 @@ impl Driver {
                 failed.compacts |= error.is_before_step() && self.owes_compaction(execution);
                 let Committer { shared, state, telemetry, .. } = &mut self.committer;
                 telemetry.retries(shared, state, execution, (&error, &failed));
-                self.record_children();
                 let _ = self.commit(Batch::Retried { execution, failed }, None);
                 self.drop_unasked_children(execution);
                 self.attempt_after(retry_in, execution);
@@ -409,7 +408,6 @@ impl Driver {
 
     /// Fails an execution for good.
     fn execution_failed(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) {
-        self.record_children();
         if self.admission.is_rare()
             && let Some(step) = self.committer.state.step_of(execution)
         {

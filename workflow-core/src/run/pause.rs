@@ -143,7 +143,6 @@ impl Driver {
 
     /// Commits a pause, and gives up everything that attempts wait for.
     fn commit_pause(&mut self, by_parent: bool, how: Pause, (origin, done): Caller) {
-        self.record_children();
         // Everything that follows from earlier batches is due, and deferred with the rest.
         self.advance(&mut usize::MAX.clone());
         let under_way = self.under_way();

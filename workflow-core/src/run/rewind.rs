@@ -165,6 +165,10 @@ impl Driver {
         for (execution, _) in turns {
             self.committer.state.queue_effect(EffectKind::Attempt(execution));
         }
+        if self.committer.state.end().is_none() {
+            // The refused batch may have completed the run.
+            self.seal_children(false);
+        }
         // Nothing may be left to write.
         self.withheld_until_here();
         if self.committer.state.is_paused() {

@@ -30,8 +30,9 @@ pub(crate) struct CleanUp {
     /// The steps, in the order in which they run.
     steps: Vec<CleanUpStep>,
     phase: Phase,
-    /// Whether it has begun. A run may end without, if its journal is older than its clean-up steps.
-    began: bool,
+    /// The number of its first execution, once it has begun. A run may end without, if its journal is older than its
+    /// clean-up steps.
+    first: Option<ExecutionId>,
     /// The place of the step that is open or comes next.
     next: usize,
 }
@@ -73,7 +74,7 @@ pub(crate) enum CleanUpState {
 }
 
 impl CleanUp {
-    const EMPTY: Self = Self { steps: Vec::new(), phase: Phase::Planned, began: false, next: 0 };
+    const EMPTY: Self = Self { steps: Vec::new(), phase: Phase::Planned, first: None, next: 0 };
 
     /// The clean-up of this end; `None` if no step is to run. Sees the events that the board has counted.
     fn plan(board: &Board, end: &End) -> Option<Box<Self>> {
@@ -88,7 +89,7 @@ impl CleanUp {
         // The latest first; of those that are equally late, the last declared.
         steps.sort_by_key(|(last, planned)| (*last, planned.step));
         let steps: Vec<_> = steps.into_iter().rev().map(|(_, planned)| planned).collect();
-        (!steps.is_empty()).then(|| Box::new(Self { steps, phase: Phase::Planned, began: false, next: 0 }))
+        (!steps.is_empty()).then(|| Box::new(Self { steps, phase: Phase::Planned, first: None, next: 0 }))
     }
 
     /// The steps, in the order in which they run.
@@ -98,7 +99,12 @@ impl CleanUp {
 
     /// Whether the clean-up has begun; it may be over.
     pub(crate) fn has_begun(&self) -> bool {
-        self.began
+        self.first.is_some()
+    }
+
+    /// The number of the first clean-up execution, once the clean-up has begun. All others are lower.
+    pub(crate) fn first(&self) -> Option<ExecutionId> {
+        self.first
     }
 
     /// Whether the clean-up was stopped before all its steps had ended.
@@ -272,7 +278,7 @@ impl Scheduler {
             groups.keep(dropped.0, dropped.1);
         }
         if let Some(clean_up) = &mut board.clean_up {
-            (clean_up.phase, clean_up.began) = (Phase::Began, true);
+            (clean_up.phase, clean_up.first) = (Phase::Began, Some(first));
         }
         true
     }

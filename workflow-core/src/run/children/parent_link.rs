@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::registry::Joining;
 use crate::display::Display;
-use crate::id::{ChildRun, ParentRun, RunId, RunStatus, ThreadId};
+use crate::id::{ChildRun, ExecutionId, ParentRun, RunId, RunStatus, ThreadId};
 use crate::outcome::{RunError, SendError, StartError};
 use crate::run::{DropSignal, PrivateThread, RunOptions, RunShared, Start};
 use crate::store::StoreError;
@@ -35,8 +35,9 @@ pub(crate) trait HostsRuns: Any + Send + Sync {
         link: ParentLink,
     ) -> BoxFuture<'static, Result<Spawned, StartError>>;
 
-    /// Cancels the children that the run waited for in an earlier process and has not asked for again.
-    fn cancel_orphans_of(self: Arc<Self>, parent: RunId) -> BoxFuture<'static, ()>;
+    /// Cancels the children that the run waited for in an earlier process and has not asked for again: those of executions
+    /// before this one, or all.
+    fn cancel_orphans_of(self: Arc<Self>, parent: RunId, before: Option<ExecutionId>) -> BoxFuture<'static, ()>;
 
     /// Loads an unloaded run. Returns whether this engine drives the run.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;
@@ -128,6 +129,10 @@ impl ParentLink {
         let index = index.ok_or_else(ended)?;
         // A child joins once.
         let _ = self.index.set(index);
+        if parent.common.is_durable {
+            // Its journal gets the child, although the step may wait elsewhere.
+            parent.signals.wake();
+        }
         Ok(())
     }
 

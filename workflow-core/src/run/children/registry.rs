@@ -376,12 +376,18 @@ impl ChildRegistry {
         }
     }
 
-    /// Closes the registry: no child joins any more. Signals the children that end with the run and returns them. The
-    /// children of a detached run are detached, and not cancelled.
-    pub(crate) fn close(&self, cancelled: bool, left: bool) -> Vec<Arc<RunShared>> {
+    /// Closes the registry: no child joins any more. Signals the children that end with the run, or with executions before
+    /// `before`, and returns them. The children of a detached run are detached, and not cancelled.
+    pub(crate) fn close(
+        &self,
+        cancelled: bool,
+        left: bool,
+        before: Option<ExecutionId>,
+    ) -> Vec<Arc<RunShared>> {
         let mut state = self.lock();
         state.closed = true;
         let ending = state.members.iter().filter(|member| member.ended.is_none());
+        let ending = ending.filter(|member| before.is_none_or(|first| member.child.execution < first));
         let ending = ending.filter(|member| cancelled || member.child.awaited);
         let ending = ending.filter_map(|member| {
             let run = member.run.clone()?;
@@ -408,6 +414,11 @@ impl ChildRegistry {
             run
         });
         told.collect()
+    }
+
+    /// Keeps children from joining, or lets them join again: while the run's end enters the journal.
+    pub(crate) fn seal(&self, sealed: bool) {
+        self.lock().closed = sealed;
     }
 
     /// Lets children join again, after all had ended: those of clean-up steps. The end of the run has ended its pause.

@@ -27,7 +27,7 @@ use crate::id::{ChildRun, ExecutionId, Origin, Redriver, RunStatus, Seq, TimerId
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{CandidateId, Emission, End, LoggedBatch};
 use crate::store::ReachedLimit;
-use crate::table::{EventIndex, StepIndex};
+use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 /// One change of a run's state, which the state takes or refuses as a whole.
 #[derive(Debug, Clone)]
@@ -70,6 +70,21 @@ impl Batch {
     /// The execution that succeeded with this batch, if one did.
     pub(in crate::run) fn succeeded_execution(&self) -> Option<ExecutionId> {
         if let Self::Succeeded { execution, .. } = self { Some(*execution) } else { None }
+    }
+
+    /// Whether a stop event enters the log with this batch, which may complete the run.
+    pub(in crate::run) fn has_stop(&self, table: &DependencyTable) -> bool {
+        let is_stop = |event: EventIndex| table.event(event).roles.is_stop();
+        match self {
+            Self::Received { index, .. } => is_stop(*index),
+            Self::Fired { event, .. } => table.event_named(event.name()).is_some_and(is_stop),
+            Self::Succeeded { returned: Returned::Event(index, _), .. } => is_stop(*index),
+            Self::Succeeded { returned: Returned::Many(many), .. } => {
+                let stops = |emission: &Emission| matches!(emission, Emission::Event(index) if is_stop(*index));
+                many.emissions.iter().any(stops)
+            }
+            _ => false,
+        }
     }
 
     /// The origin of a pause or an unpause, if it has one.

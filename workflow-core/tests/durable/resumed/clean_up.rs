@@ -10,6 +10,7 @@ use workflow_core::report::{CleanUpResult, Ending};
 use workflow_core::store::{EventStore, MemoryStore, Position, Record, RunQuery};
 use workflow_core::{RecordedRun, RunError, RunHandle, RunId, RunOptions, RunStatus, StepFailed};
 
+use super::found::copy;
 use super::held::Held;
 use crate::fixtures::{Begin, Done, Item, Note, Part, Waits, until};
 
@@ -495,4 +496,71 @@ async fn a_child_goes_on_if_the_store_fails_as_the_clean_up_begins() {
     let run = engine.attach::<Guards>("r").await.unwrap();
     engine.attach::<Waits>("r/work-x1.c").await.unwrap().send(Note(2)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(3));
+}
+
+/// Books, fails to pay, and gives the money back in a child run, once the gate lets it.
+struct Refunds(Seen);
+
+#[workflow(name = "Refunds")]
+impl Refunds {
+    #[step]
+    async fn book(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn pay(&self, _item: &Item) -> Result<Done, StepError> {
+        Err(StepError::permanent("no money"))
+    }
+
+    #[step(on_end)]
+    async fn undo(&self, item: &Item, info: &RunInfo, children: &Children) -> Result<(), RunError> {
+        self.0.undo("item", info).await;
+        children.run_with::<Waits>(Begin(item.0), RunOptions::new().id("c")).await.map(drop)
+    }
+}
+
+fn refunding(store: Held, seen: &Seen) -> Engine {
+    Engine::builder().store(store).workflow(Refunds(seen.clone())).workflow(Waits).build().unwrap()
+}
+
+/// A process that ends, or whose store fails, after the first write of the child and before the parent's journal has it.
+// S31, S39
+#[tokio::test]
+async fn a_child_of_the_clean_up_goes_on_although_the_journal_of_its_parent_lacks_it() {
+    for (fails, attaches_first) in [(false, false), (true, false), (false, true)] {
+        let (store, seen, child) = (Held::default(), Seen::default(), RunId::from("r/undo-x3.c"));
+        let engine = refunding(store.clone(), &seen);
+        let run = engine.start_with::<Refunds>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+        until(async || seen.lines().len() == 1).await;
+        store.hold("r");
+        seen.gate.add_permits(1);
+        let is_there = async || !store.kept.read(&child, Position(0), 1).await.unwrap().is_empty();
+        until(is_there).await;
+        let left = if fails {
+            store.fail("r");
+            assert!(matches!(run.outcome().await, Err(RunError::Store { .. })));
+            store.recover();
+            store
+        } else {
+            Held::over(copy(&store.kept).await)
+        };
+        let journal = left.kept.read(&"r".into(), Position(0), 100).await.unwrap();
+        assert!(!journal.iter().any(|record| matches!(record, Record::ChildStarted { .. })), "{journal:?}");
+        let again = Seen::default();
+        again.gate.add_permits(9);
+        let engine = refunding(left, &again);
+        if attaches_first {
+            engine.attach::<Waits>(child.as_str()).await.unwrap();
+        }
+        let run = engine.attach::<Refunds>("r").await.unwrap();
+        until(async || again.lines().len() == 1).await;
+        let refund = engine.attach::<Waits>(child.as_str()).await.unwrap();
+        refund.send(Note(2)).await.unwrap();
+        assert_eq!(refund.outcome().await.unwrap(), Done(3));
+        assert!(matches!(run.outcome().await, Err(RunError::StepFailed { .. })));
+        let report = run.report().await.unwrap();
+        let undone = &report.trace.iter().find(|traced| &*traced.step == "undo").unwrap().outcome;
+        assert!(matches!(undone, workflow_core::report::ExecutionOutcome::Succeeded), "{undone:?}");
+    }
 }

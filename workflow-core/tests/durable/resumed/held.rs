@@ -21,6 +21,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Over another store, with nothing held.
+    pub(super) fn over(kept: Arc<MemoryStore>) -> Self {
+        Self { kept, ..Self::default() }
+    }
+
     pub(super) fn hold(&self, run: &str) {
         self.closed_to.lock().unwrap().insert(run.into());
     }

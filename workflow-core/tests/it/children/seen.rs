@@ -11,7 +11,8 @@ use tracing_subscriber::registry::LookupSpan;
 use workflow_core::observe::{Observation, Observed, Observer, TracingObserver};
 use workflow_core::prelude::*;
 use workflow_core::store::{MemoryStore, Record};
-use workflow_core::{DisplayItem, RunOptions};
+use workflow_core::report::RunReport;
+use workflow_core::{DisplayItem, RecordedRun, RunError, RunHandle, RunId, RunOptions};
 use workflow_testkit::{Scenario, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Seen};
@@ -279,4 +280,92 @@ async fn journals_name_parents_and_children() {
         r/show-x1.1: completed
     "#]]
     .assert_eq(&(lines.join("\n") + "\n"));
+}
+
+/// Ends with what its child returns, on a thread of its own.
+struct EndsWithChild;
+
+#[workflow]
+impl EndsWithChild {
+    #[step(spawn)]
+    async fn end(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run::<Quick>(begin.clone()).await
+    }
+}
+
+/// Returns at once.
+struct Quick;
+
+#[workflow]
+impl Quick {
+    #[step]
+    async fn end(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+}
+
+/// Waits for its child, and for a stop event from outside.
+struct Stopped;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
+#[event(stop, external)]
+struct Enough(u32);
+
+#[workflow]
+impl Stopped {
+    #[step(spawn)]
+    async fn work(&self, begin: &Begin, children: &Children) -> Result<Enough, RunError> {
+        children.run::<Stuck>(begin.clone()).await.map(|done| Enough(done.0))
+    }
+}
+
+/// Never ends.
+struct Stuck;
+
+#[workflow]
+impl Stuck {
+    #[step]
+    async fn end(&self, _begin: &Begin) -> Done {
+        std::future::pending().await
+    }
+}
+
+/// Whether the journal of the run has each child that its report has.
+async fn assert_journal_has_children<W: Workflow>(engine: &Engine, run: &RunHandle<W>) {
+    let report = run.report().await.unwrap();
+    assert_eq!(report.children.len(), 1);
+    let journal = engine.history(run.id()).await.unwrap();
+    let recorded = RecordedRun::of(run.id(), &journal).unwrap();
+    let names = |report: &RunReport| -> Vec<RunId> {
+        report.children.iter().map(|listed| listed.child.run.clone()).collect()
+    };
+    assert_eq!(names(recorded.report()), names(&report));
+}
+
+// S38
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_journal_of_a_completed_run_has_the_child_that_its_last_step_awaited() {
+    let engine = Engine::builder().workflow(EndsWithChild).workflow(Quick).store(MemoryStore::default());
+    let engine = engine.replay_check(true).build().unwrap();
+    for round in 0..200 {
+        let run = engine.start::<EndsWithChild>(Begin(round)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(round));
+        assert_journal_has_children(&engine, &run).await;
+    }
+}
+
+// S38
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_journal_of_a_run_that_was_stopped_from_outside_has_its_children() {
+    let engine = Engine::builder().workflow(Stopped).workflow(Stuck).store(MemoryStore::default());
+    let engine = engine.replay_check(true).build().unwrap();
+    for round in 0..50 {
+        let run = engine.start::<Stopped>(Begin(round)).await.unwrap();
+        while run.report_so_far().await.unwrap().children.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        run.send(Enough(round)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Enough(round));
+        assert_journal_has_children(&engine, &run).await;
+    }
 }
