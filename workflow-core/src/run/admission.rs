@@ -143,6 +143,11 @@ impl Admission {
         self.permit.as_ref().is_some_and(|permit| permit.lacks_inbox())
     }
 
+    /// Whether the inbox of the run is being read.
+    pub(super) fn reads_inbox(&self) -> bool {
+        self.permit.as_ref().is_some_and(|permit| permit.reads_inbox())
+    }
+
     /// Notes that the journal has that the run waits for its inbox. Returns whether that is news.
     pub(super) fn note_recorded(&mut self) -> bool {
         self.permit.as_mut().is_some_and(|permit| permit.note_recorded(true))

@@ -70,12 +70,13 @@ impl Driver {
         }
     }
 
-    /// Whether a due timer waits for an inbox that is away. The run would be loaded for it again at once.
-    pub(super) fn holds_due_timer(&self) -> bool {
+    /// Whether something would load the run again at once: a due timer or deadline, which may wait for the inbox, or the
+    /// messages of an inbox that was not read yet.
+    pub(super) fn would_be_loaded(&self) -> bool {
         let Committer { shared, state, clock, .. } = &self.committer;
-        let is_held = |due| due <= clock.wall() && self.admission.holds_timer(due);
-        let timers = state.timers.pending(&state.scheduler).map(|(due, _)| due);
-        self.admission.lacks_inbox() && timers.chain(shared.deadline()).any(is_held)
+        let timer = state.timers.pending(&state.scheduler).map(|(due, _)| due).next();
+        let is_due = timer.into_iter().chain(shared.deadline()).any(|due| due <= clock.wall());
+        is_due || self.admission.reads_inbox()
     }
 
     #[cold]

@@ -90,6 +90,12 @@ impl OwnPermit {
         self.inbox.as_deref().is_some_and(is_away)
     }
 
+    /// Whether the inbox is being read: it is not away, and its messages may be about to come.
+    pub(super) fn reads_inbox(&self) -> bool {
+        let is_read = |inbox: &InboxWait| !inbox.gate.opened.is_cancelled() && inbox.gate.problem().is_none();
+        self.inbox.as_deref().is_some_and(is_read)
+    }
+
     /// Notes whether the journal has that the run waits for its inbox. Returns whether that is news.
     pub(super) fn note_recorded(&mut self, is_recorded: bool) -> bool {
         let noted =

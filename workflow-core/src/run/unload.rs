@@ -95,8 +95,8 @@ impl Run {
         polled.await
     }
 
-    /// Whether the run can be unloaded: it waits or is paused, the store has its whole journal, and no run that is driven
-    /// here depends on it.
+    /// Whether the run can be unloaded: it waits or is paused, nothing would load it again at once, the store has its whole
+    /// journal, and no run that is driven here depends on it.
     fn can_unload(&self) -> bool {
         let Committer { shared, state, journal, pending, .. } = &self.driver.committer;
         let waits =
@@ -113,7 +113,7 @@ impl Run {
             && shared.children.get().is_none_or(|family| !family.is_alive())
             && !shared.signals.mailbox.is_in_use()
             && !self.driver.executor.has_completed()
-            && !self.driver.holds_due_timer()
+            && !self.driver.would_be_loaded()
             && pending.is_empty()
             && journal.as_deref().is_some_and(Journal::is_open_and_written)
     }

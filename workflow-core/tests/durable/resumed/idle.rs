@@ -28,19 +28,19 @@ mod held_up;
 
 /// The numbers of unloaded and of reloaded runs.
 #[derive(Debug, Clone, Default)]
-struct Told(Arc<(AtomicUsize, AtomicUsize)>);
+pub(super) struct Told(Arc<(AtomicUsize, AtomicUsize)>);
 
 impl Told {
     fn released(&self) -> usize {
         self.0.0.load(Ordering::SeqCst)
     }
 
-    fn loaded(&self) -> usize {
+    pub(super) fn loaded(&self) -> usize {
         self.0.1.load(Ordering::SeqCst)
     }
 
     /// Waits until this many runs are unloaded.
-    async fn are_away(&self, runs: usize) {
+    pub(super) async fn are_away(&self, runs: usize) {
         let away = async {
             while self.released() - self.loaded() != runs {
                 tokio::task::yield_now().await;

@@ -13,10 +13,11 @@ use workflow_core::store::{
     EngineId, EventStore as _, Inbox, InboxMessage, MemoryInbox, Record, RunMessage, RunQuery, StoreError,
     StoreFuture, Write,
 };
-use workflow_core::{EngineBuilder, RunId, RunOptions, RunStatus, Seq};
+use workflow_core::{EngineBuilder, Pause, RunId, RunOptions, RunStatus, Seq};
 
 use super::{Closed, Desk, World, note};
-use crate::fixtures::{Begin, Note};
+use crate::resumed::idle::Told;
+use crate::fixtures::{Begin, Note, until};
 
 /// An inbox that is away until the test lets it answer.
 #[derive(Default)]
@@ -232,4 +233,71 @@ async fn an_inbox_that_does_not_answer_is_away_until_it_does() {
     away.lets_go.notify_one();
     assert_eq!(waits.settled().await, RunStatus::Waiting);
     assert_eq!(world.desk.notes().last().unwrap(), "note 9");
+}
+
+/// How many timers have fired.
+async fn elapsed(world: &World) -> usize {
+    let is_elapsed = |record: &Record| matches!(record, Record::EventLogged { event, .. } if event.name() == "Elapsed");
+    count(world, is_elapsed).await
+}
+
+// S42, S67: it would be unloaded and loaded again without an end.
+#[tokio::test(start_paused = true)]
+async fn a_run_with_a_due_timer_stays_until_its_inbox_was_read() {
+    for pauses in [false, true] {
+        let (world, slow, told) = (World::new(), Arc::<Away>::default(), Told::default());
+        slow.hangs.store(true, Ordering::SeqCst);
+        let after = if pauses { Duration::from_hours(1) } else { Duration::ZERO };
+        let engine = builder(&world, &slow).unload_waiting_after(after).observer(told.clone()).build().unwrap();
+        let run = engine.start_with::<Desk>(Begin(0), RunOptions::new().id("a")).await.unwrap();
+        run.settled().await;
+        if pauses {
+            run.pause(Pause::Now).await.unwrap();
+        }
+        told.are_away(1).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        // No time passes, so what happens again and again does so now.
+        for _ in 0..5_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((told.loaded(), elapsed(&world).await), (1, 0));
+        slow.lets_go.notify_one();
+        until(async || elapsed(&world).await == 1).await;
+        assert_eq!(told.loaded(), 1);
+    }
+}
+
+/// An inbox whose answers take a moment.
+#[derive(Default)]
+struct Slow(MemoryInbox);
+
+impl Inbox for Slow {
+    fn pending(&self, run: &RunId, at_most: usize) -> StoreFuture<Vec<InboxMessage>> {
+        let answer = self.0.pending(run, at_most);
+        StoreFuture::new(async {
+            tokio::task::yield_now().await;
+            answer.await
+        })
+    }
+
+    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
+        self.0.settle(run, message, result)
+    }
+}
+
+// S42, S67
+#[tokio::test(start_paused = true)]
+async fn runs_that_are_unloaded_at_once_are_loaded_once_for_each_timer() {
+    let (world, told, runs) = (World::new(), Told::default(), 50);
+    let builder = world.builder().inbox(Arc::<Slow>::default()).unload_waiting_after(Duration::ZERO);
+    let engine = builder.observer(told.clone()).build().unwrap();
+    for number in 0..runs {
+        let options = RunOptions::new().id(format!("r{number}"));
+        engine.start_with::<Desk>(Begin(0), options).await.unwrap().settled().await;
+    }
+    told.are_away(runs).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    until(async || world.desk.notes().iter().filter(|note| *note == "elapsed").count() == runs).await;
+    told.are_away(runs).await;
+    assert_eq!(told.loaded(), runs);
 }
