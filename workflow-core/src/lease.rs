@@ -412,8 +412,8 @@ mod tests {
     #[tokio::test]
     async fn a_lease_that_is_given_up_leaves_no_handle_on_a_store_that_never_answers() {
         let (store, patience) = (Arc::new(Silent), StorePatience::default());
-        let guarded =
-            Arc::new(GuardedStore::new(Arc::clone(&store) as Arc<dyn EventStore>, patience.clone()));
+        let (kept, clock) = (Arc::clone(&store) as Arc<dyn EventStore>, EngineClock::default());
+        let guarded = Arc::new(GuardedStore::new(kept, patience.clone(), clock));
         let lease = Arc::new(Lease::new(EngineId::generate(), guarded, DURATION));
         let mut asks = pin!(lease.renew());
         assert!(futures::poll!(asks.as_mut()).is_pending());

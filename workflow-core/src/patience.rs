@@ -18,6 +18,11 @@ impl StorePatience {
         self.0.cancel();
     }
 
+    /// Whether the engine has given up.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
     /// Waits for a future that depends on a store, until the engine gives up. An answer that is ready counts.
     pub(crate) async fn wait<T>(&self, waits: impl Future<Output = T>) -> Result<T, StoreError> {
         match select(pin!(waits), pin!(self.0.cancelled())).await {

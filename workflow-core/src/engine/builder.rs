@@ -759,7 +759,7 @@ impl EngineBuilder {
         let (id, ending) = (EngineId::generate(), Ending::default());
         let inbox = self.durability.inbox.take();
         let inbox = inbox.map(|inbox| EngineInbox::new(inbox, ending.patience(), self.clock.clone()));
-        let (journals, contexts) = self.durability.open(&id, &ending.patience());
+        let (journals, contexts) = self.durability.open(&id, &ending.patience(), &self.clock);
         let serialises = journals.store().is_ok_and(EventStore::serialises);
         // A store has the ended runs itself.
         let ended = self.ended.filter(|_| !journals.are_kept());
@@ -930,10 +930,14 @@ impl Durability {
     }
 
     /// The engine's journals and contexts, which wait for their stores until `patience` ends.
-    fn open(self, engine: &EngineId, patience: &StorePatience) -> (Journals, ContextScopes) {
-        let store = self
-            .store
-            .map(|store| -> Arc<dyn EventStore> { Arc::new(GuardedStore::new(store, patience.clone())) });
+    fn open(
+        self,
+        engine: &EngineId,
+        patience: &StorePatience,
+        clock: &EngineClock,
+    ) -> (Journals, ContextScopes) {
+        let guarded = |store| GuardedStore::new(store, patience.clone(), clock.clone());
+        let store = self.store.map(|store| -> Arc<dyn EventStore> { Arc::new(guarded(store)) });
         let lease = store.as_ref().zip(self.lease).map(|(store, duration)| {
             LeaseOwner(Arc::new(Lease::new(engine.clone(), Arc::clone(store), duration)))
         });
@@ -991,8 +995,9 @@ mod tests {
     #[test]
     fn journals_and_leases_are_there_where_they_are_asked_for() {
         let open = |store, lease| {
-            let (journals, _) =
-                durability(store, lease).open(&EngineId::generate(), &Ending::default().patience());
+            let (engine, patience, clock) =
+                (EngineId::generate(), Ending::default().patience(), EngineClock::default());
+            let (journals, _) = durability(store, lease).open(&engine, &patience, &clock);
             (journals.are_kept(), journals.lease().is_some())
         };
         assert_eq!(open(false, None), (false, false));

@@ -1,9 +1,16 @@
 //! The store as an engine calls it. A panic of the store is an error, and so is an answer that is missing when the
-//! engine gives up.
+//! engine gives up. A call that begins after that has a time of its own: a run whose step has blocked its thread until then
+//! still writes its end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
+
+use super::SHORTEST_PATIENCE;
+use super::ending::sleep_or_pend;
+use crate::clock::EngineClock;
 use crate::id::{EngineId, RunId};
 use crate::panics::{caught, caught_in};
 use crate::patience::StorePatience;
@@ -16,11 +23,12 @@ use crate::store::{
 pub(crate) struct GuardedStore {
     store: Arc<dyn EventStore>,
     patience: StorePatience,
+    clock: EngineClock,
 }
 
 impl GuardedStore {
-    pub(crate) fn new(store: Arc<dyn EventStore>, patience: StorePatience) -> Self {
-        Self { store, patience }
+    pub(crate) fn new(store: Arc<dyn EventStore>, patience: StorePatience, clock: EngineClock) -> Self {
+        Self { store, patience, clock }
     }
 
     /// Calls the store. A ready answer costs nothing more, and another one costs an allocation.
@@ -33,12 +41,19 @@ impl GuardedStore {
             Ok(answer) => answer,
             Err(panic) => return StoreFuture::ready(Err(StoreError::unavailable(panic))),
         };
-        let patience = self.patience.clone();
+        let (patience, clock, is_late) =
+            (self.patience.clone(), self.clock.clone(), self.patience.has_ended());
         StoreFuture::new(async move {
-            patience
-                .wait(caught_in(answer))
-                .await?
-                .unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
+            let answer = caught_in(answer);
+            let answered = if is_late {
+                match select(pin!(answer), pin!(sleep_or_pend(clock, SHORTEST_PATIENCE))).await {
+                    Either::Left((answered, _)) => answered,
+                    Either::Right(_) => return Err(StoreError::ShutDown),
+                }
+            } else {
+                patience.wait(answer).await?
+            };
+            answered.unwrap_or_else(|panic| Err(StoreError::unavailable(panic)))
         })
     }
 }
@@ -121,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_store_is_an_error() {
-        let store = GuardedStore::new(Arc::new(Broken), Ending::default().patience());
+        let store = GuardedStore::new(Arc::new(Broken), Ending::default().patience(), EngineClock::default());
         let runs = store.runs(&RunQuery::new()).now_or_never().unwrap();
         assert!(matches!(runs, Err(StoreError::Unavailable { .. })));
         let batch = Write {
@@ -135,16 +150,60 @@ mod tests {
     #[test]
     fn an_answer_that_never_comes_is_an_error_once_the_engine_gives_up() {
         let ending = Ending::default();
-        let store = GuardedStore::new(Arc::new(Broken), ending.patience());
+        let store = GuardedStore::new(Arc::new(Broken), ending.patience(), EngineClock::default());
         let mut read = store.read(&"r".into(), Position(0), 1);
         assert!((&mut read).now_or_never().is_none());
         ending.give_up();
         assert!(matches!(read.now_or_never(), Some(Err(StoreError::ShutDown))));
     }
 
+    /// Lists runs at the second look.
+    struct Slow;
+
+    impl EventStore for Slow {
+        fn append(&self, _: &RunId, _: Position, _: Write) -> StoreFuture<()> {
+            StoreFuture::ready(Ok(()))
+        }
+
+        fn read(&self, _: &RunId, _: Position, _: usize) -> StoreFuture<Vec<Record>> {
+            StoreFuture::ready(Ok(Vec::new()))
+        }
+
+        fn runs(&self, _: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+            StoreFuture::new(async {
+                tokio::task::yield_now().await;
+                Ok(Vec::new())
+            })
+        }
+
+        fn remove(&self, _: &RunId) -> StoreFuture<bool> {
+            StoreFuture::ready(Ok(false))
+        }
+
+        fn retain(&self, _: &Retention) -> StoreFuture<u64> {
+            StoreFuture::ready(Ok(0))
+        }
+
+        fn lease(&self, _: &EngineId, _: Duration) -> StoreFuture<Vec<EngineId>> {
+            StoreFuture::ready(Ok(Vec::new()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_begins_after_the_engine_gave_up_is_answered() {
+        let ending = Ending::default();
+        let stores: [Arc<dyn EventStore>; 2] = [Arc::new(Slow), Arc::new(Broken)];
+        let [slow, broken] = stores.map(|it| GuardedStore::new(it, ending.patience(), EngineClock::default()));
+        ending.give_up();
+        assert!(slow.runs(&RunQuery::new()).await.is_ok());
+        let late = broken.read(&"r".into(), Position(0), 1).await;
+        assert!(matches!(late, Err(StoreError::ShutDown)), "it has a second");
+    }
+
     #[test]
     fn an_answer_that_is_there_passes() {
-        let store = GuardedStore::new(Arc::new(MemoryStore::default()), Ending::default().patience());
+        let (patience, clock) = (Ending::default().patience(), EngineClock::default());
+        let store = GuardedStore::new(Arc::new(MemoryStore::default()), patience, clock);
         assert!(store.runs(&RunQuery::new()).is_ready());
         assert!(!store.serialises());
     }
