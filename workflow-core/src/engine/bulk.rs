@@ -224,8 +224,8 @@ fn is_ended(stored: &StoredRun) -> bool {
 }
 
 impl Inner {
-    /// Cancels an open run of the store, and waits for its end. Returns `false` if the run has ended, is gone, or is a
-    /// child that ends with its parent.
+    /// Cancels an open run of the store, and waits for its end. Returns `false` if the run has ended by itself, is gone, or is
+    /// a child that ends with its parent. An error if the run stops here before its journal has the cancel.
     async fn cancel_stored(self: &Arc<Self>, id: &RunId, reason: &Arc<str>) -> Result<bool, ResumeError> {
         let how = LoadAs { by: LoadedBy::Engine, cancelled: Some(reason), permit: &mut None };
         let found = self.find_as(id, how).await;
@@ -236,7 +236,10 @@ impl Inner {
             Err(error) => return Err(error),
         };
         run.cancel(reason);
-        run.ended().await;
-        Ok(true)
+        let finished = run.finished().await;
+        match finished.left_by() {
+            Some(source) => Err(ResumeError::Store(source)),
+            None => Ok(finished.is_cancelled()),
+        }
     }
 }

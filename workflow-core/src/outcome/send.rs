@@ -21,6 +21,15 @@ pub enum SendError {
         /// The final status.
         status: RunStatus,
     },
+    /// The run was to be cancelled, and stopped here before its journal had that: its store failed, another engine has it, or
+    /// the engine shuts down. Who continues the run may not know of the cancel: repeat it there.
+    #[error("run `{run}` stopped here before its journal had the cancel: {}", chain(.source))]
+    Stopped {
+        /// The run.
+        run: RunId,
+        /// Why it stopped.
+        source: StoreError,
+    },
     /// No step of the workflow takes the event.
     #[error("no step of the workflow takes `{event}`")]
     NotTaken {

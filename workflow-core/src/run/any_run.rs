@@ -359,9 +359,11 @@ impl AnyRun {
         excess.map_or(Ok(()), |bytes| Err(SendError::OriginTooLong { bytes, limit: MAX_ORIGIN_BYTES }))
     }
 
-    /// The answer of a run that has ended: `Ok` if its journal has the act of this origin.
+    /// The answer of a run that has ended or stopped here: `Ok` if its journal has the act of this origin.
     async fn unless_known(&self, error: SendError) -> Result<(), SendError> {
-        let (Some(origin), SendError::Ended { .. }) = (&self.origin, &error) else { return Err(error) };
+        let (Some(origin), SendError::Ended { .. } | SendError::Stopped { .. }) = (&self.origin, &error) else {
+            return Err(error);
+        };
         let kept = self.kept().await.ok();
         if kept.is_some_and(|kept| kept.knows(origin)) { Ok(()) } else { Err(error) }
     }
@@ -655,18 +657,20 @@ impl AnyRun {
     /// ```
     ///
     /// # Errors
-    /// [`SendError::Ended`] if the run had ended before. [`SendError::NotLoaded`] if the run waits unloaded in
-    /// its store, and the store cannot read it now.
+    /// [`SendError::Ended`] if the run had ended before. [`SendError::Stopped`] if the run stops here and its journal does
+    /// not have the cancel: its store failed, or another engine has the run. [`SendError::NotLoaded`] if the run waits
+    /// unloaded in its store, and the store cannot read it now.
     pub async fn cancel(&self, reason: impl Into<Arc<str>>) -> Result<(), SendError> {
         self.check_origin()?;
         let reason = reason.into();
         match self.ask(|done| self.by(Command::Cancel { reason, done })).await {
-            Ok(ends) => {
-                if ends {
-                    self.shared.finished().await;
+            Ok(false) => Ok(()),
+            Ok(true) => match self.shared.finished().await.left_by() {
+                Some(source) if self.shared.common.is_durable => {
+                    self.unless_known(SendError::Stopped { run: self.shared.id.clone(), source }).await
                 }
-                Ok(())
-            }
+                _ => Ok(()),
+            },
             Err(no_answer) => self.unless_known(no_answer.into()).await,
         }
     }

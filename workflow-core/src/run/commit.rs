@@ -402,6 +402,13 @@ impl Committer {
         let _ = self.state.apply(Batch::Stopped(Stop::JournalFailed), self.clock.now);
     }
 
+    /// The run leaves its journal as it is, without the cancel unless that has its clean-up.
+    pub(super) fn forget_unwritten_cancel(&mut self) {
+        if !self.state.scheduler.clean_up().is_some_and(CleanUp::has_begun) {
+            self.state.forget_cancel();
+        }
+    }
+
     /// Queues `RunResumed`, which fences off an earlier process before anything begins (S40), and the entries
     /// that the journal lacks.
     pub(super) fn queue_resumed(&mut self, derived: impl IntoIterator<Item = Seq>) {

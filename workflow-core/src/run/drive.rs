@@ -228,6 +228,7 @@ impl Run {
             return Detach::Queued;
         }
         committer.journal = None;
+        committer.forget_unwritten_cancel();
         let _ = committer.state.apply(Batch::Stopped(Stop::JournalFailed), committer.clock.now);
         self.driver.advance(&mut usize::MAX.clone());
         self.phase = Phase::Detached;

@@ -13,6 +13,7 @@ use crate::id::RunStatus;
 use crate::observe::Observed;
 use crate::outcome::RunError;
 use crate::scheduler::End;
+use crate::store::StoreError;
 
 /// The result of an ended run.
 #[derive(Debug)]
@@ -21,6 +22,21 @@ pub(crate) struct Finished {
     pub(crate) outcome: Result<AnyEvent, RunError>,
     /// The state for reports and explanations; `None` if the run's task is gone.
     pub(crate) kept: Option<EndedState>,
+}
+
+impl Finished {
+    /// Why the run stopped here although its journal is open; `None` if it has ended.
+    pub(crate) fn left_by(&self) -> Option<StoreError> {
+        match &self.outcome {
+            Err(RunError::Detached) => Some(StoreError::ShutDown),
+            Err(error) => failure_of(error),
+            Ok(_) => None,
+        }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.status == RunStatus::Cancelled
+    }
 }
 
 impl From<&End> for RunStatus {
@@ -55,7 +71,7 @@ impl Run {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
             // Children that clean up may need it.
             self.driver.admission.give_up_permit();
-            Box::pin(super::child_records::end_before(shared, cancelled, is_resumable)).await;
+            Box::pin(super::child_records::end_before(shared, cancelled, is_resumable, None)).await;
         }
         if has_journal {
             Box::pin(self.close_journal()).await;

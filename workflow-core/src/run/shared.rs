@@ -311,7 +311,7 @@ impl RunShared {
         self.finished().await.outcome.clone()
     }
 
-    pub(super) async fn finished(&self) -> &Finished {
+    pub(crate) async fn finished(&self) -> &Finished {
         self.wait_for(RunStatus::is_ended).await;
         self.finished.get().expect("a run that has ended says how before it says so")
     }

@@ -37,6 +37,7 @@ mod run_time {
 mod resumed {
     mod asked;
     mod at_most_once;
+    mod cancels;
     mod config_sources;
     mod attach;
     mod clean_up;

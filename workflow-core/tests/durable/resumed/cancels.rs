@@ -1,0 +1,96 @@
+//! Cancels that the store does not take (S31, S38, S62): none of them is acknowledged, and the run goes on elsewhere.
+
+use workflow_core::prelude::*;
+use workflow_core::store::{EventStore as _, Position, Record, RunQuery};
+use workflow_core::{Origin, RunHandle, RunId, RunOptions, RunStatus, SendError};
+
+use super::held::Held;
+use crate::fixtures::{Begin, Done, Note, Waits};
+
+/// Waits for a note, and has a clean-up step.
+struct Tidies;
+
+#[workflow]
+impl Tidies {
+    #[step]
+    async fn work(&self, begin: &Begin, note: &Note) -> Done {
+        Done(begin.0 + note.0)
+    }
+
+    #[step(on_end)]
+    async fn tidy(&self, _begin: &Begin) {}
+}
+
+fn engine(store: Held) -> Engine {
+    Engine::builder().workflow(Waits).workflow(Tidies).store(store).build().unwrap()
+}
+
+async fn waiting<W: Workflow>(engine: &Engine, id: &str) -> RunHandle<W> {
+    let run = engine.start_with::<W>(Begin(1), RunOptions::new().id(id)).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    run
+}
+
+/// How often the journal says that the run has ended.
+async fn ends(store: &Held, run: &str) -> usize {
+    let records = store.kept.read(&RunId::from(run), Position(0), 100).await.unwrap();
+    records.iter().filter(|record| matches!(record, Record::RunEnded { .. })).count()
+}
+
+async fn is_refused_by_its_store<W: Workflow<Output = Done>>() {
+    let store = Held::default();
+    let run = waiting::<W>(&engine(store.clone()), "r").await;
+    store.fail("r");
+    let origin = Origin::new().id("c");
+    let refused = run.with_origin(origin.clone()).cancel("enough").await;
+    assert!(matches!(refused, Err(SendError::Stopped { .. })), "{refused:?}");
+    assert_eq!(ends(&store, "r").await, 0);
+    store.recover();
+    let run = engine(store.clone()).attach::<W>("r").await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let by = run.with_origin(origin);
+    by.cancel("enough").await.unwrap();
+    by.cancel("enough").await.unwrap();
+    assert_eq!(run.status(), RunStatus::Cancelled);
+    assert_eq!(ends(&store, "r").await, 1);
+}
+
+// S31, S62
+#[tokio::test]
+async fn a_cancel_that_the_store_does_not_take_is_refused() {
+    is_refused_by_its_store::<Waits>().await;
+    is_refused_by_its_store::<Tidies>().await;
+}
+
+// S31
+#[tokio::test]
+async fn a_cancel_of_many_runs_says_which_ones_stopped_before() {
+    let store = Held::default();
+    let engine = engine(store.clone());
+    for id in ["a", "b"] {
+        waiting::<Waits>(&engine, id).await;
+    }
+    store.fail("a");
+    let mut results = engine.cancel_where(&RunQuery::new(), "enough").unwrap();
+    let mut told = Vec::new();
+    while let Some(result) = results.next().await {
+        let result = result.unwrap();
+        told.push((result.run.to_string(), result.result.is_ok()));
+    }
+    told.sort();
+    assert_eq!(told, [("a".to_owned(), false), ("b".to_owned(), true)]);
+}
+
+// S31, S38
+#[tokio::test]
+async fn a_run_that_another_engine_continues_is_not_cancelled_by_the_first_one() {
+    let store = Held::default();
+    let lost = waiting::<Waits>(&engine(store.clone()), "r").await;
+    let other = engine(store.clone());
+    let run = other.attach::<Waits>("r").await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let refused = lost.cancel("enough").await;
+    assert!(matches!(refused, Err(SendError::Stopped { .. })), "{refused:?}");
+    run.send(Note(2)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(3));
+}
