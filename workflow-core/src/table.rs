@@ -218,6 +218,8 @@ pub struct InputRow {
     pub(crate) config: Option<ConfigType>,
     /// Whether the parameter reads or writes a context.
     pub(crate) uses_context: bool,
+    /// Whether the step may start children by the parameter.
+    pub(crate) may_start_children: bool,
     pub(crate) label: Arc<str>,
 }
 
@@ -378,6 +380,12 @@ impl DependencyTable {
         let of_steps = self.steps.iter().flat_map(|step| step.inputs.iter().filter_map(|input| input.config));
         let preconditions = self.steps.iter().filter_map(|step| step.precondition.as_ref());
         of_steps.chain(preconditions.flat_map(|row| row.configs.iter().copied()))
+    }
+
+    /// Whether a step may start children, without middleware. O(table).
+    pub(crate) fn may_start_children(&self) -> bool {
+        let mut inputs = self.steps.iter().flat_map(|step| &step.inputs);
+        self.edges.steps.is_some() || inputs.any(|input| input.may_start_children)
     }
 
     /// The first step that takes a context, itself or by its precondition, with the label of that parameter.

@@ -10,7 +10,6 @@
 //! A key of an index only leads to an entry. Whether the run is listed follows from its summary.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::time::SystemTime;
 
 use serde_json::from_slice;
@@ -66,11 +65,11 @@ fn each_by_id(
     query: &RunQuery,
     mut each: impl FnMut(StoredRun) -> bool,
 ) -> Result<(), redb::Error> {
-    let after = query.begins_after().map(|after| after.as_str().as_bytes());
-    let range = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+    let Some((first, behind)) = query.id_range() else { return Ok(()) };
+    let [first, behind] = [&first, &behind].map(|bound| bound.as_ref().map(|id| id.as_str().as_bytes()));
     let table = if query.only_open() { &view.open } else { &view.runs };
-    let mut last = after.map(<[u8]>::to_vec);
-    for entry in table.range::<&[u8]>(range)? {
+    let mut last = query.begins_after().map(|after| after.as_str().as_bytes().to_vec());
+    for entry in table.range::<&[u8]>((first, behind))? {
         let (key, value) = entry?;
         // A damaged table may have another order, and would send the caller back to the first page.
         if last.as_deref().is_some_and(|last| key.value() <= last) {

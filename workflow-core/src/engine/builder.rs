@@ -750,6 +750,7 @@ impl EngineBuilder {
         }
         describe_metrics();
         let middleware: Arc<[_]> = self.middleware.into();
+        self.settings.has_middleware = !middleware.is_empty();
         let rules = Arc::new(self.rules);
         let limiters = self.concurrency.limiters(&self.clock);
         let named = |name: &str| limiters.get(name).cloned();

@@ -86,7 +86,7 @@ impl Slot<'_> {
 /// # }
 /// ```
 impl StepInput for Engine {
-    const SPEC: InputSpec = InputSpec::injected("Engine");
+    const SPEC: InputSpec = InputSpec::provided("Engine");
     type Item<'a> = Self;
 
     fn fill(slot: Slot<'_>) -> Result<Self, StepError> {
@@ -95,7 +95,7 @@ impl StepInput for Engine {
 }
 
 impl StepInput for &Engine {
-    const SPEC: InputSpec = InputSpec::injected("Engine");
+    const SPEC: InputSpec = InputSpec::provided("Engine");
     type Item<'a> = &'a Engine;
 
     fn fill(slot: Slot<'_>) -> Result<&Engine, StepError> {

@@ -272,11 +272,11 @@ macro_rules! injectable {
     };
 }
 
-injectable!(RunInfo, InputSpec::injected("RunInfo"), slot => slot.run_info());
-injectable!(RunContext, InputSpec::injected("RunContext").using_context(), slot => slot.run_context());
-injectable!(ThreadContext, InputSpec::injected("ThreadContext").using_context(), slot => slot.thread_context());
-injectable!(Cancellation, InputSpec::injected("Cancellation"), slot => slot.cancellation());
-injectable!(Display, InputSpec::injected("Display"), slot => slot.display());
+injectable!(RunInfo, InputSpec::provided("RunInfo"), slot => slot.run_info());
+injectable!(RunContext, InputSpec::provided("RunContext").using_context(), slot => slot.run_context());
+injectable!(ThreadContext, InputSpec::provided("ThreadContext").using_context(), slot => slot.thread_context());
+injectable!(Cancellation, InputSpec::provided("Cancellation"), slot => slot.cancellation());
+injectable!(Display, InputSpec::provided("Display"), slot => slot.display());
 injectable!(
     Config<C>,
     InputSpec::config(ConfigType::of::<C>()),

@@ -114,7 +114,7 @@ pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool, bef
         }
         registry.all_joined().await;
     }
-    if let Some(engine) = run.common.engine().filter(|_| run.may_have_earlier_children() && !left) {
+    if let Some(engine) = run.common.engine().filter(|_| run.may_have_orphans() && !left) {
         engine.cancel_orphans_of(run.id.clone(), before).await;
     }
 }

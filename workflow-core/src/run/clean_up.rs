@@ -123,7 +123,7 @@ impl Driver {
     /// tasks. The run gives up its permit meanwhile, since theirs may depend on it. Returns the ends, if there are any.
     fn end_children(&mut self) -> Option<BoxFuture<'static, ()>> {
         let Committer { shared, state, .. } = &self.committer;
-        if self.children().is_none() && !shared.may_have_earlier_children() {
+        if self.children().is_none() && !shared.may_have_orphans() {
             return None;
         }
         // An earlier process may have begun children for its clean-up steps.

@@ -67,7 +67,7 @@ impl Run {
         let Committer { shared, state, journal, .. } = &self.driver.committer;
         let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());
         // Most runs have neither, so the task has no room for this future.
-        if shared.children.get().is_some() || shared.may_have_earlier_children() {
+        if shared.children.get().is_some() || shared.may_have_orphans() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
             // Children that clean up may need it.
             self.driver.admission.give_up_permit();

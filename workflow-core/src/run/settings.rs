@@ -36,6 +36,8 @@ pub(crate) struct RunSettings {
     pub(crate) idle_timeout: Option<Duration>,
     /// The checks that an event must pass to enter a run.
     pub(crate) events: EventCheck,
+    /// Whether middleware is around the calls of steps. It may start children.
+    pub(crate) has_middleware: bool,
 }
 
 impl RunSettings {
@@ -59,6 +61,7 @@ impl Default for RunSettings {
             interrupted_attempts: DEFAULT_INTERRUPTED_ATTEMPTS,
             idle_timeout: Some(DEFAULT_IDLE_TIMEOUT),
             events: EventCheck { most_bytes: None, serialises: false },
+            has_middleware: false,
         }
     }
 }

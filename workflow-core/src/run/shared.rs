@@ -261,6 +261,12 @@ impl RunShared {
             || self.signals.has_detached_children()
     }
 
+    /// Whether executions of an earlier process may have begun children for which no execution waits any more.
+    pub(crate) fn may_have_orphans(&self) -> bool {
+        let may_start = || self.common.settings.has_middleware || self.table.may_start_children();
+        self.may_have_earlier_children() && (self.children.get().is_some() || may_start())
+    }
+
     /// How often the execution has begun again since the run has children.
     pub(crate) fn asked_in(&self, execution: ExecutionId) -> u32 {
         self.children.get().map_or(0, |registry| registry.asked_in(execution))

@@ -18,6 +18,8 @@ pub struct InputSpec {
     pub(crate) item: Option<EventType>,
     pub(crate) config: Option<ConfigType>,
     pub(crate) uses_context: bool,
+    /// Whether the step may start children by the parameter.
+    pub(crate) may_start_children: bool,
     pub(crate) label: &'static str,
 }
 
@@ -52,7 +54,7 @@ impl InputKind {
 impl InputSpec {
     /// Declares an injected parameter of your own, with the name that tables and drawings show.
     pub const fn injected(label: &'static str) -> Self {
-        Self { label, ..Self::of(InputKind::Injected, &[]) }
+        Self { may_start_children: true, ..Self::provided(label) }
     }
 
     /// Declares that the parameter reads or writes a context, as [`RunContext`](crate::RunContext) does.
@@ -110,8 +112,13 @@ impl InputSpec {
         self.label
     }
 
+    /// Declares an injected parameter that starts no children.
+    pub(crate) const fn provided(label: &'static str) -> Self {
+        Self { label, ..Self::of(InputKind::Injected, &[]) }
+    }
+
     pub(crate) const fn config(config: ConfigType) -> Self {
-        Self { config: Some(config), ..Self::injected("Config") }
+        Self { config: Some(config), ..Self::provided("Config") }
     }
 
     /// The same parameter with this schema of its configuration. Without a configuration nothing changes.
@@ -134,6 +141,7 @@ impl InputSpec {
             item: None,
             config: None,
             uses_context: false,
+            may_start_children: false,
             label: "",
         }
     }

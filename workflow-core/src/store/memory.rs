@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -91,9 +90,8 @@ impl MemoryStore {
             let admitted = runs.iter().filter(|(id, journal)| query.admits(id, &journal.run));
             return query.choose(admitted.map(|(id, journal)| journal.stored(id)));
         }
-        let after = query.begins_after().map_or(Bound::Unbounded, Bound::Excluded);
-        let listed =
-            runs.range((after, Bound::Unbounded)).filter(|(id, journal)| query.admits(id, &journal.run));
+        let Some(range) = query.id_range() else { return Vec::new() };
+        let listed = runs.range(range).filter(|(id, journal)| query.admits(id, &journal.run));
         listed.map(|(id, journal)| journal.stored(id)).take(query.page()).collect()
     }
 

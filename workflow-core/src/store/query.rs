@@ -2,6 +2,7 @@
 //! what it has to find.
 
 use std::cmp::Reverse;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -36,6 +37,7 @@ use crate::id::{EngineId, RunId, RunStatus, ThreadId};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunQuery {
     run: Option<RunId>,
+    below: Option<RunId>,
     workflow: Option<Arc<str>>,
     thread: Option<ThreadId>,
     open: bool,
@@ -71,6 +73,23 @@ impl RunQuery {
     /// ```
     pub fn run(self, run: impl Into<RunId>) -> Self {
         Self { run: Some(run.into()), ..self }
+    }
+
+    /// Only runs whose ids are this id, a slash, and more: the ids that the children of a run have, and theirs.
+    ///
+    /// They are next to each other in the order of ids, so a store needs to read no other run.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use workflow_core::store::{RunQuery, RunSummary};
+    ///
+    /// let query = RunQuery::new().below("order-17");
+    /// let run = RunSummary::running("Prices", SystemTime::UNIX_EPOCH);
+    /// assert!(query.admits(&"order-17/price-x3.1".into(), &run));
+    /// assert!(!query.admits(&"order-17".into(), &run) && !query.admits(&"order-170/price-x3.1".into(), &run));
+    /// ```
+    pub fn below(self, run: impl Into<RunId>) -> Self {
+        Self { below: Some(run.into()), ..self }
     }
 
     /// Only runs of this workflow.
@@ -156,6 +175,11 @@ impl RunQuery {
         self.run.as_ref()
     }
 
+    /// The id above those that the query admits; `None` for any.
+    pub fn of_below(&self) -> Option<&RunId> {
+        self.below.as_ref()
+    }
+
     /// The workflow of the query; `None` for all.
     pub fn of_workflow(&self) -> Option<&str> {
         self.workflow.as_deref()
@@ -201,6 +225,32 @@ impl RunQuery {
         self.older_than.as_ref().map(|(started, run)| (*started, run))
     }
 
+    /// Between which ids the runs of the query are, by [`below`](Self::below) and [`after`](Self::after); `None` if there
+    /// can be none. For a store that lists runs in the order of their ids.
+    ///
+    /// ```
+    /// use std::ops::Bound;
+    /// use workflow_core::store::RunQuery;
+    ///
+    /// let query = RunQuery::new().below("a");
+    /// assert_eq!(query.id_range(), Some((Bound::Included("a/".into()), Bound::Excluded("a0".into()))));
+    /// assert_eq!(query.after("b").id_range(), None);
+    /// ```
+    pub fn id_range(&self) -> Option<(Bound<RunId>, Bound<RunId>)> {
+        let (mut first, mut last) = (Bound::Unbounded, Bound::Unbounded);
+        let mut after = self.after.clone();
+        if let Some(above) = &self.below {
+            // '0' follows '/'.
+            let [begin, end] = ['/', '0'].map(|behind| RunId::new(format!("{above}{behind}")));
+            if after.as_ref().is_some_and(|after| *after >= end) {
+                return None;
+            }
+            after = after.filter(|after| *after >= begin);
+            (first, last) = (Bound::Included(begin), Bound::Excluded(end));
+        }
+        Some((after.map_or(first, Bound::Excluded), last))
+    }
+
     /// Whether the run matches the query. A store may use an index first, and has to check its result here.
     pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
         let Self { workflow, thread, open, statuses, not_owned_by, after, older_than, .. } = self;
@@ -212,6 +262,7 @@ impl RunQuery {
             && !run.owner.as_ref().is_some_and(|owner| not_owned_by.contains(owner))
             && older_than.as_ref().is_none_or(|(started, before)| (run.started, id) < (*started, before))
             && after.as_ref().is_none_or(|after| id > after)
+            && self.below.as_ref().is_none_or(|above| is_below(id, above))
             && self.run.as_ref().is_none_or(|only| id == only)
     }
 
@@ -255,4 +306,9 @@ impl RunQuery {
             self.after(last.id.clone())
         }
     }
+}
+
+/// Whether the id is that of a run above, a slash, and more.
+fn is_below(id: &RunId, above: &RunId) -> bool {
+    id.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -369,6 +369,7 @@ fn input_row(input: &InputDraft) -> InputRow {
         condition: None,
         config: input.config,
         uses_context: input.uses_context,
+        may_start_children: input.may_start_children,
         label: Arc::clone(&input.label),
     }
 }

@@ -108,6 +108,8 @@ pub(super) struct InputDraft {
     pub(super) config: Option<ConfigType>,
     /// Whether the parameter reads or writes a context.
     pub(super) uses_context: bool,
+    /// Whether the step may start children by the parameter.
+    pub(super) may_start_children: bool,
     pub(super) label: Arc<str>,
 }
 
@@ -229,6 +231,7 @@ impl TableDraft {
             item: spec.item.as_ref().map(|item| self.event(item)),
             config: spec.config,
             uses_context: spec.uses_context,
+            may_start_children: spec.may_start_children,
             label: spec.label.into(),
         }
     }

@@ -121,6 +121,7 @@ macro_rules! __event_store_conformance {
             queries {
                 every_field_of_a_summary_is_listed_as_it_was_written
                 a_query_for_one_run_lists_that_run_and_no_other
+                runs_below_an_id_are_listed_and_no_others
                 runs_are_listed_by_the_whole_name_of_their_thread
                 runs_of_excluded_owners_are_not_listed
                 the_run_that_started_last_is_listed_first_on_demand

@@ -63,6 +63,7 @@ impl Resolver<'_> {
             item: None,
             config: None,
             uses_context: true,
+            may_start_children: false,
             label: "uses_context".into(),
         });
         StepDraft {
@@ -130,6 +131,7 @@ impl Resolver<'_> {
             item,
             config: None,
             uses_context: false,
+            may_start_children: false,
             label: Arc::default(),
         }
     }

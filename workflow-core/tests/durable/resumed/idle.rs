@@ -24,6 +24,7 @@ use workflow_testkit::{Scenario, VirtualClock};
 use crate::fixtures::{Begin, Done, Note, survive};
 use crate::shapes::{Ask, Asks, Waits};
 
+mod bystanders;
 mod held_up;
 
 /// The numbers of unloaded and of reloaded runs.

@@ -15,6 +15,9 @@ pub(crate) struct List {
     /// Only the run with this id.
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
+    /// Only runs below the one with this id: its children, and theirs.
+    #[arg(long, value_name = "RUN")]
+    below: Option<String>,
     /// Only runs of this workflow.
     #[arg(long)]
     workflow: Option<String>,
@@ -86,6 +89,9 @@ impl List {
         query = self.status.iter().fold(query, |query, status| query.status(*status));
         if let Some(run) = &self.run {
             query = query.run(run.as_str());
+        }
+        if let Some(above) = &self.below {
+            query = query.below(above.as_str());
         }
         if let Some(workflow) = &self.workflow {
             query = query.workflow(workflow.as_str());

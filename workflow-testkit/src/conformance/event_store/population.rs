@@ -35,7 +35,7 @@ const ENGINES: [&str; 4] = ["engine-1", "engine-2", "engine-3", "engine"];
 
 pub fn queries_list_what_a_scan_of_all_runs_finds<S: EventStore>(subject: Subject<S>) {
     // Runs of other checks are in the backend, so that each query names a workflow, a thread or a run.
-    queries_of_a_population(subject, Population { runs: 60, queries: 120, alone: false });
+    queries_of_a_population(subject, Population { runs: 60, queries: 240, alone: false });
 }
 
 /// The size of a random test.
@@ -86,6 +86,13 @@ impl Names {
     /// A workflow; the first ones have most runs.
     fn workflow(&self, random: &mut Random) -> Arc<str> {
         Arc::clone(&self.workflows[random.below(4).min(random.below(4))])
+    }
+
+    /// An id that has runs below it, if a random run has one above.
+    fn above(&self, runs: &[&StoredRun], random: &mut Random) -> RunId {
+        let of_child =
+            runs[random.below(runs.len())..].iter().find_map(|run| run.id.as_str().rsplit_once('/'));
+        of_child.map_or_else(|| self.stem.clone(), |(above, _)| above.into())
     }
 
     fn thread(&self, random: &mut Random) -> ThreadId {
@@ -168,6 +175,7 @@ fn engine(random: &mut Random) -> Option<EngineId> {
 #[derive(Debug, Default)]
 struct Ask {
     run: Option<RunId>,
+    below: Option<RunId>,
     workflow: Option<Arc<str>>,
     thread: Option<ThreadId>,
     open: bool,
@@ -184,6 +192,7 @@ impl Ask {
         let mut ask =
             Self { newest_first: random.below(3) > 0, open: random.below(4) == 0, ..Self::default() };
         ask.run = (random.below(20) == 0).then(|| a_run(random).id.clone());
+        ask.below = (random.below(6) == 0).then(|| names.above(runs, random));
         ask.workflow = (random.below(2) == 0).then(|| names.workflow(random));
         ask.thread = (random.below(3) == 0).then(|| names.thread(random));
         for _ in 0..random.below(4) / 2 * (random.below(2) + 1) {
@@ -209,6 +218,9 @@ impl Ask {
         query = self.statuses.iter().fold(query, |query, status| query.status(*status));
         if let Some(run) = &self.run {
             query = query.run(run.clone());
+        }
+        if let Some(above) = &self.below {
+            query = query.below(above.clone());
         }
         if let Some(workflow) = &self.workflow {
             query = query.workflow(Arc::clone(workflow));
@@ -250,6 +262,7 @@ impl Ask {
             && (self.statuses.is_empty() || self.statuses.contains(&run.status))
             && !self.not_owned_by.iter().any(|engine| owner == Some(engine))
             && self.after.as_ref().is_none_or(|after| id.as_str() > after.as_str())
+            && self.below.as_ref().is_none_or(|above| id.as_str().starts_with(&format!("{above}/")))
             && is_older
     }
 }

@@ -87,6 +87,33 @@ pub fn a_query_for_one_run_lists_that_run_and_no_other<S: EventStore>(subject: S
     });
 }
 
+pub fn runs_below_an_id_are_listed_and_no_others<S: EventStore>(subject: Subject<S>) {
+    subject.check(|store| async move {
+        let stem = Journal::new(&store);
+        for end in ["", "/", "/a", "/a/b", "/b", "-a", "0", "0/a", ".a", "a/b"] {
+            stem.beside(end).put(0..1).await;
+        }
+        let demand = "runs whose ids are an id, a slash, and more are below it, and no others";
+        let below = |ends: &[&str]| ends.iter().map(|end| stem.beside(end).run).collect::<Vec<_>>();
+        let above = RunQuery::new().below(stem.run.clone());
+        let all = below(&["/", "/a", "/a/b", "/b"]);
+        assert_eq!(ids(&stem.runs(&above).await), all, "{demand}");
+        assert_eq!(ids(&stem.runs(&above.clone().open()).await), all, "{demand}: open ones");
+        assert_eq!(ids(&stem.all_runs(above.clone().at_most(1)).await), all, "{demand}, page by page");
+        let mut newest = ids(&stem.runs(&above.clone().newest_first()).await);
+        newest.sort();
+        assert_eq!(newest, all, "{demand}: newest first");
+        for (after, left) in [("", &all[..]), ("-a", &all), ("/", &all[1..]), ("/a", &all[2..]), ("0", &[])] {
+            let query = above.clone().after(stem.beside(after).run);
+            assert_eq!(ids(&stem.runs(&query).await), left, "{demand}: {query:?}");
+        }
+        let query = RunQuery::new().below(stem.beside("/a").run);
+        assert_eq!(ids(&stem.runs(&query).await), below(&["/a/b"]), "{demand}: {query:?}");
+        let query = RunQuery::new().below(stem.beside("/a/b").run);
+        assert_eq!(ids(&stem.runs(&query).await), [], "{demand}: {query:?}");
+    });
+}
+
 pub fn runs_are_listed_by_the_whole_name_of_their_thread<S: EventStore>(subject: Subject<S>) {
     subject.check(|store| async move {
         let stem = Journal::new(&store);

@@ -134,6 +134,8 @@ caught! {
         by queries::the_run_that_started_last_is_listed_first_on_demand, "started last is listed first";
     a_store_that_forgets_the_run_is_caught: ForgetsTheRun
         by queries::a_query_for_one_run_lists_that_run_and_no_other, "the very run";
+    a_store_that_takes_what_begins_alike_as_below_is_caught: TakesPrefixesOfIds
+        by queries::runs_below_an_id_are_listed_and_no_others, "an id, a slash, and more";
     a_store_that_takes_prefixes_of_threads_is_caught: TakesPrefixesOfThreads
         by queries::runs_are_listed_by_the_whole_name_of_their_thread, "the very thread";
     a_store_that_lists_excluded_owners_is_caught: ListsExcludedOwners

@@ -269,6 +269,11 @@ impl FaultyJournals {
                 let asked = query.of_run().is_some_and(|asked| query.admits(asked, run));
                 admits || asked && query.begins_before().is_none()
             }
+            TakesPrefixesOfIds => {
+                let rest = query.of_below().and_then(|above| id.as_str().strip_prefix(above.as_str()));
+                let below = rest.zip(query.of_below()).map(|(rest, above)| format!("{above}/{rest}").into());
+                admits || below.is_some_and(|below| query.admits(&below, run))
+            }
             TakesPrefixesOfThreads => {
                 let asked = query.of_thread().filter(|asked| {
                     run.thread.as_ref().is_some_and(|thread| thread.as_str().starts_with(asked.as_str()))

@@ -56,6 +56,7 @@ pub(crate) enum Fault {
     LosesLabels,
     RoundsStarts,
     ForgetsTheRun,
+    TakesPrefixesOfIds,
     TakesPrefixesOfThreads,
     ListsExcludedOwners,
     ExcludesRunsWithoutAnOwner,
