@@ -15,6 +15,8 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 
+use crate::text::bounded;
+
 /// The most payloads to drop one after the other, where each drop panics with the next payload.
 const DROPS: usize = 8;
 
@@ -64,10 +66,11 @@ impl<F: Future<Output = ()>> Future for Driven<F> {
 
 /// Turns a panic into an error with its message, if it has one.
 pub(crate) fn panic_of(panic: Box<dyn Any + Send>) -> Panicked {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let message = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(|text| &**text));
+    let message = bounded(text.unwrap_or("no message"));
     discard(panic);
-    Panicked { message: message.unwrap_or_else(|| "no message".into()) }
+    Panicked { message }
 }
 
 /// Drops a value of a user's type and contains a panic of its drop, also one of the payload of that panic.

@@ -1,5 +1,9 @@
 //! Phrases that several messages are made of.
 
+mod bounded;
+
+pub(crate) use bounded::{Beginning, bounded, bounded_shared};
+
 use std::fmt;
 use std::time::{Duration, SystemTime};
 

@@ -34,6 +34,7 @@ use crate::panics::{caught, caught_in, locked};
 use crate::patience::StorePatience;
 use crate::run::{AnyRun, InboxGate, Run, RunShared};
 use crate::store::{Inbox, InboxMessage, RunQuery, StoreError, StoreFuture};
+use crate::text::bounded;
 
 /// How many messages of a run one call of the inbox asks for.
 const PAGE: usize = 64;
@@ -230,8 +231,8 @@ impl EngineInbox {
     async fn apply(&self, run: &AnyRun, message: &InboxMessage) -> Result<Result<(), String>, Stop> {
         let result = match caught_in(run.apply(message)).await {
             Ok(Err(SendError::NotLoaded { source, .. })) => return Err(Stop::Unavailable(source)),
-            Ok(result) => result.map_err(|error| error.to_string()),
-            Err(panic) => Err(panic.to_string()),
+            Ok(result) => result.map_err(|error| bounded(error.to_string())),
+            Err(panic) => Err(bounded(panic.to_string())),
         };
         // The journal may lack the act that was answered then.
         if run.is_left_open() { Err(Stop::LeftOpen) } else { Ok(result) }

@@ -13,6 +13,7 @@ use crate::outcome::{ResumeError, StartError};
 use crate::run::{Entrance, Host, RunLayer, failed, is_queued};
 use crate::store::{Position, Record, RecordedEvent, StoreError};
 use crate::table::DependencyTable;
+use crate::text::bounded;
 
 /// The result of the first look at a queued run.
 pub(super) enum FirstLook {
@@ -91,7 +92,7 @@ impl Inner {
         why: &StartError,
     ) -> Result<Option<Loaded>, ResumeError> {
         let at = self.common.clock.now();
-        let Some(write) = failed(records, why.to_string(), at) else { return Ok(None) };
+        let Some(write) = failed(records, bounded(why.to_string()), at) else { return Ok(None) };
         let end = Position::default().after(records.len());
         let store = self.journals.store().map_err(ResumeError::Store)?;
         match store.append(id, end, write).await {

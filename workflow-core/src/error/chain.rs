@@ -1,16 +1,18 @@
 //! The text of an error with those of its sources, each once.
 
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::cause::said;
 use crate::panics::caught;
+use crate::text::Beginning;
 
 /// The text of an error and of its sources, outermost first: `a: b: c`.
 ///
 /// Each level occurs once. Many errors end their own text with that of their source; this adds only what such a text
 /// lacks. Use it to print an error that wraps one of this library, whose texts contain their sources. A panic of a
-/// `Display` becomes text. At most 32 sources are read, so an error that is its own source ends too.
+/// `Display` becomes text. At most 32 sources are read, so an error that is its own source ends too. A text of more than
+/// 16 KiB is cut there, and ends with how many bytes were cut.
 ///
 /// ```
 /// use std::io;
@@ -28,10 +30,19 @@ use crate::panics::caught;
 /// assert_eq!(chain(&Ship { source }), "cannot ship: cannot read the order: the disk is full");
 /// ```
 pub fn chain(error: &(dyn Error + 'static)) -> String {
-    let levels: Vec<String> = sources_of(error).map(|level| Text(level).to_string()).collect();
+    let (mut levels, mut last) = (Vec::new(), Beginning::default());
+    for level in sources_of(error) {
+        last = Beginning::default();
+        let _ = write!(last, "{}", Text(level));
+        levels.push(last.take());
+        // It fills the text, so nothing of its sources would be in it.
+        if last.is_cut() {
+            break;
+        }
+    }
     let mut joined = Joined::default();
     levels.into_iter().rev().for_each(|level| joined.put_before(level));
-    joined.text
+    last.end(joined.text)
 }
 
 /// The most sources that are read.
@@ -150,6 +161,26 @@ mod tests {
     fn a_line_break_at_the_end_stays_only_if_nothing_follows() {
         assert_eq!(of(["a\n"]), "a\n");
         assert_eq!(of(["a\n", "b"]), "a: b");
+    }
+
+    // S80
+    #[test]
+    fn a_long_text_is_cut_with_its_sources() {
+        let long: &'static str = "x".repeat(10_000_000).leak();
+        let outer: &'static str = format!("a: {long}").leak();
+        for (levels, whole) in [
+            (vec!["a", long, "b"], outer.len()),
+            (vec![outer, long], outer.len()),
+            (vec!["a", "b", long], outer.len() + 3),
+        ] {
+            let chained =
+                levels.into_iter().rev().fold(None, |source, text| Some(Box::new(Level(text, source))));
+            let text = chain(&*chained.unwrap());
+            let (kept, note) = text.split_once(" … (").unwrap();
+            let cut: usize = note.strip_suffix(" bytes cut)").unwrap().parse().unwrap();
+            assert_eq!(kept.len() + cut, whole);
+            assert!(text.len() <= 16 * 1024 && text.starts_with("a: "));
+        }
     }
 
     /// An error that is its own source.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::SharedError;
 use super::cause::Cause;
 use super::chain::chain;
+use crate::text::bounded;
 
 /// The class of an error, which retry policies use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
@@ -299,10 +300,8 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for StepError {
 
 impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.in_compaction {
-            f.write_str(COMPACTING)?;
-        }
-        f.write_str(&chain(self.source.error()))
+        let text = chain(self.source.error());
+        f.write_str(&if self.in_compaction { bounded(COMPACTING.to_owned() + &text) } else { text })
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{AnyEvent, Erased, EventType, LazyJson, Roles};
 use crate::json::{JsonWriter, ToJson};
 use crate::panics::release;
+use crate::text::bounded;
 
 /// The type of a log entry.
 #[derive(Debug, Clone, Copy)]
@@ -159,7 +160,7 @@ impl UnfitJson {
     /// assert_eq!(unfit.to_string(), "at `lines[3]`, a line has a price");
     /// ```
     pub fn new(path: impl Into<String>, problem: impl fmt::Display) -> Self {
-        Self { path: path.into(), problem: problem.to_string() }
+        Self { path: path.into(), problem: bounded(problem.to_string()) }
     }
 
     pub(crate) fn whole(problem: impl fmt::Display) -> Self {

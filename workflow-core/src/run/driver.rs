@@ -38,6 +38,7 @@ use crate::outcome::SendError;
 use crate::report::OpenRequest;
 use crate::scheduler::{Cause, ExecutionStart};
 use crate::store::StoreError;
+use crate::text::bounded_shared;
 
 /// The parts of a live run.
 pub(super) struct Driver {
@@ -267,7 +268,7 @@ impl Driver {
             return false;
         }
         let _ = self.commit(origin.map_or(Batch::Stopped(Stop::Cancelled), Batch::Cancelled), None);
-        self.at_end.get_or_insert_default().cancel_reason = Some(reason);
+        self.at_end.get_or_insert_default().cancel_reason = Some(bounded_shared(reason));
         true
     }
 

@@ -71,6 +71,7 @@ mod resumed {
 mod stores {
     mod contexts;
     mod faults;
+    mod long_texts;
     mod one_write;
     mod refused;
     mod summaries;

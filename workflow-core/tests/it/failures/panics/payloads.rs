@@ -237,3 +237,26 @@ async fn middleware_and_observers_that_panic_with_what_cannot_be_dropped_harm_no
     // The shutdown returns once every observer has received everything.
     engine.cancel_all("the engine is shutting down", Duration::from_mins(1)).await;
 }
+
+struct Endless;
+
+#[workflow]
+impl Endless {
+    #[step]
+    async fn end(&self, _begin: &Begin) -> Done {
+        panic!("{}", "x".repeat(10_000_000))
+    }
+}
+
+// S80
+#[tokio::test]
+async fn the_message_of_a_panic_is_bounded() {
+    let engine = Engine::builder().workflow(Endless).workflow(Fine).build().unwrap();
+    let run = engine.start::<Endless>(Begin(1)).await.unwrap();
+    let report = run.report().await.unwrap();
+    let [error] = &failures_of(&report, "end")[..] else { panic!("it failed once") };
+    assert!(error.starts_with("it panicked: xxx") && error.ends_with(" bytes cut)"), "{}", error.len());
+    assert!(error.len() <= 16 * 1024);
+    assert!(run.outcome().await.unwrap_err().to_string().len() < 17 * 1024);
+    goes_on(&engine).await;
+}
