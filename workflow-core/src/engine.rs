@@ -17,7 +17,7 @@
 //! The engine makes runs, spawns their tasks and signals them. It never looks into a run's log or state.
 
 use std::fmt;
-use std::future::{Future, pending};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +98,7 @@ use load::Loaded;
 use registry::RunRegistry;
 use reminders::Reminders;
 
-/// How long an engine that ends waits for its store at least.
+/// How long an engine that ends waits for its runs and its store at least.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Hosts workflows and starts their runs. Clones are the same engine.
@@ -337,35 +337,46 @@ impl Engine {
 /// How long an engine that ends waits.
 #[derive(Clone, Copy)]
 struct EndWaits {
-    /// For its store; at least [`SHORTEST_PATIENCE`].
-    store: Duration,
+    /// For its runs and its store; at least [`SHORTEST_PATIENCE`].
+    runs: Duration,
     observers: Duration,
 }
 
 impl Inner {
-    /// Ends all runs by `end_all`, and waits until no task is left. The wait for the store is bounded.
-    async fn end_all(&self, waits: EndWaits, end_all: impl Future<Output = ()>) {
+    /// Ends all runs by `end_all`, and waits until no task is left. A store that does not answer and a step that blocks its
+    /// thread are waited for as long as `waits` says: then runs that are left end with `left` for their handles.
+    async fn end_all(&self, waits: EndWaits, left: RunError, end_all: impl Future<Output = ()>) {
         let ending = &self.ending;
         let mut ended = pin!(async {
             end_all.await;
             ending.is_over().await;
-            if let Some(lease) = self.journals.lease() {
-                lease.give_up(&ending.patience()).await;
-            }
+            self.give_lease_up().await;
         });
-        let over = async {
-            // Only a store may fail to answer. Without one, no clock is needed.
-            if self.journals.are_kept() {
-                sleep_or_pend(self.common.clock.clone(), waits.store.max(SHORTEST_PATIENCE)).await;
-            } else {
-                pending::<()>().await;
-            }
-        };
-        if let Either::Right(_) = select(ended.as_mut(), pin!(over)).await {
+        let sleep = |time| sleep_or_pend(self.common.clock.clone(), time);
+        let over = pin!(sleep(waits.runs.max(SHORTEST_PATIENCE)));
+        if let Either::Right(_) = select(ended.as_mut(), over).await {
             ending.give_up();
-            ended.await;
+            // What only waited for the store ends now. Clean-up has a time of its own.
+            let mut left_for_clean_up = self.common.settings.clean_up;
+            loop {
+                if let Either::Left(_) = select(ended.as_mut(), pin!(sleep(SHORTEST_PATIENCE))).await {
+                    break;
+                }
+                left_for_clean_up = left_for_clean_up.saturating_sub(SHORTEST_PATIENCE);
+                if left_for_clean_up.is_zero() || !self.cleans_up() {
+                    self.leave_blocked(&left);
+                    self.give_lease_up().await;
+                    break;
+                }
+            }
         }
         self.flush_observers(waits.observers).await;
+    }
+
+    async fn give_lease_up(&self) {
+        if let Some(lease) = self.journals.lease() {
+            lease.give_up(&self.ending.patience()).await;
+        }
     }
 
     async fn flush_observers(&self, at_most: Duration) {

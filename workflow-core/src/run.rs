@@ -132,7 +132,7 @@ pub(crate) use signals::Signals;
 pub(crate) use start::{Start, begun};
 pub(crate) use status_cell::StatusCell;
 pub(crate) use turns::Turns;
-pub(crate) use unload::{Registration, RunLockGuard, UnloadedRun, end_unloaded};
+pub(crate) use unload::{Registration, RunLockGuard, UnloadedRun, end_blocked, end_unloaded};
 pub(crate) use view::summary_of_ended;
 
 /// The first event of a run that is about to start, and the channel that answers its sender.

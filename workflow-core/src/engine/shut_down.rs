@@ -10,9 +10,9 @@ use futures_util::{StreamExt as _, stream};
 use super::ending::sleep_or_pend;
 use super::reminders::MAX_CONCURRENT_LOADS;
 use super::{EndWaits, Engine, Inner};
-use crate::id::RunId;
+use crate::id::{RunId, RunStatus};
 use crate::outcome::RunError;
-use crate::run::RunShared;
+use crate::run::{RunShared, end_blocked};
 
 impl Engine {
     /// Refuses new runs, lets executions end, and detaches all open runs for another process.
@@ -34,6 +34,10 @@ impl Engine {
     /// execution that waits for another run in any other way, through a handle for example, does execute. A step that
     /// starts a run through the engine gets [`StartError::ShutDown`](crate::StartError::ShutDown); one that asks for a
     /// child run gets no answer, and runs again in the next process.
+    ///
+    /// A step that blocks its thread outlives the call, which waits for such steps no longer than for the store, and then a
+    /// second more. Handles on their runs return as those on detached ones. The next process runs these steps again, as
+    /// after a crash, also while they still run here.
     ///
     /// `Duration::ZERO` detaches at once. A store that never answers delays the call as said: then handles on its runs
     /// return [`RunError::Store`](crate::RunError::Store). Engines are independent of each other. If the future is
@@ -97,8 +101,8 @@ impl Engine {
         let left =
             runs.for_each_concurrent(MAX_CONCURRENT_LOADS, |run| async move { inner.leave(&run).await });
         let took = inner.common.clock.shown().duration_since(began).unwrap_or_default();
-        let waits = EndWaits { store: within.saturating_sub(took), observers: within };
-        inner.end_all(waits, left).await;
+        let waits = EndWaits { runs: within.saturating_sub(took), observers: within };
+        inner.end_all(waits, RunError::Detached, left).await;
     }
 
     /// Refuses new runs, cancels all open ones with this reason, and waits for their ends.
@@ -110,6 +114,10 @@ impl Engine {
     /// [store](crate::EngineBuilder::store) and the [contexts](crate::EngineBuilder::contexts) are dropped with the last
     /// clone of the engine, even if handles on runs remain. Starts that wait for a permit end with
     /// [`StartError::ShutDown`](crate::StartError::ShutDown), even if no task polls them.
+    ///
+    /// A step that blocks its thread outlives the call. The call waits for such steps for `within`, by the engine's clock
+    /// and at least for a second, then for a second more, and until no other run cleans up. Their runs then end for their
+    /// handles, over a store with [`RunError::Detached`], because the journals may lack the cancel.
     ///
     /// The call waits for the store for `within` too, by the engine's clock, and at least for a second. An unanswered
     /// call of the store then ends with [`StoreError::ShutDown`](crate::store::StoreError::ShutDown): a run that waits
@@ -144,8 +152,14 @@ impl Engine {
     pub async fn cancel_all(&self, reason: impl Into<Arc<str>>, within: Duration) {
         self.inner.ending.begin();
         let reason = reason.into();
-        let waits = EndWaits { store: within, observers: within };
-        self.inner.end_all(waits, self.inner.cancel_runs(&reason)).await;
+        let waits = EndWaits { runs: within, observers: within };
+        // Whether the journal of a run that is left has the cancel is unknown.
+        let left = if self.inner.journals.are_kept() {
+            RunError::Detached
+        } else {
+            RunError::Cancelled { reason: Arc::clone(&reason) }
+        };
+        self.inner.end_all(waits, left, self.inner.cancel_runs(&reason)).await;
     }
 }
 
@@ -175,6 +189,27 @@ impl Inner {
             if let Some(run) = self.runs.driven(&id) {
                 signal(&run);
             }
+        }
+    }
+
+    /// Whether a run cleans up, and not only waits for a step that blocks its thread.
+    pub(super) fn cleans_up(&self) -> bool {
+        let mut driven = self.runs.ids().into_iter().filter_map(|id| self.runs.driven(&id));
+        driven.any(|run| run.status() == RunStatus::CleaningUp && !self.common.lingering.has(&run.id))
+    }
+
+    /// Ends the runs whose tasks are still there for their handles: their steps block their threads.
+    pub(super) fn leave_blocked(&self, error: &RunError) {
+        let mut left = 0_usize;
+        for id in self.runs.ids() {
+            match self.runs.driven(&id) {
+                Some(run) => end_blocked(&run, error.clone()),
+                None => self.give_up_unloaded(&id, error.clone()),
+            }
+            left += 1;
+        }
+        if left > 0 {
+            tracing::warn!(runs = left, "an engine that ends leaves runs whose steps block their threads");
         }
     }
 

@@ -202,7 +202,7 @@ impl Run {
         shared.shown.close(status, is_left(&outcome));
         let kept =
             Some(EndedState::new(FinalState { status, state: state.take(), began_at: clock.began_at }));
-        // Only this task finishes the run.
+        // Set already if the engine has ended without this task, which was blocked.
         let _ = shared.finished.set(Box::new(Finished { status, outcome, kept }));
     }
 }

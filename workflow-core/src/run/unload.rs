@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::driver::Driver;
-use super::finish::{Finished, announce};
+use super::finish::{Finished, announce, is_left};
 use super::meter::GaugeEntry;
 use super::{Derived, Journal, RunShared};
 use crate::id::RunStatus;
@@ -183,6 +183,17 @@ impl Run {
             Box::pin(self.claim(derived)).await;
         }
         self.drive_to_end(registered, false).await;
+    }
+}
+
+/// Ends a run for its handles though its task is still there: a step blocks its thread. What the task then does changes
+/// nothing for them.
+pub(crate) fn end_blocked(run: &RunShared, error: RunError) {
+    let (status, outcome) = (RunStatus::Cancelled, Err(error));
+    let is_left = is_left(&outcome);
+    if run.finished.set(Box::new(Finished { status, outcome, kept: None })).is_ok() {
+        run.shown.close(status, is_left);
+        run.status.set(status);
     }
 }
 
