@@ -155,16 +155,31 @@ impl Committer {
         committed
     }
 
-    /// Shrinks the file while no other thread uses the database. After an error the file is opened again.
+    /// Shrinks the file while no other thread uses the database. In a file that cannot grow, recent writes stay where they
+    /// are: to move them needs room before any is free.
     fn compact(&mut self) -> Result<bool, WorkError> {
+        match self.compact_after(settle_all) {
+            Err(WorkError::Full { .. }) => self.compact_after(|_| Ok(())),
+            compacted => compacted,
+        }
+    }
+
+    /// Shrinks the file after this work. After an error the file is opened again.
+    fn compact_after(
+        &mut self,
+        work: impl FnOnce(&Database) -> Result<(), redb::Error>,
+    ) -> Result<bool, WorkError> {
         self.recover()?;
         let path = Arc::clone(&self.shared.path);
         let mut state = self.shared.alone();
         let database = state.database_mut(&self.shared)?;
-        let compacted = catch_unwind(AssertUnwindSafe(|| compact(database)));
+        let compacted = catch_unwind(AssertUnwindSafe(|| {
+            work(database)?;
+            Ok(database.compact()?)
+        }));
         drop(state);
         let compacted = match compacted {
-            Ok(compacted) => compacted.map_err(|error| WorkError::redb(&path, error)),
+            Ok(compacted) => compacted.map_err(|error: redb::Error| WorkError::redb(&path, error)),
             Err(panic) => Err(WorkError::panicked(&path, &*panic)),
         };
         if let Err(error) = &compacted {
@@ -202,12 +217,15 @@ impl Committer {
     }
 }
 
-/// Moves all recent writes to their final table, and then shrinks the file.
-fn compact(database: &mut Database) -> Result<bool, redb::Error> {
-    let transaction = database.begin_write()?;
-    recent::settle_all(&mut Tables::new(&transaction)?)?;
-    transaction.commit()?;
-    Ok(database.compact()?)
+/// Moves all recent writes to their final table, so many in one transaction.
+fn settle_all(database: &Database) -> Result<(), redb::Error> {
+    let mut has_more = true;
+    while has_more {
+        let transaction = database.begin_write()?;
+        has_more = recent::settle_some(&mut Tables::new(&transaction)?, MAX_GROUP_BYTES)?;
+        transaction.commit()?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

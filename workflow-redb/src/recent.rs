@@ -88,10 +88,15 @@ fn next_number(recent: &Writing<'_>) -> Result<u64, redb::Error> {
     Ok(0)
 }
 
-/// Settles and removes all recent writes.
-pub(crate) fn settle_all(tables: &mut Tables<'_>) -> Result<(), redb::Error> {
-    while release_oldest(tables)? {}
-    Ok(())
+/// Settles and removes recent writes, the oldest first, until the transaction has written so many bytes. Returns whether
+/// there are more.
+pub(crate) fn settle_some(tables: &mut Tables<'_>, bytes: usize) -> Result<bool, redb::Error> {
+    while tables.written < bytes {
+        if !release_oldest(tables)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Removes the recent writes of a removed run, and records the removal: writes that were settled may still be there.

@@ -5,22 +5,35 @@ use std::time::SystemTime;
 
 use workflow_core::store::{Retention, StoreError, StoredRun};
 
+use crate::error::WorkError;
 use crate::journal;
 use crate::listing::written_run;
 use crate::shared::Shared;
 use crate::tables::{Tables, View};
 
-/// How many runs one job removes. Other jobs run in between.
+/// How many runs one job removes. Other jobs run in between. In a file that cannot grow it is fewer: a removal writes pages
+/// anew before it frees any.
 const AT_ONCE: usize = 64;
 
 /// Removes the runs that no rule retains, with their contexts. Returns how many.
 pub(crate) async fn retain(shared: Arc<Shared>, kept: Retention) -> Result<u64, StoreError> {
     let read = move |view: &View| all_runs(view).map_err(crate::tables::ReadError::<StoreError>::from);
     let mut chosen = kept.choose(Arc::clone(&shared).read(read).await?);
-    let mut removed = 0;
+    let (mut removed, mut at_once) = (0, AT_ONCE);
     while !chosen.is_empty() {
-        let some = chosen.split_off(chosen.len().saturating_sub(AT_ONCE));
-        removed += shared.queue.commit(0, move |tables| remove_all(tables, &some)).await?;
+        let some = Arc::new(chosen.split_off(chosen.len().saturating_sub(at_once)));
+        let job = Arc::clone(&some);
+        match shared.queue.commit(0, move |tables| remove_all(tables, &job)).await {
+            Ok(more) => {
+                removed += more;
+                at_once = (at_once * 2).min(AT_ONCE);
+            }
+            Err(WorkError::Full { .. }) if some.len() > 1 => {
+                at_once = some.len() / 2;
+                chosen.extend(some.iter().cloned());
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(removed)
 }

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use workflow_core::store::{EventStore, Position, StoreError};
+use workflow_core::RunStatus;
+use workflow_core::store::{EventStore, Position, Retention, StoreError};
 use workflow_redb::{OpenError, RedbStore, StoreFile, WorkError};
 
-use crate::fixtures::{Place, batch, ids, put};
+use crate::fixtures::{Place, batch, ids, put, put_ended};
 use crate::limited;
 
 /// The maximum file size: 4 MiB.
@@ -51,6 +52,34 @@ async fn fills_up(folder: &Path) {
     let mut file = StoreFile::open(&file).unwrap();
     assert!(file.check().unwrap().is_sound());
     assert_eq!(file.run(&"a".into()).unwrap().unwrap().end, Position(kept + 2_000));
+}
+
+#[tokio::test]
+async fn on_a_full_disk_ended_runs_can_be_removed_and_the_file_made_smaller() {
+    let test = "system::room::on_a_full_disk_ended_runs_can_be_removed_and_the_file_made_smaller";
+    let Some(folder) = limited::folder() else {
+        return limited::run(limited::to_blocks(BLOCKS), test, Place::new().folder.path());
+    };
+    for reopens in [false, true] {
+        let file = folder.join(format!("{reopens}.redb"));
+        let mut store = RedbStore::open(&file).unwrap();
+        for run in 0..300 {
+            put_ended(&store, &format!("ended-{run:03}"), RunStatus::Completed).await;
+        }
+        let kept = until_it_is_full(&store, &file).await;
+        if reopens {
+            drop(store);
+            store = RedbStore::open(&file).unwrap();
+        }
+        let full = fs::metadata(&file).unwrap().len();
+        assert_eq!(store.retain(&Retention::none()).await.unwrap(), 300, "reopened: {reopens}");
+        assert_eq!(ids(&store).await, ["a"]);
+        while store.compact().await.unwrap() {}
+        let compact = fs::metadata(&file).unwrap().len();
+        assert!(compact < full, "reopened: {reopens}, {full} bytes, then {compact}");
+        put(&store, "a", kept..kept + 10).await.unwrap();
+        assert!(store.check().await.unwrap().is_sound());
+    }
 }
 
 /// Appends until there is no room, and returns the number of confirmed records of `a`.
