@@ -9,11 +9,12 @@
 //! journal           recall ─▶ member without a run, until the child is resumed
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use super::asking::Asking;
@@ -39,6 +40,10 @@ pub(crate) struct ChildRegistry {
 struct State {
     /// In the order of joining. An index into it never changes.
     members: Vec<Member>,
+    /// The indexes of the members of each id, in order. Hashed with a key of this process, because ids may come from strangers.
+    by_id: HashMap<RunId, SmallVec<[usize; 1]>, foldhash::quality::RandomState>,
+    /// How many members are open and have their run here.
+    open: usize,
     /// The indexes of awaited children that have not ended, by execution.
     awaited: BTreeSet<(ExecutionId, usize)>,
     /// How many members the run's journal has.
@@ -72,7 +77,28 @@ impl State {
     fn take_awaited(&mut self, execution: ExecutionId) -> Vec<Arc<RunShared>> {
         let taken: Vec<_> =
             self.awaited.extract_if((execution, 0)..=(execution, usize::MAX), |_| true).collect();
-        taken.into_iter().filter_map(|(_, index)| self.members[index].run.take()).collect()
+        let runs: Vec<_> =
+            taken.into_iter().filter_map(|(_, index)| self.members[index].run.take()).collect();
+        self.open -= runs.len();
+        runs
+    }
+
+    /// The members of this id, in the order of joining.
+    fn of_id(&self, run: &RunId) -> impl Iterator<Item = (usize, &Member)> {
+        let indexes = self.by_id.get(run).into_iter().flatten();
+        indexes.map(|index| (*index, &self.members[*index]))
+    }
+
+    /// Adds a member, or replaces the one at this index, which has no open run here.
+    fn put(&mut self, index: usize, member: Member) {
+        self.open += usize::from(member.is_open());
+        match self.members.get_mut(index) {
+            Some(known) => *known = member,
+            None => {
+                self.by_id.entry(member.child.run.clone()).or_default().push(self.members.len());
+                self.members.push(member);
+            }
+        }
     }
 }
 
@@ -89,6 +115,11 @@ struct Member {
 }
 
 impl Member {
+    /// Whether the child has not ended, and its run is here.
+    fn is_open(&self) -> bool {
+        self.run.is_some() && self.ended.is_none()
+    }
+
     fn status(&self) -> RunStatus {
         let status = self.ended.or_else(|| self.run.as_ref().map(|run| run.status()));
         status.unwrap_or(RunStatus::Running)
@@ -171,17 +202,14 @@ impl ChildRegistry {
         // A child of the journal takes its old index, and so does one that had ended when its execution began again.
         let asks_again = parent.may_have_earlier_children();
         let is_old = |member: &Member| member.run.is_none() || asks_again && member.ended.is_some();
-        let known = state.members.iter().position(|member| is_old(member) && member.child == child);
-        let index = known.unwrap_or(index);
+        let known = state.of_id(&child.run).find(|(_, member)| is_old(member) && member.child == child);
+        let index = known.map_or(index, |(known, _)| known);
         if child.awaited && !is_detached {
             state.awaited.insert((child.execution, index));
         }
         let awaited = child.awaited;
         let member = Member { child, joined: parent.common.clock.now(), run, drop_signal, ended: None };
-        match state.members.get_mut(index) {
-            Some(known) => *known = member,
-            None => state.members.push(member),
-        }
+        state.put(index, member);
         let joins_left = is_detached || awaited && state.detached;
         // One that was begun before may have been paused with its parent.
         if awaited && (state.paused || joins.may_have_earlier_children()) {
@@ -203,13 +231,15 @@ impl ChildRegistry {
 
     /// Whether the run has joined.
     pub(super) fn has(&self, run: &RunId) -> bool {
-        self.lock().members.iter().any(|member| member.run.is_some() && member.child.run == *run)
+        self.lock().of_id(run).any(|(_, member)| member.run.is_some())
     }
 
     /// Adds a child from the run's journal, without a run.
     pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime) {
         let mut state = self.lock();
-        state.members.push(Member { child, joined, run: None, drop_signal: Arc::default(), ended: None });
+        let index = state.members.len();
+        let member = Member { child, joined, run: None, drop_signal: Arc::default(), ended: None };
+        state.put(index, member);
         state.recorded = state.members.len();
     }
 
@@ -221,8 +251,7 @@ impl ChildRegistry {
     /// Whether a child has joined and not ended, or has been detached and is not gone.
     pub(crate) fn is_alive(&self) -> bool {
         let state = self.lock();
-        let mut members = state.members.iter();
-        !state.leaving.is_empty() || members.any(|member| member.run.is_some() && member.ended.is_none())
+        !state.leaving.is_empty() || state.open > 0
     }
 
     /// The children that have joined and not ended.
@@ -347,11 +376,12 @@ impl ChildRegistry {
             parent.signals.wake();
             return;
         }
-        let State { members, awaited, end_observed, .. } = &mut *state;
+        let State { members, open, awaited, end_observed, .. } = &mut *state;
         let Some(member) = members.get_mut(index) else { return };
         if !member.run.as_ref().is_some_and(|run| std::ptr::eq(&raw const **run, child)) {
             return;
         }
+        *open -= usize::from(member.is_open());
         member.ended = Some(status);
         awaited.remove(&(member.child.execution, index));
         _run = if member.child.awaited { None } else { member.run.take() };
@@ -472,5 +502,57 @@ impl ChildRegistry {
     /// No operation leaves the state half-changed, so a poisoned lock is usable.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::bare_run::BareRun;
+
+    const MANY: usize = 1_000;
+
+    fn child(number: usize, awaited: bool) -> ChildRun {
+        let (workflow, step) = ("Prices".into(), "price".into());
+        let run = format!("a/price-x1.{number}").into();
+        ChildRun { run, workflow, step, execution: ExecutionId(1), attempt: 1, awaited }
+    }
+
+    #[test]
+    fn each_of_many_children_is_looked_for_among_those_of_its_id() {
+        let (parent, run) = (BareRun::new().shared, BareRun::new().shared);
+        let (registry, signal) = (ChildRegistry::default(), Arc::default());
+        let join = |number| registry.join(&parent, child(number, false), &run, (&signal, 0)).unwrap();
+        for number in 0..MANY {
+            assert_eq!(join(number), number);
+            assert!(registry.is_alive() && registry.has(&child(number, false).run));
+            registry.left(&parent, number, (&run, RunStatus::Completed));
+            assert!(!registry.is_alive() && !registry.has(&child(number, false).run));
+        }
+        for number in [0, MANY / 2, MANY - 1] {
+            assert_eq!(registry.lock().of_id(&child(number, false).run).count(), 1);
+            assert_eq!(join(number), number, "one that had ended takes its old index");
+            assert!(registry.is_alive());
+            registry.left(&parent, number, (&run, RunStatus::Completed));
+            assert!(!registry.is_alive());
+        }
+        assert_eq!(registry.unrecorded().len(), MANY);
+    }
+
+    #[test]
+    fn children_are_alive_until_they_end_or_are_detached() {
+        let (parent, run) = (BareRun::new().shared, BareRun::new().shared);
+        let (registry, signal) = (ChildRegistry::default(), Arc::default());
+        registry.recall(child(0, true), SystemTime::UNIX_EPOCH);
+        assert!(!registry.is_alive(), "a child of the journal has no run here");
+        for number in 0..3 {
+            let index = registry.join(&parent, child(number, true), &run, (&signal, 0));
+            assert_eq!(index, Some(number));
+        }
+        registry.left(&parent, 1, (&run, RunStatus::Failed));
+        registry.left(&parent, 1, (&run, RunStatus::Failed));
+        assert!(registry.is_alive());
+        assert_eq!(registry.lock().take_awaited(ExecutionId(1)).len(), 2);
+        assert!(!registry.is_alive());
     }
 }
