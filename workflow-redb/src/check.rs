@@ -154,6 +154,12 @@ pub enum Problem {
         /// Whether it is in the index.
         listed: bool,
     },
+    /// The index of open runs names another owner than the run's summary.
+    #[error("run `{run}`: the index of runs that have not ended names another engine than its summary")]
+    OwnerDiffers {
+        /// The run.
+        run: RunId,
+    },
     /// A run is missing in the index by start, or is listed wrongly.
     #[error("run `{run}` is {} in the index by start", if *.listed { "wrongly" } else { "missing" })]
     StartsDiffer {
@@ -358,9 +364,14 @@ fn runs(view: &View, report: &mut Report) -> Result<(), redb::Error> {
         match from_slice::<RunSummary>(entry.summary) {
             Ok(summary) => {
                 journal.compare(&summary, report);
-                let listed = view.open.get(key.value())?.is_some();
+                let open = view.open.get(key.value())?;
+                let listed = open.is_some();
                 if listed == summary.status.is_ended() {
                     report.add(Problem::OpenDiffers { run: run(), listed });
+                }
+                let owner = summary.owner.as_ref().map_or(&[][..], |owner| owner.as_str().as_bytes());
+                if open.is_some_and(|open| !open.value().is_empty() && open.value() != owner) {
+                    report.add(Problem::OwnerDiffers { run: run() });
                 }
                 if !has_its_keys(view, id, &summary)? {
                     report.add(Problem::StartsDiffer { run: run(), listed: false });

@@ -10,7 +10,7 @@
 //! | `workflow.records` | *length*, *run*, *position* | *sum*, JSON of the [`Record`] |
 //! | `workflow.recent` | *number* | *length*, *run*, *position*, then for each record of a write *size*, *record* |
 //! | `workflow.runs` | *run* | *sum*, *end*, *written*, *count*, as many *number*, JSON of the [`RunSummary`](workflow_core::store::RunSummary), with times as numbers |
-//! | `workflow.open` | *run* | nothing: 0 bytes |
+//! | `workflow.open` | *run* | the engine that owns the run by its summary; 0 bytes if none does, or an earlier version wrote them |
 //! | `workflow.index` | *group*, *length*, *name*, *started*, *run* | nothing: 0 bytes |
 //! | `workflow.contexts` | *kind*, *length*, *scope*, *name* | JSON of the value |
 //! | `workflow.inbox` | *length*, *run*, *order*, *id* | *sum*, JSON of the [`InboxMessage`](workflow_core::store::InboxMessage) |
@@ -53,7 +53,8 @@
 //! - A write in `workflow.recent` that its run's entry does not name is in `workflow.records` too, or its run was
 //!   removed; a reader ignores it. A write without records marks the removal of a run: writes before it do not belong
 //!   to a later run with the same id.
-//! - `workflow.open` has exactly the runs whose summary is not of an ended run.
+//! - `workflow.open` has exactly the runs whose summary is not of an ended run. Earlier versions read no value of it, and
+//!   write 0 bytes with each changed summary, so a value that is there is right.
 //! - `workflow.index` has a key of each run for its state and for its workflow, and one for its thread if the summary has
 //!   one.
 //! - `workflow.inbox_ids` has a key for each message in `workflow.inbox`, which has at most 100,000. `workflow.refused` has at

@@ -83,7 +83,8 @@ impl SerialisedWrite {
         if self.run_after.status.is_ended() {
             tables.open()?.remove(run.as_bytes())?;
         } else {
-            tables.open()?.insert(run.as_bytes(), &[][..])?;
+            let owner = self.run_after.owner.as_ref().map_or("", |owner| owner.as_str());
+            tables.open()?.insert(run.as_bytes(), owner.as_bytes())?;
         }
         let before = before.and_then(|entry| Indexed::of_entry(run, entry));
         index::follow(tables.index()?, run, before.as_ref(), Some(&Indexed::of(&self.run_after)))

@@ -71,6 +71,10 @@ fn each_by_id(
     let mut last = query.begins_after().map(|after| after.as_str().as_bytes().to_vec());
     for entry in table.range::<&[u8]>((first, behind))? {
         let (key, value) = entry?;
+        // Most open runs have the engine as their owner that asks for those of others.
+        if query.only_open() && is_excluded(query, value.value()) {
+            continue;
+        }
         // A damaged table may have another order, and would send the caller back to the first page.
         if last.as_deref().is_some_and(|last| key.value() <= last) {
             continue;
@@ -89,6 +93,11 @@ fn each_by_id(
         }
     }
     Ok(())
+}
+
+/// Whether the query excludes the owner that the index of open runs names.
+fn is_excluded(query: &RunQuery, owner: &[u8]) -> bool {
+    query.excluded_owners().iter().any(|excluded| excluded.as_str().as_bytes() == owner)
 }
 
 /// A page, newest first.

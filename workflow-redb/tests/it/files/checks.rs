@@ -4,8 +4,8 @@ use redb::{Database, TableDefinition};
 use tokio::runtime::Builder;
 use workflow_core::RunStatus;
 use workflow_core::store::{
-    ContextScope, ContextStore, ContextValue, EventStore, Position, Record, RunQuery, RunSummary, StoreError,
-    StoredRun, WaitingFor, Write,
+    ContextScope, ContextStore, ContextValue, EngineId, EventStore, Position, Record, RunQuery, RunSummary,
+    StoreError, StoredRun, WaitingFor, Write,
 };
 use workflow_redb::{Problem, StoreFile};
 
@@ -227,6 +227,50 @@ fn a_summary_that_does_not_agree_with_its_journal_is_found() {
     // The record says `user-4`.
     change(&place, RUNS, b"b", Some(&with(json.replace("\"status\"", "\"thread\":\"ada\",\"status\""))));
     assert_eq!(problems(&place), [differs, of_index[0]]);
+}
+
+/// A store with an open run of this engine.
+fn of_engine(owner: &str) -> Place {
+    let place = Place::new();
+    let store = place.open();
+    let run = RunSummary::running("Orders", moment()).owned_by(Some(EngineId::new(owner)));
+    let write = Write { records: (0..2).map(record).collect(), run };
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        store.append(&"a".into(), Position(0), write).await.unwrap();
+    });
+    drop(store);
+    place
+}
+
+/// Open runs that none of these engines owns.
+fn not_owned_by(place: &Place, owner: &str) -> Vec<String> {
+    let query = RunQuery::new().open().not_owned_by([EngineId::new(owner)]);
+    let runs = StoreFile::open(&place.file).unwrap().runs(&query).unwrap();
+    runs.iter().map(|run| run.id.to_string()).collect()
+}
+
+#[test]
+fn the_index_of_open_runs_alone_tells_whose_they_are() {
+    let place = of_engine("engine-1");
+    assert_eq!(not_owned_by(&place, "engine-1"), [""; 0]);
+    assert_eq!(not_owned_by(&place, "engine"), ["a"]);
+    // Where it has no owner, the entry has one.
+    change(&place, OPEN, b"a", Some(b""));
+    assert_eq!(not_owned_by(&place, "engine-1"), [""; 0]);
+    assert_eq!(problems(&place), [""; 0]);
+    // An entry that cannot be read has none.
+    change(&place, RUNS, b"a", Some(b"?"));
+    assert_eq!(not_owned_by(&place, "engine-1"), ["a"]);
+    change(&place, OPEN, b"a", Some(b"engine-1"));
+    assert_eq!(not_owned_by(&place, "engine-1"), [""; 0], "the entry is not looked at");
+}
+
+#[test]
+fn an_index_that_names_another_engine_is_found() {
+    let place = of_engine("engine-1");
+    change(&place, OPEN, b"a", Some(b"engine-2"));
+    let differs = "run `a`: the index of runs that have not ended names another engine than its summary";
+    assert_eq!(problems(&place), [differs]);
 }
 
 #[test]
