@@ -86,7 +86,7 @@
 //! # Maintenance
 //! [`retain`](workflow_core::store::EventStore::retain) removes ended runs, [`RedbStore::compact`] shrinks the file,
 //! [`RedbStore::snapshot`] copies a store in use, and [`StoreFile::check`] verifies a file. The command `workflow-redb`
-//! shows the contents of a file, without the program that wrote it. `redrive` and messages to runs change the file; the runs find
+//! shows the contents of a file, without the program that wrote it. `compact`, `retain`, `redrive` and messages to runs change the file; the runs find
 //! their messages in the [inbox](RedbStore::put_message) when an engine resumes them:
 //!
 //! ```text
@@ -97,6 +97,9 @@
 //! workflow-redb runs.redb graph order-17 > order-17.mmd
 //! workflow-redb runs.redb export order-17 > order-17.jsonl
 //! workflow-redb runs.redb check
+//! workflow-redb runs.redb snapshot backup.redb
+//! workflow-redb runs.redb compact
+//! workflow-redb runs.redb retain --last 1000 --within 30d --failed
 //! workflow-redb runs.redb redrive order-17
 //! workflow-redb runs.redb send order-17 Paid '{"by": "ada"}' --id payment-4
 //! workflow-redb runs.redb reply order-17 2 true
@@ -161,4 +164,6 @@ pub use workflow_core::store::Retention;
 mod guide {
     #[doc = include_str!("../../docs/guide/getting-started.md")]
     struct GettingStarted;
+    #[doc = include_str!("../../docs/guide/operate.md")]
+    struct Operate;
 }

@@ -48,7 +48,7 @@ fn remove_all(tables: &mut Tables<'_>, runs: &[(StoredRun, SystemTime)]) -> Resu
 }
 
 /// Every readable run, with the time of its latest write.
-fn all_runs(view: &View) -> Result<Vec<(StoredRun, SystemTime)>, redb::Error> {
+pub(crate) fn all_runs(view: &View) -> Result<Vec<(StoredRun, SystemTime)>, redb::Error> {
     let mut runs = Vec::new();
     for entry in view.runs.range::<&[u8]>(..)? {
         let (key, value) = entry?;

@@ -13,7 +13,6 @@ use crate::format::{
 };
 use crate::recent;
 use crate::seal;
-use crate::shared::Shared;
 use crate::store::RedbStore;
 use crate::tables::{ReadError, Reading, View};
 
@@ -46,20 +45,22 @@ impl RedbStore {
     /// of [`WorkError`].
     pub async fn snapshot(&self, to: impl Into<PathBuf>) -> Result<(), WorkError> {
         let (to, shared) = (to.into(), self.shared());
-        let work = move |view: &View| write(view, &to, &shared).map_err(ReadError::Own);
+        let work =
+            move |view: &View| write(view, &to, &shared.path, shared.file.as_deref()).map_err(ReadError::Own);
         self.shared().read(work).await
     }
 }
 
-fn write(view: &View, to: &Path, store: &Shared) -> Result<(), WorkError> {
+/// Writes the copy. It has mode and owner of the file `like`, if there is one.
+pub(crate) fn write(view: &View, to: &Path, path: &Arc<Path>, like: Option<&Path>) -> Result<(), WorkError> {
     let exists = || WorkError::Exists { path: Arc::from(to) };
-    let unwritten = |source| WorkError::Snapshot { path: Arc::clone(&store.path), source: Arc::new(source) };
+    let unwritten = |source| WorkError::Snapshot { path: Arc::clone(path), source: Arc::new(source) };
     // Checked first, to copy nothing in vain.
     if to.symlink_metadata().is_ok() {
         return Err(exists());
     }
-    let like = store.file.as_ref().map(fs::metadata).transpose();
-    let like = like.map_err(|error| unwritten(OpenError::io(&store.path, error)))?;
+    let like = like.map(fs::metadata).transpose();
+    let like = like.map_err(|error| unwritten(OpenError::io(path, error)))?;
     let fill = |copy: &Database| fill(view, copy).map_err(|error| OpenError::redb(to, error));
     match file::create(to, like.as_ref(), CACHE, fill) {
         Ok(Created::Created) => Ok(()),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use workflow_core::RunId;
-use workflow_core::store::{Position, Record, RefusedMessage, RunQuery, StoreError, StoredRun};
+use workflow_core::store::{Position, Record, RefusedMessage, Retention, RunQuery, StoreError, StoredRun};
 
 use crate::builder::RedbStoreBuilder;
 use crate::check::{self, Problem, Report};
@@ -16,6 +16,8 @@ use crate::inbox::{self, PendingMessage};
 use crate::journal;
 use crate::listing;
 use crate::opened::Opened;
+use crate::retention::all_runs;
+use crate::snapshot;
 use crate::tables::{ReadError, View};
 
 /// A store's file, opened for reading. Its calls block.
@@ -95,6 +97,26 @@ impl StoreFile {
     /// `Unavailable`.
     pub fn refused_messages(&self) -> Result<Vec<RefusedMessage>, StoreError> {
         self.read_with(inbox::refused)
+    }
+
+    /// Which ended runs [`Engine::retain`](workflow_core::Engine::retain) would remove by these rules, beginning with the one
+    /// that ended last. O(runs) time and memory.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn removable(&self, kept: &Retention) -> Result<Vec<StoredRun>, StoreError> {
+        let runs = self.read_with(|view| all_runs(view).map_err(ReadError::<StoreError>::from))?;
+        Ok(kept.choose(runs).into_iter().map(|(run, _)| run).collect())
+    }
+
+    /// Copies the contents to another file, as [`RedbStore::snapshot`](crate::RedbStore::snapshot). O(bytes).
+    ///
+    /// # Errors
+    /// [`WorkError::Exists`] if the file exists, [`WorkError::Snapshot`] if it cannot be written, and the other errors
+    /// of [`WorkError`].
+    pub fn snapshot(&self, to: impl AsRef<Path>) -> Result<(), WorkError> {
+        let write = |view: &View| snapshot::write(view, to.as_ref(), &self.path, Some(&self.path));
+        self.read_with(|view| write(view).map_err(ReadError::Own))
     }
 
     /// Verifies the file. O(bytes).

@@ -1,5 +1,5 @@
-//! Shows the contents of a store's file. `redrive` and the messages to runs change it. The other files of this folder have a
-//! command each, and `message` has those of messages.
+//! Shows the contents of a store's file, copies it, and makes it smaller. `compact`, `retain`, `redrive` and the messages to
+//! runs change it. The other files of this folder have a command each, and `message` has those of messages.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use workflow_core::errors::chain;
-use workflow_redb::StoreFile;
+use workflow_redb::{OpenError, RedbStore, StoreFile};
 
 mod check;
+mod compact;
 mod explain;
 mod export;
 mod graph;
@@ -19,12 +20,16 @@ mod list;
 mod message;
 mod redrive;
 mod requests;
+mod retain;
 mod show;
+mod size;
+mod snapshot;
 mod table;
 mod time;
 
-/// Looks into a file of workflow-redb. `redrive` and the messages to runs (`send`, `reply`, `cancel`, `pause`, `unpause`,
-/// `withdraw`) change the file; all other commands open it to be read.
+/// Looks into a file of workflow-redb, and maintains it. `compact`, `retain`, `redrive` and the messages to runs (`send`,
+/// `reply`, `cancel`, `pause`, `unpause`, `withdraw`) change the file; all other commands open it to be read. A file that a
+/// program has open is read from a copy, which the program makes with `RedbStore::snapshot`.
 ///
 /// Exit codes: 0 for success, 1 for a problem that was found, 2 for a command that is wrong.
 #[derive(Debug, Parser)]
@@ -59,6 +64,13 @@ enum Command {
     Export(export::Export),
     /// Verify the file: its checksums, and that everything in it agrees.
     Check,
+    /// Copy the file's contents to a file of the smallest size, which must not exist.
+    Snapshot(snapshot::Snapshot),
+    /// Make the file as small as its contents allow. No process may have it open. As every command that writes, it converts a
+    /// file of format 1.
+    Compact,
+    /// Remove the ended runs that no rule keeps, with their children and contexts. No process may have the file open.
+    Retain(retain::Retain),
     /// Let a run continue that failed, was cancelled, timed out or stalled. No process may have the file open, and the next
     /// engine continues the run. It converts a file of an earlier format, which
     /// earlier versions then cannot open: copy the file first.
@@ -109,7 +121,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(problem) if is_closed_pipe(&*problem) => ExitCode::SUCCESS,
         Err(problem) => {
-            report(&*problem, arguments.json);
+            report(&*problem, arguments.command.hint(&*problem), arguments.json);
             ExitCode::FAILURE
         }
     }
@@ -132,6 +144,9 @@ fn run(command: &Command, path: &Path, output: &mut Output<'_>) -> Result<bool, 
         Command::Export(export) => export.run(&open()?, output)?,
         Command::Check => return check::run(open()?, output),
         Command::Inbox(inbox) => inbox.run(&open()?, output)?,
+        Command::Snapshot(snapshot) => snapshot.run(&open()?, output)?,
+        Command::Compact => compact::run(path, output)?,
+        Command::Retain(retain) => retain.run(path, output)?,
         Command::Redrive(redrive) => redrive.run(path, output)?,
         Command::Send(send) => send.order().run(path, output)?,
         Command::Reply(reply) => reply.order().run(path, output)?,
@@ -150,12 +165,63 @@ fn is_closed_pipe(problem: &(dyn std::error::Error + 'static)) -> bool {
     io.or(json) == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// Prints an error and its sources, each once.
-fn report(problem: &(dyn std::error::Error + 'static), json: bool) {
+/// Opens a file to write to it, and creates none.
+fn open_to_write(path: &Path) -> Result<RedbStore, OpenError> {
+    RedbStore::builder().create(false).open(path)
+}
+
+/// Does work of a store.
+fn block_on<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    tokio::runtime::Builder::new_current_thread().build()?.block_on(work)
+}
+
+impl Command {
+    /// The way around a problem, if there is one.
+    fn hint(&self, problem: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+        let mut levels = std::iter::successors(Some(problem), |level| level.source());
+        let is_in_use = levels.any(|level| matches!(level.downcast_ref(), Some(OpenError::InUse { .. })));
+        is_in_use.then_some(match self {
+            Self::List(_)
+            | Self::Show(_)
+            | Self::Explain(_)
+            | Self::Graph(_)
+            | Self::Requests(_)
+            | Self::Export(_)
+            | Self::Check
+            | Self::Snapshot(_)
+            | Self::Inbox(_) => {
+                "the program that has the file open can copy it with `RedbStore::snapshot`: read the copy"
+            }
+            Self::Compact
+            | Self::Retain(_)
+            | Self::Redrive(_)
+            | Self::Send(_)
+            | Self::Reply(_)
+            | Self::Cancel(_)
+            | Self::Pause(_)
+            | Self::Unpause(_)
+            | Self::Withdraw(_) => {
+                "the program that has the file open can do this with its engine or store; otherwise end it first"
+            }
+        })
+    }
+}
+
+/// Prints an error and its sources, each once, and the way around it.
+fn report(problem: &(dyn std::error::Error + 'static), hint: Option<&str>, json: bool) {
     let text = chain(problem);
-    let text = if json { serde_json::json!({ "error": text }).to_string() } else { table::plain(&text) };
+    let text = if json {
+        let mut report = serde_json::json!({ "error": text });
+        if let Some(hint) = hint {
+            report["hint"] = hint.into();
+        }
+        report.to_string()
+    } else {
+        let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        format!("error: {}{hint}", table::plain(&text))
+    };
     // If printing fails too, the exit code reports the error.
-    drop(writeln!(io::stderr(), "{}{text}", if json { "" } else { "error: " }));
+    drop(writeln!(io::stderr(), "{text}"));
 }
 
 /// A run that the file does not have.

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use workflow_core::store::{InboxMessage, RunMessage};
 use workflow_core::table::DependencyTable;
 use workflow_core::{Pause, RecordedRun, RunId, SendError, Seq};
-use workflow_redb::{RedbStore, StoreFile};
+use workflow_redb::StoreFile;
 
 use crate::explain::recorded;
 use crate::table::plain;
-use crate::{Output, Problem};
+use crate::{Output, Problem, block_on, open_to_write};
 
 /// The most bytes of an author or an id, as the engine takes them.
 const MOST_BYTES: usize = 256;
@@ -155,7 +155,7 @@ impl Order<'_> {
         drop(file);
         let message = self.origin.of(self.message)?;
         let (id, kind) = (Arc::clone(&message.id), message.message.kind());
-        let store = RedbStore::open(path)?;
+        let store = open_to_write(path)?;
         block_on(async {
             store.put_message(run.clone(), message).await?;
             Ok(store.sync().await?)
@@ -177,9 +177,7 @@ impl Order<'_> {
 impl Withdraw {
     pub(crate) fn run(&self, path: &Path, output: &mut Output<'_>) -> Result<(), Problem> {
         let (run, id) = (RunId::from(self.run.as_str()), self.id.as_str());
-        // Opening a store creates a file, and this command must not.
-        drop(StoreFile::open(path)?);
-        let store = RedbStore::open(path)?;
+        let store = open_to_write(path)?;
         let was_there = block_on(async {
             let was_there = store.withdraw_message(run.clone(), id).await?;
             store.sync().await?;
@@ -217,11 +215,6 @@ impl Origin {
         })
     }
 }
-
-fn block_on<T>(work: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
-    tokio::runtime::Builder::new_current_thread().build()?.block_on(work)
-}
-
 /// Refuses what no engine will apply.
 fn check(run: &RunId, recorded: &RecordedRun, message: &RunMessage) -> Result<(), Problem> {
     let status = recorded.status();

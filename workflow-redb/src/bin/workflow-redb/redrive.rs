@@ -10,7 +10,7 @@ use workflow_core::{RecordedRun, RunId};
 use workflow_redb::RedbStore;
 
 use crate::table::plain;
-use crate::{Output, Problem};
+use crate::{Output, Problem, block_on, open_to_write};
 
 /// How many records are read at once.
 const PAGE: usize = 8_192;
@@ -34,9 +34,7 @@ impl Redrive {
     /// Opens the file to write to it, which fails while a process has it open.
     pub(crate) fn run(&self, path: &Path, output: &mut Output<'_>) -> Result<(), Problem> {
         let run = RunId::from(self.run.as_str());
-        // Opening a store creates a file, and this command must not.
-        drop(workflow_redb::StoreFile::open(path)?);
-        let store = RedbStore::open(path)?;
+        let store = open_to_write(path)?;
         let mut how = workflow_core::Redrive::new();
         if self.despite_clean_up {
             how = how.despite_clean_up();
@@ -48,7 +46,7 @@ impl Redrive {
             let deadline = SystemTime::now().checked_add(Duration::from_secs(seconds));
             how = how.deadline(deadline.ok_or(Problem::from("that deadline is beyond the end of time"))?);
         }
-        tokio::runtime::Builder::new_current_thread().build()?.block_on(redrive(&store, &run, &how))?;
+        block_on(redrive(&store, &run, &how))?;
         if output.json {
             serde_json::to_writer(&mut *output.to, &json!({ "redriven": run }))?;
             writeln!(output.to)?;

@@ -1,6 +1,6 @@
 //! Times as people read them, in UTC.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -11,6 +11,17 @@ pub(crate) fn utc(time: SystemTime) -> String {
     let (year, month, day) = date(days);
     let (hour, minute, second) = (within / 3600, within / 60 % 60, within % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// A time with its unit: `30d`, `12h`, `90m`, `45s`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("d", DAY), ("h", 60 * 60), ("m", 60), ("s", 1)];
+    let number =
+        |(unit, of): (&str, u64)| Some(text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(of)?);
+    let seconds = units.into_iter().find_map(number);
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| "a time is a number and a unit, as in 30d, 12h, 90m or 45s".into())
 }
 
 /// The date so many days after 1970-01-01. Years begin in March here, so that a leap day is the last day.
@@ -27,9 +38,16 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        let times = ["30d", "12h", "90m", "45s"].map(|text| duration(text).unwrap().as_secs());
+        assert_eq!(times, [30 * DAY, 12 * 60 * 60, 90 * 60, 45]);
+        for wrong in ["30", "d", "-1s", "1.5h", "", "999999999999999999999d", "18446744073709551615d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_are_those_of_the_calendar() {

@@ -271,8 +271,84 @@ fn a_file_that_another_process_has_open_is_reported() {
     let ran = with(&place, &["list"]);
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("is in use: another process"), "{}", ran.err);
+    assert!(ran.err.contains("\nhint: ") && ran.err.contains("`RedbStore::snapshot`"), "{}", ran.err);
+    let told: Value = serde_json::from_str(&with(&place, &["list", "--json"]).err).unwrap();
+    assert!(told["hint"].as_str().unwrap().contains("read the copy"), "{told}");
+    for arguments in [&["compact"][..], &["retain", "--last", "1"], &["redrive", "order-17"]] {
+        let ran = with(&place, arguments);
+        assert_eq!(ran.code, 1);
+        assert!(ran.err.contains("with its engine or store; otherwise end it first"), "{}", ran.err);
+    }
     drop(store);
     assert_eq!(with(&place, &["list"]).code, 0);
+}
+
+#[test]
+fn snapshot_copies_the_file_to_one_that_is_not_there() {
+    let place = place();
+    let (before, listed) = (place.bytes(), with(&place, &["list"]).out);
+    let copy = place.folder.path().join("copy.redb");
+    let copy = copy.to_str().unwrap();
+    let ran = with(&place, &["snapshot", copy]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.starts_with(&format!("{copy} has ")) && ran.out.ends_with("iB\n"), "{}", ran.out);
+    assert!(place.bytes() == before, "what is copied is not changed");
+    assert_eq!(run(&[copy, "list"]).out, listed);
+    assert_eq!(run(&[copy, "check"]).code, 0);
+    let again = with(&place, &["snapshot", copy]);
+    assert_eq!((again.code, again.err.contains("there is a file")), (1, true), "{}", again.err);
+    let other = place.folder.path().join("other.redb");
+    let told: Value =
+        serde_json::from_str(&with(&place, &["snapshot", other.to_str().unwrap(), "--json"]).out).unwrap();
+    assert_eq!(told["bytes"], fs::metadata(&other).unwrap().len());
+}
+
+#[test]
+fn compact_makes_the_file_smaller() {
+    let place = place();
+    let store = place.open();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        put(&store, "large", 0..5_000).await.unwrap();
+        store.remove(&"large".into()).await.unwrap();
+    });
+    drop(store);
+    let (before, listed) = (place.bytes().len(), with(&place, &["list"]).out);
+    let ran = with(&place, &["compact", "--json"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&told["before"], &told["after"]), (&before.into(), &place.bytes().len().into()));
+    assert!(place.bytes().len() < before);
+    assert_eq!(with(&place, &["list"]).out, listed);
+    assert!(with(&place, &["compact"]).out.contains("iB after\n"));
+    let missing = Place::new();
+    assert_eq!((with(&missing, &["compact"]).code, missing.file.exists()), (1, false));
+}
+
+#[test]
+fn retain_removes_the_ended_runs_that_no_rule_keeps() {
+    let ids = |place: &Place| -> Vec<String> {
+        let listed: Value = serde_json::from_str(&with(place, &["list", "--json"]).out).unwrap();
+        listed.as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let place = several();
+    let would = with(&place, &["retain", "--last", "1", "--dry-run"]);
+    assert_eq!((would.code, would.out.as_str(), would.err.as_str()), (0, "order-1\n", ""));
+    assert_eq!(ids(&place).len(), 4, "a dry run removes nothing");
+    for kept in [&["retain", "--failed"][..], &["retain", "--within", "30d"], &["retain", "--last", "2"]] {
+        assert_eq!(with(&place, kept).out.lines().next().unwrap().split(' ').next(), Some("0"), "{kept:?}");
+    }
+    assert_eq!(
+        with(&place, &["retain", "--last", "0", "--workflow", "Others", "--json"]).out,
+        "{\"removed\":0}\n"
+    );
+    let ran = with(&place, &["retain", "--last", "1"]);
+    assert_eq!((ran.code, ran.out.starts_with("1 run removed")), (0, true), "{}{}", ran.out, ran.err);
+    assert_eq!(ids(&place), ["order-0", "order-2", "order-3"]);
+    assert_eq!(with(&place, &["retain", "--last", "0", "--json"]).out, "{\"removed\":1}\n");
+    assert_eq!(ids(&place), ["order-0", "order-3"], "open runs stay");
+    for wrong in [&["retain"][..], &["retain", "--dry-run"], &["retain", "--within", "30"]] {
+        assert_eq!(with(&place, wrong).code, 2, "{wrong:?}");
+    }
 }
 
 #[test]

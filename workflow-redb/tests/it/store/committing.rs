@@ -98,7 +98,10 @@ fn a_full_disk_is_reported_with_the_name_of_the_file() {
     disk.fail(ErrorKind::StorageFull);
     let error = block_on(append(&store, "a", 2)).unwrap_err();
     let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
-    assert_eq!(source.to_string(), "there is no room for `a disk` to grow");
+    assert_eq!(
+        source.to_string(),
+        "there is no room for `a disk` to grow: make some, or remove ended runs and compact it"
+    );
     let work = source.downcast_ref::<WorkError>();
     assert!(matches!(work, Some(WorkError::Full { .. })), "{work:?}");
 }

@@ -93,7 +93,13 @@ async fn until_it_is_full(store: &RedbStore, file: &Path) -> u64 {
         let StoreError::Unavailable { source } = &error else { panic!("{error:?}") };
         let work = source.downcast_ref::<WorkError>().unwrap();
         assert!(matches!(work, WorkError::Full { .. }), "{work:?}");
-        assert_eq!(work.to_string(), format!("there is no room for `{}` to grow", file.display()));
+        assert_eq!(
+            work.to_string(),
+            format!(
+                "there is no room for `{}` to grow: make some, or remove ended runs and compact it",
+                file.display()
+            )
+        );
         assert!(std::error::Error::source(work).is_some(), "the cause is named: {work:?}");
         return kept;
     }
