@@ -323,6 +323,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::clock::EngineClock;
     use crate::engine::GuardedStore;
     use crate::id::RunId;
     use crate::store::{MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write};

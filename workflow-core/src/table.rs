@@ -200,6 +200,7 @@ pub struct StepRow {
 
 /// One parameter of a step.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the parameter")]
 pub struct InputRow {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,

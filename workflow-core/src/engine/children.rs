@@ -79,7 +79,11 @@ impl HostsRuns for Inner {
         })
     }
 
-    fn cancel_orphans_of(self: Arc<Self>, parent: RunId, before: Option<ExecutionId>) -> BoxFuture<'static, ()> {
+    fn cancel_orphans_of(
+        self: Arc<Self>,
+        parent: RunId,
+        before: Option<ExecutionId>,
+    ) -> BoxFuture<'static, ()> {
         Box::pin(async move { self.orphaned_children().cancel_children_of(&parent, before).await })
     }
 

@@ -193,7 +193,8 @@ mod tests {
     async fn a_call_that_begins_after_the_engine_gave_up_is_answered() {
         let ending = Ending::default();
         let stores: [Arc<dyn EventStore>; 2] = [Arc::new(Slow), Arc::new(Broken)];
-        let [slow, broken] = stores.map(|it| GuardedStore::new(it, ending.patience(), EngineClock::default()));
+        let [slow, broken] =
+            stores.map(|it| GuardedStore::new(it, ending.patience(), EngineClock::default()));
         ending.give_up();
         assert!(slow.runs(&RunQuery::new()).await.is_ok());
         let late = broken.read(&"r".into(), Position(0), 1).await;

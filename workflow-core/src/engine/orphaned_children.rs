@@ -47,7 +47,9 @@ impl<R: Resumes> Orphans<'_, R> {
             let Ok(Beginning { parent: Some(parent), .. }) = Beginning::of(&run, &records) else { continue };
             let is_here = self.runs.driven(&parent.run).is_some();
             if !is_here && self.journals.has_ended_or_is_gone(&parent.run).await.unwrap_or(false) {
-                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent.run, None).await else { continue };
+                let Ok(Some(child)) = self.resumes.cancel_child(&run, &parent.run, None).await else {
+                    continue;
+                };
                 match lease {
                     Some(lease) => drop(lease.wait(child.ended()).await),
                     None => child.ended().await,

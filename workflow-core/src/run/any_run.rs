@@ -361,7 +361,8 @@ impl AnyRun {
 
     /// The answer of a run that has ended or stopped here: `Ok` if its journal has the act of this origin.
     async fn unless_known(&self, error: SendError) -> Result<(), SendError> {
-        let (Some(origin), SendError::Ended { .. } | SendError::Stopped { .. }) = (&self.origin, &error) else {
+        let (Some(origin), SendError::Ended { .. } | SendError::Stopped { .. }) = (&self.origin, &error)
+        else {
             return Err(error);
         };
         let kept = self.kept().await.ok();

@@ -9,6 +9,7 @@ use crate::event::{ControlEvent, EventType, Request};
 
 /// The declaration of one parameter of a step.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the parameter")]
 pub struct InputSpec {
     pub(crate) kind: InputKind,
     pub(crate) optional: bool,

@@ -98,6 +98,7 @@ pub(super) struct StepDraft {
 
 /// An input of a step or a precondition.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts about the parameter")]
 pub(super) struct InputDraft {
     pub(super) kind: InputKind,
     pub(super) optional: bool,

@@ -74,8 +74,8 @@ fn cut(mut text: String, left_out: usize, end: &str) -> String {
     let (note, before) = note_of(&format!("{}{end}", last(&text)));
     let cut = (text.len() - kept + left_out - note).saturating_add(before);
     text.truncate(kept);
-    text.push_str(&format!(" … ({cut} bytes cut)"));
-    text
+    let note = format!(" … ({cut} bytes cut)");
+    text + &note
 }
 
 /// The length of the note at the end of a text, and the bytes that it counts.
@@ -96,7 +96,9 @@ mod tests {
     /// The text by one write of each part.
     fn written(parts: &[&str]) -> String {
         let mut written = Beginning::default();
-        parts.iter().for_each(|part| written.write_str(part).unwrap());
+        for part in parts {
+            written.write_str(part).unwrap();
+        }
         let text = written.take();
         written.end(text)
     }

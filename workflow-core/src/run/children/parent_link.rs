@@ -37,7 +37,11 @@ pub(crate) trait HostsRuns: Any + Send + Sync {
 
     /// Cancels the children that the run waited for in an earlier process and has not asked for again: those of executions
     /// before this one, or all.
-    fn cancel_orphans_of(self: Arc<Self>, parent: RunId, before: Option<ExecutionId>) -> BoxFuture<'static, ()>;
+    fn cancel_orphans_of(
+        self: Arc<Self>,
+        parent: RunId,
+        before: Option<ExecutionId>,
+    ) -> BoxFuture<'static, ()>;
 
     /// Loads an unloaded run. Returns whether this engine drives the run.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;

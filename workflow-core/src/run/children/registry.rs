@@ -92,12 +92,11 @@ impl State {
     /// Adds a member, or replaces the one at this index, which has no open run here.
     fn put(&mut self, index: usize, member: Member) {
         self.open += usize::from(member.is_open());
-        match self.members.get_mut(index) {
-            Some(known) => *known = member,
-            None => {
-                self.by_id.entry(member.child.run.clone()).or_default().push(self.members.len());
-                self.members.push(member);
-            }
+        if let Some(known) = self.members.get_mut(index) {
+            *known = member;
+        } else {
+            self.by_id.entry(member.child.run.clone()).or_default().push(self.members.len());
+            self.members.push(member);
         }
     }
 }

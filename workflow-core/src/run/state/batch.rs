@@ -76,11 +76,13 @@ impl Batch {
     pub(in crate::run) fn has_stop(&self, table: &DependencyTable) -> bool {
         let is_stop = |event: EventIndex| table.event(event).roles.is_stop();
         match self {
-            Self::Received { index, .. } => is_stop(*index),
+            Self::Received { index, .. } | Self::Succeeded { returned: Returned::Event(index, _), .. } => {
+                is_stop(*index)
+            }
             Self::Fired { event, .. } => table.event_named(event.name()).is_some_and(is_stop),
-            Self::Succeeded { returned: Returned::Event(index, _), .. } => is_stop(*index),
             Self::Succeeded { returned: Returned::Many(many), .. } => {
-                let stops = |emission: &Emission| matches!(emission, Emission::Event(index) if is_stop(*index));
+                let stops =
+                    |emission: &Emission| matches!(emission, Emission::Event(index) if is_stop(*index));
                 many.emissions.iter().any(stops)
             }
             _ => false,

@@ -44,12 +44,12 @@ impl Blocks {
     }
 
     #[precondition]
-    fn is_here(&self, item: &Item) -> bool {
+    fn is_here(item: &Item) -> bool {
         item.0 == 0
     }
 
     #[precondition]
-    fn is_elsewhere(&self, item: &Item) -> bool {
+    fn is_elsewhere(item: &Item) -> bool {
         item.0 == 1
     }
 }

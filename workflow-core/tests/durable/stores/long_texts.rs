@@ -47,7 +47,7 @@ impl Wordy {
     }
 
     #[precondition]
-    async fn is_said(&self, note: &Note) -> Result<bool, StepError> {
+    fn is_said(note: &Note) -> Result<bool, StepError> {
         if note.0 == 0 { Err(StepError::permanent(long())) } else { Ok(true) }
     }
 }

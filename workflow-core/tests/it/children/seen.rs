@@ -10,8 +10,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use workflow_core::observe::{Observation, Observed, Observer, TracingObserver};
 use workflow_core::prelude::*;
-use workflow_core::store::{MemoryStore, Record};
 use workflow_core::report::RunReport;
+use workflow_core::store::{MemoryStore, Record};
 use workflow_core::{DisplayItem, RecordedRun, RunError, RunHandle, RunId, RunOptions};
 use workflow_testkit::{Scenario, VirtualClock};
 

@@ -16,8 +16,7 @@ pub(crate) fn utc(time: SystemTime) -> String {
 /// A time with its unit: `30d`, `12h`, `90m`, `45s`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let units = [("d", DAY), ("h", 60 * 60), ("m", 60), ("s", 1)];
-    let number =
-        |(unit, of): (&str, u64)| Some(text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(of)?);
+    let number = |(unit, of): (&str, u64)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(of);
     let seconds = units.into_iter().find_map(number);
     seconds
         .map(Duration::from_secs)

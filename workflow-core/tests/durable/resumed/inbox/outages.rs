@@ -16,8 +16,8 @@ use workflow_core::store::{
 use workflow_core::{EngineBuilder, Pause, RunId, RunOptions, RunStatus, Seq};
 
 use super::{Closed, Desk, World, note};
-use crate::resumed::idle::Told;
 use crate::fixtures::{Begin, Note, until};
+use crate::resumed::idle::Told;
 
 /// An inbox that is away until the test lets it answer.
 #[derive(Default)]
@@ -237,7 +237,8 @@ async fn an_inbox_that_does_not_answer_is_away_until_it_does() {
 
 /// How many timers have fired.
 async fn elapsed(world: &World) -> usize {
-    let is_elapsed = |record: &Record| matches!(record, Record::EventLogged { event, .. } if event.name() == "Elapsed");
+    let is_elapsed =
+        |record: &Record| matches!(record, Record::EventLogged { event, .. } if event.name() == "Elapsed");
     count(world, is_elapsed).await
 }
 
@@ -248,7 +249,8 @@ async fn a_run_with_a_due_timer_stays_until_its_inbox_was_read() {
         let (world, slow, told) = (World::new(), Arc::<Away>::default(), Told::default());
         slow.hangs.store(true, Ordering::SeqCst);
         let after = if pauses { Duration::from_hours(1) } else { Duration::ZERO };
-        let engine = builder(&world, &slow).unload_waiting_after(after).observer(told.clone()).build().unwrap();
+        let engine =
+            builder(&world, &slow).unload_waiting_after(after).observer(told.clone()).build().unwrap();
         let run = engine.start_with::<Desk>(Begin(0), RunOptions::new().id("a")).await.unwrap();
         run.settled().await;
         if pauses {
