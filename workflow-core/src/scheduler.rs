@@ -572,7 +572,8 @@ impl Scheduler {
         is_done
             && !board.progress.has_ended()
             && (evaluation.is_busy(board) || board.progress.waits || board.progress.paused)
-            || board.progress.has_ended() && self.clean_up_is_settled()
+            // The end leaves actions: drops, and the positions of gathers.
+            || board.progress.has_ended() && board.actions.is_empty() && self.clean_up_is_settled()
     }
 
     /// How the run ended; `None` while it is open. Clean-up may still run.

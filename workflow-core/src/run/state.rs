@@ -313,12 +313,13 @@ impl RunState {
         self.active.resume(self.now);
         let executions = self.scheduler.executions();
         let is_open = |id| executions.get(id).is_some_and(Execution::is_open);
-        self.lives.redrive(
-            self.trace.numbered().map(|(id, _)| id).filter(|id| is_open(*id)),
+        let anew = self.lives.redrive(
+            self.trace.numbered().map(|(id, _)| id),
+            is_open,
             |id| self.trace.class_of_failure(id),
             |id| executions.get(id).is_some_and(|execution| again.contains(&execution.step)),
         );
-        self.trace.redrive(self.now, is_open);
+        self.trace.redrive(self.now, &anew);
         if let Some(rare) = &mut self.rare {
             rare.origins.redrive();
         }
@@ -523,12 +524,13 @@ impl RunState {
                 QueuedAction::FanOutFailed(failed) => self.fan_out_failed(&failed),
                 QueuedAction::Free(scope) => self.log.free(scope),
                 QueuedAction::Drop(execution) => {
-                    if self.scheduler.is_redrivable() && !self.is_delayed(execution, self.now) {
-                        self.lives.note_gone(execution);
+                    if self.scheduler.is_redrivable() {
+                        self.note_gone(execution, true);
                     }
                     self.trace.dropped(execution, self.now);
                     self.dropped.get_or_insert_default().push(execution);
                 }
+                QueuedAction::DropWaiting(execution) => self.note_gone(execution, false),
                 // The driver compares its questions with the scheduler's when it takes the list.
                 QueuedAction::QuestionsDropped => drop(self.dropped.get_or_insert_default()),
                 QueuedAction::Wait => {

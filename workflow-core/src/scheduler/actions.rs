@@ -38,6 +38,9 @@ pub(crate) enum QueuedAction {
     Free(ScopeId),
     /// The branch of the execution was dropped. Queued only for executions whose `Start` the run has taken.
     Drop(ExecutionId),
+    /// The branch of the execution was dropped while it waited for the concurrency of its step. By another table it may
+    /// have begun. Queued only for a redrive.
+    DropWaiting(ExecutionId),
     /// Tells the run that questions were dropped with their branches.
     QuestionsDropped,
     /// Nothing is left to do. Queued once, until something arrives.
@@ -70,7 +73,7 @@ impl QueuedAction {
             }
             Self::Free(scope) => Action::FreeScope { scope },
             Self::Drop(execution) => Action::DropExecution { execution },
-            Self::QuestionsDropped => return None,
+            Self::QuestionsDropped | Self::DropWaiting(_) => return None,
             Self::Wait => Action::Wait,
             Self::Report(action) => *action,
         })
@@ -139,12 +142,13 @@ impl Actions {
         }
     }
 
-    /// Drops all work, since the run ends. Reports stay in the queue, and so do gathers: their positions are
-    /// taken, and a log has no gaps.
+    /// Drops all work, since the run ends. Reports stay in the queue, and so do gathers, whose positions are
+    /// taken, since a log has no gaps. Drops stay too: the run has begun these executions.
     pub(super) fn close(&mut self) {
         self.0.retain(|queued| {
             let is_logged = matches!(queued, QueuedAction::Gathered(_) | QueuedAction::FanOutFailed(_));
-            is_logged || matches!(queued, QueuedAction::Report(_))
+            let is_dropped = matches!(queued, QueuedAction::Drop(_) | QueuedAction::DropWaiting(_));
+            is_logged || is_dropped || matches!(queued, QueuedAction::Report(_))
         });
     }
 
@@ -170,6 +174,14 @@ impl Actions {
         let (unbegun, others) = std::mem::take(&mut self.0).into_iter().partition(begins);
         self.0 = others;
         unbegun
+    }
+
+    /// The executions that were dropped while they waited, and whose drops were not taken yet.
+    pub(super) fn dropped_waiting(&self) -> impl Iterator<Item = ExecutionId> {
+        self.0.iter().filter_map(|queued| match queued {
+            QueuedAction::DropWaiting(execution) => Some(*execution),
+            _ => None,
+        })
     }
 
     /// The executions whose start was not taken yet.
@@ -253,9 +265,10 @@ mod tests {
     #[test]
     fn an_ended_run_begins_nothing_and_still_reports_what_happened() {
         let mut actions = filled();
+        actions.push(QueuedAction::Drop(ExecutionId(9)));
         actions.say(Action::RefuseReceived);
         actions.close();
-        assert_eq!(drained(actions), ["RefuseReceived"]);
+        assert_eq!(drained(actions), ["Drop(ExecutionId(9))", "RefuseReceived"]);
     }
 
     #[test]

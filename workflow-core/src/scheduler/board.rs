@@ -41,7 +41,7 @@ use super::{
     Binding, Bound, End, Entry, EvaluationKey, Executions, Inputs, QueuedExecution, SchedulerLimits,
     TimerEntry, Verdict,
 };
-use crate::id::{ScopeId, Seq};
+use crate::id::{ExecutionId, ScopeId, Seq};
 use crate::spec::InputKind;
 use crate::table::{DependencyTable, EventIndex, StepIndex, StepRow};
 
@@ -318,13 +318,16 @@ impl Board {
             self.actions.push(QueuedAction::Free(*scope));
         }
         let awaited = self.awaited.take_in(dropped);
-        let executions = self.executions.drop_in(dropped);
-        if executions.is_empty() {
+        let (ran, waited) = self.executions.drop_in(dropped);
+        for execution in waited.into_iter().filter(|_| self.progress.redrivable) {
+            self.actions.push(QueuedAction::DropWaiting(execution));
+        }
+        if ran.is_empty() {
             return awaited;
         }
         // An execution whose start was not taken yet is dropped silently: the run does not know it.
         let unstarted = self.actions.take_starts_in(scopes);
-        for execution in executions {
+        for execution in ran {
             if !unstarted.contains(&execution) {
                 self.actions.push(QueuedAction::Drop(execution));
             }
@@ -346,6 +349,11 @@ impl Board {
             let ending = self.ending(end);
             self.actions.say(ending);
         }
+    }
+
+    /// The executions that were dropped while they waited, in drops that the run has not taken yet.
+    pub(crate) fn dropped_waiting(&self) -> impl Iterator<Item = ExecutionId> {
+        self.actions.dropped_waiting()
     }
 
     /// Ends the run without reporting it, and drops the work that is left. The caller reports the end: for a stop

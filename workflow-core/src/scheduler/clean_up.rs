@@ -323,11 +323,9 @@ impl Scheduler {
         true
     }
 
-    /// Whether nothing of the clean-up is left to do before a fact arrives.
+    /// Whether nothing of the clean-up is left to decide before a fact arrives.
     pub(super) fn clean_up_is_settled(&self) -> bool {
-        self.clean_up().is_none_or(|clean_up| {
-            clean_up.is_settled() && (!clean_up.is_running() || self.board.actions.is_empty())
-        })
+        self.clean_up().is_none_or(CleanUp::is_settled)
     }
 
     /// Takes the answer of a clean-up step's precondition. A failure of it changes no outcome.

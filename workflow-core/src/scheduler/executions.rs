@@ -425,11 +425,11 @@ impl Executions {
         }
     }
 
-    /// Drops the running and waiting executions of these scopes. Returns those that ran, by number. O(log of all open
-    /// ones) for each, after the first time.
-    pub(super) fn drop_in(&mut self, scopes: &[ScopeId]) -> Vec<ExecutionId> {
+    /// Drops the running and waiting executions of these scopes. Returns those that ran and those that waited, by
+    /// number. O(log of all open ones) for each, after the first time.
+    pub(super) fn drop_in(&mut self, scopes: &[ScopeId]) -> (Vec<ExecutionId>, Vec<ExecutionId>) {
         if self.running_in_branches.is_empty() && self.waiting == 0 {
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         }
         // Taken out, since all of them are looked up in `self`.
         let mut in_branches = std::mem::take(&mut self.in_branches);
@@ -438,15 +438,18 @@ impl Executions {
         let all = open.filter_map(|id| Some((self.get(id)?.scope, id.0)));
         let taken = in_branches.take(scopes, all);
         self.in_branches = in_branches;
-        let mut dropped: Vec<ExecutionId> = Vec::new();
+        let (mut ran, mut waited) = (Vec::new(), Vec::new());
         for id in taken.into_iter().map(ExecutionId) {
-            match self.end(id) {
-                Some(_) => dropped.push(id),
-                None => self.drop_waiting(id),
+            if self.end(id).is_some() {
+                ran.push(id);
+            } else {
+                self.drop_waiting(id);
+                waited.push(id);
             }
         }
-        dropped.sort_unstable();
-        dropped
+        ran.sort_unstable();
+        waited.sort_unstable();
+        (ran, waited)
     }
 
     /// The running and waiting executions of these scopes.
@@ -628,7 +631,8 @@ mod tests {
         let begun = std::iter::from_fn(|| executions.next_waiting(&table)).map(|start| start.execution.0);
         assert_eq!(begun.collect::<Vec<_>>(), [1, 2, 3], "and within the concurrency of its step");
         executions.withdraw(ExecutionId(2));
-        assert_eq!(executions.drop_in(&[ScopeId(1)]), [ExecutionId(1)], "it never began");
+        let (ran, waited) = executions.drop_in(&[ScopeId(1)]);
+        assert_eq!((ran, waited), (vec![ExecutionId(1)], vec![ExecutionId(2)]), "the second one never began");
         assert_eq!(executions.waiting(), 1);
     }
 
@@ -639,8 +643,11 @@ mod tests {
         for (step, scope) in [(0, 1), (0, 2), (1, 1), (1, 2), (1, 0)] {
             let _ = create(&mut executions, &table, step, scope);
         }
-        let dropped = executions.drop_in(&[ScopeId(1), ScopeId(2)]);
-        assert_eq!(dropped, [ExecutionId(1), ExecutionId(3), ExecutionId(4)]);
+        let (ran, waited) = executions.drop_in(&[ScopeId(1), ScopeId(2)]);
+        assert_eq!(
+            (ran, waited),
+            (vec![ExecutionId(1), ExecutionId(3), ExecutionId(4)], vec![ExecutionId(2)])
+        );
         assert_eq!(executions.waiting(), 0);
         assert!(executions.end(ExecutionId(5)).is_some());
         assert!(executions.are_idle());

@@ -26,7 +26,7 @@ impl Model {
         true
     }
 
-    /// Ends the run and discards pending lines, except refusals.
+    /// Ends the run and discards pending lines, except reports of what happened and drops.
     pub(super) fn finish(&mut self, end: End) {
         if self.end.is_some() {
             return;

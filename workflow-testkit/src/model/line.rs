@@ -150,6 +150,7 @@ impl Line {
                 | Self::RefusesReceived
                 | Self::Appends { .. }
                 | Self::Gathers { .. }
+                | Self::Drops { .. }
                 | Self::CleansUp { .. }
                 | Self::Ends(_)
         )

@@ -42,14 +42,7 @@ impl Model {
         }
         (self.end, self.clean_up, self.paused) = (None, None, false);
         self.out.retain(|line| {
-            !matches!(
-                line,
-                Line::Asks { .. }
-                    | Line::Starts { .. }
-                    | Line::Drops { .. }
-                    | Line::Frees { .. }
-                    | Line::Waits
-            )
+            !matches!(line, Line::Asks { .. } | Line::Starts { .. } | Line::Frees { .. } | Line::Waits)
         });
         self.reopen();
         self.begin_anew();

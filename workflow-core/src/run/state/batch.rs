@@ -89,6 +89,14 @@ impl Batch {
         }
     }
 
+    /// The execution that ends with this batch, if one does.
+    pub(super) fn ended_execution(&self) -> Option<ExecutionId> {
+        match self {
+            Self::Succeeded { execution, .. } | Self::Failed { execution, .. } => Some(*execution),
+            _ => None,
+        }
+    }
+
     /// The origin of a pause or an unpause, if it has one.
     pub(in crate::run) fn origin_of_pause(&self) -> Option<&Origin> {
         match self {

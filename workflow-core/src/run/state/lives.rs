@@ -43,10 +43,21 @@ struct Known {
     lost: FxHashSet<ExecutionId>,
     /// Executions that were dropped after they may have begun. Only for a redrive, so only in a replay.
     gone: FxHashSet<ExecutionId>,
+    /// What the batch that a replay applies found, where the concurrency of steps has changed.
+    found: Found,
     /// How often the run continued after its end (S39), oldest first.
     redrives: Vec<RedriveReport>,
     /// The pause of the run (S61), also of one that ended while it was paused.
     pause: Option<PauseState>,
+}
+
+/// The executions that were open before a batch, for the drops that follow from it.
+#[derive(Debug, Default)]
+struct Found {
+    /// The execution that the batch ends.
+    ends: Option<ExecutionId>,
+    /// Those that the present life may have begun, of the steps whose concurrency has changed. Set by the first drop.
+    begun: Option<FxHashSet<ExecutionId>>,
 }
 
 /// What earlier lives did with an execution.
@@ -211,9 +222,16 @@ impl Lives {
         }
     }
 
-    /// An execution was dropped before the end of the run, and may have begun.
-    pub(super) fn note_gone(&mut self, execution: ExecutionId) {
-        self.0.get_or_insert_default().gone.insert(execution);
+    /// A replay applies a batch, which ends this execution.
+    pub(super) fn note_batch(&mut self, ends: Option<ExecutionId>) {
+        if let Some(known) = self.0.as_deref_mut().filter(|known| !known.concurrency.is_empty()) {
+            known.found = Found { ends, begun: None };
+        }
+    }
+
+    /// The concurrency of steps in the table of the present life, where the present table has another.
+    fn changed_concurrency(&self) -> Option<&FxHashMap<StepIndex, Option<u32>>> {
+        self.0.as_ref().map(|known| &known.concurrency).filter(|changed| !changed.is_empty())
     }
 
     /// No redrive follows.
@@ -236,14 +254,21 @@ impl Lives {
     /// The run continues after its end, with executions that begin anew: their interruptions count from the start.
     /// Those that failed by an error of their step have not begun again; others may have. Nothing begins before the
     /// next life, so this one interrupts nothing.
+    ///
+    /// Returns them: the scheduled ones, and those that wait by the present table alone.
     pub(super) fn redrive(
         &mut self,
-        anew: impl Iterator<Item = ExecutionId>,
+        scheduled: impl Iterator<Item = ExecutionId>,
+        is_open: impl Fn(ExecutionId) -> bool,
         failure: impl Fn(ExecutionId) -> Option<ErrorClass>,
         insists: impl Fn(ExecutionId) -> bool,
-    ) {
+    ) -> FxHashSet<ExecutionId> {
         let known = self.0.get_or_insert_default();
-        for execution in anew {
+        let mut anew: FxHashSet<ExecutionId> = scheduled.collect();
+        anew.extend(known.attempts.iter().filter(|(_, earlier)| earlier.may_have_begun).map(|(id, _)| *id));
+        anew.extend(&known.gone);
+        anew.retain(|id| is_open(*id));
+        for execution in anew.iter().copied() {
             let earlier = known.attempts.entry(execution).or_default();
             let may_have_begun = match failure(execution) {
                 None => earlier.may_have_begun || known.gone.contains(&execution),
@@ -256,6 +281,7 @@ impl Lives {
         known.gone.clear();
         known.pause = None;
         known.dropped = Some(Vec::new());
+        anew
     }
 
     /// Notes that the run continues after its end.
@@ -313,26 +339,68 @@ impl RunState {
     }
 
     /// The open executions that did not wait for the concurrency of their steps in the table of the present life. The
-    /// present table may have another concurrency. Executions of a step start in the order of their numbers (S21).
+    /// present table may have another concurrency.
     fn begun_by_life(&self) -> Vec<ExecutionId> {
         let mut running = self.trace.running();
         // One that begins anew after a redrive may wait for its turn (S21).
         running.retain(|id| self.scheduler.is_running(*id));
-        let changed = self.lives.0.as_ref().map(|known| &known.concurrency).filter(|map| !map.is_empty());
-        let Some(changed) = changed else { return running };
+        let Some(changed) = self.lives.changed_concurrency() else { return running };
         let is_changed = |id: &ExecutionId| self.step_of(*id).is_some_and(|step| changed.contains_key(&step));
         let mut begun: Vec<_> = running.iter().copied().filter(|id| !is_changed(id)).collect();
-        let waiting: Vec<_> =
-            self.scheduler.board().queued_executions().map(|queued| queued.start.execution).collect();
-        for (step, concurrency) in changed {
-            let of_step = running.iter().chain(&waiting).copied();
-            let mut of_step: Vec<_> = of_step.filter(|id| self.step_of(*id) == Some(*step)).collect();
+        running.extend(self.scheduler.board().queued_executions().map(|queued| queued.start.execution));
+        begun.extend(self.first_of(changed, &running));
+        begun
+    }
+
+    /// Those of the open executions that a life with this concurrency of their steps has not left waiting. Executions of
+    /// a step start in the order of their numbers (S21).
+    fn first_of(
+        &self,
+        concurrency: &FxHashMap<StepIndex, Option<u32>>,
+        open: &[ExecutionId],
+    ) -> Vec<ExecutionId> {
+        let mut begun = Vec::new();
+        for (step, most) in concurrency {
+            let of_step = open.iter().copied().filter(|id| self.step_of(*id) == Some(*step));
+            let mut of_step: Vec<_> = of_step.collect();
             of_step.sort_unstable();
             of_step.dedup();
-            of_step.truncate(concurrency.map_or(usize::MAX, |most| most as usize));
+            of_step.truncate(most.map_or(usize::MAX, |most| most as usize));
             begun.extend(of_step);
         }
         begun
+    }
+
+    /// An execution was dropped with its branch, for a redrive. `ran`: by the present table, it did not wait for the
+    /// concurrency of its step.
+    #[cold]
+    pub(super) fn note_gone(&mut self, execution: ExecutionId, ran: bool) {
+        let begun = self.had_begun(execution).unwrap_or(ran);
+        if begun && !self.is_delayed(execution, self.now) {
+            self.lives.0.get_or_insert_default().gone.insert(execution);
+        }
+    }
+
+    /// Whether the present life may have begun an execution that was dropped; `None` if its table does not have another
+    /// concurrency of the step. Nothing begins between a batch and the drops that follow from it.
+    fn had_begun(&mut self, dropped: ExecutionId) -> Option<bool> {
+        let changed = self.lives.changed_concurrency()?;
+        if !changed.contains_key(&self.step_of(dropped)?) {
+            return None;
+        }
+        let found = self.lives.0.as_ref().map(|known| &known.found)?;
+        if found.begun.is_none() {
+            let board = self.scheduler.board();
+            let mut open = self.trace.running();
+            open.extend(board.queued_executions().map(|queued| queued.start.execution));
+            open.extend(board.dropped_waiting());
+            open.extend(found.ends);
+            open.push(dropped);
+            let begun = self.first_of(changed, &open).into_iter().collect();
+            self.lives.0.get_or_insert_default().found.begun = Some(begun);
+        }
+        let begun = self.lives.0.as_ref()?.found.begun.as_ref()?;
+        Some(begun.contains(&dropped))
     }
 }
 

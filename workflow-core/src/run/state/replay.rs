@@ -315,6 +315,7 @@ impl Replay {
             let name = &self.host.table.event(seq.index).name;
             return Err(format!("`{name}` would be logged before it now"));
         }
+        self.state.lives.note_batch(batch.ended_execution());
         let applied = self.state.apply(batch, self.since_began(at));
         if matches!(applied, Applied::Refused) {
             return Err("the run would refuse it now".into());

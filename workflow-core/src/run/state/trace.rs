@@ -28,7 +28,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{ErrorClass, StepError};
 use crate::id::{ExecutionId, Seq};
@@ -204,11 +204,10 @@ impl Trace {
         true
     }
 
-    /// The run continues after its end. Executions that are `open` begin anew: they have not ended, and their next
-    /// attempt has a number that no attempt before can have had.
-    pub(super) fn redrive(&mut self, now: Duration, is_open: impl Fn(ExecutionId) -> bool) {
-        let begun: Vec<_> = self.numbered().map(|(id, _)| id).filter(|id| is_open(*id)).collect();
-        for execution in begun {
+    /// The run continues after its end. These executions begin anew: they have not ended, and their next attempt has a
+    /// number that no attempt before can have had. Some may not be scheduled.
+    pub(super) fn redrive(&mut self, now: Duration, anew: &FxHashSet<ExecutionId>) {
+        for execution in anew.iter().copied() {
             let attempts = self.attempts.entry(execution).or_default();
             match self.failures.remove(&execution).map(|failure| failure.outcome) {
                 Some(ExecutionOutcome::Failed { class, error, .. }) => {

@@ -865,6 +865,212 @@ async fn an_effect_that_was_made_again_and_cut_off_is_in_doubt_once_more() {
     assert_eq!(pays.paid(), [(1, false), (2, true)]);
 }
 
+/// A bank that refuses the first item while the others hang, until the fix is there.
+#[derive(Clone, Default)]
+struct Bank {
+    fix: Fix,
+    /// Each item that was paid, and whether its attempt may have begun before.
+    paid: Arc<std::sync::Mutex<Vec<(u32, bool)>>>,
+}
+
+impl Bank {
+    async fn pay(&self, item: u32, info: &RunInfo) -> Result<Part, StepError> {
+        self.paid.lock().unwrap().push((item, info.may_have_begun()));
+        match item {
+            _ if self.fix.is_there() => Ok(Part(item)),
+            0 => {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                Err(StepError::permanent("no money"))
+            }
+            _ => std::future::pending().await,
+        }
+    }
+
+    fn paid(&self) -> Vec<(u32, bool)> {
+        self.paid.lock().unwrap().clone()
+    }
+}
+
+/// Workflows that pay items in branches. A failure of one ends the run in the fact that drops the others.
+mod each {
+    use super::*;
+
+    /// Pays two items, or two at a time of three.
+    pub(super) struct Flat(pub(super) Bank, pub(super) bool);
+
+    #[workflow]
+    impl Flat {
+        #[step]
+        async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+            let items: FanOut<Item> = (0..if self.1 { 3 } else { 2 }).map(Item).collect();
+            if self.1 { items.concurrency(2) } else { items }
+        }
+
+        #[step(at_most_once)]
+        async fn pay(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+            self.0.pay(item.0, info).await
+        }
+
+        #[step]
+        async fn sum(&self, parts: &Gather<Part>) -> Done {
+            Done(u32::try_from(parts.ok().count()).unwrap())
+        }
+    }
+
+    /// Pays in a branch of a branch.
+    pub(super) struct Nested(pub(super) Bank);
+
+    #[workflow]
+    impl Nested {
+        #[step]
+        async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+            (0..1).map(Item).collect()
+        }
+
+        #[step]
+        async fn split_again(&self, _item: &Item) -> FanOut<Inner> {
+            (0..2).map(Inner).collect()
+        }
+
+        #[step(at_most_once)]
+        async fn pay(&self, inner: &Inner, info: &RunInfo) -> Result<Part, StepError> {
+            self.0.pay(inner.0, info).await
+        }
+
+        #[step]
+        async fn gather_again(&self, parts: &Gather<Part, Inner>) -> Note {
+            Note(u32::try_from(parts.ok().count()).unwrap())
+        }
+
+        #[step]
+        async fn gather(&self, sums: &Gather<Note, Item>) -> Done {
+            Done(sums.ok().map(|sum| sum.0).sum())
+        }
+    }
+
+    /// Cleans up when it fails.
+    pub(super) struct Undoes(pub(super) Bank);
+
+    #[workflow]
+    impl Undoes {
+        #[step]
+        async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+            (0..2).map(Item).collect()
+        }
+
+        #[step(at_most_once)]
+        async fn pay(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+            self.0.pay(item.0, info).await
+        }
+
+        #[step]
+        async fn sum(&self, parts: &Gather<Part>) -> Done {
+            Done(u32::try_from(parts.ok().count()).unwrap())
+        }
+
+        #[step(on_end)]
+        async fn undo(&self, _begin: &Begin) {}
+    }
+
+    /// Pays one item at a time.
+    pub(super) struct One(pub(super) Bank);
+
+    #[workflow(name = "Each")]
+    impl One {
+        #[step]
+        async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+            (0..3).map(Item).collect()
+        }
+
+        #[step(at_most_once, concurrency = 1)]
+        async fn pay(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+            self.0.pay(item.0, info).await
+        }
+
+        #[step]
+        async fn sum(&self, parts: &Gather<Part>) -> Done {
+            Done(u32::try_from(parts.ok().count()).unwrap())
+        }
+    }
+
+    /// The same with two items at a time.
+    pub(super) struct Two(pub(super) Bank);
+
+    #[workflow(name = "Each")]
+    impl Two {
+        #[step]
+        async fn split(&self, _begin: &Begin) -> FanOut<Item> {
+            (0..3).map(Item).collect()
+        }
+
+        #[step(at_most_once, concurrency = 2)]
+        async fn pay(&self, item: &Item, info: &RunInfo) -> Result<Part, StepError> {
+            self.0.pay(item.0, info).await
+        }
+
+        #[step]
+        async fn sum(&self, parts: &Gather<Part>) -> Done {
+            Done(u32::try_from(parts.ok().count()).unwrap())
+        }
+    }
+}
+
+/// Runs the workflow until item 0 fails beside item 1, and redrives it with the fix: without and with the name of `pay`.
+async fn pays_each<W: Workflow<Output = Done>>(workflow: impl Fn(Bank) -> W, redrive: Redrive, items: u32) {
+    let (store, bank) = (Arc::<MemoryStore>::default(), Bank::default());
+    let engine = engine(workflow(bank.clone()), &store);
+    let run = engine.start_with::<W>(Begin(1), options("r")).await.unwrap();
+    assert!(run.outcome().await.is_err());
+    let report = run.report().await.unwrap();
+    let dropped = report.trace.iter().filter(|execution| execution.outcome == ExecutionOutcome::Dropped);
+    assert_eq!(dropped.map(|execution| &*execution.step).collect::<Vec<_>>(), ["pay"], "{report:?}");
+    assert_eq!(bank.paid(), [(0, false), (1, false)]);
+    bank.fix.deploy();
+    let again = engine.redrive_with::<W>("r", redrive.clone()).await.unwrap();
+    let error = again.outcome().await.unwrap_err();
+    assert!(error.to_string().contains("in_doubt"), "{error}");
+    assert!(!bank.paid()[2..].iter().any(|(item, _)| *item == 1), "{:?}", bank.paid());
+    let again = engine.redrive_with::<W>("r", redrive.again("pay")).await.unwrap();
+    assert_eq!(again.outcome().await.unwrap(), Done(items));
+    assert_eq!(bank.paid().iter().filter(|paid| **paid == (1, true)).count(), 1, "{:?}", bank.paid());
+}
+
+// S39, S49, S53, S69
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_was_dropped_by_the_failure_that_ends_the_run_is_in_doubt() {
+    pays_each(|bank| each::Flat(bank, false), Redrive::new(), 2).await;
+    pays_each(|bank| each::Flat(bank, true), Redrive::new(), 3).await;
+    pays_each(each::Nested, Redrive::new(), 2).await;
+    pays_each(each::Undoes, Redrive::new().despite_clean_up(), 2).await;
+}
+
+// S39, S49, S53, S69
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_waits_for_its_turn_by_the_present_table_alone_is_in_doubt() {
+    let (store, bank) = (Arc::<MemoryStore>::default(), Bank::default());
+    let two = engine(each::Two(bank.clone()), &store);
+    assert!(two.start_with::<each::Two>(Begin(1), options("r")).await.unwrap().outcome().await.is_err());
+    bank.fix.deploy();
+    let one = engine(each::One(bank.clone()), &store);
+    let error = one.redrive::<each::One>("r").await.unwrap().outcome().await.unwrap_err();
+    assert!(error.to_string().contains("in_doubt"), "{error}");
+    let again = one.redrive_with::<each::One>("r", Redrive::new().again("pay")).await.unwrap();
+    assert_eq!(again.outcome().await.unwrap(), Done(3));
+    assert_eq!(bank.paid(), [(0, false), (1, false), (0, false), (1, true), (2, false)]);
+}
+
+// S39, S49, S53
+#[tokio::test(start_paused = true)]
+async fn an_effect_that_waited_for_its_turn_when_it_was_dropped_is_made_also_with_more_room() {
+    let (store, bank) = (Arc::<MemoryStore>::default(), Bank::default());
+    let one = engine(each::One(bank.clone()), &store);
+    assert!(one.start_with::<each::One>(Begin(1), options("r")).await.unwrap().outcome().await.is_err());
+    bank.fix.deploy();
+    let two = engine(each::Two(bank.clone()), &store);
+    assert_eq!(two.redrive::<each::Two>("r").await.unwrap().outcome().await.unwrap(), Done(3));
+    assert_eq!(bank.paid(), [(0, false), (0, false), (1, false), (2, false)]);
+}
+
 /// Two branches that are waited for. The first one opens a fan-out that fails as soon as one of its branches does.
 #[derive(Clone, Default)]
 struct Nested {

@@ -146,11 +146,11 @@ fn a_loop_in_a_branch_hands_on_every_round() {
 
 #[test]
 fn the_first_failure_ends_a_fan_out_that_fails_as_one() {
-    // S49: at the root that is the end of the run.
+    // S49: at the root that is the end of the run, and the others are dropped all the same.
     let mut stage = shop_with(2, FanOutPolicy::FailAll, None);
     stage.said();
     stage.fail(3);
-    assert_eq!(stage.said(), ["failed by x3"]);
+    assert_eq!(stage.said(), ["drop x2", "failed by x3"]);
 }
 
 #[test]
