@@ -58,7 +58,7 @@ pub enum NotRetried {
         budget: Duration,
     },
     /// The execution failed after the end of the run, or while its stop event was on the way into the log. A failure of any
-    /// class has no consequence then, and is in no journal.
+    /// class has no consequence then, and is in no journal. Observers learn of it; a report has the execution as dropped.
     RunEnding,
     /// The engine's clock panicked during the delay, for example without timers. The attempt never began.
     Clock,

@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::clock::EngineClock;
+use crate::store::Record;
 
 /// A thousand years: longer than any process runs.
 const ROOM: Duration = Duration::from_hours(24 * 366 * 1_000);
@@ -75,6 +76,12 @@ impl RunClock {
     /// Moves `now` forward to the time of a record.
     pub(super) fn show(&mut self, at: SystemTime) {
         self.now = self.now.max(at.duration_since(self.began_at).unwrap_or_default());
+    }
+
+    /// When the run ended, from its beginning, if this record says so.
+    pub(super) fn end_of(&self, last: Option<&Record>) -> Option<Duration> {
+        let Some(Record::RunEnded { at, .. }) = last else { return None };
+        Some(at.duration_since(self.began_at).unwrap_or_default())
     }
 
     /// Moves `now` forward to the engine's time, however long nobody read the clock.

@@ -246,8 +246,8 @@ impl Committer {
         self.pending.push_back(PendingBatch { end: journal.end(), what });
     }
 
-    /// Records events that an execution returned after the run had ended (S28). No log has them. Where the run is to
-    /// clean up, an execution that returned none is dropped with the others.
+    /// Records events that an execution returned after the run had ended (S28). No log has them. An execution that
+    /// returned none is dropped with the others, as its journal has it.
     pub(super) fn record_late_events<'a>(
         &mut self,
         execution: ExecutionId,
@@ -255,19 +255,12 @@ impl Committer {
     ) {
         let Some(step) = self.state.step_of(execution) else { return };
         let events: Vec<Arc<str>> = events.map(|event| event.name().into()).collect();
-        if self.state.scheduler.is_to_clean_up() {
-            // The journal has the execution as one that was dropped when the clean-up began.
-            if events.is_empty() {
-                return;
-            }
-            self.state.lives.drop_begun(&[execution]);
-        }
-        self.state.trace.refused((execution, step), self.clock.now, &events);
         if events.is_empty() {
-            self.telemetry.succeeded(&self.shared, &self.state, execution);
-        } else {
-            self.telemetry.refused(&self.shared, &self.state, execution, events);
+            return;
         }
+        self.state.note_late(execution);
+        self.state.trace.refused((execution, step), self.clock.now, &events);
+        self.telemetry.refused(&self.shared, &self.state, execution, events);
     }
 
     /// Records that the run waits, for listings, handles and observers. Nothing waits for this record to be

@@ -1,10 +1,13 @@
 //! The end of a run's task: its parts stop in order, the report is made, and handles and observers learn of
 //! the end.
 
+use std::time::Duration;
+
 use super::child_store_failure::failure_of;
 use super::commit::Committer;
 use super::drive::{Phase, Run};
 use super::ending::EndedRun;
+use super::journal::Journal;
 use super::shared::RunShared;
 use super::view::{EndedState, FinalState};
 use crate::event::AnyEvent;
@@ -63,7 +66,7 @@ impl Run {
         // A child that joins late finds the registry closed.
         let _ = self.driver.children();
         self.detach_children();
-        self.stop();
+        self.stop(None);
         let Committer { shared, state, journal, .. } = &self.driver.committer;
         let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());
         // Most runs have neither, so the task has no room for this future.
@@ -115,9 +118,15 @@ impl Run {
 
     /// Refuses further input and drops executions in flight. After this, only the end of the run and children
     /// that have started still enter the journal.
-    pub(super) fn stop(&mut self) {
-        let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
+    ///
+    /// `ended_at`: when an earlier process ended the run. What is dropped is dropped at the time of `RunEnded`.
+    pub(super) fn stop(&mut self, ended_at: Option<Duration>) {
+        let Committer { shared, state, telemetry, journal, .. } = &mut self.driver.committer;
         telemetry.compare(state);
+        // The end went into the journal with the stop event. Any other end goes there next.
+        let is_written = journal.as_deref().is_none_or(Journal::has_ended);
+        let is_complete = matches!(state.end(), Some(End::Completed(_)));
+        let ended_at = ended_at.or((is_complete && is_written).then(|| state.now()));
         if let Some(mut check) = telemetry.check.take() {
             check.finish();
         }
@@ -132,11 +141,8 @@ impl Run {
         // Sealed before executions are dropped, so that their display stands (S28).
         shared.shown.seal();
         shared.cancellations.close();
-        let running = state.trace.running();
+        let running = state.drop_running(ended_at.unwrap_or(clock.now));
         if !running.is_empty() {
-            for execution in &running {
-                state.trace.dropped(*execution, clock.now);
-            }
             self.driver.drop_executions(running);
         }
         let continues = self.is_resumable() || self.can_be_redriven();

@@ -208,6 +208,10 @@ impl Run {
             _ => state.end().filter(|_| state.scheduler.is_over()).map(RunStatus::from),
         };
         let Some(status) = ended else {
+            // A delay that has passed is over: no record says that the next attempt began.
+            for execution in state.trace.running() {
+                state.end_passed_delay(execution, clock.now);
+            }
             let status = match state.end() {
                 Some(_) => RunStatus::CleaningUp,
                 None if state.scheduler.waits() => RunStatus::Waiting,
@@ -217,9 +221,7 @@ impl Run {
             let deferred = Some(Deferred::recorded(&self.driver.committer.state));
             return View { status, deferred, ..self.driver.view() }.report();
         };
-        for execution in state.trace.running() {
-            state.trace.dropped(execution, clock.now);
-        }
+        state.drop_running(clock.end_of(last).unwrap_or(clock.now));
         let mut report = View { status, deferred: None, ..self.driver.view() }.report();
         if let Some(Record::RunEnded { status: RunStatus::Cancelled, error: Some(reason), .. }) = last {
             report.cancel_reason = Some(reason.as_str().into());

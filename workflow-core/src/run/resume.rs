@@ -142,7 +142,7 @@ impl Run {
     /// Finishes an ended run from its journal, without driving it.
     pub(crate) fn finish_from_journal(&mut self, records: &[Record]) -> Result<(), Incompatibility> {
         let _ = self.resume(records)?;
-        self.stop();
+        self.stop(self.driver.committer.clock.end_of(records.last()));
         if let Some(Record::RunEnded { status, error, step, .. }) = records.last() {
             self.finish_as(*status, error.as_deref(), step.as_deref());
         }

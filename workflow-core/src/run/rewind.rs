@@ -361,7 +361,7 @@ impl Rewind<'_> {
         match &batch {
             // An earlier batch dropped the execution, now that the refused one is absent.
             Batch::Succeeded { execution, .. } if !state.scheduler.is_running(*execution) => return,
-            Batch::Succeeded { execution, returned } if state.end().is_some() => {
+            Batch::Succeeded { execution, returned } if state.begins_nothing() => {
                 return self.driver.committer.record_late_events(*execution, returned.all_events());
             }
             Batch::Replied { request, .. }

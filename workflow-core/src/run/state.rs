@@ -278,15 +278,46 @@ impl RunState {
         if !self.scheduler.begin_clean_up(Some((&start.steps, start.first))) {
             return Applied::Refused;
         }
-        // The end has ended the pause, and clean-up steps begin as ever.
-        self.lives.forget_pause();
         self.effects = Effects::default();
         self.trace.renumber_from(start.first);
-        for execution in self.trace.running() {
-            self.trace.dropped(execution, self.now);
-        }
+        self.drop_running(self.now);
+        // The end has ended the pause, and clean-up steps begin as ever.
+        self.lives.forget_pause();
         self.lives.drop_begun(&begun);
         self.note(1)
+    }
+
+    /// Drops all executions that run, at this time. Returns them.
+    pub(super) fn drop_running(&mut self, at: Duration) -> Vec<ExecutionId> {
+        let running = self.trace.running();
+        running.iter().for_each(|execution| self.drop_execution(*execution, at));
+        running
+    }
+
+    /// The run drops an execution. An attempt whose delay has passed counts as made: no journal says that it began.
+    fn drop_execution(&mut self, execution: ExecutionId, at: Duration) {
+        self.end_passed_delay(execution, at);
+        self.trace.dropped(execution, at);
+    }
+
+    /// Notes that the next attempt of an execution has begun, if its delay had passed at this time.
+    pub(super) fn end_passed_delay(&mut self, execution: ExecutionId, at: Duration) {
+        if !self.is_delayed(execution, at) {
+            self.trace.attempted_again(execution);
+        }
+    }
+
+    /// The time of the last batch.
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// An execution has returned after the end. Where clean-up begins next, its journal has the execution as one that
+    /// the clean-up dropped.
+    pub(super) fn note_late(&mut self, execution: ExecutionId) {
+        if self.scheduler.is_to_clean_up() {
+            self.lives.drop_begun(&[execution]);
+        }
     }
 
     /// Whether no execution and no precondition begins any more: the run has ended, and does not clean up.
@@ -448,9 +479,10 @@ impl RunState {
         if !self.scheduler.is_running(execution) {
             return Applied::Refused;
         }
-        // A failure after the end is in the report and in no journal.
+        // A failure after the end is in no journal: the execution is dropped with the run.
         if self.begins_nothing() {
-            self.trace.failed(execution, self.now, &error, NotRetried::RunEnding);
+            self.note_late(execution);
+            self.drop_execution(execution, self.now);
             return Applied::Refused;
         }
         // The failed attempt had begun, unless the clock failed while the execution waited for its retry.
@@ -527,7 +559,7 @@ impl RunState {
                     if self.scheduler.is_redrivable() {
                         self.note_gone(execution, true);
                     }
-                    self.trace.dropped(execution, self.now);
+                    self.drop_execution(execution, self.now);
                     self.dropped.get_or_insert_default().push(execution);
                 }
                 QueuedAction::DropWaiting(execution) => self.note_gone(execution, false),

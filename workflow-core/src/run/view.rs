@@ -282,7 +282,7 @@ impl View<'_> {
         {
             if let Some(branch) = branches.get_mut(execution.scope.0 as usize - 1) {
                 branch.executions += 1;
-                let failed = entry.state == TraceState::Failed && !self.state.trace.failed_late(id);
+                let failed = entry.state == TraceState::Failed;
                 branch.failed |= failed && self.state.trace.caught_failure(id).is_none();
             }
         }

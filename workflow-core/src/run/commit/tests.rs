@@ -136,13 +136,13 @@ fn a_journal_that_another_process_writes_is_a_conflict() {
 }
 
 #[test]
-fn late_events_are_refused_and_an_execution_that_returned_nothing_succeeded() {
+fn late_events_are_refused_and_an_execution_that_returned_nothing_is_dropped_with_the_others() {
     let mut run = Commits::in_memory();
     let _ = run.commit();
     run.seen.take();
     run.committer.record_late_events(WRITE, [AnyEvent::new(Begin)].iter());
     run.committer.record_late_events(WRITE, std::iter::empty());
-    assert_eq!(run.seen.take(), ["CommitRefused", "ExecutionSucceeded"]);
+    assert_eq!(run.seen.take(), ["CommitRefused"]);
 }
 
 #[test]

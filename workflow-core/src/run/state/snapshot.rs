@@ -32,8 +32,9 @@ impl RunState {
             let _ = writeln!(text, "branch {branch:?}");
         }
         for (execution, entry) in self.trace.numbered() {
-            // A run that cleans up has dropped these, or refused them. No journal says which, nor when.
-            if matches!(entry.state, TraceState::Dropped | TraceState::Refused) {
+            // What is open at the end is dropped with the run, now or later, or refused. No journal says which, nor when.
+            let is_open_at_end = entry.state == TraceState::Running && self.begins_nothing();
+            if is_open_at_end || matches!(entry.state, TraceState::Dropped | TraceState::Refused) {
                 let _ = writeln!(text, "trace {execution} #{} dropped", entry.order);
                 continue;
             }

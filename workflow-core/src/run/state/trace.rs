@@ -10,7 +10,7 @@
 //!                    ├─▶ committed     Succeeded    (retract takes it back: the store refused the batch)
 //!                    ├─▶ failed        Failed       (caught, if the failure is an event)
 //!                    ├─▶ dropped       Dropped
-//!                    └─▶ refused       Refused      (it returned after the run's end)
+//!                    └─▶ refused       Refused      (it returned events after the run's end)
 //! ```
 //!
 //! Invariants: an execution ends once, and a later end changes nothing; `redrive` alone makes it run again. Orders are given in the order in which the
@@ -103,7 +103,7 @@ pub(crate) enum TraceState {
     Succeeded,
     /// The error is in `Trace::failures`.
     Failed,
-    /// The execution returned after the run had ended (S28).
+    /// The execution returned events after the run had ended (S28).
     Refused,
     /// The run dropped it.
     Dropped,
@@ -385,24 +385,21 @@ impl Trace {
         self.end(execution, now, TraceState::Dropped)
     }
 
-    /// The run refused what the execution returned after the end. An execution that returned no events
-    /// succeeded.
+    /// The run refused the events that the execution returned after the end.
     pub(crate) fn refused(
         &mut self,
         (execution, step): (ExecutionId, StepIndex),
         now: Duration,
         events: &[Arc<str>],
     ) {
-        if events.is_empty() {
-            self.end(execution, now, TraceState::Succeeded);
-        } else if self.end(execution, now, TraceState::Refused) {
+        if self.end(execution, now, TraceState::Refused) {
             let events = events.iter().map(ToString::to_string).collect();
             self.violations.push((execution, step, events));
         }
     }
 
-    /// Takes back a commit that the store refused. The caller then notes the execution as refused: its events are in no
-    /// journal, and its report must not name positions that the log no longer has.
+    /// Takes back a commit that the store refused. The caller then notes the execution as refused or dropped: its events are
+    /// in no journal, and its report must not name positions that the log no longer has.
     pub(super) fn retract(&mut self, execution: ExecutionId) {
         if let Some(entry) = self.entry_mut(execution) {
             (entry.state, entry.first_emitted, entry.emitted) = (TraceState::Running, Seq(0), 0);
@@ -467,12 +464,6 @@ impl Trace {
                 failure.map_or(ExecutionOutcome::Running, |failure| failure.outcome.clone())
             }
         }
-    }
-
-    /// Whether an execution failed after the end of the run.
-    pub(crate) fn failed_late(&self, execution: ExecutionId) -> bool {
-        let outcome = self.failures.get(&execution).map(|failure| &failure.outcome);
-        matches!(outcome, Some(ExecutionOutcome::Failed { not_retried: NotRetried::RunEnding, .. }))
     }
 
     /// The sequence number of an execution's failure as an event, if a step catches it.

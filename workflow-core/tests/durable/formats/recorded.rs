@@ -9,7 +9,9 @@ use workflow_core::prelude::*;
 use workflow_core::report::{OpenRequest, RunReport, WaitsFor};
 use workflow_core::scheduler::Cause;
 use workflow_core::store::{EventStore, MemoryStore, Position, Record};
-use workflow_core::{ExecutionId, RecordedRun, RunHandle, RunStatus};
+use workflow_core::{
+    ErrorClass, ExecutionId, Pause, RecordedRun, Retries, RetryPolicy, RunHandle, RunOptions, RunStatus,
+};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item};
@@ -315,4 +317,91 @@ async fn recorded_runs_show_step_limits_as_waiting_and_engine_limits_as_running(
         }
         assert_eq!(run.report_so_far().await.unwrap().waiting.len(), if at_once > 1 { 1 } else { 2 });
     }
+}
+
+/// Fails once, and is under way from then on.
+struct Retried;
+
+#[workflow]
+impl Retried {
+    #[step(retry = RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(2, Duration::from_secs(5))))]
+    async fn work(&self, _begin: &Begin, info: &RunInfo) -> Result<Done, StepError> {
+        if info.attempt() == 1 { Err(StepError::transient("busy")) } else { std::future::pending().await }
+    }
+}
+
+// S34
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_delay_had_passed_when_the_run_ended_was_made() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Retried).store(Arc::clone(&store)).clock(VirtualClock::new());
+    let engine = engine.replay_check(true).build().unwrap();
+    for (seconds, limited) in [(2, false), (10, false), (2, true), (10, true)] {
+        let after = Duration::from_secs(seconds);
+        let options = if limited { RunOptions::new().timeout(after) } else { RunOptions::new() };
+        let run = engine.start_with::<Retried>(Begin(1), options).await.unwrap();
+        if !limited {
+            tokio::time::sleep(after).await;
+            run.cancel("enough").await.unwrap();
+        }
+        assert!(run.outcome().await.is_err());
+        same_by_its_records(&run, &store).await;
+        let due = (seconds < 5).then_some(Duration::from_secs(5));
+        assert_eq!(run.report().await.unwrap().trace[0].next_attempt, due, "after {seconds} s");
+        // A process that looks back later says the same.
+        let later = Engine::builder().workflow(Retried).store(Arc::clone(&store)).clock(VirtualClock::new());
+        let later = later.build().unwrap();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        same_by_its_records(&later.attach::<Retried>(run.id().clone()).await.unwrap(), &store).await;
+    }
+}
+
+// S34, S61
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_delay_passed_in_a_pause_was_not_made() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Retried).store(Arc::clone(&store)).clock(VirtualClock::new());
+    let engine = engine.replay_check(true).build().unwrap();
+    let run = engine.start::<Retried>(Begin(1)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run.pause(Pause::Now).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    run.cancel("enough").await.unwrap();
+    assert!(run.outcome().await.is_err());
+    same_by_its_records(&run, &store).await;
+    let due = run.report().await.unwrap().trace[0].next_attempt;
+    assert_eq!(due, Some(Duration::from_secs(5)));
+}
+
+/// Ends at once. The other steps return at the same time.
+struct Late;
+
+#[workflow]
+impl Late {
+    #[step]
+    async fn end(&self, begin: &Begin) -> Done {
+        Done(begin.0)
+    }
+
+    #[step]
+    async fn fail(&self, _begin: &Begin) -> Result<Item, StepError> {
+        Err(StepError::tool("no"))
+    }
+
+    #[step]
+    async fn note(&self, _begin: &Begin) {}
+
+    #[step]
+    async fn take(&self, _item: &Item) {}
+}
+
+// S28, S34
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_the_end_is_dropped_live_as_in_the_journal() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Late).store(Arc::clone(&store)).clock(VirtualClock::new());
+    let engine = engine.replay_check(true).build().unwrap();
+    let run = engine.start::<Late>(Begin(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    same_by_its_records(&run, &store).await;
 }

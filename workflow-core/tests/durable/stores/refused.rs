@@ -21,6 +21,7 @@ use workflow_testkit::{CrashStore, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Note, until};
 
+mod beside;
 mod children;
 mod paused_once;
 mod paused;

@@ -209,16 +209,19 @@ impl Late {
 
 // S28
 #[tokio::test]
-async fn a_failure_after_the_end_is_not_retried_and_says_so() {
-    let told = "no; it is not retried, because the run was ending";
+async fn a_failure_after_the_end_is_not_retried_and_its_execution_is_dropped() {
     for class in [ErrorClass::Tool, ErrorClass::Permanent] {
         let run = Scenario::new(Late(class)).start(Begin(1)).await;
         run.assert_output(&Done(1));
-        let not_retried = NotRetried::RunEnding;
-        let failed = ExecutionOutcome::Failed { class, error: "no".into(), not_retried };
-        assert_eq!(outcomes_of(run.report(), "work"), [&failed]);
+        assert_eq!(outcomes_of(run.report(), "work"), [&ExecutionOutcome::Dropped]);
         let explanation = run.explanation().unwrap().to_string();
-        assert!(explanation.contains(&format!("`Begin`: failed ({class}): {told}\n")), "{explanation}");
+        assert!(explanation.contains("`Begin`: dropped\n"), "{explanation}");
+        // Observers learn of the failure itself.
+        assert!(
+            run.transcript().contains(&format!("x2 work: failed ({class}): no\n")),
+            "{}",
+            run.transcript()
+        );
     }
 }
 
