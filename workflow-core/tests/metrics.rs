@@ -9,7 +9,8 @@ use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tokio::sync::Semaphore;
 use workflow_core::prelude::*;
-use workflow_core::{RunHandle, RunStatus};
+use workflow_core::store::MemoryStore;
+use workflow_core::{RunHandle, RunOptions, RunStatus, StartError};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -104,6 +105,19 @@ async fn everyone_else() {
     }
 }
 
+/// An engine over a store, on a runtime of this thread, and its measurements.
+fn measure_stored<F: Future<Output = ()>>(test: impl FnOnce(Engine, Arc<Semaphore>, Measured) -> F) {
+    let recorder = DebuggingRecorder::new();
+    let measured = Measured(recorder.snapshotter(), BTreeMap::new());
+    metrics::with_local_recorder(&recorder, || {
+        let gate = Arc::new(Semaphore::new(0));
+        let engine = Engine::builder().workflow(Shop(Arc::clone(&gate))).store(MemoryStore::default());
+        let engine = engine.build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(test(engine, gate, measured));
+    });
+}
+
 /// An engine for one active run, on a runtime of this thread, and its measurements.
 fn measure<F: Future<Output = ()>>(test: impl FnOnce(Engine, Arc<Semaphore>, Measured) -> F) {
     let recorder = DebuggingRecorder::new();
@@ -191,5 +205,44 @@ fn gauges_rise_and_fall_with_what_runs_waits_and_queues() {
         second.send(More).await.unwrap();
         second.outcome().await.unwrap();
         measured.is("workflow_runs_waiting{workflow=Shop}", 0.0);
+    });
+}
+
+// S81
+#[test]
+fn a_refused_start_and_a_look_are_no_runs() {
+    measure_stored(async |engine, gate, mut measured| {
+        gate.add_permits(3);
+        for (id, items) in [("completes", 2), ("fails", 1)] {
+            let options = || RunOptions::new().id(id);
+            let run = engine.start_with::<Shop>(Begin(items), options()).await.unwrap();
+            assert_eq!(run.outcome().await.is_ok(), items == 2);
+            for _ in 0..3 {
+                let refused = engine.start_with::<Shop>(Begin(items), options()).await.unwrap_err();
+                assert!(matches!(refused, StartError::DuplicateRun { .. }), "{refused:?}");
+                engine.attach::<Shop>(id).await.unwrap().report().await.unwrap();
+            }
+        }
+        measured.is("workflow_runs_started_total{workflow=Shop}", 2.0);
+        for status in ["completed", "failed"] {
+            measured.is(&format!("workflow_runs_ended_total{{status={status},workflow=Shop}}"), 1.0);
+            measured.is(&format!("workflow_run_duration_seconds{{status={status},workflow=Shop}}"), 1.0);
+        }
+        measured.is("workflow_runs_running{workflow=Shop}", 0.0);
+    });
+}
+
+// S81
+#[test]
+fn a_run_that_is_detached_has_not_ended() {
+    measure_stored(async |engine, _gate, mut measured| {
+        let run = start(&engine, 0).await;
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+        measured.is("workflow_runs_waiting{workflow=Shop}", 1.0);
+        engine.shut_down(std::time::Duration::from_secs(1)).await;
+        measured.is("workflow_runs_started_total{workflow=Shop}", 1.0);
+        measured.is("workflow_runs_ended_total{status=cancelled,workflow=Shop}", 0.0);
+        measured.is("workflow_runs_waiting{workflow=Shop}", 0.0);
+        measured.is("workflow_runs_running{workflow=Shop}", 0.0);
     });
 }

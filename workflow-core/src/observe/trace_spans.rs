@@ -17,6 +17,10 @@ use crate::outcome::RunError;
 /// attempt of an execution has a span of its own, and a retried one counts as failed. A failed attempt, a refused
 /// commit and the end of a run are events in their spans.
 ///
+/// A run's span begins once the store has the run. A start that is refused, a look at a run that has ended, and a run
+/// that cannot be resumed have none. A run that stops here without an end, since its engine shuts down or its store fails,
+/// has the status `detached`; only the latter is an error.
+///
 /// | span | fields from the start | fields at the end |
 /// |---|---|---|
 /// | `workflow.run` | `workflow.name`, `workflow.run.id`, `workflow.thread.id` | `workflow.run.status` |
@@ -75,14 +79,14 @@ impl ExecutionEnd<'_> {
     }
 }
 
-/// The span of a run; disabled if no observer needs one.
+/// The span of a run, below the one in which the run was made.
 pub(crate) fn run_span(
-    workflow: &str,
-    run: &RunId,
-    thread: &ThreadId,
+    parent: &Span,
+    (workflow, run, thread): (&str, &RunId, &ThreadId),
     trace_parent: Option<TraceParent>,
 ) -> Span {
     tracing::info_span!(
+        parent: parent,
         "workflow.run",
         otel.name = format_args!("run {workflow}"),
         otel.kind = "internal",
@@ -154,13 +158,21 @@ fn note_item(span: &Span, item: Option<&BranchItem>) {
     }
 }
 
-/// Records the final status on a run's span.
-pub(crate) fn note_run(span: &Span, status: RunStatus, error: Option<&RunError>) {
-    span.record("workflow.run.status", field::display(status));
-    if let Some((error, kind)) = error.and_then(|error| Some((error, kind_of(error)?))) {
+/// Records the final status on a run's span. Without a status the run stops here, and its journal has no end: only the
+/// failure of its store is one of the run's span.
+pub(crate) fn note_run(span: &Span, status: Option<RunStatus>, error: Option<&RunError>) {
+    let is_detached = status.is_none() && matches!(error, Some(RunError::Detached));
+    let failed = error.filter(|_| !is_detached).and_then(|error| Some((error, kind_of(error)?)));
+    if let Some((error, kind)) = failed {
         fail(span, &kind, error);
     }
     let error = error.map(field::display);
+    let Some(status) = status else {
+        span.record("workflow.run.status", "detached");
+        tracing::event!(parent: span, Level::INFO, error, "run detached");
+        return;
+    };
+    span.record("workflow.run.status", field::display(status));
     tracing::event!(parent: span, Level::INFO, %status, error, "run ended");
 }
 

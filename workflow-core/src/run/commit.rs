@@ -320,6 +320,15 @@ impl Committer {
         answer
     }
 
+    /// Announces a run whose journal was here before this engine, unless it was announced before. One that was queued
+    /// begins only now.
+    pub(super) fn announce_taken_up(&mut self) {
+        let is_queued = self.journal.as_deref().is_some_and(Journal::is_queued);
+        if self.shared.announce_taken_up(is_queued) {
+            self.telemetry.open(&self.shared, is_queued);
+        }
+    }
+
     /// Reports the pending batches that the store now has.
     fn persisted(&mut self) {
         let Some(journal) = self.journal.as_deref() else { return };
@@ -327,9 +336,10 @@ impl Committer {
         // Announced here and not at the start: until the store has the first write, another process may own
         // the run.
         if journal.resumes() {
-            self.shared.announce_taken_up(journal.is_queued());
+            self.announce_taken_up();
         } else if !self.shared.has_begun() {
             self.shared.begin();
+            self.telemetry.open(&self.shared, true);
         }
         while let Some(PendingBatch { what, .. }) = self.pending.pop_front_if(|batch| batch.end <= written) {
             let (logged, done) = match what {

@@ -125,8 +125,10 @@ impl Run {
     ) -> impl Future<Output = ()> + Send + use<R> {
         // Outside of the async block, so that the task needs no room for it.
         let Received { event, origin, done } = start;
-        if self.driver.committer.journal.is_none() {
-            self.driver.committer.shared.begin();
+        let Committer { shared, telemetry, journal, .. } = &mut self.driver.committer;
+        if journal.is_none() {
+            shared.begin();
+            telemetry.open(shared, true);
         }
         self.driver.commit_in_turn(Batch::Received { event, index, origin }, done);
         self.drive_to_end(registered, true)
@@ -136,7 +138,6 @@ impl Run {
     /// small: it is the only one of its task.
     pub(super) async fn drive_to_end<R: Registration>(mut self: Box<Self>, registered: R, is_new: bool) {
         if is_new {
-            self.driver.committer.telemetry.meter.began();
             self.driver.count_time();
         }
         let mut suspended = None;
@@ -259,7 +260,7 @@ impl Drop for Run {
         }
         super::child_records::detach_children(shared);
         // A caller may look as soon as it learns of the end, so spans and metrics are complete before.
-        telemetry.close(finish::finished(shared), clock.now);
+        telemetry.close(shared, finish::finished(shared), clock.now);
         finish::announce(shared);
     }
 }

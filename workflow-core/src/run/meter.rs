@@ -138,10 +138,10 @@ mod on {
             }
         }
 
-        /// Counts the end of the run, if it had begun.
-        pub(crate) fn ended(&mut self, status: RunStatus, took: Duration) {
+        /// Counts the end of the run, if it had begun. `None`: it stops here without an end.
+        pub(crate) fn ended(&mut self, status: Option<RunStatus>, took: Duration) {
             self.queue(0);
-            if self.level.take().is_some() {
+            if let (Some(_), Some(status)) = (self.level.take(), status) {
                 let labels = vec![of(&self.workflow), Label::new("status", status.to_string())];
                 counter!(ENDED, labels.clone()).increment(1);
                 histogram!(RUN_DURATION, labels).record(took);
@@ -222,7 +222,7 @@ mod off {
 
         pub(crate) fn queue(&mut self, _: usize) {}
 
-        pub(crate) fn ended(&mut self, _: RunStatus, _: Duration) {}
+        pub(crate) fn ended(&mut self, _: Option<RunStatus>, _: Duration) {}
     }
 
     #[derive(Debug)]

@@ -30,7 +30,6 @@ impl Run {
         Derived(derived): Derived,
         registered: R,
     ) {
-        self.driver.committer.telemetry.meter.runs();
         Box::pin(self.claim(derived)).await;
         if self.driver.committer.state.scheduler.cleans_up() {
             self.clean_up();
@@ -134,8 +133,7 @@ impl Run {
             std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
         }
         if self.driver.committer.journal_error().is_none() {
-            let is_queued = self.driver.committer.journal.as_deref().is_some_and(Journal::is_queued);
-            self.driver.committer.shared.announce_taken_up(is_queued);
+            self.driver.committer.announce_taken_up();
         }
     }
 

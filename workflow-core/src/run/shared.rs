@@ -209,13 +209,15 @@ impl RunShared {
         self.tell(|| Observed::RunStarted);
     }
 
-    /// Announces a run whose journal was here before this engine, unless it was announced before. One that was queued
-    /// begins only now.
-    pub(super) fn announce_taken_up(&self, is_queued: bool) {
-        if self.status.begin() {
+    /// Announces a run whose journal was here before this engine, unless it was announced before. Returns whether it was
+    /// not. One that was queued begins only now.
+    pub(super) fn announce_taken_up(&self, is_queued: bool) -> bool {
+        let is_new = self.status.begin();
+        if is_new {
             self.tell(|| if is_queued { Observed::RunStarted } else { Observed::RunResumed });
             self.status.look_again();
         }
+        is_new
     }
 
     /// Announces a run that was loaded again after it was unloaded: it waits, or is paused.

@@ -7,7 +7,7 @@ use tracing::Span;
 
 use super::{Finished, RunShared};
 use crate::error::{BranchItem, StepError};
-use crate::id::{ExecutionId, ScopeId};
+use crate::id::{ExecutionId, RunStatus, ScopeId};
 use crate::observe::trace_spans::{
     ExecutionEnd, execution_span, note_execution, note_retry, note_run, run_span,
 };
@@ -15,24 +15,32 @@ use crate::observe::trace_spans::{
 /// The open spans of a run. All are disabled if no observer wants spans.
 #[derive(Debug)]
 pub(super) struct Spans {
+    /// The span in which the run was made, until the run's own is open.
+    parent: Span,
+    /// The run's own, once the run is announced: the store has it, and it is driven here (S81).
     run: Span,
     executions: FxHashMap<ExecutionId, Span>,
 }
 
 impl Default for Spans {
     fn default() -> Self {
-        Self { run: Span::none(), executions: FxHashMap::default() }
+        Self { parent: Span::none(), run: Span::none(), executions: FxHashMap::default() }
     }
 }
 
 impl Spans {
-    /// Opens the run's span below the current one.
+    /// The spans of a run that is made in the current one.
     pub(super) fn of(run: &RunShared) -> Self {
-        if !run.common.observers.wants_spans() {
-            return Self::default();
+        let parent = if run.common.observers.wants_spans() { Span::current() } else { Span::none() };
+        Self { parent, ..Self::default() }
+    }
+
+    /// Opens the run's span.
+    pub(super) fn open(&mut self, run: &RunShared) {
+        if run.common.observers.wants_spans() {
+            let parent = std::mem::replace(&mut self.parent, Span::none());
+            self.run = run_span(&parent, (&*run.table.name, &run.id, run.thread()), run.trace_parent());
         }
-        let run = run_span(&run.table.name, &run.id, run.thread(), run.trace_parent());
-        Self { run, executions: FxHashMap::default() }
     }
 
     /// Opens the span of an attempt.
@@ -85,12 +93,13 @@ impl Spans {
         }
     }
 
-    /// Records the end on the run's span, and closes all spans.
-    pub(super) fn close(&mut self, finished: &Finished) {
+    /// Records the end on the run's span, and closes all spans. `status` is `None` for a run that stops here without an
+    /// end.
+    pub(super) fn close(&mut self, status: Option<RunStatus>, finished: &Finished) {
         self.executions.clear();
         let run = std::mem::replace(&mut self.run, Span::none());
         if !run.is_disabled() {
-            note_run(&run, finished.status, finished.outcome.as_ref().err());
+            note_run(&run, status, finished.outcome.as_ref().err());
         }
     }
 }

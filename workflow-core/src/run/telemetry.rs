@@ -8,6 +8,7 @@ use tracing::Span;
 use super::RunShared;
 use super::asked::Untold;
 use super::check::ReplayCheck;
+use super::finish::is_left;
 use super::meter::Meter;
 use super::spans::Spans;
 use super::state::RunState;
@@ -30,9 +31,25 @@ pub(super) struct Telemetry {
 }
 
 impl Telemetry {
-    /// The telemetry of a run that starts or resumes.
+    /// The telemetry of a run that starts or resumes. There is none before the run is announced (S81).
     pub(super) fn new(shared: &RunShared, meter: Meter) -> Self {
         Self { spans: Spans::of(shared), meter, check: None, untold: None }
+    }
+
+    /// The store has the run, and this process drives it. `begins`: no process did before.
+    pub(super) fn open(&mut self, shared: &RunShared, begins: bool) {
+        self.spans.open(shared);
+        if begins {
+            self.meter.began();
+        } else {
+            self.meter.runs();
+        }
+    }
+
+    /// A run that waited is loaded again.
+    pub(super) fn open_loaded(&mut self, shared: &RunShared) {
+        self.spans.open(shared);
+        self.meter.waits();
     }
 
     /// The telemetry of a restored run, without spans.
@@ -216,10 +233,13 @@ impl Telemetry {
         }
     }
 
-    /// Reports the end of the run, at this time from its beginning.
-    pub(super) fn close(&mut self, finished: &super::Finished, now: Duration) {
-        self.spans.close(finished);
-        self.meter.ended(finished.status, now);
+    /// Reports the end of the run, at this time from its beginning, or that it stops here without an end. Nothing of a run
+    /// that was not announced.
+    pub(super) fn close(&mut self, shared: &RunShared, finished: &super::Finished, now: Duration) {
+        let is_left = shared.common.is_durable && is_left(&finished.outcome);
+        let status = (!is_left).then_some(finished.status);
+        self.spans.close(status, finished);
+        self.meter.ended(status, now);
     }
 }
 

@@ -177,7 +177,7 @@ impl Run {
         let Committer { shared, state, telemetry, .. } = &mut self.driver.committer;
         shared.announce_loaded(if state.is_paused() { RunStatus::Paused } else { RunStatus::Waiting });
         state.effects.remove_wait();
-        telemetry.meter.waits();
+        telemetry.open_loaded(shared);
         self.driver.stop_counting_time();
         if !derived.is_empty() {
             Box::pin(self.claim(derived)).await;

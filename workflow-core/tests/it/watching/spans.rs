@@ -13,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 use workflow_core::observe::TracingObserver;
 use workflow_core::prelude::*;
 use workflow_core::store::MemoryStore;
-use workflow_core::{RetryPolicy, RunOptions, RunStatus};
+use workflow_core::{RetryPolicy, RunOptions, RunStatus, StartError};
 
 use crate::fixtures::{Begin, Done, Item, Part, everyone_else};
 
@@ -416,6 +416,73 @@ fn a_run_whose_task_is_gone_closes_its_spans_and_says_so() {
     expect![[r#"
         workflow.run error.type="abandoned" otel.status_code="ERROR" workflow.run.status="cancelled"
           - run ended
+          workflow.execution
+    "#]]
+    .assert_eq(&recorder.tree(&["otel.status_code", "error", "workflow.run.status"]));
+}
+
+fn stored<W: Workflow>(workflow: W, store: &Arc<MemoryStore>) -> Engine {
+    let engine = Engine::builder().workflow(workflow).observer(TracingObserver::new());
+    engine.store(Arc::clone(store)).build().unwrap()
+}
+
+/// Another workflow with the name of `Fails`.
+struct Changed;
+
+#[workflow(name = "Fails")]
+impl Changed {
+    #[step]
+    async fn begin(&self, begin: &Begin) -> Item {
+        Item(begin.0)
+    }
+
+    #[step]
+    async fn end(&self, item: &Item) -> Done {
+        Done(item.0)
+    }
+}
+
+// S81
+#[tokio::test]
+async fn a_refused_start_and_a_look_at_an_ended_run_have_no_span() {
+    let recorder = Recorder::default();
+    let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(recorder.clone()));
+    let store = Arc::<MemoryStore>::default();
+    let engine = stored(Fails, &store);
+    let options = || RunOptions::new().id("r");
+    let run = engine.start_with::<Fails>(Begin(1), options()).await.unwrap();
+    assert!(run.outcome().await.is_err());
+    for _ in 0..2 {
+        let refused = engine.start_with::<Fails>(Begin(1), options()).await.unwrap_err();
+        assert!(matches!(refused, StartError::DuplicateRun { .. }), "{refused:?}");
+        assert!(engine.attach::<Fails>("r").await.unwrap().outcome().await.is_err());
+    }
+    assert!(stored(Changed, &store).attach::<Changed>("r").await.is_err());
+    drop((run, engine));
+    everyone_else().await;
+    expect![[r#"
+        workflow.run otel.status_code="ERROR" workflow.run.status="failed"
+          - run ended
+          workflow.execution otel.status_code="ERROR"
+            - step failed
+          workflow.execution otel.status_code="ERROR"
+            - step failed
+    "#]]
+    .assert_eq(&recorder.tree(&["otel.status_code", "workflow.run.status"]));
+}
+
+// S81
+#[tokio::test]
+async fn a_run_that_is_detached_has_neither_ended_nor_failed() {
+    let recorder = Recorder::default();
+    let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(recorder.clone()));
+    let engine = stored(Sleeps, &Arc::default());
+    drop(engine.start::<Sleeps>(Begin(1)).await.unwrap());
+    everyone_else().await;
+    engine.shut_down(Duration::from_secs(1)).await;
+    expect![[r#"
+        workflow.run workflow.run.status="detached"
+          - run detached
           workflow.execution
     "#]]
     .assert_eq(&recorder.tree(&["otel.status_code", "error", "workflow.run.status"]));
