@@ -21,6 +21,7 @@ mod count;
 mod difference;
 mod fit;
 pub(crate) mod rfc3339;
+mod verbatim;
 
 use count::Count;
 pub(crate) use count::size_of;
@@ -85,8 +86,8 @@ enum Open {
         entries: Map<String, Value>,
         key: String,
     },
-    /// A text that is JSON already.
-    Verbatim(Option<Value>),
+    /// A text that is JSON already. It is no level of its own: its value goes to what is open around it.
+    Verbatim,
     /// A list or an object that is only counted, and whether it has an entry yet.
     Counted(bool),
 }
@@ -112,15 +113,7 @@ impl JsonWriter {
                 }
                 entries.insert(key, value);
             }
-            Some(Open::Verbatim(inner)) => {
-                let text = value.as_str().ok_or_else(|| Error::custom("JSON as it stands is a text"))?;
-                let mut value: Value = serde_json::from_str(text)?;
-                value.sort_all_objects();
-                let levels = if self.checks.is_some() { fit::levels(&value) } else { 0 };
-                *inner = Some(value);
-                // The verbatim text itself is not a level.
-                self.check_depth(self.open.len() - 1 + levels)?;
-            }
+            Some(Open::Verbatim) => return Err(Error::custom("JSON as it stands is a text")),
             _ => self.done = Some(value),
         }
         Ok(())
@@ -130,8 +123,24 @@ impl JsonWriter {
         match self.open.last() {
             Some(Open::Counted(_)) => self.counted(text),
             None if self.count.is_some() => self.counted(text),
+            Some(Open::Verbatim) => self.verbatim(text),
             _ => self.put(Value::from(text)),
         }
+    }
+
+    /// Writes the value of a text that is JSON already.
+    fn verbatim(&mut self, text: &str) -> Result<(), Error> {
+        let verbatim = self.open.pop();
+        let written = if self.checks.is_some() { verbatim::write(text, self) } else { self.lenient(text) };
+        self.open.extend(verbatim);
+        written
+    }
+
+    /// Writes it as `serde_json` reads it.
+    fn lenient(&mut self, text: &str) -> Result<(), Error> {
+        let mut value: Value = serde_json::from_str(text)?;
+        value.sort_all_objects();
+        self.put(value)
     }
 
     /// Counts a value and the comma behind it.
@@ -204,7 +213,7 @@ impl JsonWriter {
                 entries.sort_keys();
                 Value::Object(entries)
             }
-            Some(Open::Verbatim(inner)) => inner.unwrap_or_default(),
+            Some(Open::Verbatim) => return Ok(()),
             Some(Open::Counted(any)) => return self.count_closed(any),
             None => return Err(Error::custom("nothing is open")),
         };
@@ -367,7 +376,7 @@ impl<'a> Serializer for &'a mut JsonWriter {
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Self, Error> {
         if VERBATIM.contains(&name) {
-            self.open.push(Open::Verbatim(None));
+            self.open.push(Open::Verbatim);
             return Ok(self);
         }
         self.object()

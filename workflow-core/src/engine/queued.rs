@@ -8,6 +8,7 @@ use super::first_record::Beginning;
 use super::load::{Loaded, ends_with_run_ended};
 use crate::config::{ConfigError, SourceLayer, layered};
 use crate::error::UnfitValue;
+use crate::event::UnfitJson;
 use crate::id::RunId;
 use crate::outcome::{ResumeError, StartError};
 use crate::run::{Entrance, Host, RunLayer, failed, is_queued};
@@ -70,7 +71,8 @@ impl Inner {
         let readable = table.event_named(recorded.name()).map(|index| host.read(recorded, index, None));
         let Some(Ok(mut event)) = readable else {
             // The same reading again, for the place of the mistake.
-            let read = Entrance::Start.read(table, recorded.name(), recorded.to_json());
+            let data = recorded.to_json().map_err(|error| UnfitJson::whole(error).into());
+            let read = Entrance::Start.read(table, recorded.name(), data);
             let why = readable.and_then(Result::err).map(|error| error.to_string()).unwrap_or_default();
             return Err(read.err().map_or_else(
                 || StartError::Unfit {

@@ -29,6 +29,12 @@ pub enum UnfitValue {
     /// An integer is out of the range that `serde_json` reads.
     #[error("the integer fits neither in an `i64` nor in a `u64`: serialise it as a text")]
     OutOfRange,
+    /// A number in text that is JSON already, such as a `RawValue`, has a fraction or an exponent, and its value is none of
+    /// an `f64`: another number would be read back.
+    #[error(
+        "an `f64` does not have the number exactly as it is written: write fewer digits, or serialise it as a text"
+    )]
+    Imprecise,
     /// Arrays and objects are nested too deeply to be read back: see [`MAX_JSON_DEPTH`](crate::store::MAX_JSON_DEPTH).
     #[error(
         "the JSON nests deeper than {limit} levels, which is the most that can be read back: flatten the value, or serialise the inner part as a text"

@@ -82,16 +82,6 @@ fn serialize(error: Error) -> UnfitValue {
     UnfitValue::Serialize { source: Arc::new(error) }
 }
 
-/// The number of nested levels. Recursion is safe, since `serde_json` bounded the depth when it read the
-/// value.
-pub(super) fn levels(value: &Value) -> usize {
-    match value {
-        Value::Array(values) => 1 + values.iter().map(levels).max().unwrap_or(0),
-        Value::Object(entries) => 1 + entries.values().map(levels).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
 /// The state of a writer that refuses values.
 #[derive(Debug)]
 pub(super) struct Checks {
@@ -171,7 +161,7 @@ impl JsonWriter {
                 Open::Object { key, .. } if key.is_empty() => Ok(()),
                 Open::Object { key, .. } if path.is_empty() => path.write_str(key),
                 Open::Object { key, .. } => write!(path, ".{key}"),
-                Open::Verbatim(_) | Open::Counted(_) => Ok(()),
+                Open::Verbatim | Open::Counted(_) => Ok(()),
             };
         }
         if self.open.len() > MOST_SEGMENTS {

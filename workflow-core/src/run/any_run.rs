@@ -326,7 +326,7 @@ impl AnyRun {
     /// [`SendError::UnknownEvent`] with the events that fit. [`SendError::Unfit`] with the path of the mistake.
     /// Otherwise those of [`send`](Self::send).
     pub fn send_json(&self, event: &str, data: impl Serialize) -> BoxFuture<'_, Result<(), SendError>> {
-        let read = Entrance::Send.read(&self.shared.table, event, json::to_json(&data));
+        let read = Entrance::Send.read(&self.shared.table, event, json::fit(&data, usize::MAX));
         Box::pin(async move {
             match read {
                 Ok((index, event)) => self.send_to(index, event).await,

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::to_raw_value;
-use serde_json::{Error, Value};
 
 use crate::error::UnfitValue;
 use crate::event::{AnyEvent, EventKind, JsonEvent, JsonForm, JsonType, UnfitJson};
 use crate::id::Seq;
+use crate::json::Misfit;
 use crate::outcome::{SendError, StartError};
 use crate::table::{DependencyTable, EventForm, EventIndex, EventRow};
 
@@ -40,15 +41,13 @@ impl Entrance {
         self,
         table: &DependencyTable,
         event: &str,
-        data: Result<Value, Error>,
+        data: Result<Value, Misfit>,
     ) -> Result<(EventIndex, AnyEvent), Refused> {
         let index = table.event_named(event).filter(|index| self.admits(table.event(*index)));
         let index = index.ok_or_else(|| self.unknown(table, event))?;
-        let read = data.map_err(UnfitJson::whole).and_then(|data| read(table, index, data));
-        let read = read.map_err(|UnfitJson { path, problem }| Refused::Unfit {
-            event: Arc::clone(&table.event(index).name),
-            path,
-            problem: UnfitValue::Read { problem },
+        let read = data.and_then(|data| Ok(read(table, index, data)?)).map_err(|misfit| {
+            let (path, problem) = misfit.into_unfit();
+            Refused::Unfit { event: Arc::clone(&table.event(index).name), path, problem }
         })?;
         Ok((index, read))
     }
@@ -122,6 +121,12 @@ fn read_json_reply(
     let of = of.ok_or_else(|| UnfitJson::whole("the workflow declares no reply to it"))?;
     table.edges.accept(&of.name, &reply)?;
     Ok(JsonEvent::new(of, reply).to(Some(asked)).into())
+}
+
+impl From<UnfitJson> for Misfit {
+    fn from(UnfitJson { path, problem }: UnfitJson) -> Self {
+        Self::Unfit { path, problem: UnfitValue::Read { problem } }
+    }
 }
 
 impl From<Refused> for StartError {

@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde_json::Value;
-
 use super::deadline::{begun_by, check_deadline};
 use super::options::{RareOptions, RunOptions};
 use super::outside::unknown_event;
@@ -157,7 +155,7 @@ fn checked(shape: &TableShape, event: &RecordedEvent) -> Result<RecordedEvent, S
     if found == 0 || found > latest {
         return Err(unfit(format!("it has version {found}, and the table knows versions 1 to {latest}")));
     }
-    let data: Value = event.to_json().map_err(|error| unfit(error.to_string()))?;
+    let data = event.data().map_err(|error| unfit(error.to_string()))?;
     let data = CHECK.check_value(event.name(), &data)?.ok_or_else(|| unfit("it has no JSON".to_owned()))?;
     Ok(RecordedEvent::from_json(event.name(), found, data))
 }

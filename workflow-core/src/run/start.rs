@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::RunShared;
 use crate::event::{AnyEvent, StartEvent};
-use crate::json;
+use crate::json::{self, Misfit};
 use crate::outcome::{RunError, SendError, StartError};
 use crate::store::StoreError;
 use crate::workflow::Workflow;
@@ -27,7 +27,7 @@ pub(crate) struct JsonStart {
     pub(crate) workflow: Arc<str>,
     pub(crate) event: Box<str>,
     /// The result of serialising the event's data.
-    pub(crate) data: Result<Value, serde_json::Error>,
+    pub(crate) data: Result<Value, Misfit>,
 }
 
 impl Start {
@@ -37,7 +37,7 @@ impl Start {
     }
 
     pub(crate) fn json(workflow: &str, event: &str, data: &impl Serialize) -> Self {
-        let data = json::to_json(data);
+        let data = json::fit(data, usize::MAX);
         Self::Json(Box::new(JsonStart { workflow: workflow.into(), event: event.into(), data }))
     }
 }

@@ -106,6 +106,15 @@ fn nested(levels: usize) -> Value {
     )
 }
 
+/// The number of nested levels.
+fn levels(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(levels).max().unwrap_or(0),
+        Value::Object(entries) => 1 + entries.values().map(levels).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 #[test]
 fn serde_json_reads_as_many_levels_as_are_counted_with() {
     let text = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
@@ -128,10 +137,65 @@ fn a_value_nests_as_deep_as_can_be_read_back_and_no_deeper() {
     let (path, problem) = misfit(&nested(MAX_JSON_DEPTH + 1));
     assert_eq!(problem, UnfitValue::TooDeep { limit: MAX_JSON_DEPTH });
     assert!(path.starts_with("[0].in[0].in") && path.ends_with('…'), "{path}");
-    // Text that is JSON already has its levels counted too, although its reader is not asked.
-    let raw = |levels| RawValue::from_string(serde_json::to_string(&nested(levels)).unwrap()).unwrap();
+    // Text that is JSON already has its levels counted too, also if it is too deep for its reader.
+    let raw = |levels| RawValue::from_string("[".repeat(levels) + &"]".repeat(levels)).unwrap();
     assert!(fit(&[raw(MAX_JSON_DEPTH - 1)], usize::MAX).is_ok());
     assert!(matches!(misfit(&[raw(MAX_JSON_DEPTH)]).1, UnfitValue::TooDeep { .. }));
+    assert!(matches!(misfit(&raw(100_000)).1, UnfitValue::TooDeep { .. }));
+}
+
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
+}
+
+#[test]
+fn verbatim_json_keeps_its_value_or_is_refused_at_its_place() {
+    let thirty_digits = raw(r#"{"a": [1, 123456789012345678901234567890]}"#);
+    assert_eq!(misfit(&[&thirty_digits]), ("[0].a[1]".into(), UnfitValue::OutOfRange));
+    for integer in ["18446744073709551616", "-9223372036854775809", "100000000000000000000"] {
+        assert_eq!(misfit(&raw(integer)).1, UnfitValue::OutOfRange, "{integer}");
+    }
+    for number in
+        ["0.12345678901234567890", "9007199254740993.0", "1e400", "1e-400", "1e99999999999999999999"]
+    {
+        assert_eq!(misfit(&raw(number)).1, UnfitValue::Imprecise, "{number}");
+    }
+    let twice = |path: &str, key: &str| (path.to_owned(), UnfitValue::KeyTwice { key: key.into() });
+    assert_eq!(misfit(&raw(r#"{"a": 1, "b": {}, "a": 2}"#)), twice("", "a"));
+    assert_eq!(misfit(&[raw(r#"{"b" : [ {"a": 1, "\u0061": [1]}]}"#)]), twice("[0].b[0]", "a"));
+    let reserved = UnfitValue::ReservedKey { key: VERBATIM[0].into() };
+    assert_eq!(misfit(&raw(r#"{"b": {"$serde_json::private::RawValue": "1"}}"#)), ("b".into(), reserved));
+
+    let kept = [
+        r#" {"b": 1e2, "a": [ -0.5 , 1.50, 0e999, 12300.0e-2], "a b": {} } "#,
+        r#"[[], "a\"]}\\", "\u00df", true, false, null, {"": [{}]}, {"a": 1, "a": 1}]"#,
+        "[-9223372036854775808, 18446744073709551615, -0, 0, -0.0, 1E+2, 5e-324, 1.7976931348623157e308]",
+        "\"\"",
+        "7",
+    ];
+    for text in kept {
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(fit(&(raw(text), 1), usize::MAX).unwrap(), json!([value, 1]), "{text}");
+        // Its bytes count once.
+        assert!(fit(&raw(text), text.len()).is_ok(), "{text}");
+    }
+    assert!(matches!(fit(&raw(r#""a long text""#), 12), Err(Misfit::TooLarge { .. })));
+}
+
+#[test]
+fn every_number_of_a_value_is_kept_verbatim() {
+    let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..10_000 {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        for number in [
+            json!(bits),
+            json!(bits.cast_signed()),
+            json!(f64::from_bits(bits)),
+            json!(f32::from_bits((bits >> 32).try_into().unwrap())),
+        ] {
+            assert_eq!(fit(&raw(&number.to_string()), usize::MAX).unwrap(), number);
+        }
+    }
 }
 
 /// Serialises as an endless list.

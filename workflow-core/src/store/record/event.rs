@@ -131,12 +131,18 @@ impl RecordedEvent {
     ) -> Result<AnyEvent, Unreadable> {
         let reader = reader.ok_or(Unreadable::NoReader)?;
         match &self.0 {
-            Payload::Value(event) => {
-                let data = event.to_json().and_then(|data| to_raw_value(&data))?;
-                reader.read(event.version(), &data, request)
-            }
+            Payload::Value(event) => reader.read(event.version(), &self.data()?, request),
             Payload::Made(made) => reader.read(made.event.version(), &made.json, request),
             Payload::Read(read) => reader.read(read.version, &read.data, request),
+        }
+    }
+
+    /// The JSON as it stands in a record.
+    pub(crate) fn data(&self) -> Result<Box<RawValue>, serde_json::Error> {
+        match &self.0 {
+            Payload::Value(event) => to_raw_value(&event.to_json()?),
+            Payload::Made(made) => Ok(made.json.clone()),
+            Payload::Read(read) => Ok(read.data.clone()),
         }
     }
 

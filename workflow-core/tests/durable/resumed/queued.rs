@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, join_all};
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use workflow_core::errors::ConfigError;
+use workflow_core::errors::{ConfigError, UnfitValue};
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
 use workflow_core::signature::{Emitted, Roles, StepCall};
@@ -211,6 +211,12 @@ async fn a_client_is_told_what_the_table_shows_to_be_wrong() {
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     let deep = queued("Order", 1, &json!({ "lines": deep }), &RunOptions::new()).unwrap_err();
     assert!(matches!(&deep, StartError::Unfit { .. }), "{deep:?}");
+    // JSON that a journal would change.
+    let data = RawValue::from_string(r#"{"lines": [1, 123456789012345678901234567890]}"#.into()).unwrap();
+    let event = RecordedEvent::from_json("Order", 1, data);
+    let large = Write::queued(&table(), event, &RunOptions::new(), SystemTime::UNIX_EPOCH).unwrap_err();
+    let StartError::Unfit { path, problem: UnfitValue::OutOfRange, .. } = &large else { panic!("{large:?}") };
+    assert_eq!(path, "lines[1]");
     let labels = RunOptions::new().metadata("much", "x".repeat(9 << 10));
     assert!(matches!(queued("Order", 1, &order, &labels), Err(StartError::TooMuchMetadata { .. })));
     let origin = RunOptions::new().origin(Origin::new().id("x".repeat(2_000)));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serializer;
 use serde::ser::SerializeMap as _;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use workflow_core::errors::{BuildProblem, ConfigError, UnfitEvent, UnfitValue};
 use workflow_core::prelude::*;
@@ -28,6 +29,7 @@ enum Data {
     Pairs(BTreeMap<(u8, u8), u8>),
     Wide(u128),
     Json(Value),
+    Raw(Box<RawValue>),
     Trap(Trap),
 }
 
@@ -52,6 +54,10 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
 
+fn raw(text: &str) -> Data {
+    Data::Raw(RawValue::from_string(text.to_owned()).unwrap())
+}
+
 fn fine() -> Data {
     Data::Prices(vec![Some(1.5), None])
 }
@@ -70,6 +76,9 @@ fn unfit() -> Vec<(Data, &'static str, &'static str)> {
             "Json.note",
             "the key `$serde_json::private::RawValue` is reserved by `serde_json`",
         ),
+        (raw(r#"{"a": [1, 123456789012345678901234567890]}"#), "Raw.a[1]", "the integer fits neither"),
+        (raw(r#"[{"a": 1, "a": 2}]"#), "Raw[0]", "two values have the key `a`"),
+        (raw("[0.12345678901234567890]"), "Raw[0]", "an `f64` does not have the number exactly"),
         (Data::Trap(Trap::Fails), "Trap", "its `Serialize` failed: it is secret"),
         (Data::Trap(Trap::Panics), "Trap", "its `Serialize` panicked: never look"),
     ]

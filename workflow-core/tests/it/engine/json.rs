@@ -192,7 +192,32 @@ async fn data_that_has_no_json_is_unfit() {
     }
     let engine = Engine::builder().workflow(Shop).build().unwrap();
     let unfit = engine.start_json("Shop", "Order", Fails, RunOptions::new()).await.unwrap_err();
-    assert_eq!(unfit.to_string(), "`Order` cannot be read: no ink");
+    assert_eq!(unfit.to_string(), "`Order` cannot be stored: its `Serialize` failed: no ink");
+}
+
+// S56
+#[tokio::test]
+async fn data_that_json_would_change_is_unfit_at_its_place() {
+    #[derive(Serialize)]
+    struct Estimate {
+        lines: [f64; 2],
+    }
+    let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+    let engine = Engine::builder().workflow(Shop).build().unwrap();
+    let estimate = Estimate { lines: [1.0, f64::NAN] };
+    let unfit = engine.start_json("Shop", "Order", estimate, id("r")).await.unwrap_err();
+    let StartError::Unfit { path, problem, .. } = &unfit else { panic!("{unfit:?}") };
+    assert_eq!((&**path, problem), ("lines[1]", &UnfitValue::NotFinite));
+
+    let run = engine.start_json("Shop", "Order", order(), id("r")).await.unwrap();
+    let unfit = run.send_json("Paid", raw(r#"{"cents": 123456789012345678901234567890}"#)).await.unwrap_err();
+    let SendError::Unfit { path, problem, .. } = &unfit else { panic!("{unfit:?}") };
+    assert_eq!((&**path, problem), ("cents", &UnfitValue::OutOfRange));
+    let unfit = run.send_json("Paid", raw(r#"{"cents": 50, "cents": 60}"#)).await.unwrap_err();
+    let SendError::Unfit { problem, .. } = &unfit else { panic!("{unfit:?}") };
+    assert_eq!(problem, &UnfitValue::KeyTwice { key: "cents".into() });
+    run.send_json("Paid", raw(r#"{"cents": 50}"#)).await.unwrap();
+    assert_eq!(run.outcome_any().await.unwrap().to_json().unwrap(), json!({"change": 8}));
 }
 
 // S56
