@@ -17,7 +17,7 @@ pub use chain::chain;
 pub use excess::Excess;
 pub use size::EventTooLarge;
 pub use step::{ErrorClass, InDoubt, Interrupted, StepError, TimedOut};
-pub use unfit::{UnfitEvent, UnfitValue};
+pub use unfit::{UnfitEvent, UnfitJson, UnfitValue};
 
 pub(crate) use branch::WithFacts;
 pub(crate) use unfit::text as unfit_text;

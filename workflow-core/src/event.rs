@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime};
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::error::EventTooLarge;
 use crate::json::{self, ToJson};
@@ -34,7 +33,6 @@ pub(crate) use expired::ExpiredRequest;
 pub use expiring::Expiring;
 pub(crate) use gathered::{BranchEnd, Gathered, GatheredBranch};
 pub use json_form::{ConfigSchema, JsonForm, NoSchema, Schema};
-pub use kind::UnfitJson;
 pub(crate) use kind::{EventKind, JsonData, JsonEvent, JsonType};
 pub(crate) use lazy_json::LazyJson;
 pub use reply_form::ReplyForm;
@@ -281,10 +279,10 @@ pub struct EventType {
 }
 
 /// Reads an entry of a log back. A reply and an expiry need their request too.
-pub(crate) type Decode = fn(&RawValue, Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error>;
+pub(crate) type Decode = fn(&str, Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error>;
 
-fn decode<E: Event>(data: &RawValue, _: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
-    serde_json::from_str(data.get()).map(AnyEvent::new::<E>)
+fn decode<E: Event>(data: &str, _: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+    serde_json::from_str(data).map(AnyEvent::new::<E>)
 }
 
 /// The request of a log entry, in its own type.
@@ -506,6 +504,19 @@ pub(crate) trait Erased: Any + ToJson + Send + Sync {
 
     fn reply_form(&self) -> Option<&'static ReplyForm> {
         None
+    }
+
+    /// Of a reply or an expiry: the request, with which it is decoded.
+    fn request(&self) -> Option<AnyEvent> {
+        None
+    }
+}
+
+/// Reads JSON as this entry's own type would, and drops the result. An entry without a Rust type reads any JSON.
+fn read_back(entry: &dyn Erased, json: &str) -> Result<(), serde_json::Error> {
+    match entry.kind() {
+        EventKind::Rust(known) => (known.decode)(json, entry.request().as_ref()).map(drop),
+        EventKind::Json(_) => Ok(()),
     }
 }
 

@@ -20,6 +20,8 @@ use crate::panics::caught;
 mod count;
 mod difference;
 mod fit;
+mod place;
+mod read;
 pub(crate) mod rfc3339;
 mod verbatim;
 
@@ -29,6 +31,8 @@ pub(crate) use difference::{Difference, difference};
 use fit::Checks;
 pub use fit::MAX_JSON_DEPTH;
 pub(crate) use fit::{Misfit, fit};
+pub(crate) use place::failing_at;
+pub(crate) use read::read_json;
 
 use crate::error::UnfitValue;
 

@@ -133,10 +133,9 @@ pub use engine::{
     Engine, EngineBuilder, HostedConfig, HostedEvent, HostedWorkflow, Redriven, Resumed, RunPermit,
     RunResult, RunResults, Running, Starting, WhenFull, WorkflowExt,
 };
-pub use error::{ErrorClass, StepError};
+pub use error::{ErrorClass, StepError, UnfitJson};
 pub use event::{
     AnyEvent, ControlEvent, DisplayEvent, Event, Expiring, ExternalEvent, Request, StartEvent, StopEvent,
-    UnfitJson,
 };
 pub use failure::StepFailed;
 pub use id::{ExecutionId, Origin, Pause, RunId, RunStatus, ScopeId, Seq, ThreadId, TraceParent};

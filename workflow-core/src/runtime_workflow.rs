@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::error::StepError;
-use crate::event::UnfitJson;
+use crate::error::UnfitJson;
 use crate::input::StepCall;
 use crate::output::Emitted;
 use crate::table::{DependencyTable, StepIndex};

@@ -248,7 +248,10 @@ impl Handle {
     /// The value for the store: with its JSON, if the store serialises.
     fn value<T: ContextData>(&self, key: &str, value: T) -> Result<ContextValue, ContextError> {
         let value = ContextValue::new(value);
-        if self.store.serialises() { value.fit().map_err(|misfit| unfit(key, misfit)) } else { Ok(value) }
+        if !self.store.serialises() {
+            return Ok(value);
+        }
+        value.fit::<T>().map_err(|misfit| unfit(key, misfit))
     }
 
     async fn remove(&self, key: &str) -> Result<bool, ContextError> {
@@ -317,11 +320,13 @@ fn read<T: ContextData>(key: &str, value: &ContextValue) -> Result<T, ContextErr
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::error::Error;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::FutureExt as _;
     use futures::future::BoxFuture;
+    use serde::ser::SerializeMap as _;
     use serde::{Deserialize, Serialize, Serializer};
     use static_assertions::assert_impl_all;
 
@@ -546,19 +551,47 @@ mod tests {
         assert_eq!(context.get::<Vec<f64>>("k").await.unwrap(), Some(vec![1.5]));
     }
 
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    #[serde(tag = "kind")]
+    enum Account {
+        Balance { cents: i128 },
+        Shares { by_owner: BTreeMap<u32, u8> },
+    }
+
+    #[tokio::test]
+    async fn a_serialising_store_gets_nothing_that_its_own_type_does_not_read() {
+        let context = on_json(false);
+        for account in [Account::Balance { cents: 5 }, Account::Shares { by_owner: [(1, 2)].into() }] {
+            let error = context.set("k", vec![account.clone()]).await.unwrap_err();
+            let ContextError::Unfit { path, problem, .. } = &error else { panic!("{error:?}") };
+            assert_eq!(&**path, "[0]");
+            assert!(matches!(problem, UnfitValue::NotReadBack { .. }), "{error}");
+            let text = "the context value `k` cannot be stored: at `[0]`, its `Deserialize` refuses what its";
+            assert!(error.to_string().starts_with(text), "{error}");
+            let error = context.update("k", |_: Option<Account>| account.clone()).await.unwrap_err();
+            assert!(matches!(error, ContextError::Unfit { .. }), "{error}");
+        }
+        assert!(context.get::<Account>("k").await.unwrap().is_none());
+        context.set("k", Account::Shares { by_owner: BTreeMap::new() }).await.unwrap();
+        assert!(context.get::<Account>("k").await.unwrap().is_some());
+    }
+
     #[tokio::test]
     async fn a_value_is_serialised_once_for_a_serialising_store() {
         #[derive(Clone, Default, Deserialize)]
-        struct Counted(#[serde(skip)] Arc<AtomicUsize>);
+        struct Counted {
+            #[serde(skip)]
+            times: Arc<AtomicUsize>,
+        }
         impl Serialize for Counted {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.fetch_add(1, Ordering::SeqCst);
-                serializer.serialize_unit()
+                self.times.fetch_add(1, Ordering::SeqCst);
+                serializer.serialize_map(Some(0))?.end()
             }
         }
         let counted = Counted::default();
         on_json(false).set("k", counted.clone()).await.unwrap();
-        assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+        assert_eq!(counted.times.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]

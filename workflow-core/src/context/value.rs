@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::json::{self, Misfit, ToJson};
+use crate::error::{UnfitJson, UnfitValue};
+use crate::json::{self, Misfit, ToJson, read_json};
+use crate::panics::discard;
 
 /// A type for values in a context. The bounds suffice: there is nothing to implement.
 ///
@@ -59,9 +61,15 @@ impl ContextValue {
         Self { value: Arc::new(value), json: None }
     }
 
-    /// The same value with its JSON, or the reason why that could not be read back.
-    pub(super) fn fit(self) -> Result<Self, Misfit> {
+    /// The same value with its JSON, or the reason why that cannot be read back as a `T`.
+    pub(super) fn fit<T: ContextData>(self) -> Result<Self, Misfit> {
         let json = json::fit(&*self.value, usize::MAX)?;
+        let read = read_json::<T>(json.clone());
+        let read = read.map_err(|UnfitJson { path, problem }| Misfit::Unfit {
+            path,
+            problem: UnfitValue::NotReadBack { problem },
+        })?;
+        discard(read);
         Ok(Self { json: Some(Arc::new(json)), ..self })
     }
 

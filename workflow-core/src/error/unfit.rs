@@ -1,5 +1,6 @@
 //! Errors of values that a serialising store could not return unchanged.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::at;
@@ -70,6 +71,15 @@ pub enum UnfitValue {
         /// The text of the panic.
         message: String,
     },
+    /// The type's own `Deserialize` refuses the JSON that its `Serialize` wrote, or panics on it.
+    ///
+    /// serde reads the content of tagged, untagged and flattened types in two passes, and the second one knows no `i128`,
+    /// no `u128`, and no key that is a number. A field that `skip_serializing_if` leaves out needs `#[serde(default)]`.
+    #[error("its `Deserialize` refuses what its `Serialize` wrote: {problem}")]
+    NotReadBack {
+        /// The text of its error.
+        problem: String,
+    },
     /// JSON from outside does not fit the type: its `Deserialize` refused it.
     #[error("{problem}")]
     Read {
@@ -86,6 +96,7 @@ impl PartialEq for UnfitValue {
             (Self::KeyTwice { key: one }, Self::KeyTwice { key: other })
             | (Self::ReservedKey { key: one }, Self::ReservedKey { key: other })
             | (Self::Panicked { message: one }, Self::Panicked { message: other })
+            | (Self::NotReadBack { problem: one }, Self::NotReadBack { problem: other })
             | (Self::Read { problem: one }, Self::Read { problem: other }) => one == other,
             (Self::Serialize { source: one }, Self::Serialize { source: other }) => {
                 one.to_string() == other.to_string()
@@ -116,6 +127,35 @@ pub struct UnfitEvent {
     /// The problem at that place.
     #[source]
     pub problem: UnfitValue,
+}
+
+/// JSON does not fit what is asked for. [`Steps::accept`](crate::Steps::accept) returns it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{problem}", at(path))]
+#[non_exhaustive]
+pub struct UnfitJson {
+    /// The place in the JSON, as in `lines[3].price`; empty for the whole.
+    pub path: String,
+    /// The problem at that place.
+    pub problem: String,
+}
+
+impl UnfitJson {
+    /// The problem at this place, as in `lines[3].price`; at the empty place it is one of the whole.
+    ///
+    /// ```
+    /// use workflow_core::UnfitJson;
+    ///
+    /// let unfit = UnfitJson::new("lines[3]", "a line has a price");
+    /// assert_eq!(unfit.to_string(), "at `lines[3]`, a line has a price");
+    /// ```
+    pub fn new(path: impl Into<String>, problem: impl fmt::Display) -> Self {
+        Self { path: path.into(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn whole(problem: impl fmt::Display) -> Self {
+        Self::new("", problem)
+    }
 }
 
 /// The common text of these errors.

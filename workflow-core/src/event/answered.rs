@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::{AnyEvent, Erased, EventKind, Request, request_of};
 use crate::panics::{Contained, release};
@@ -21,8 +20,8 @@ impl<R: Request> Answered<R> {
         Self { request: Contained::new(request), reply }
     }
 
-    pub(crate) fn decode(data: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
-        let (request, reply) = (request_of(request)?, serde_json::from_str(data.get())?);
+    pub(crate) fn decode(data: &str, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+        let (request, reply) = (request_of(request)?, serde_json::from_str(data)?);
         Ok(AnyEvent::from_erased(Arc::new(Self::new(request, Contained::new(reply)))))
     }
 }
@@ -34,6 +33,10 @@ impl<R: Request> Erased for Answered<R> {
 
     fn release(self: Arc<Self>) {
         release(self);
+    }
+
+    fn request(&self) -> Option<AnyEvent> {
+        Some(AnyEvent::from_erased(Arc::clone(&self.request) as _))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::{AnyEvent, Erased, EventKind, Request, request_of};
 use crate::panics::release;
@@ -19,7 +18,7 @@ impl<R: Request> ExpiredRequest<R> {
         Self { request }
     }
 
-    pub(crate) fn decode(_: &RawValue, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
+    pub(crate) fn decode(_: &str, request: Option<&AnyEvent>) -> Result<AnyEvent, serde_json::Error> {
         Ok(AnyEvent::from_erased(Arc::new(Self::new(request_of(request)?))))
     }
 }
@@ -31,6 +30,10 @@ impl<R: Request> Erased for ExpiredRequest<R> {
 
     fn release(self: Arc<Self>) {
         release(self);
+    }
+
+    fn request(&self) -> Option<AnyEvent> {
+        Some(AnyEvent::from_erased(Arc::clone(&self.request) as _))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AnyEvent, Event, UnfitJson};
-use crate::panics::{Panicked, caught};
+use super::{AnyEvent, Event};
+use crate::error::UnfitJson;
+use crate::json::read_json;
 
 /// Reads an event, or says why the JSON is none.
 type ReadJson = fn(Value) -> Result<AnyEvent, UnfitJson>;
@@ -39,17 +39,6 @@ impl fmt::Debug for JsonForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (schema, read) = (self.schema.is_some(), self.read.is_some());
         f.debug_struct("JsonForm").field("has_schema", &schema).field("has_reader", &read).finish()
-    }
-}
-
-/// Reads a value of any type. All JSON from outside is read here. A panic of the type's `Deserialize` is a problem too.
-pub(crate) fn read_json<T: DeserializeOwned>(data: Value) -> Result<T, UnfitJson> {
-    match caught(|| serde_path_to_error::deserialize(data)) {
-        Ok(read) => read.map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
-            let path = Some(error.path().to_string()).filter(|path| path != ".");
-            UnfitJson { path: path.unwrap_or_default(), problem: error.inner().to_string() }
-        }),
-        Err(Panicked { message }) => Err(UnfitJson::whole(format!("its `Deserialize` panicked: {message}"))),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The type of a log entry: a Rust type, or a type of JSON that a table built at run time declares (S57).
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -136,34 +135,5 @@ impl ToJson for JsonEvent {
             JsonData::Value(value) => value.write(to),
             JsonData::Lazy(lazy) => lazy.write(to),
         }
-    }
-}
-
-/// JSON does not fit what is asked for. [`Steps::accept`](crate::Steps::accept) returns it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{problem}", crate::error::at(path))]
-#[non_exhaustive]
-pub struct UnfitJson {
-    /// The place in the JSON, as in `lines[3].price`; empty for the whole.
-    pub path: String,
-    /// The problem at that place.
-    pub problem: String,
-}
-
-impl UnfitJson {
-    /// The problem at this place, as in `lines[3].price`; at the empty place it is one of the whole.
-    ///
-    /// ```
-    /// use workflow_core::UnfitJson;
-    ///
-    /// let unfit = UnfitJson::new("lines[3]", "a line has a price");
-    /// assert_eq!(unfit.to_string(), "at `lines[3]`, a line has a price");
-    /// ```
-    pub fn new(path: impl Into<String>, problem: impl fmt::Display) -> Self {
-        Self { path: path.into(), problem: bounded(problem.to_string()) }
-    }
-
-    pub(crate) fn whole(problem: impl fmt::Display) -> Self {
-        Self::new("", problem)
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::json_form::read_json;
-use super::{AnyEvent, Request, UnfitJson};
+use super::{AnyEvent, Request};
+use crate::error::UnfitJson;
 use crate::event::Answered;
+use crate::json::read_json;
 use crate::panics::Contained;
 
 /// How to read the replies to one type of request, with their schema. The derive makes it.

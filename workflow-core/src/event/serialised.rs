@@ -10,12 +10,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
+use serde_json::from_str;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{AnyEvent, Erased, EventKind, ReplyForm};
+use super::{AnyEvent, Erased, EventKind, ReplyForm, Serialisable, read_back};
 use crate::error::{EventTooLarge, StepError, UnfitEvent, UnfitValue};
-use crate::json::{self, Difference, Misfit, ToJson};
-use crate::panics::release;
+use crate::json::{self, Difference, Misfit, ToJson, failing_at};
+use crate::panics::{caught, discard, release};
 
 /// The requirements on an event that enters a run.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +47,8 @@ impl EventCheck {
         if !self.serialises {
             return event.check_size(self.most_bytes).map_err(Inadmissible::TooLarge);
         }
-        let json = self.json(event.name(), event.erased())?;
+        let entry = event.erased();
+        let json = self.json(event.name(), entry, &|text| read_back(entry, text))?;
         *event = event.with_json(json, records);
         Ok(())
     }
@@ -66,15 +68,22 @@ impl EventCheck {
     }
 
     /// Checks a value before it becomes an event. Returns its JSON, if the store needs it.
-    pub(crate) fn check_value(
+    pub(crate) fn check_value<T: Serialisable>(
         self,
         event: &str,
-        value: &impl ToJson,
+        value: &T,
     ) -> Result<Option<Box<RawValue>>, Inadmissible> {
-        self.serialises.then(|| self.json(event, value)).transpose()
+        let read = |text: &str| from_str::<T>(text).map(discard);
+        self.serialises.then(|| self.json(event, value, &read)).transpose()
     }
 
-    fn json(self, event: &str, value: &(impl ToJson + ?Sized)) -> Result<Box<RawValue>, Inadmissible> {
+    /// The JSON of a value, which its own type reads back: a journal has that very text, and its reader must not fail.
+    fn json(
+        self,
+        event: &str,
+        value: &(impl ToJson + ?Sized),
+        read: &dyn Fn(&str) -> Result<(), serde_json::Error>,
+    ) -> Result<Box<RawValue>, Inadmissible> {
         let limit = self.most_bytes.unwrap_or(usize::MAX);
         let too_large = |bytes| Inadmissible::TooLarge(EventTooLarge { event: event.into(), bytes, limit });
         let unfit = |path, problem| Inadmissible::Unfit(UnfitEvent { event: event.into(), path, problem });
@@ -86,8 +95,27 @@ impl EventCheck {
             .map_err(|source| unfit(String::new(), UnfitValue::Serialize { source: Arc::new(source) }))?;
         // Punctuation was not counted.
         let bytes = json.get().len();
-        if bytes > limit { Err(too_large(bytes)) } else { Ok(json) }
+        if bytes > limit {
+            return Err(too_large(bytes));
+        }
+        let (path, problem) = match caught(|| read(json.get())) {
+            Ok(Ok(())) => return Ok(json),
+            Ok(Err(error)) => (failing_at(json.get(), |start| fails(read, start)), text_of(&error)),
+            Err(panic) => (String::new(), panic.to_string()),
+        };
+        Err(unfit(path, UnfitValue::NotReadBack { problem }))
     }
+}
+
+/// Whether more than the end of the text is missing.
+fn fails(read: &dyn Fn(&str) -> Result<(), serde_json::Error>, text: &str) -> bool {
+    caught(|| read(text)).map_or(true, |read| read.is_err_and(|error| !error.is_eof()))
+}
+
+/// The text of the error without its place in a text that nobody sees.
+fn text_of(error: &serde_json::Error) -> String {
+    let (text, at) = (error.to_string(), format!(" at line {} column {}", error.line(), error.column()));
+    text.strip_suffix(&at).unwrap_or(&text).to_owned()
 }
 
 /// An unfit event is a permanent failure, also where an engine classifies errors without a class otherwise: a
@@ -225,7 +253,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::panics::caught;
     use crate::prelude::*;
     use crate::store::RecordedEvent;
 
@@ -251,12 +278,17 @@ mod tests {
         event
     }
 
+    /// The number of events that were dropped, without those that the checks read back.
+    fn dropped(checked: usize) -> usize {
+        DROPPED.load(Ordering::SeqCst) - checked
+    }
+
     // S27
     #[test]
     fn serialised_events_are_dropped_one_by_one_though_each_panics() {
         let events = || Vec::from([1, 2, 3].map(checked));
         drop(events());
-        assert_eq!(DROPPED.load(Ordering::SeqCst), 3);
+        assert_eq!(dropped(3), 3);
         // Their records share the events; dropping the last reference is contained.
         let events_and_records = || {
             let events = events();
@@ -265,14 +297,14 @@ mod tests {
         };
         let (events, records) = events_and_records();
         drop(events);
-        assert_eq!(DROPPED.load(Ordering::SeqCst), 3);
+        assert_eq!(dropped(6), 3);
         drop(records);
-        assert_eq!(DROPPED.load(Ordering::SeqCst), 6);
+        assert_eq!(dropped(6), 6);
         let panicking = caught(|| {
             let _both = events_and_records();
             panic!("while they are there");
         });
         assert!(panicking.is_err());
-        assert_eq!(DROPPED.load(Ordering::SeqCst), 9);
+        assert_eq!(dropped(9), 9);
     }
 }

@@ -63,7 +63,7 @@ impl Reader {
         request: Option<&AnyEvent>,
     ) -> Result<AnyEvent, Unreadable> {
         let data = self.current(version, data)?;
-        let decoded = caught(|| (self.decode)(&data, request));
+        let decoded = caught(|| (self.decode)(data.get(), request));
         Ok(decoded.map_err(|Panicked { message }| Unreadable::Panicked { message })??)
     }
 

@@ -1,14 +1,14 @@
 //! Checked serialisation: JSON that can be read back, or the reason why a value has none. The callers decide
 //! which values need it.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::ser::{Error as _, Serialize};
 use serde_json::{Error, Value};
 
+use super::place::{self, Segment};
 use super::{JsonWriter, Open, ToJson, VERBATIM, key_of};
-use crate::error::UnfitValue;
+use crate::error::{UnfitJson, UnfitValue};
 use crate::panics::{Panicked, caught};
 
 /// The most nested arrays and objects that can be read: `serde_json` fails at the 128th (`remaining_depth` in
@@ -35,9 +35,6 @@ const STORE_LEVELS: usize = 4;
 /// ```
 pub const MAX_JSON_DEPTH: usize = READER_LEVELS - RECORD_LEVELS - STORE_LEVELS;
 
-/// The most segments of a path that an error shows.
-const MOST_SEGMENTS: usize = 24;
-
 /// Why a value has no JSON that can be read back.
 #[derive(Debug)]
 pub(crate) enum Misfit {
@@ -54,6 +51,12 @@ impl Misfit {
             Self::Unfit { path, problem } => (path, problem),
             Self::TooLarge { .. } => (String::new(), serialize(Error::custom("the value is too large"))),
         }
+    }
+}
+
+impl From<UnfitJson> for Misfit {
+    fn from(UnfitJson { path, problem }: UnfitJson) -> Self {
+        Self::Unfit { path, problem: UnfitValue::Read { problem } }
     }
 }
 
@@ -153,21 +156,11 @@ impl JsonWriter {
 
     /// The path of the value being written, as in `lines[3].price`; empty for the whole value.
     fn path(&self) -> String {
-        let mut path = String::new();
-        for open in self.open.iter().take(MOST_SEGMENTS) {
-            // Writing to a text does not fail.
-            let _ = match open {
-                Open::List(values) => write!(path, "[{}]", values.len()),
-                Open::Object { key, .. } if key.is_empty() => Ok(()),
-                Open::Object { key, .. } if path.is_empty() => path.write_str(key),
-                Open::Object { key, .. } => write!(path, ".{key}"),
-                Open::Verbatim | Open::Counted(_) => Ok(()),
-            };
-        }
-        if self.open.len() > MOST_SEGMENTS {
-            path.push('…');
-        }
-        path
+        place::path(self.open.iter().map(|open| match open {
+            Open::List(values) => Segment::Index(values.len()),
+            Open::Object { key, .. } => Segment::Key(key),
+            Open::Verbatim | Open::Counted(_) => Segment::Key(""),
+        }))
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
-use crate::error::UnfitValue;
-use crate::event::{AnyEvent, EventKind, JsonEvent, JsonForm, JsonType, UnfitJson};
+use crate::error::{UnfitJson, UnfitValue};
+use crate::event::{AnyEvent, EventKind, JsonEvent, JsonForm, JsonType};
 use crate::id::Seq;
 use crate::json::Misfit;
 use crate::outcome::{SendError, StartError};
@@ -121,12 +121,6 @@ fn read_json_reply(
     let of = of.ok_or_else(|| UnfitJson::whole("the workflow declares no reply to it"))?;
     table.edges.accept(&of.name, &reply)?;
     Ok(JsonEvent::new(of, reply).to(Some(asked)).into())
-}
-
-impl From<UnfitJson> for Misfit {
-    fn from(UnfitJson { path, problem }: UnfitJson) -> Self {
-        Self::Unfit { path, problem: UnfitValue::Read { problem } }
-    }
 }
 
 impl From<Refused> for StartError {

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::draft::{EventDraft, TableDraft};
 use super::{DependencyTable, EventIndex};
-use crate::event::{EventKind, JsonForm, JsonType, UnfitJson};
+use crate::error::UnfitJson;
+use crate::event::{EventKind, JsonForm, JsonType};
 use crate::json;
 use crate::panics::{Panicked, caught};
 use crate::retry::RetryPolicy;

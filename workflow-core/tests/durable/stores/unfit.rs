@@ -31,6 +31,59 @@ enum Data {
     Json(Value),
     Raw(Box<RawValue>),
     Trap(Trap),
+    Tagged(Vec<Tagged>),
+    Adjacent(Adjacent),
+    Untagged(Untagged),
+    Flattened(Flattened),
+    Skips(Skips),
+    Snaps(Snaps),
+}
+
+/// Types whose `Deserialize` does not read all that their `Serialize` writes. serde reads them in two passes, and the
+/// second one knows no wide integers, and no keys that are numbers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "tag")]
+enum Tagged {
+    Narrow { number: i64 },
+    Wide { number: i128 },
+    ByNumber { map: BTreeMap<u32, u8> },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "tag", content = "content")]
+enum Adjacent {
+    Wide(u128),
+    ByNumber(BTreeMap<u32, u8>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Untagged {
+    Wide { number: u128 },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Flattened {
+    name: String,
+    #[serde(flatten)]
+    map: BTreeMap<u32, Option<u128>>,
+}
+
+/// Leaves out a field that it needs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Skips {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lines: Vec<u8>,
+}
+
+/// Panics when it is read.
+#[derive(Debug, Clone, Serialize)]
+struct Snaps;
+
+impl<'de> Deserialize<'de> for Snaps {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("it snaps")
+    }
 }
 
 /// Fails to serialise.
@@ -52,6 +105,10 @@ impl Serialize for Trap {
 /// JSON with this many levels. An event with it as a variant of [`Data`] has one more.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
+}
+
+fn tagged(second: Tagged) -> Data {
+    Data::Tagged(vec![Tagged::Narrow { number: 1 }, second])
 }
 
 fn raw(text: &str) -> Data {
@@ -81,6 +138,38 @@ fn unfit() -> Vec<(Data, &'static str, &'static str)> {
         (raw("[0.12345678901234567890]"), "Raw[0]", "an `f64` does not have the number exactly"),
         (Data::Trap(Trap::Fails), "Trap", "its `Serialize` failed: it is secret"),
         (Data::Trap(Trap::Panics), "Trap", "its `Serialize` panicked: never look"),
+        (
+            tagged(Tagged::Wide { number: 1 }),
+            "Tagged[1]",
+            "its `Deserialize` refuses what its `Serialize` wrote: ",
+        ),
+        (
+            tagged(Tagged::ByNumber { map: [(1, 2)].into() }),
+            "Tagged[1]",
+            "its `Deserialize` refuses what its",
+        ),
+        (Data::Adjacent(Adjacent::Wide(1)), "Adjacent", "its `Deserialize` refuses what its"),
+        (
+            Data::Adjacent(Adjacent::ByNumber([(1, 2)].into())),
+            "Adjacent",
+            "its `Deserialize` refuses what its",
+        ),
+        (Data::Untagged(Untagged::Wide { number: 1 }), "Untagged", "its `Deserialize` refuses what its"),
+        (
+            Data::Flattened(Flattened { name: "a".into(), map: [(1, None)].into() }),
+            "Flattened",
+            "its `Deserialize` refuses what its",
+        ),
+        (
+            Data::Skips(Skips { lines: Vec::new() }),
+            "Skips",
+            "its `Deserialize` refuses what its `Serialize` wrote: missing field `lines`",
+        ),
+        (
+            Data::Snaps(Snaps),
+            "",
+            "its `Deserialize` refuses what its `Serialize` wrote: it panicked: it snaps",
+        ),
     ]
 }
 
@@ -129,7 +218,8 @@ fn says(event: &str, path: &str, problem: &str, found: (&str, &str, &UnfitValue)
     assert_eq!(found.0, event);
     assert!(found.1.starts_with(path), "{} is not at {path}", found.1);
     assert!(found.2.to_string().starts_with(problem), "{} is not: {problem}", found.2);
-    let starts = format!("`{event}` cannot be stored: at `{path}");
+    let at = if path.is_empty() { String::new() } else { format!("at `{path}") };
+    let starts = format!("`{event}` cannot be stored: {at}");
     assert!(text.starts_with(&starts) && text.contains(problem), "{text}");
 }
 
@@ -258,7 +348,7 @@ impl Catches {
     #[step(catches = [make])]
     async fn make_do(&self, failed: StepFailed) -> Part {
         assert_eq!(failed.class, ErrorClass::Permanent);
-        assert!(failed.error.contains("`Made` cannot be stored: at `"), "{failed}");
+        assert!(failed.error.contains("`Made` cannot be stored: "), "{failed}");
         Part
     }
 
