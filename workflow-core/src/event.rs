@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
-use crate::error::EventTooLarge;
+use crate::error::{EventTooLarge, UnfitEvent, UnfitValue};
 use crate::json::{self, ToJson};
-use crate::panics::release;
+use crate::panics::{Panicked, release};
 
 mod answered;
 mod expired;
@@ -458,14 +458,26 @@ impl AnyEvent {
         json::to_json(self.erased())
     }
 
-    /// Checks the size against a bound. An event without JSON has no size and passes.
+    /// Checks the size against a bound. An event whose `Serialize` fails has no size and passes; one whose `Serialize`
+    /// panics does not (S27).
     #[inline]
-    pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), EventTooLarge> {
-        let Some(limit) = most else { return Ok(()) };
-        let counted = self.json_bytes().map_or_else(|| json::size_of(self.erased(), limit), Ok);
+    pub(crate) fn check_size(&self, most: Option<usize>) -> Result<(), Inadmissible> {
+        most.map_or(Ok(()), |limit| self.check_bytes(limit))
+    }
+
+    fn check_bytes(&self, limit: usize) -> Result<(), Inadmissible> {
+        let event = || self.name().into();
+        let counted =
+            self.json_bytes().map_or_else(|| json::size_of(self.erased(), limit), |bytes| Ok(Some(bytes)));
         match counted {
-            Ok(bytes) if bytes > limit => Err(EventTooLarge { event: self.name().into(), bytes, limit }),
-            _ => Ok(()),
+            Ok(Some(bytes)) if bytes > limit => {
+                Err(Inadmissible::TooLarge(EventTooLarge { event: event(), bytes, limit }))
+            }
+            Ok(_) => Ok(()),
+            Err(Panicked { message }) => {
+                let (path, problem) = (String::new(), UnfitValue::Panicked { message });
+                Err(Inadmissible::Unfit(UnfitEvent { event: event(), path, problem }))
+            }
         }
     }
 }

@@ -700,7 +700,7 @@ impl EngineBuilder {
     /// larger start event with [`StartError::TooLarge`](crate::StartError::TooLarge). Displayed items have no limit.
     ///
     /// With a limit, the engine serialises every event once to count its bytes, up to the limit, and stores no text. An
-    /// event whose `Serialize` fails has no size, and passes. Without a limit, a run in memory serialises nothing.
+    /// event whose `Serialize` fails has no size, and passes; one whose `Serialize` panics is refused as unfit. Without a limit, a run in memory serialises nothing.
     pub fn max_event_bytes(mut self, most: usize) -> Self {
         self.settings.events.most_bytes = Some(most);
         self

@@ -45,7 +45,7 @@ impl EventCheck {
     #[inline(never)]
     fn check_json(self, event: &mut AnyEvent, records: u8) -> Result<(), Inadmissible> {
         if !self.serialises {
-            return event.check_size(self.most_bytes).map_err(Inadmissible::TooLarge);
+            return event.check_size(self.most_bytes);
         }
         let entry = event.erased();
         let json = self.json(event.name(), entry, &|text| read_back(entry, text))?;

@@ -5,19 +5,20 @@ use std::io;
 use serde::ser::{Error as _, Serialize};
 use serde_json::Error;
 
-use super::{JsonWriter, ToJson, written};
+use super::{JsonWriter, ToJson};
+use crate::panics::{Panicked, caught};
 
 /// The number of bytes of the value's compact JSON. Counting stops beyond `most`. The result is then greater
-/// than `most` and at most the real size. Only scalars are written, and nothing is stored. A panic of the
-/// value's `Serialize` is an error.
-pub(crate) fn size_of(value: &(impl ToJson + ?Sized), most: usize) -> Result<usize, Error> {
+/// than `most` and at most the real size. Only scalars are written, and nothing is stored. `None` for a value whose
+/// `Serialize` fails.
+pub(crate) fn size_of(value: &(impl ToJson + ?Sized), most: usize) -> Result<Option<usize>, Panicked> {
     let mut writer = JsonWriter { count: Some(Count { bytes: 0, most }), ..JsonWriter::default() };
-    let written = written(value, &mut writer);
-    match writer.count {
-        Some(Count { bytes, most }) if bytes > most => Ok(bytes),
-        Some(Count { bytes, .. }) => written.map(|()| bytes),
-        None => Err(Error::custom("nothing was counted")),
+    let written = caught(|| value.write(&mut writer));
+    let bytes = writer.count.map(|count| count.bytes);
+    if bytes.is_some_and(|bytes| bytes > most) {
+        return Ok(bytes);
     }
+    Ok(written?.ok().and(bytes))
 }
 
 /// The bytes counted so far, never more than those of the whole value.

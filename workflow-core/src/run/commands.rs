@@ -192,6 +192,6 @@ fn reply(
     make: MakeReply,
 ) -> Result<AnyEvent, SendError> {
     let reply = make(request, asked)?;
-    reply.check_size(committer.shared.common.settings.events.most_bytes).map_err(SendError::TooLarge)?;
+    reply.check_size(committer.shared.common.settings.events.most_bytes)?;
     Ok(reply)
 }

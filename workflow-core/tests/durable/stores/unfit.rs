@@ -565,11 +565,11 @@ async fn an_event_that_is_too_large_and_one_whose_serialize_panics_are_told_apar
     let error = run.send(Told(Data::Prices(vec![None; 40]))).await.unwrap_err();
     assert!(matches!(error, SendError::TooLarge(_)), "{error}");
 
-    // Only the size check serialises here, which is harmless.
+    // Only the size check serialises here, so a failure is harmless.
     let engine = Engine::builder().workflow(Takes).max_event_bytes(200).replay_check(false).build().unwrap();
     let (run, request) = asked(&engine).await;
-    run.reply(request, Data::Trap(Trap::Panics)).await.unwrap();
-    run.send(Told(Data::Trap(Trap::Panics))).await.unwrap();
+    run.reply(request, Data::Trap(Trap::Fails)).await.unwrap();
+    run.send(Told(Data::Trap(Trap::Fails))).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(1));
 }
 

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll, Waker};
 
 use futures::FutureExt as _;
-use workflow_core::errors::EventTooLarge;
+use workflow_core::errors::{EventTooLarge, UnfitEvent, UnfitValue};
 use workflow_core::prelude::*;
 use workflow_core::report::{ExecutionOutcome, Quality};
 use workflow_core::{ErrorClass, RunStatus, SendError, StartError};
@@ -214,4 +214,80 @@ async fn a_sender_to_a_full_mailbox_waits_and_is_served() {
     run.send(Close).await.unwrap();
     run.outcome().await.unwrap();
     assert_eq!(run.report().await.unwrap().executions("take"), 100);
+}
+
+/// Panics when it is written, unless it is calm.
+#[derive(Debug, Clone, Deserialize)]
+struct Trap(bool);
+
+impl Serialize for Trap {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        assert!(self.0, "it snaps");
+        serializer.serialize_bool(self.0)
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Set(Trap);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external)]
+struct Touched(Trap);
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = Trap)]
+struct WhichTrap;
+
+struct Traps;
+
+#[workflow]
+impl Traps {
+    #[step]
+    async fn ask(&self, _set: &Set) -> WhichTrap {
+        WhichTrap
+    }
+
+    #[step]
+    async fn lay(&self, _begin: &Begin) -> Set {
+        Set(Trap(false))
+    }
+
+    #[step]
+    async fn end(&self, _reply: &Reply<WhichTrap>, _touched: &Touched) -> Done {
+        Done(1)
+    }
+}
+
+// S27
+#[tokio::test]
+async fn a_panic_while_the_bytes_are_counted_is_a_failure() {
+    let engine = Engine::builder().workflow(Traps).max_event_bytes(100).build().unwrap();
+    let (panics, calm) = (Trap(false), Trap(true));
+    let is_panic = |event: &str, found: &str, problem: &UnfitValue| {
+        assert_eq!((event, problem), (found, &UnfitValue::Panicked { message: "it snaps".into() }));
+    };
+    let refused = engine.start::<Traps>(Set(panics.clone())).await.unwrap_err();
+    let StartError::Unfit { event, problem, .. } = &refused else { panic!("{refused:?}") };
+    is_panic("Set", event, problem);
+    assert!(engine.running().is_empty());
+
+    let failed = engine.start::<Traps>(Begin(1)).await.unwrap().outcome().await.unwrap_err();
+    let RunError::StepFailed { step, class, source, .. } = &failed else { panic!("{failed:?}") };
+    assert_eq!((&**step, *class), ("lay", ErrorClass::Permanent));
+    let UnfitEvent { event, problem, .. } = source.downcast_ref().unwrap();
+    is_panic("Set", event, problem);
+
+    let run = engine.start::<Traps>(Set(calm.clone())).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let refused = run.send(Touched(panics.clone())).await.unwrap_err();
+    let SendError::Unfit { event, problem, .. } = &refused else { panic!("{refused:?}") };
+    is_panic("Touched", event, problem);
+    let request = run.requests().await.unwrap()[0].id::<WhichTrap>().unwrap();
+    let refused = run.reply(request, panics).await.unwrap_err();
+    let SendError::Unfit { event, problem, .. } = &refused else { panic!("{refused:?}") };
+    is_panic("WhichTrap.reply", event, problem);
+    run.send(Touched(calm.clone())).await.unwrap();
+    run.reply(request, calm).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
 }

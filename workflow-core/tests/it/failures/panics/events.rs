@@ -377,8 +377,14 @@ async fn an_event_that_panics_when_it_is_cloned_fails_the_step_that_takes_it_by_
 
 // S27
 #[tokio::test]
-async fn an_event_that_panics_when_it_is_written_has_no_size() {
+async fn an_event_that_panics_when_it_is_written_is_a_failure_only_where_its_bytes_count() {
     let engine = Engine::builder().workflow(Stable).workflow(Fine).max_event_bytes(100).build().unwrap();
+    let error = engine.start::<Stable>(Begin(1)).await.unwrap().outcome().await.unwrap_err();
+    let text = "step `make` failed (x1, permanent): `Mule` cannot be stored: its `Serialize` panicked: it has no words";
+    assert_eq!(error.to_string(), text);
+    goes_on(&engine).await;
+
+    let engine = Engine::builder().workflow(Stable).workflow(Fine).build().unwrap();
     let run = engine.start::<Stable>(Begin(1)).await.unwrap();
     assert_eq!(run.settled().await, RunStatus::Waiting);
     let report = run.report_so_far().await.unwrap();
