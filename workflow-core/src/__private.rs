@@ -2,6 +2,7 @@
 
 pub use std::boxed::Box;
 pub use std::clone::Clone;
+pub use std::marker::{Send, Sync};
 pub use std::option::Option::{self, None, Some};
 pub use std::result::Result::{self, Err, Ok};
 pub use std::string::String;

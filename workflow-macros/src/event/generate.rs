@@ -117,7 +117,7 @@ fn by_value(definition: &Definition) -> TokenStream {
     let bound = if definition.generics.params.is_empty() {
         parse_quote!(for<'__a> #krate::Log: #krate::Gives<#ident>)
     } else {
-        parse_quote!(#ident #ty: #krate::Clone)
+        parse_quote!(#ident #ty: #krate::Event + #krate::Clone)
     };
     generics.make_where_clause().predicates.push(bound);
     let ty = quote!(#ident #ty);
@@ -157,17 +157,26 @@ fn is_event(definition: &Definition) -> Option<TokenStream> {
 }
 
 /// An event is one under the bound that it has what serde derives, and what follows from it under the bound that
-/// it is an event. Each bound stands under a `for`, because one that is plainly false is an error.
+/// it is an event. Each bound of a type without parameters stands under a `for`, because one that is plainly false is
+/// an error. A type with parameters is an event where these let it be one, as serde's derives do it.
 fn implement(definition: &Definition, name: &str, body: &TokenStream) -> TokenStream {
     let (krate, ident) = (&definition.krate, definition.ident);
+    let (_, ty, _) = definition.generics.split_for_impl();
     let mut generics = definition.generics.clone();
-    if name != "Derived" && generics.params.is_empty() {
-        let needed = if name == "Event" { quote!(Serialisable) } else { quote!(Event) };
-        let predicates = &mut generics.make_where_clause().predicates;
-        predicates.push(parse_quote!(for<'__a> #ident: #krate::#needed));
-        if let (Some(reply), "Event" | "Request") = (reply(definition), name) {
-            predicates.push(parse_quote!(for<'__a> #reply: #krate::Serialisable));
-        }
+    let is_generic = !generics.params.is_empty();
+    let serialised = if is_generic {
+        quote!(#krate::Serialisable + #krate::Send + #krate::Sync + 'static)
+    } else {
+        quote!(#krate::Serialisable)
+    };
+    let predicates = &mut generics.make_where_clause().predicates;
+    match name {
+        "Event" => predicates.push(parse_quote!(for<'__a> #ident #ty: #serialised)),
+        "Derived" if !is_generic => {}
+        _ => predicates.push(parse_quote!(for<'__a> #ident #ty: #krate::Event)),
+    }
+    if let (Some(reply), "Event" | "Request") = (reply(definition), name) {
+        predicates.push(parse_quote!(for<'__a> #reply: #serialised));
     }
     let (impl_generics, ty, where_clause) = generics.split_for_impl();
     let name = proc_macro2::Ident::new(name, Span::call_site());

@@ -117,8 +117,26 @@ async fn a_workflow_may_be_generic_over_a_number_and_a_closure() {
 ///
 /// In a second paragraph.
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+struct Wrapped<T>(T);
+
+/// An event with every kind of bound and parameter.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(external, stop)]
 #[serde(bound = "")]
-struct Wrapped<T: Clone + Serialize + serde::de::DeserializeOwned + Send + Sync + 'static>(T);
+struct Bounded<T: Clone + Serialize + serde::de::DeserializeOwned + Send + Sync + 'static, const N: usize>
+where
+    T: fmt::Debug,
+{
+    value: T,
+}
+
+/// Asks for a value of any type.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(request, reply = T)]
+struct AskFor<T> {
+    #[serde(skip)]
+    asked: std::marker::PhantomData<T>,
+}
 
 struct GenericEvents;
 
@@ -142,6 +160,31 @@ impl GenericEvents {
 #[tokio::test]
 async fn an_event_may_be_generic() {
     assert_eq!(GenericEvents.run(Begin(2)).await.unwrap(), Done(4));
+}
+
+struct GenericRequests;
+
+#[workflow]
+impl GenericRequests {
+    #[step]
+    async fn ask(&self, _begin: &Begin) -> AskFor<u32> {
+        AskFor { asked: std::marker::PhantomData }
+    }
+
+    #[step]
+    async fn end(&self, reply: &Reply<AskFor<u32>>) -> Bounded<u32, 2> {
+        Bounded { value: **reply }
+    }
+}
+
+#[tokio::test]
+async fn a_request_and_a_stop_event_may_be_generic() {
+    let engine = Engine::builder().workflow(GenericRequests).build().unwrap();
+    let run = engine.start::<GenericRequests>(Begin(1)).await.unwrap();
+    run.settled().await;
+    let request = run.requests().await.unwrap()[0].id::<AskFor<u32>>().unwrap();
+    run.reply(request, 7).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap().value, 7);
 }
 
 #[test]
