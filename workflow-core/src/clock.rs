@@ -75,6 +75,17 @@ pub trait Clock: Send + Sync + 'static {
     fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()>;
 }
 
+/// A shared clock, such as one that a test drives for several engines.
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> SystemTime {
+        (**self).now()
+    }
+
+    fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
+        (**self).sleep_until(at)
+    }
+}
+
 impl fmt::Debug for dyn Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Clock")
@@ -171,7 +182,7 @@ impl EngineClock {
 
     /// The time by the engine's own clock, if it has one.
     pub(crate) fn given(&self) -> Option<SystemTime> {
-        self.given.as_ref().map(|clock| clock.now())
+        self.given.as_deref().map(Clock::now)
     }
 
     /// A moment on the scale of this clock, in nanoseconds: only its distance from other moments means something. `read`:
@@ -187,7 +198,7 @@ impl EngineClock {
 
     /// Completes when the time has come.
     pub(crate) fn sleep_until(&self, at: SystemTime) -> BoxFuture<'static, ()> {
-        self.given.as_ref().map_or_else(|| self.wall.sleep_until(at), |clock| clock.sleep_until(at))
+        self.given.as_deref().map_or_else(|| self.wall.sleep_until(at), |clock| clock.sleep_until(at))
     }
 
     /// The same for a sleep without a run. If the clock panics, the sleep completes a little later: the run then calls

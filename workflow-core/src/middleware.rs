@@ -78,6 +78,12 @@ pub trait Middleware: Send + Sync + 'static {
     fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>>;
 }
 
+impl<M: Middleware + ?Sized> Middleware for Arc<M> {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        (**self).call(call, next)
+    }
+}
+
 impl fmt::Debug for dyn Middleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Middleware")

@@ -275,6 +275,20 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn observe(&self, observation: &Observation) {
+        (**self).observe(observation);
+    }
+
+    fn wants_spans(&self) -> bool {
+        (**self).wants_spans()
+    }
+
+    fn is_synchronous(&self) -> bool {
+        (**self).is_synchronous()
+    }
+}
+
 impl fmt::Debug for dyn Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Observer")

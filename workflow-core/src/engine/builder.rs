@@ -360,7 +360,8 @@ impl EngineBuilder {
 
     /// Sets the clock of all times that the library records or shows.
     ///
-    /// Default: the system's clock, as [`SystemClock`](crate::SystemClock) reads it.
+    /// Default: the system's clock, as [`SystemClock`](crate::SystemClock) reads it. Several engines share a clock in an
+    /// `Arc`, or one whose clones share it.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = EngineClock::new(clock);
         self

@@ -72,10 +72,8 @@ impl Audience {
     /// Starts a thread per observer, except for direct observers and those that only need spans. The threads end with
     /// the audience.
     pub(super) fn of(observers: impl IntoIterator<Item = Arc<dyn Observer>>) -> Self {
-        let (spans, looking): (Vec<_>, Vec<_>) =
-            observers.into_iter().partition(|observer| observer.wants_spans());
-        let (at_once, queued): (Vec<_>, Vec<_>) =
-            looking.into_iter().partition(|observer| observer.is_synchronous());
+        let (spans, looking): (Vec<_>, Vec<_>) = observers.into_iter().partition(Observer::wants_spans);
+        let (at_once, queued): (Vec<_>, Vec<_>) = looking.into_iter().partition(Observer::is_synchronous);
         Self { at_once, queues: queued.into_iter().map(Queue::start).collect(), spans: !spans.is_empty() }
     }
 

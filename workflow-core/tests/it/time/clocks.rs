@@ -1,13 +1,16 @@
 //! Every time that is recorded or shown comes from the engine's clock.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use workflow_core::Clock;
+use workflow_core::middleware::{Middleware, Next};
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
 use workflow_core::report::RunReport;
+use workflow_core::signature::{Emitted, StepCall};
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 #[event(start)]
@@ -211,4 +214,63 @@ async fn times_before_the_epoch_and_far_beyond_have_json_too() {
     assert_eq!(request["expires_at"], "1970-01-01T00:29:59.000000000Z");
     let [report, ..] = shown_at(SystemTime::UNIX_EPOCH + Duration::from_hours(70_389_528)).await;
     assert_eq!(report["log"][0]["at"], "+010000-01-01T00:00:00.000000000Z");
+}
+
+/// A clock that cannot be cloned. Each reading is a minute after the one before.
+#[derive(Default)]
+struct WallClock(AtomicU64);
+
+impl Clock for WallClock {
+    fn now(&self) -> SystemTime {
+        at(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, _: SystemTime) -> BoxFuture<'static, ()> {
+        panic!("nobody asked the run to wait")
+    }
+}
+
+/// An observer and a middleware that cannot be cloned either.
+#[derive(Default)]
+struct Counts {
+    observations: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl Observer for Counts {
+    fn observe(&self, _: &Observation) {
+        self.observations.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_synchronous(&self) -> bool {
+        true
+    }
+}
+
+impl Middleware for Counts {
+    fn call(&self, call: StepCall, next: Next) -> BoxFuture<'static, Result<Emitted, StepError>> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        next.call(call)
+    }
+}
+
+#[tokio::test]
+async fn engines_share_a_clock_an_observer_and_middleware() {
+    let (clock, counts) = (Arc::new(WallClock::default()), Arc::new(Counts::default()));
+    let mut read = 0;
+    for engine in 1..=2 {
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let bakery = Bakery { clock: KitchenClock::default(), kneaded_at: 0, baked_at: 0 };
+        let builder = Engine::builder().workflow(bakery).clock(shared);
+        let engine_of_two =
+            builder.observer(Arc::clone(&counts)).middleware(Arc::clone(&counts)).build().unwrap();
+        let report = engine_of_two.start::<Bakery>(Bake).await.unwrap().report().await.unwrap();
+        // The second engine reads on where the first one stopped.
+        assert!(report.log[0].at >= at(read), "{report}");
+        read = clock.0.load(Ordering::SeqCst);
+        assert!(report.log[2].at < at(read), "{report}");
+        // Nothing waits for the thread of an observer that the engine calls itself.
+        assert!(counts.observations.load(Ordering::SeqCst) >= engine * 5);
+        assert_eq!(counts.calls.load(Ordering::SeqCst), engine * 2);
+    }
 }
