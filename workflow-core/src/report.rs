@@ -68,6 +68,7 @@ use crate::retry::{NextAttempt, tried};
 
 mod deadline;
 mod ending;
+mod nested;
 mod paused;
 mod request;
 mod running;
@@ -79,6 +80,7 @@ pub use crate::id::{ChildRun, ParentRun, Redriver, TimerId};
 pub use crate::retry::{FailedAttempt, NotRetried};
 pub use deadline::DeadlineReport;
 pub use ending::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
+use nested::Level;
 pub use paused::PauseReport;
 pub use request::{OpenRequest, RequestId};
 pub use running::RunningAttempt;
@@ -184,7 +186,10 @@ impl fmt::Display for HadEnded {
 }
 
 /// A child run, in the report of its parent.
-#[derive(Debug, Clone, Serialize)]
+///
+/// In print and in JSON a report has the reports of children up to 32 levels below it, so that neither a stack nor a reader of
+/// JSON has to be deep. A child further below has `"report_left_out": true` instead.
+#[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct ChildReport {
     /// The identity of the child.
@@ -194,7 +199,7 @@ pub struct ChildReport {
     pub status: RunStatus,
     /// The child's own report, if the parent awaited the child and the child has ended. Other children have
     /// reports of their own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten, serialize_with = "nested::serialize")]
     pub report: Option<Arc<RunReport>>,
 }
 
@@ -613,6 +618,9 @@ impl fmt::Display for ChildReport {
         write!(f, "{execution} of {step} {verb} ")?;
         let Some(report) = &self.report else {
             return writeln!(f, "run {run} of {workflow}: {}", self.status);
+        };
+        let Some(_level) = Level::enter() else {
+            return writeln!(f, "run {run} of {workflow}: {} (its report is left out here)", self.status);
         };
         writeln!(f, "a child:")?;
         report.to_string().lines().try_for_each(|line| writeln!(f, "  {line}"))

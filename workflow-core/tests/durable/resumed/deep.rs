@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::runtime::Builder;
 use workflow_core::prelude::*;
 use workflow_core::report::{ChildReport, RunReport};
@@ -92,6 +93,45 @@ fn reports_of_runs_that_nest_deeply_are_made_and_dropped() {
         drop((run, explanation, engine));
         drop(report);
     });
+}
+
+/// How many reports of children are within each other in this JSON, and whether a further one is left out.
+fn levels(mut report: &Value) -> (usize, bool) {
+    let mut levels = 0;
+    while let Some(child) = report.pointer("/children/0") {
+        let Some(below) = child.get("report") else {
+            return (levels, child["report_left_out"] == true && child["status"] == "completed");
+        };
+        report = below;
+        levels += 1;
+    }
+    (levels, false)
+}
+
+#[test]
+fn reports_of_runs_that_nest_deeply_are_printed_and_serialised_to_a_certain_depth() {
+    for (depth, expected) in [(3, (3, false)), (32, (32, false)), (33, (32, true)), (1_000, (32, true))] {
+        on_a_small_stack(async move || {
+            let engine = builder().build().unwrap();
+            let run = start(&engine, depth).await;
+            lowest(&engine, depth).await.send(Note(0)).await.unwrap();
+            run.outcome().await.unwrap();
+            let report = run.report().await.unwrap();
+            // A reader that takes 127 levels of JSON takes it.
+            let json = serde_json::to_string(&*report).unwrap();
+            assert_eq!(levels(&serde_json::from_str(&json).unwrap()), expected);
+            assert_eq!(levels(&serde_json::to_value(&*report).unwrap()), expected);
+            let (levels, is_cut) = expected;
+            let text = report.to_string();
+            assert_eq!(text.matches("ran a child:").count(), levels, "{text}");
+            assert_eq!(text.contains("completed (its report is left out here)\n"), is_cut, "{text}");
+            for debug in [format!("{report:?}"), format!("{report:#?}")] {
+                assert_eq!(debug.matches("RunReport {").count(), levels + 1);
+                assert_eq!(debug.contains("\"left out\""), is_cut);
+            }
+            assert_eq!(report.to_string(), text);
+        });
+    }
 }
 
 #[test]
