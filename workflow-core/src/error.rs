@@ -25,6 +25,7 @@ pub(crate) use unfit::text as unfit_text;
 use crate::text::times;
 
 use cause::Cause;
+pub(crate) use cause::find_behind;
 
 /// An error that clones share.
 ///

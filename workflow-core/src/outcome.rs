@@ -20,3 +20,31 @@ pub use resume::ResumeError;
 pub use run_error::RunError;
 pub use send::SendError;
 pub use start::StartError;
+
+use std::error::Error;
+
+use crate::config::ConfigError;
+use crate::store::StoreError;
+
+/// The error behind one that is no source of it, since its text has that of the error: for those who look for an error
+/// by its type. Who prints an error with its sources would print it twice.
+pub(crate) fn behind<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    if let Some(error) = error.downcast_ref::<RunError>() {
+        return error.cause();
+    }
+    if let Some(error) = error.downcast_ref::<StartError>() {
+        return error.cause();
+    }
+    if let Some(SendError::Refused { source, .. } | SendError::NotLoaded { source, .. }) =
+        error.downcast_ref()
+    {
+        return Some(source);
+    }
+    if let Some(StoreError::Unserialisable { source }) = error.downcast_ref() {
+        return Some(&**source);
+    }
+    match error.downcast_ref()? {
+        ConfigError::Unavailable { source } => Some(&**source),
+        _ => None,
+    }
+}

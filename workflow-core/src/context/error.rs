@@ -62,7 +62,6 @@ pub enum ContextError {
         /// Where in the value, as in `lines[3].price`; empty for the whole.
         path: String,
         /// The problem at that place.
-        #[source]
         problem: UnfitValue,
     },
     /// The store reports a successful update without its result, against its contract.

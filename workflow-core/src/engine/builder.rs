@@ -26,13 +26,13 @@ use super::{Engine, Inner, WhenFull};
 use crate::clock::{Clock, EngineClock};
 use crate::config::{ConfigLayers, ConfigSet};
 use crate::context::{ContextStore, MemoryContexts};
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, find_behind};
 use crate::id::EngineId;
 use crate::lease::{Lease, LeaseOwner, SHORTEST};
 use crate::limit::Limit;
 use crate::middleware::Middleware;
 use crate::observe::{Observer, Observers};
-use crate::outcome::{BuildError, BuildProblem};
+use crate::outcome::{BuildError, BuildProblem, behind};
 use crate::panics::caught;
 use crate::patience::StorePatience;
 use crate::retry::{RetryPolicy, Rules};
@@ -736,6 +736,7 @@ impl EngineBuilder {
     /// [`BuildError`] with every problem: mistakes in tables, two workflows or event types with one name, missing or
     /// wrong configuration, impossible limits or leases.
     pub fn build(mut self) -> Result<Engine, BuildError> {
+        find_behind(behind);
         self.check_names();
         self.check_times();
         self.check_events();

@@ -4,10 +4,10 @@
 use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::SharedError;
-use super::chain::{source_of, sources_of};
+use super::chain::{MOST_SOURCES, source_of};
 use crate::panics::{Contained, Panicked, caught};
 
 /// The error of a step. Clones share it.
@@ -55,9 +55,25 @@ impl Cause {
     }
 }
 
-/// The first `E` among an error and its sources. Errors that clones share are looked into.
+/// Returns the error behind one of this library which is no source of it, since its text has that of the error.
+type Behind = for<'e> fn(&'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)>;
+
+/// The answer for the errors of modules above this one.
+static BEHIND: OnceLock<Behind> = OnceLock::new();
+
+/// Sets how the errors behind errors are found. The first call counts.
+pub(crate) fn find_behind(behind: Behind) {
+    BEHIND.get_or_init(|| behind);
+}
+
+fn cause_of<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    source_of(error).or_else(|| BEHIND.get().and_then(|behind| behind(error)))
+}
+
+/// The first `E` among an error and its causes. Errors that clones share are looked into.
 fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
-    sources_of(error).find_map(|level| {
+    let causes = std::iter::successors(Some(error), |error| cause_of(*error));
+    causes.take(MOST_SOURCES + 1).find_map(|level| {
         level
             .downcast_ref()
             .or_else(|| level.downcast_ref::<SharedError>().and_then(SharedError::downcast_ref))

@@ -46,12 +46,10 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 /// The most sources that are read.
-const MOST_SOURCES: usize = 32;
+pub(super) const MOST_SOURCES: usize = 32;
 
 /// An error and its sources, outermost first. A `source` that panics ends them.
-pub(super) fn sources_of<'e>(
-    error: &'e (dyn Error + 'static),
-) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+fn sources_of<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     // An error that is its own source would never end.
     std::iter::successors(Some(error), |error| source_of(*error)).take(MOST_SOURCES + 1)
 }

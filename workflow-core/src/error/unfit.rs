@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::at;
+use crate::text::bounded;
 
 /// Why a value does not survive JSON, or JSON from outside is no value.
 ///
@@ -63,7 +64,7 @@ pub enum UnfitValue {
     #[error("its `Serialize` failed: {source}")]
     Serialize {
         /// Its error.
-        source: Arc<serde_json::Error>,
+        r#source: Arc<serde_json::Error>,
     },
     /// The type's own `Serialize` panicked.
     #[error("its `Serialize` panicked: {message}")]
@@ -125,7 +126,6 @@ pub struct UnfitEvent {
     /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
     pub path: String,
     /// The problem at that place.
-    #[source]
     pub problem: UnfitValue,
 }
 
@@ -150,7 +150,7 @@ impl UnfitJson {
     /// assert_eq!(unfit.to_string(), "at `lines[3]`, a line has a price");
     /// ```
     pub fn new(path: impl Into<String>, problem: impl fmt::Display) -> Self {
-        Self { path: path.into(), problem: problem.to_string() }
+        Self { path: path.into(), problem: bounded(problem.to_string()) }
     }
 
     pub(crate) fn whole(problem: impl fmt::Display) -> Self {

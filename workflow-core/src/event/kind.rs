@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::{AnyEvent, Erased, EventType, LazyJson, Roles};
 use crate::json::{JsonWriter, ToJson};
 use crate::panics::release;
-use crate::text::bounded;
 
 /// The type of a log entry.
 #[derive(Debug, Clone, Copy)]

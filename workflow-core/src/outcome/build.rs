@@ -31,7 +31,7 @@ pub enum BuildProblem {
         /// The workflow that needs it.
         workflow: String,
         /// The problem.
-        source: ConfigError,
+        r#source: ConfigError,
     },
     /// A layer of a configuration cannot be read.
     #[error("a configuration layer cannot be used: {}", chain(.0))]
@@ -152,8 +152,5 @@ impl fmt::Display for BuildError {
     }
 }
 
-impl Error for BuildError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.problems.first().map(|problem| problem as _)
-    }
-}
+/// Without a source: the text has the problems with their causes.
+impl Error for BuildError {}

@@ -91,7 +91,7 @@ pub enum RedriveError {
         /// The run.
         run: RunId,
         /// The reason.
-        source: StartError,
+        r#source: StartError,
     },
     /// The run ended at a limit and was cleaned up. The events beyond the limit are in no journal, so the
     /// run cannot continue: start another one.
@@ -133,7 +133,7 @@ pub enum RedriveError {
     /// The store did not take the record of the redrive. After [`StoreError::Unavailable`] it may have it: then the run
     /// is open again, and [`Engine::resume_open_runs`](crate::Engine::resume_open_runs) continues it.
     #[error("the redrive cannot be stored: {}", chain(.0))]
-    Store(#[source] StoreError),
+    Store(StoreError),
 }
 
 /// The names as code, in a list.

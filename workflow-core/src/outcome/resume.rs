@@ -84,5 +84,5 @@ pub enum ResumeError {
     NoRuntime,
     /// The store cannot be read.
     #[error("the run cannot be read: {}", chain(.0))]
-    Store(#[source] StoreError),
+    Store(StoreError),
 }

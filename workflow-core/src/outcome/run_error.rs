@@ -1,5 +1,6 @@
 //! How a run ends without an output.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,9 +13,9 @@ use crate::text::utc;
 
 /// Why a run ended without its output.
 ///
-/// Its text has the whole chain of causes, each once: print it with `{}`. `source` returns the causes too, so whatever
-/// prints an error and its sources repeats them, unless it uses [`chain`](crate::errors::chain). Clones share their
-/// sources.
+/// Its text has the whole chain of causes, each once. So [`source`](std::error::Error::source) returns none of them, and
+/// whatever prints an error with its sources prints each once too, as `{:#}` of `anyhow` does. [`cause`](Self::cause) returns
+/// the error behind it. Clones share their causes.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -38,7 +39,7 @@ pub enum RunError {
         /// The item of the innermost branch that the execution was in; `None` outside of fan-outs.
         item: Option<Box<BranchItem>>,
         /// The last error.
-        source: SharedError,
+        r#source: SharedError,
     },
     /// Branches of a fan-out failed: with `wait_all`, or more than it tolerates.
     #[error("{} branches of a fan-out failed:{}", .failures.len(), list(.failures))]
@@ -54,7 +55,7 @@ pub enum RunError {
         /// The precondition.
         precondition: Arc<str>,
         /// Its error.
-        source: SharedError,
+        r#source: SharedError,
     },
     /// The run stalled: no execution was in flight or scheduled, and no possible arrival would have made a step run.
     #[error("{0}")]
@@ -117,7 +118,7 @@ pub enum RunError {
     #[error("the run stopped, because of its store: {}", chain(.source))]
     Store {
         /// The store's error.
-        source: StoreError,
+        r#source: StoreError,
     },
     /// Another engine or process writes the run's journal. This run stopped without effect.
     #[error("run `{run}` is written by another engine, or was removed: it stopped here")]
@@ -176,6 +177,42 @@ pub enum RunError {
         /// The panic.
         message: String,
     },
+}
+
+impl RunError {
+    /// The error of the step, the precondition or the store, whose text is part of this one's.
+    ///
+    /// ```
+    /// use std::io;
+    /// use workflow_core::prelude::*;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(start)]
+    /// # struct Read;
+    /// # #[derive(Debug, Clone, Serialize, Deserialize, Event)]
+    /// # #[event(stop)]
+    /// # struct Page(String);
+    /// # struct Reader;
+    /// #[workflow]
+    /// impl Reader {
+    ///     #[step]
+    ///     async fn read(&self, _: &Read) -> Result<Page, io::Error> { Err(io::Error::other("the disk is gone")) }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let error = Reader.run(Read).await.unwrap_err();
+    /// assert_eq!(error.to_string(), "step `read` failed (x1, permanent): the disk is gone");
+    /// assert_eq!(error.cause().unwrap().to_string(), "the disk is gone");
+    /// # }
+    /// ```
+    pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::StepFailed { source, .. } | Self::PreconditionFailed { source, .. } => Some(source),
+            Self::Store { source } => Some(source),
+            Self::Start(error) => error.cause(),
+            _ => None,
+        }
+    }
 }
 
 fn list(failures: &[BranchFailure]) -> String {

@@ -62,7 +62,6 @@ pub enum SendError {
         /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
         path: String,
         /// The problem at that place.
-        #[source]
         problem: UnfitValue,
     },
     /// The engine's store refuses the event or the reply, for example for its size. The run took nothing, and
@@ -74,7 +73,7 @@ pub enum SendError {
         /// The event's wire name; of a reply, that of its request and `.reply`.
         event: Arc<str>,
         /// The store's error.
-        source: StoreError,
+        r#source: StoreError,
     },
     /// No request is open at this sequence number: there was none, or its branch was dropped.
     #[error("no request is open at {request}: there never was one, or its branch is gone")]
@@ -150,7 +149,7 @@ pub enum SendError {
         /// The run.
         run: RunId,
         /// The store's error.
-        source: StoreError,
+        r#source: StoreError,
     },
     /// A part of the origin is too long.
     #[error(

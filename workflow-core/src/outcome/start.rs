@@ -1,5 +1,6 @@
 //! How starting a run fails.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -114,7 +115,6 @@ pub enum StartError {
         /// Where in the event's JSON, as in `lines[3].price`; empty for the whole.
         path: String,
         /// The problem at that place.
-        #[source]
         problem: UnfitValue,
     },
     /// The run may not be active at all: [`RunOptions::timeout`](crate::RunOptions::timeout) is 0.
@@ -143,7 +143,7 @@ pub enum StartError {
     ShutDown,
     /// The store did not take the beginning of the run, or a child run's journal could not be read.
     #[error("the run was not started, because of its store: {}", chain(.0))]
-    Store(#[source] StoreError),
+    Store(StoreError),
     /// There is no tokio runtime to run on.
     #[error("no tokio runtime: call this from within one")]
     NoRuntime,
@@ -163,6 +163,17 @@ pub enum StartError {
         /// The most: 256.
         limit: usize,
     },
+}
+
+impl StartError {
+    /// The error whose text is part of this one's.
+    pub(super) fn cause(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Store(error) => Some(error),
+            Self::Config(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl From<Inadmissible> for StartError {

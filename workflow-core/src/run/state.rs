@@ -290,7 +290,9 @@ impl RunState {
     /// Drops all executions that run, at this time. Returns them.
     pub(super) fn drop_running(&mut self, at: Duration) -> Vec<ExecutionId> {
         let running = self.trace.running();
-        running.iter().for_each(|execution| self.drop_execution(*execution, at));
+        for execution in &running {
+            self.drop_execution(*execution, at);
+        }
         running
     }
 

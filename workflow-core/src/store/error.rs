@@ -32,10 +32,10 @@ pub enum StoreError {
         found: Position,
     },
     /// The store cannot represent an event, or refuses a write of this size. Nothing was changed.
-    #[error("the store refuses the write: {source}")]
+    #[error("the store refuses the write: {}", chain(&**source))]
     Unserialisable {
         /// The error of the type's own `Serialize`, or the store's error, with the size that it accepts.
-        source: Arc<dyn Error + Send + Sync>,
+        r#source: Arc<dyn Error + Send + Sync>,
     },
     /// The stored bytes of the run cannot be read.
     #[error("the journal of run `{run}` cannot be read at position {position}")]

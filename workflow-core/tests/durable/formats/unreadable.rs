@@ -214,9 +214,7 @@ async fn a_parent_of_an_unreadable_child_is_detached_and_other_runs_continue() {
     let parent = engine.attach::<Raises>("p").await.unwrap();
     let error = parent.outcome().await.unwrap_err();
     assert!(matches!(error, RunError::Store { .. }), "{error:?}");
-    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
-    assert!(causes.iter().any(|cause| cause.contains("thirteen")), "{causes:?}");
+    assert!(error.to_string().contains("thirteen"), "{error}");
     let is_end = |record: &Record| matches!(record, Record::RunEnded { .. });
     for id in ["p", child] {
         assert!(!journal(id).await.iter().any(is_end), "{id} is left as it is");

@@ -1,7 +1,5 @@
 //! Children that other engines resume.
 
-use std::error::Error;
-
 use workflow_core::Pause;
 
 use super::*;
@@ -26,14 +24,7 @@ fn has_failed(journal: &[Record]) -> bool {
 
 /// Whether an error is caused by a child that this engine drives.
 fn names(error: &RunError, engine: &Engine) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error.to_string().contains(&format!("is driven by engine `{}`", engine.id())) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    error.to_string().contains(&format!("is driven by engine `{}`", engine.id()))
 }
 
 // S40

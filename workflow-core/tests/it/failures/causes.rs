@@ -6,10 +6,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use workflow_core::errors::{BranchItem, chain};
+use workflow_core::errors::{BranchItem, BuildProblem, ConfigError, ContextError, UnfitValue, chain};
 use workflow_core::prelude::*;
-use workflow_core::store::MemoryStore;
-use workflow_core::{ErrorClass, RetryPolicy, RunOptions, StepFailed};
+use workflow_core::store::{MemoryStore, Position, StoreError};
+use workflow_core::{
+    ConfigOrigin, ErrorClass, RedriveError, ResumeError, RetryPolicy, RunId, RunOptions, SendError,
+    StartError, StepFailed,
+};
 use workflow_testkit::Scenario;
 
 use crate::fixtures::{Alpha, Begin, Done, Item, Part, Saw, saw};
@@ -103,6 +106,106 @@ impl Converts {
         }
         Ok(Done(0))
     }
+}
+
+/// Asserts that a printer of errors with their sources prints each of them once.
+fn is_printed_once(error: impl Error + Send + Sync + 'static) {
+    let text = chain(&error);
+    let sources = std::iter::successors(error.source(), |error| (*error).source());
+    for source in sources.map(ToString::to_string) {
+        assert!(!error.to_string().contains(&source), "`{error}` has `{source}`, and returns it");
+    }
+    let error = anyhow::Error::new(error);
+    assert_eq!(format!("{error:#}"), text);
+    // As a program prints it that returns it.
+    for part in ["the disk is gone", "invalid type"].into_iter().filter(|part| text.contains(part)) {
+        assert_eq!(format!("{error:?}").matches(part).count(), 1, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_printer_of_errors_with_their_sources_prints_each_once() {
+    is_printed_once(failed(search).await);
+    is_printed_once(failed(|| anyhow::Error::new(search()).context("no answer")).await);
+    is_printed_once(failed(|| failing().unwrap_err()).await);
+    let io = || io::Error::other("the disk is gone");
+    let json = || Arc::new(serde_json::from_str::<u8>("true").unwrap_err());
+    let lost = || Lost { source: io() };
+    let run = || RunId::from("r");
+    for store in [
+        StoreError::unavailable(lost()),
+        StoreError::unserialisable(lost()),
+        StoreError::Corrupt { run: run(), position: Position(1), source: Arc::new(io()) },
+    ] {
+        is_printed_once(RunError::Store { source: store.clone() });
+        is_printed_once(RunError::Start(StartError::Store(store.clone())));
+        is_printed_once(StartError::Store(store.clone()));
+        is_printed_once(SendError::Refused { run: run(), event: "Paid".into(), source: store.clone() });
+        is_printed_once(SendError::NotLoaded { run: run(), source: store.clone() });
+        is_printed_once(ResumeError::Store(store.clone()));
+        is_printed_once(RedriveError::Resume(ResumeError::Store(store.clone())));
+        is_printed_once(RedriveError::Store(store.clone()));
+        is_printed_once(RedriveError::Start { run: run(), source: StartError::Store(store.clone()) });
+        is_printed_once(store);
+    }
+    let unfit = || UnfitValue::Serialize { source: json() };
+    let (event, path): (Arc<str>, _) = ("Paid".into(), String::from("cents"));
+    is_printed_once(unfit());
+    is_printed_once(StartError::Unfit { event: event.clone(), path: path.clone(), problem: unfit() });
+    is_printed_once(SendError::Unfit { event, path: path.clone(), problem: unfit() });
+    is_printed_once(ContextError::Unfit { key: "k".into(), path: path.clone(), problem: unfit() });
+    is_printed_once(ContextError::Unserialisable { key: "k".into(), source: json() });
+    is_printed_once(ContextError::unavailable(io()));
+    for config in [
+        ConfigError::unavailable(lost()),
+        ConfigError::Unfit { origin: ConfigOrigin::Run, path: path.clone(), problem: unfit() },
+        ConfigError::Invalid { type_name: "app::Prices", path, origin: None, source: json() },
+        ConfigError::NotJson { path: "prices.json".into(), source: json() },
+    ] {
+        let problem = BuildProblem::Config { workflow: "Shop".into(), source: config.clone() };
+        is_printed_once(problem);
+        is_printed_once(StartError::Config(config.clone()));
+        is_printed_once(ResumeError::Config(config.clone()));
+        is_printed_once(config);
+    }
+    let build = Engine::builder().max_concurrent_runs_named("Shop", 1).build().unwrap_err();
+    is_printed_once(RunError::Build(build));
+}
+
+/// Its text is its own only, as that of its source is.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot search")]
+struct Lost {
+    source: io::Error,
+}
+
+fn failing() -> Result<(), Open> {
+    Err(search().source)
+}
+
+/// Fails as its child does.
+struct Above;
+
+#[workflow]
+impl Above {
+    #[step(retry = RetryPolicy::none())]
+    async fn work(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        children.run::<Fails<Search>>(begin.clone()).await
+    }
+}
+
+#[tokio::test]
+async fn the_error_of_a_childs_step_is_found_by_its_type() {
+    let builder = Engine::builder().workflow(Fails(search)).workflow(Above);
+    let engine = builder.build().unwrap();
+    let error = engine.start::<Above>(Begin(1)).await.unwrap().outcome().await.unwrap_err();
+    let child = format!("step `work` failed (x1, permanent): {CHAIN}");
+    assert_eq!(error.to_string(), format!("step `work` failed (x1, permanent): {child}"));
+    assert!(source(&error).source_as::<Search>().is_some());
+    assert_eq!(source(&error).source_as::<io::Error>().unwrap().to_string(), "the disk is gone");
+    let cause = error.cause().unwrap();
+    assert_eq!(cause.to_string(), child);
+    is_printed_once(error);
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn the_err_of_a_result_fails_the_run_and_is_kept_as_it_was() {
     let RunError::StepFailed { step, class, source, .. } = &error else { panic!("{error}") };
     assert_eq!((&**step, *class), ("end", ErrorClass::Permanent));
     assert!(source.downcast_ref::<Broken>().is_some());
-    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "broken on purpose");
+    assert_eq!(error.cause().unwrap().to_string(), "broken on purpose");
 }
 
 struct Classified;

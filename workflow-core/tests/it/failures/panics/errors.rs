@@ -125,7 +125,8 @@ async fn an_unreadable_error_is_the_failure_of_its_step_for_every_reader() {
         let error = run.outcome().await.unwrap_err();
         assert!(error.to_string().ends_with(said(trouble)), "{error}");
         assert!(!format!("{error:?}").is_empty());
-        assert!(error.source().is_some_and(|source| source.source().is_none()), "{trouble:?}");
+        assert!(error.source().is_none(), "{trouble:?}");
+        assert!(error.cause().is_some_and(|cause| cause.source().is_none()), "{trouble:?}");
         let report = run.report().await.unwrap();
         assert_eq!(
             (report.status, failures_of(&report, "fail")),
