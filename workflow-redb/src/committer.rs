@@ -193,10 +193,15 @@ impl Committer {
         if self.unsynced_since.take().is_some() {
             self.lost = Some(error.clone());
         }
-        // Closed first, because a process opens a file once.
-        *self.shared.alone() = State::Failed(error);
-        // The next writing call tries again.
-        drop(self.recover());
+        // What a transaction without room took at the end of the file stays there when it is repaired. Closing the repaired
+        // file gives it back to the disk.
+        let closings = if matches!(error, WorkError::Full { .. }) && self.reopen.is_some() { 2 } else { 1 };
+        for _ in 0..closings {
+            // Closed first, because a process opens a file once.
+            *self.shared.alone() = State::Failed(error.clone());
+            // The next writing call tries again.
+            drop(self.recover());
+        }
     }
 
     /// Opens the file again, if it had to be closed. If a sync has failed, this rewrites the file.

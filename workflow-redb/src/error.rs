@@ -221,7 +221,7 @@ pub enum WorkError {
     /// The file has no room to grow: on the disk, in a quota, or within the process's limit for files.
     ///
     /// The write is not in the file. The store works again when there is room. Removing ended runs, and compacting the file
-    /// then, work without any.
+    /// then, need little.
     #[error("there is no room for `{}` to grow: make some, or remove ended runs and compact it", path.display())]
     Full {
         /// The file.

@@ -6,7 +6,7 @@ use workflow_core::prelude::*;
 use workflow_core::report::ExecutionOutcome;
 use workflow_core::store::Record;
 use workflow_core::{ErrorClass, RecordedRun, Retries, RetryPolicy, RunOptions, StepFailed};
-use workflow_testkit::CrashStore;
+use workflow_testkit::{CrashStore, VirtualClock};
 
 use crate::fixtures::{Begin, Done, Item, Note};
 
@@ -66,7 +66,8 @@ fn texts(journal: &[Record]) -> Vec<&str> {
 #[tokio::test(start_paused = true)]
 async fn long_texts_are_cut_where_they_enter_a_run() {
     for by_cancel in [true, false] {
-        let engine = Engine::builder().workflow(Wordy).store(CrashStore::default()).build().unwrap();
+        let engine = Engine::builder().workflow(Wordy).store(CrashStore::default());
+        let engine = engine.clock(VirtualClock::new()).build().unwrap();
         let run = engine.start_with::<Wordy>(Begin(1), RunOptions::new().id("r")).await.unwrap();
         tokio::time::sleep(Duration::from_secs(10)).await;
         if by_cancel {

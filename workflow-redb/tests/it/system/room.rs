@@ -79,6 +79,8 @@ async fn on_a_full_disk_ended_runs_can_be_removed_and_the_file_made_smaller() {
         assert!(compact < full, "reopened: {reopens}, {full} bytes, then {compact}");
         put(&store, "a", kept..kept + 10).await.unwrap();
         assert!(store.check().await.unwrap().is_sound());
+        drop(store);
+        fs::remove_file(&file).unwrap();
     }
 }
 
