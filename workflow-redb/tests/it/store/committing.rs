@@ -1,6 +1,5 @@
 //! Shared commits, failing disks, and the writes when the store is dropped.
 
-use std::error::Error as _;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -180,7 +179,7 @@ fn a_batch_that_is_too_large_is_refused_and_changes_nothing() {
     let run = "r".repeat(1 << 20);
     let error = block_on(store.append(&run.into(), Position(0), batch(0..1_100))).unwrap_err();
     assert!(matches!(error, StoreError::Unserialisable { .. }), "{error:?}");
-    assert!(error.source().unwrap().to_string().contains("bytes at once"), "{error:?}");
+    assert!(error.to_string().contains("bytes at once"), "{error:?}");
     let StoreError::Unserialisable { source } = &error else { panic!("{error:?}") };
     let Some(WorkError::TooLarge { bytes, limit, .. }) = source.downcast_ref() else { panic!("{error:?}") };
     assert!(bytes > limit && *limit == 1 << 30, "{error:?}");
