@@ -15,30 +15,36 @@ use crate::observe::trace_spans::{
 /// The open spans of a run. All are disabled if no observer wants spans.
 #[derive(Debug)]
 pub(super) struct Spans {
-    /// The span in which the run was made, until the run's own is open.
-    parent: Span,
     /// The run's own, once the run is announced: the store has it, and it is driven here (S81).
     run: Span,
+    /// Those of executions. Until the run's own is open, the one in which the run was made stands under [`MADE_IN`], so that
+    /// a run without spans has no room for it.
     executions: FxHashMap<ExecutionId, Span>,
 }
 
+/// The number that no execution has.
+const MADE_IN: ExecutionId = ExecutionId(0);
+
 impl Default for Spans {
     fn default() -> Self {
-        Self { parent: Span::none(), run: Span::none(), executions: FxHashMap::default() }
+        Self { run: Span::none(), executions: FxHashMap::default() }
     }
 }
 
 impl Spans {
     /// The spans of a run that is made in the current one.
     pub(super) fn of(run: &RunShared) -> Self {
-        let parent = if run.common.observers.wants_spans() { Span::current() } else { Span::none() };
-        Self { parent, ..Self::default() }
+        let mut spans = Self::default();
+        if run.common.observers.wants_spans() {
+            spans.executions.insert(MADE_IN, Span::current());
+        }
+        spans
     }
 
     /// Opens the run's span.
     pub(super) fn open(&mut self, run: &RunShared) {
         if run.common.observers.wants_spans() {
-            let parent = std::mem::replace(&mut self.parent, Span::none());
+            let parent = self.executions.remove(&MADE_IN).unwrap_or_else(Span::none);
             self.run = run_span(&parent, (&*run.table.name, &run.id, run.thread()), run.trace_parent());
         }
     }
