@@ -150,7 +150,7 @@ impl Committer {
         match &committed {
             Ok(()) if to_disk => self.unsynced_since = None,
             Ok(()) => {}
-            Err(error) => self.fail(error.clone()),
+            Err(error) => self.fail(error),
         }
         committed
     }
@@ -183,13 +183,13 @@ impl Committer {
             Err(panic) => Err(WorkError::panicked(&path, &*panic)),
         };
         if let Err(error) = &compacted {
-            self.fail(error.clone());
+            self.fail(error);
         }
         compacted
     }
 
     /// Closes the database, whose file may be half written, and opens it again, which repairs the file.
-    fn fail(&mut self, error: WorkError) {
+    fn fail(&mut self, error: &WorkError) {
         if self.unsynced_since.take().is_some() {
             self.lost = Some(error.clone());
         }
