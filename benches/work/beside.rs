@@ -97,14 +97,20 @@ pub(super) fn contexts(_: Extent) -> Vec<Work> {
     vec![work::<Counting>("contexts", engine(Counting)), without("contexts")]
 }
 
-/// The chain without a way to observe it, with an unused one, and with an observer.
+/// The chain without a way to observe it, with an unused one, and with an observer and sixteen.
 pub(super) fn observers(_: Extent) -> Vec<Work> {
     let observed = |observer| Engine::builder().workflow(Clock).observer(observer).build();
     let traced = Engine::builder().workflow(Clock).observer(TracingObserver::new()).build();
+    let sixteen = (0..16).fold(Engine::builder().workflow(Clock), |builder, _| builder.observer(Idle));
+    let runs_of_three = |name, engine: Engine| {
+        Work::named(name, "run", 1).by(By::Ours, move || run::<Clock>(engine.clone(), 3))
+    };
     vec![
         Work::named("observers/alone", "step", STEPS).by(By::Ours, || chain::ours(STEPS)),
         without("observers"),
         work::<Clock>("observers/one", observed(Idle).expect("it is sound")),
         work::<Clock>("observers/tracing", traced.expect("it is sound")),
+        runs_of_three("observers/sixteen", sixteen.build().expect("it is sound")),
+        runs_of_three("observers/none", engine(Clock)),
     ]
 }

@@ -50,6 +50,7 @@ const PAIRS: &[(&str, &str, Option<f64>)] = &[
     ("observers/without", "observers/alone", Some(1.05)),
     ("observers/one", "observers/without", None),
     ("observers/tracing", "observers/without", Some(1.15)),
+    ("observers/sixteen", "observers/none", None),
 ];
 
 /// The targets of single values.

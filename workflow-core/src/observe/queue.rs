@@ -1,14 +1,14 @@
 //! The queue and the thread of each observer.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::added::Added;
 use super::{Observation, Observed, Observer};
-use crate::panics::caught;
+use crate::panics::{caught, locked};
 
 /// How many observations wait for a slow observer.
 const QUEUE: usize = 4_096;
@@ -53,7 +53,7 @@ impl Observers {
         let until = now.checked_add(at_most).unwrap_or(now + FOREVER);
         let added = self.added.all();
         let queues = added.iter().chain([&self.built]).flat_map(|audience| &audience.queues);
-        let replies: Vec<Receiver<()>> = queues.map(|queue| queue.mark(until)).collect();
+        let replies: Vec<Receiver<()>> = queues.map(Queue::mark).collect();
         for reply in replies {
             let _ = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
         }
@@ -91,8 +91,12 @@ impl Audience {
         for observer in &self.at_once {
             let _ = caught(|| observer.observe(observation));
         }
+        if self.queues.is_empty() {
+            return;
+        }
+        let observation = Arc::new(observation.clone());
         for queue in &self.queues {
-            queue.push(observation.clone());
+            queue.push(&observation);
         }
     }
 }
@@ -100,97 +104,149 @@ impl Audience {
 /// Longer than any wait, and still in the range of a clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
+/// How many observations the thread of an observer takes at once.
+const BATCH: usize = 256;
+
+/// How long such a thread still looks into its queue by itself after it has emptied it. Meanwhile no run has to wake it,
+/// which costs a run more than all else that an observer does.
+const LINGER: Duration = Duration::from_millis(1);
+
 enum Message {
-    Observation(Box<Observation>),
+    Observation(Arc<Observation>),
     Mark(SyncSender<()>),
 }
 
+/// The queue of an observer, which its thread empties. The thread ends once the queue is dropped and empty.
 struct Queue {
-    sender: SyncSender<Message>,
-    missed: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    /// Wakes the thread.
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<Message>,
+    /// How many observations found the queue full since the last message, and the latest of them.
+    missed: Option<(u64, Arc<Observation>)>,
+    /// Whether the thread sleeps until it is woken.
+    sleeps: bool,
+    /// Whether nothing more comes, or nobody takes it.
+    closed: bool,
 }
 
 impl Queue {
     fn start(observer: Arc<dyn Observer>) -> Self {
-        let (sender, receiver) = sync_channel(QUEUE);
-        let missed = Arc::<AtomicU64>::default();
-        let serving = Serving { observer, missed: Arc::clone(&missed), last: None };
-        // If the thread cannot start, the queue has no receiver: the observer sees nothing, and no run fails.
-        let _ = std::thread::Builder::new()
-            .name("workflow-observer".into())
-            .spawn(move || serving.serve(&receiver));
-        Self { sender, missed }
+        let shared = Arc::new(Shared { waiting: Mutex::default(), news: Condvar::new() });
+        let serving = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("workflow-observer".into());
+        // If the thread cannot start, the observer sees nothing, and no run fails.
+        if thread.spawn(move || serving.serve(&*observer)).is_err() {
+            shared.close();
+        }
+        Self { shared }
     }
 
-    fn push(&self, observation: Observation) {
-        let missed = self.missed.swap(0, Ordering::Relaxed);
-        if missed > 0
-            && !self.offer(Observation { what: Observed::Missed { count: missed }, ..observation.clone() })
-        {
-            self.missed.fetch_add(missed, Ordering::Relaxed);
+    fn push(&self, observation: &Arc<Observation>) {
+        let mut waiting = locked(&self.shared.waiting);
+        if waiting.closed {
+            return;
         }
-        if !self.offer(observation) {
-            self.missed.fetch_add(1, Ordering::Relaxed);
+        if waiting.messages.len() >= QUEUE {
+            let count = waiting.missed.as_ref().map_or(0, |(count, _)| *count);
+            waiting.missed = Some((count + 1, Arc::clone(observation)));
+            return;
         }
-    }
-
-    fn offer(&self, observation: Observation) -> bool {
-        let offered = self.sender.try_send(Message::Observation(Box::new(observation)));
-        !matches!(offered, Err(TrySendError::Full(_)))
+        waiting.add_missed();
+        waiting.messages.push_back(Message::Observation(Arc::clone(observation)));
+        // A thread that lingers is woken too if much waits for it.
+        if waiting.sleeps || waiting.messages.len() == QUEUE / 2 {
+            waiting.sleeps = false;
+            drop(waiting);
+            self.shared.news.notify_one();
+        }
     }
 
     /// A receiver that completes when the observer has seen all observations up to now.
-    fn mark(&self, until: Instant) -> Receiver<()> {
+    fn mark(&self) -> Receiver<()> {
         let (sender, receiver) = sync_channel(1);
-        while let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Mark(sender.clone())) {
-            if Instant::now() >= until {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let mut waiting = locked(&self.shared.waiting);
+        if !waiting.closed {
+            waiting.add_missed();
+            waiting.messages.push_back(Message::Mark(sender));
+            waiting.sleeps = false;
+            self.shared.news.notify_one();
         }
         receiver
     }
 }
 
-impl fmt::Debug for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("missed", &self.missed).finish_non_exhaustive()
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.shared.close();
     }
 }
 
-/// An observer with the state of its thread.
-struct Serving {
-    observer: Arc<dyn Observer>,
-    missed: Arc<AtomicU64>,
-    last: Option<Box<Observation>>,
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").finish_non_exhaustive()
+    }
 }
 
-impl Serving {
-    fn serve(mut self, receiver: &Receiver<Message>) {
-        for message in receiver {
-            match message {
-                Message::Observation(observation) => {
-                    self.tell(&observation);
-                    self.last = Some(observation);
-                }
-                Message::Mark(sender) => {
-                    self.tell_missed();
-                    let _ = sender.try_send(());
+impl Waiting {
+    /// Adds the number of observations that were missed, if there is one.
+    fn add_missed(&mut self) {
+        if let Some((count, last)) = self.missed.take() {
+            let missed = Observation { what: Observed::Missed { count }, ..(*last).clone() };
+            self.messages.push_back(Message::Observation(Arc::new(missed)));
+        }
+    }
+}
+
+impl Shared {
+    fn close(&self) {
+        locked(&self.waiting).closed = true;
+        self.news.notify_one();
+    }
+
+    fn serve(&self, observer: &dyn Observer) {
+        while let Some(batch) = self.next_batch() {
+            for message in batch {
+                match message {
+                    Message::Observation(observation) => {
+                        let _ = caught(|| observer.observe(&observation));
+                    }
+                    Message::Mark(sender) => {
+                        let _ = sender.try_send(());
+                    }
                 }
             }
         }
-        self.tell_missed();
     }
 
-    fn tell(&self, observation: &Observation) {
-        let _ = caught(|| self.observer.observe(observation));
-    }
-
-    /// The latest missed observations, if no later observation has reported them.
-    fn tell_missed(&self) {
-        let count = self.missed.swap(0, Ordering::Relaxed);
-        if let Some(last) = self.last.as_ref().filter(|_| count > 0) {
-            self.tell(&Observation { what: Observed::Missed { count }, ..(**last).clone() });
+    /// The next messages, or `None` after the last ones. Blocks until there are some.
+    fn next_batch(&self) -> Option<Vec<Message>> {
+        let mut waiting = locked(&self.waiting);
+        if waiting.messages.is_empty() && !waiting.closed {
+            waiting = self.news.wait_timeout(waiting, LINGER).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        loop {
+            if waiting.messages.len() < BATCH {
+                waiting.add_missed();
+            }
+            if !waiting.messages.is_empty() {
+                waiting.sleeps = false;
+                let count = waiting.messages.len().min(BATCH);
+                return Some(waiting.messages.drain(..count).collect());
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting.sleeps = true;
+            waiting = self.news.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

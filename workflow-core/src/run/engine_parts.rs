@@ -61,12 +61,12 @@ impl EngineParts {
         }
     }
 
-    /// Sends an observation of a run to the observers.
     /// The engine that drives the run, if there is one and it is still there.
     pub(crate) fn engine(&self) -> Option<Arc<dyn HostsRuns>> {
         self.engine.as_ref()?.upgrade()
     }
 
+    /// Sends an observation of a run to the observers.
     pub(super) fn observed(&self, run: &RunId, workflow: &Arc<str>, what: Observed) {
         let (run, workflow) = (run.clone(), Arc::clone(workflow));
         self.observers.tell(&Observation { run, workflow, at: self.clock.shown(), what });
