@@ -301,7 +301,8 @@ pub enum ExecutionOutcome {
         /// The reason why no other attempt followed.
         not_retried: NotRetried,
     },
-    /// The execution returned after the run had ended. The run refused its events.
+    /// The execution returned events after the run had ended, and the run refused them. No journal has that: a report of
+    /// another process, or of records, has the execution as dropped.
     Refused,
     /// The run dropped the execution, because the run ended or dropped its branch.
     Dropped,

@@ -5,7 +5,9 @@
 //!               time is up ──▶ give_up: every wait for a store ends with `StoreError::ShutDown`
 //! ```
 
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,7 +16,8 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::{TaskTrackerToken, TrackedFuture};
 
 use crate::clock::EngineClock;
-use crate::panics::caught_in;
+use crate::id::RunId;
+use crate::panics::{caught_in, locked};
 use crate::patience::StorePatience;
 
 /// The end of an engine.
@@ -26,6 +29,8 @@ pub(super) struct Ending {
     patience: StorePatience,
     /// The engine's tasks. A task has dropped everything it held before it is counted out.
     tasks: TaskTracker,
+    /// The runs that an end by cancels left open in their journals; `None` if the engine does not end so.
+    left_open: Mutex<Option<BTreeSet<RunId>>>,
 }
 
 impl Ending {
@@ -76,6 +81,23 @@ impl Ending {
     /// Ends all waiting for the stores.
     pub(super) fn give_up(&self) {
         self.patience.end();
+    }
+
+    /// From here on, the runs that end here and stay open in their journals are noted.
+    pub(super) fn note_open_runs(&self) {
+        locked(&self.left_open).get_or_insert_default();
+    }
+
+    /// Notes a run that ended here, and whose journal stays open.
+    pub(super) fn leaves_open(&self, run: &RunId) {
+        if let Some(left) = &mut *locked(&self.left_open) {
+            left.insert(run.clone());
+        }
+    }
+
+    /// The runs that were noted.
+    pub(super) fn left_open(&self) -> Vec<RunId> {
+        locked(&self.left_open).iter().flatten().cloned().collect()
     }
 
     /// The bound on waiting for the stores.

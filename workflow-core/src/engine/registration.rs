@@ -77,11 +77,14 @@ impl Registration for Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         // Its result is set before, and announced after.
-        if self.engine.journals.lease().is_some()
+        if self.engine.journals.are_kept()
             && let Some(run) = self.engine.runs.driven(&self.id)
             && let Some(Err(error)) = run.finished.get().map(|finished| &finished.outcome)
         {
             self.engine.claims.note_end(error);
+            if run.is_left_open() {
+                self.engine.ending.leaves_open(&self.id);
+            }
         }
         self.engine.keep_ended(&self.id);
         self.engine.runs.forget_driven(&self.id);

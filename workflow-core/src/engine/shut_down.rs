@@ -84,7 +84,8 @@ impl Engine {
     pub async fn shut_down(&self, within: Duration) {
         let inner = &self.inner;
         if !inner.journals.are_kept() {
-            return self.cancel_all("the engine is shutting down", within).await;
+            self.cancel_all("the engine is shutting down", within).await;
+            return;
         }
         let began = inner.common.clock.shown();
         inner.common.wind_down.begin();
@@ -123,6 +124,10 @@ impl Engine {
     /// call of the store then ends with [`StoreError::ShutDown`](crate::store::StoreError::ShutDown): a run that waits
     /// for it ends here with [`RunError::Store`], and its journal stays as it is.
     ///
+    /// Returns the runs whose journals may lack the cancel, in the order of their ids: those of steps that block their
+    /// threads, and those whose store failed or did not answer. The next process would continue them: cancel them there.
+    /// Without a store the list is empty.
+    ///
     /// [`shut_down`](Self::shut_down) instead detaches the runs of a store, so that another engine can resume them.
     ///
     /// ```
@@ -144,12 +149,14 @@ impl Engine {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = Engine::builder().workflow(Printer).build()?;
     /// let run = engine.start::<Printer>(Print).await?;
-    /// engine.cancel_all("the office closes", Duration::from_secs(5)).await;
+    /// let not_recorded = engine.cancel_all("the office closes", Duration::from_secs(5)).await;
+    /// assert!(not_recorded.is_empty());
     /// assert_eq!(run.outcome().await.unwrap_err().to_string(), "the run was cancelled: the office closes");
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn cancel_all(&self, reason: impl Into<Arc<str>>, within: Duration) {
+    pub async fn cancel_all(&self, reason: impl Into<Arc<str>>, within: Duration) -> Vec<RunId> {
+        self.inner.ending.note_open_runs();
         self.inner.ending.begin();
         let reason = reason.into();
         let waits = EndWaits { runs: within, observers: within };
@@ -160,6 +167,21 @@ impl Engine {
             RunError::Cancelled { reason: Arc::clone(&reason) }
         };
         self.inner.end_all(waits, left, self.inner.cancel_runs(&reason)).await;
+        if self.inner.journals.are_kept() { self.inner.ending.left_open() } else { Vec::new() }
+    }
+
+    /// The former name of [`shut_down`](Self::shut_down).
+    #[deprecated(note = "`shut_down` does this")]
+    pub async fn hand_over(&self, within: Duration) {
+        self.shut_down(within).await;
+    }
+
+    /// The former name of [`cancel_all`](Self::cancel_all), without a reason.
+    #[deprecated(
+        note = "`cancel_all` does this, and takes the reason; `shut_down` keeps runs of a store for another process"
+    )]
+    pub async fn cancel_and_shut_down(&self, within: Duration) {
+        self.cancel_all("the engine is shutting down", within).await;
     }
 }
 
@@ -203,7 +225,12 @@ impl Inner {
         let mut left = 0_usize;
         for id in self.runs.ids() {
             match self.runs.driven(&id) {
-                Some(run) => end_blocked(&run, error.clone()),
+                Some(run) => {
+                    end_blocked(&run, error.clone());
+                    if run.is_left_open() {
+                        self.ending.leaves_open(&id);
+                    }
+                }
                 None => self.give_up_unloaded(&id, error.clone()),
             }
             left += 1;

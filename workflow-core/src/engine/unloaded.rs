@@ -117,6 +117,7 @@ impl Inner {
     pub(super) fn give_up_unloaded(&self, id: &RunId, error: RunError) {
         let Some(unloaded) = self.runs.forget_unloaded(id) else { return };
         self.claims.note_end(&error);
+        self.ending.leaves_open(id);
         if let Some(due) = unloaded.due {
             self.reminders.forget(due, id);
         }

@@ -19,7 +19,6 @@ use super::any_run::AnyRun;
 use super::commit::Committer;
 use super::drive::Run;
 use super::driver::Driver;
-use super::finish::is_left;
 use super::own_permit::Gate;
 use super::shared::RunShared;
 use crate::id::RunStatus;
@@ -115,6 +114,6 @@ impl AnyRun {
 
     /// Whether the run stopped here and its journal is open: another engine, or this one later, continues it.
     pub(crate) fn is_left_open(&self) -> bool {
-        self.shared.finished.get().is_some_and(|finished| is_left(&finished.outcome))
+        self.shared.is_left_open()
     }
 }

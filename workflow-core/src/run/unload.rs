@@ -186,6 +186,13 @@ impl Run {
     }
 }
 
+impl RunShared {
+    /// Whether the run has stopped here and its journal is open: another engine, or this one later, continues it.
+    pub(crate) fn is_left_open(&self) -> bool {
+        self.finished.get().is_some_and(|finished| is_left(&finished.outcome))
+    }
+}
+
 /// Ends a run for its handles though its task is still there: a step blocks its thread. What the task then does changes
 /// nothing for them.
 pub(crate) fn end_blocked(run: &RunShared, error: RunError) {

@@ -7,9 +7,7 @@ use std::time::Duration;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use serde::de::DeserializeOwned;
 use smallvec::SmallVec;
-use workflow_core::report::{
-    BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, NotRetried, RunReport,
-};
+use workflow_core::report::{BranchReport, ExecutionOutcome, ExecutionTrace, LoggedEvent, RunReport};
 use workflow_core::{ErrorClass, ExecutionId, ScopeId, Seq};
 
 use super::StepName;
@@ -132,10 +130,9 @@ impl<'a> Log<'a> {
         self.failed.contains(&branch.scope)
     }
 
-    /// The failure for good of an execution: one after the end of the run is none, and no journal has it.
+    /// The failure for good of an execution.
     pub(crate) fn failed(execution: &ExecutionTrace) -> Option<(ErrorClass, &str)> {
         match &execution.outcome {
-            ExecutionOutcome::Failed { not_retried: NotRetried::RunEnding, .. } => None,
             ExecutionOutcome::Failed { class, error, .. } => Some((*class, error)),
             _ => None,
         }

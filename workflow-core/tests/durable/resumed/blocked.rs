@@ -82,13 +82,17 @@ async fn ends(has_store: bool, elsewhere: bool, shuts_down: bool) {
     let ended = async {
         if shuts_down {
             engine.shut_down(within).await;
+            Vec::new()
         } else {
-            engine.cancel_all("the office closes", within).await;
+            engine.cancel_all("the office closes", within).await
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap_or_else(|_| panic!("{why}: no end"));
+    let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+    let lack_the_cancel = ended.unwrap_or_else(|_| panic!("{why}: no end"));
     assert!(began.elapsed() < Duration::from_secs(15), "{why}: it took {:?}", began.elapsed());
     let error = run.outcome().await.unwrap_err();
+    let is_open = has_store && !shuts_down && matches!(error, RunError::Detached);
+    assert_eq!(lack_the_cancel, is_open.then(|| run.id().clone()).into_iter().collect::<Vec<_>>(), "{why}");
     match error {
         RunError::Cancelled { .. } => assert!(!has_store || !shuts_down, "{why}: {error}"),
         RunError::Detached => assert!(has_store, "{why}: {error}"),

@@ -1,5 +1,7 @@
 //! Cancels that the store does not take (S31, S38, S62): none of them is acknowledged, and the run goes on elsewhere.
 
+use std::time::Duration;
+
 use workflow_core::prelude::*;
 use workflow_core::store::{EventStore as _, Position, Record, RunQuery};
 use workflow_core::{Origin, RunHandle, RunId, RunOptions, RunStatus, SendError};
@@ -93,4 +95,26 @@ async fn a_run_that_another_engine_continues_is_not_cancelled_by_the_first_one()
     assert!(matches!(refused, Err(SendError::Stopped { .. })), "{refused:?}");
     run.send(Note(2)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(3));
+}
+
+// S31, S38
+#[tokio::test]
+async fn an_engine_that_cancels_all_runs_says_which_journals_lack_it() {
+    let store = Held::default();
+    let cancels = engine(store.clone());
+    let mut runs = Vec::new();
+    for id in ["a", "b", "c"] {
+        runs.push(waiting::<Tidies>(&cancels, id).await);
+    }
+    store.fail("a");
+    store.fail("c");
+    let lack_it = cancels.cancel_all("the office closes", Duration::from_secs(5)).await;
+    assert_eq!(lack_it, [RunId::from("a"), "c".into()]);
+    for (run, ends_in_journal) in runs.iter().zip([0, 1, 0]) {
+        assert!(run.outcome().await.is_err());
+        assert_eq!(ends(&store, run.id().as_str()).await, ends_in_journal);
+    }
+    store.recover();
+    let next = engine(store).resume_open_runs().await.unwrap();
+    assert_eq!(next.runs, lack_it);
 }
