@@ -70,6 +70,7 @@ mod removal;
 mod resume;
 mod start;
 mod unloaded;
+mod waiting;
 mod when_full;
 
 pub use alone::{Running, WorkflowExt};

@@ -40,7 +40,8 @@ pub struct Observation {
 pub enum Observed {
     /// The run began. Its start event follows.
     RunStarted,
-    /// The run was resumed where its journal ended. Interrupted executions begin again.
+    /// The run was resumed where its journal ended. Interrupted executions begin again. Of a run that waits, observers learn
+    /// of it once something reaches the run and it is loaded.
     RunResumed,
     /// The engine unloaded the run, which had waited for a while:
     /// [`EngineBuilder::unload_waiting_after`](crate::EngineBuilder::unload_waiting_after).

@@ -147,6 +147,12 @@ impl Inbox for RedbStore {
             Ok(())
         })
     }
+
+    /// O(runs with messages).
+    fn runs_with_messages(&self) -> StoreFuture<Option<Vec<RunId>>> {
+        let store = self.clone();
+        StoreFuture::new(async move { store.shared().read(|view| runs(view).map(Some)).await })
+    }
 }
 
 /// The JSON of a message. One that no reader could decode, also once it is refused, is an error.
@@ -311,6 +317,23 @@ pub(crate) fn parsed(key: &[u8], bytes: &[u8]) -> Result<InboxMessage, Malformed
 /// The refused message of a key.
 pub(crate) fn parsed_refused(key: &[u8], bytes: &[u8]) -> Result<RefusedMessage, Malformed> {
     from_slice(seal::record(key, bytes)?).map_err(|_| Malformed("message that can be decoded"))
+}
+
+/// The runs that have pending messages. A key that is none is skipped; a check reports it.
+fn runs(view: &View) -> Result<Vec<RunId>, ReadError<StoreError>> {
+    let Some(inbox) = view.inbox()? else { return Ok(Vec::new()) };
+    let (mut runs, mut rest) = (Vec::new(), Vec::new());
+    while let Some(first) = inbox.pending.range::<&[u8]>(&*rest..)?.next().transpose()? {
+        let key = first.0.value();
+        rest = match parse_inbox_key(key) {
+            Some(InboxKey { run, .. }) => {
+                runs.push(RunId::from(run));
+                beginning_with(inbox_prefix(run)).end
+            }
+            None => [key, &[0]].concat(),
+        };
+    }
+    Ok(runs)
 }
 
 /// The first readable messages of a run. If there are only damaged ones, the first of them is the error.

@@ -27,6 +27,8 @@ struct Summary {
     status: RunStatus,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "waits_for")]
     waits_for: Option<WaitingFor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<Arc<str>>,
     started: SystemTime,
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<EngineId>,
@@ -85,7 +87,7 @@ mod tests {
 
     /// A summary with every field.
     fn full() -> RunSummary {
-        let json = r#"{"workflow":"Orders","status":"completed","waits_for":{"requests":["Approve"],"open_requests":1,"events":["Paid"],"until":{"secs_since_epoch":1700000009,"nanos_since_epoch":8}},"started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0},"owner":"e-1","thread":"user-4","metadata":{"tenant":"acme"},"parent":{"run":"r","step":"ask","execution":1,"attempt":1},"deadline":{"secs_since_epoch":1700000002,"nanos_since_epoch":0},"ended":{"secs_since_epoch":1700000001,"nanos_since_epoch":7},"quality":"clean","stop":4}"#;
+        let json = r#"{"workflow":"Orders","status":"completed","waits_for":{"requests":["Approve"],"open_requests":1,"events":["Paid"],"until":{"secs_since_epoch":1700000009,"nanos_since_epoch":8}},"table":"3573902dba8966da","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0},"owner":"e-1","thread":"user-4","metadata":{"tenant":"acme"},"parent":{"run":"r","step":"ask","execution":1,"attempt":1},"deadline":{"secs_since_epoch":1700000002,"nanos_since_epoch":0},"ended":{"secs_since_epoch":1700000001,"nanos_since_epoch":7},"quality":"clean","stop":4}"#;
         let run = serde_json::from_str(json).unwrap();
         assert_eq!(String::from_utf8(to_bytes(&run).unwrap()).unwrap(), json);
         run

@@ -231,7 +231,7 @@ impl Inner {
         let found = self.find_as(id, how).await;
         let run = match found {
             Ok(Loaded::Here(run) | Loaded::Resumed(run)) => run,
-            Ok(Loaded::Ended(_) | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full)
+            Ok(Loaded::Ended(_) | Loaded::Waiting | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full)
             | Err(ResumeError::UnknownRun { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };

@@ -9,7 +9,7 @@
 //! ────────    ────────────   ───────   ─────────────────────────────────────
 //! –           lease held     –         not listed
 //! a/greet…    no lease       not here  left to the engine that has `a`, as the store says
-//! b           no lease       –         resumed; its first append is awaited
+//! b           no lease       –         resumed; its first append is awaited. One that waits is entered as unloaded
 //! b/greet…    no lease       here      resumed, or left until `b` asks for it
 //! ```
 //!
@@ -291,7 +291,7 @@ impl SearchResult {
     fn note(&mut self, run: StoredRun, claimed: Claimed) {
         let StoredRun { id, end, .. } = run;
         match claimed {
-            Claimed::By(Ok(Loaded::Resumed(_))) => self.resumed.runs.push(id),
+            Claimed::By(Ok(Loaded::Resumed(_) | Loaded::Waiting)) => self.resumed.runs.push(id),
             Claimed::By(Ok(Loaded::Moved(_))) => self.resumed.elsewhere.push(id),
             Claimed::By(Ok(Loaded::Awaited)) => self.awaited.push(id),
             Claimed::By(Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full))
@@ -310,7 +310,7 @@ impl SearchResult {
 
 /// Whether the same journal would be refused for the same reason. The next search asks the sources of a configuration
 /// again.
-fn stays_refused(error: &ResumeError) -> bool {
+pub(super) fn stays_refused(error: &ResumeError) -> bool {
     match error {
         ResumeError::Config(error) => !matches!(error, ConfigError::Unavailable { .. }),
         ResumeError::Incompatible { .. } | ResumeError::Crashing { .. } => true,
@@ -345,6 +345,9 @@ impl Inner {
             only_leaves,
         };
         let (resumed, awaited) = search.all().await?;
+        if !resumed.runs.is_empty() {
+            self.load_waiting_with_messages().await;
+        }
         self.orphaned_children().cancel_among(awaited, Some(lease)).await;
         Ok(resumed)
     }

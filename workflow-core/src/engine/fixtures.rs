@@ -15,7 +15,8 @@ use crate::prelude::*;
 use crate::run::{Host, RunShared, UnhostedWorkflow};
 use crate::scheduler::Cause;
 use crate::store::{
-    EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError, Write,
+    EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RecordedEvent, RunSummary, StoreError,
+    WaitingFor, Write,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
@@ -111,7 +112,7 @@ impl Written {
             table: host.table.recorded().clone(),
             thread: began.private_thread.unwrap_or("shared").into(),
             metadata: [("kind".to_owned(), "test".to_owned())].into(),
-            parent,
+            parent: parent.clone(),
             awaited: began.awaited,
             private_thread: began.private_thread.is_some(),
             timeout: None,
@@ -125,7 +126,15 @@ impl Written {
         let (seq, scope, cause) = (Seq(0), ScopeId::ROOT, Cause::Outside);
         let opened = Record::EventLogged { seq, scope, cause, event, origin: None, at };
         let summary = RunSummary::running("Greeter", at).owned_by(began.owner.cloned());
+        let summary = RunSummary { parent, ..summary };
         self.append(run, Position(0), Write { records: vec![first, opened], run: summary });
+    }
+
+    /// The run waits.
+    pub(super) fn waits(&self, run: &str) {
+        let at = SystemTime::UNIX_EPOCH;
+        let (records, waits_for) = (vec![Record::RunKept { at }], WaitingFor::default());
+        self.append(run, OPEN, Write { records, run: RunSummary::running("Greeter", at).waiting(waits_for) });
     }
 
     pub(super) fn end(&self, run: &str) {
@@ -183,6 +192,25 @@ impl Resumes for Resumer {
             })),
             _ => Err(ResumeError::Store(StoreError::ShutDown)),
         }
+    }
+
+    async fn enter(
+        &self,
+        run: &crate::store::StoredRun,
+        _departures: usize,
+    ) -> Result<Option<Loaded>, ResumeError> {
+        let waits = run.run.status == RunStatus::Waiting;
+        if waits {
+            self.note(format!("enter {}", run.id));
+        }
+        Ok(waits.then_some(Loaded::Waiting))
+    }
+
+    async fn load_parent(&self, child: &crate::store::StoredRun) -> Result<(), StoreError> {
+        if let Some(parent) = &child.run.parent {
+            self.note(format!("parent {}", parent.run));
+        }
+        Ok(())
     }
 
     async fn claim(&self, run: &crate::store::StoredRun) -> Result<Loaded, ResumeError> {

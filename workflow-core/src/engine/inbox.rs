@@ -16,10 +16,12 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use futures_util::future::{Either, select};
+use futures_util::{StreamExt as _, stream};
 
 use super::journals::Journals;
 use super::load::{LoadedBy, Resumes as _};
@@ -52,6 +54,8 @@ pub(super) struct EngineInbox {
     /// The runs that are looked up because a message came and they are not here. At most [`MAX_CONCURRENT_LOADS`].
     /// `true` if another message came meanwhile.
     looked_up: Mutex<HashMap<RunId, bool>>,
+    /// Whether a task is about to ask again which runs have messages: the inbox did not say so.
+    lists_again: AtomicBool,
 }
 
 /// The work of the reader of a run.
@@ -83,7 +87,8 @@ enum Stop {
 
 impl EngineInbox {
     pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience, clock: EngineClock) -> Self {
-        Self { inbox, patience, clock, readers: Mutex::default(), looked_up: Mutex::default() }
+        let (readers, looked_up, lists_again) = Default::default();
+        Self { inbox, patience, clock, readers, looked_up, lists_again }
     }
 
     /// Calls the inbox. A panic of it is an error.
@@ -224,7 +229,8 @@ impl EngineInbox {
 
     /// Whether the inbox could not be read or settled for some run when it was called last.
     pub(super) fn is_away(&self) -> bool {
-        locked(&self.readers).values().any(|reader| reader.problem.is_some())
+        self.lists_again.load(Ordering::Acquire)
+            || locked(&self.readers).values().any(|reader| reader.problem.is_some())
     }
 
     /// Applies one message. Returns the reason if the run refuses it.
@@ -327,6 +333,65 @@ impl Inner {
                 true
             }
         }
+    }
+
+    /// Loads the runs that were taken up without their journals and have messages (S87). While the inbox is away, a task of its
+    /// own asks again.
+    pub(super) async fn load_waiting_with_messages(self: &Arc<Self>) {
+        let Some(inbox) = &self.inbox else { return };
+        let Err(error) = self.load_those_with_messages(inbox).await else { return };
+        tracing::warn!(%error, "the runs that have messages could not be asked for");
+        let (Some(runtime), Some(_task)) = (self.reminders.runtime(), self.ending.enter()) else { return };
+        // At most one task asks.
+        if inbox.lists_again.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let engine = Arc::clone(self);
+        runtime.spawn(self.ending.track(async move { engine.list_messages_again().await }));
+    }
+
+    /// Asks for the runs with messages until the inbox answers, or the engine ends.
+    async fn list_messages_again(self: Arc<Self>) {
+        let Some(inbox) = &self.inbox else { return };
+        loop {
+            let again = pin!(self.common.clock.sleep(RETRY_DELAY));
+            if let Either::Right(_) = select(again, pin!(self.ending.begins())).await {
+                return;
+            }
+            // Runs that are taken up meanwhile start another task if this one ends.
+            inbox.lists_again.store(false, Ordering::Release);
+            match self.load_those_with_messages(inbox).await {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the runs that have messages could not be asked for");
+                    if inbox.lists_again.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn load_those_with_messages(self: &Arc<Self>, inbox: &EngineInbox) -> Result<(), StoreError> {
+        let load = |run| reminders::load(Arc::clone(self), run);
+        if let Some(runs) = inbox.call(|inbox| inbox.runs_with_messages()).await? {
+            let waiting = runs.into_iter().filter(|run| self.runs.is_new_waiting(run));
+            stream::iter(waiting).for_each_concurrent(MAX_CONCURRENT_LOADS, load).await;
+            return Ok(());
+        }
+        let asked = stream::iter(self.runs.new_waiting()).map(async |run| {
+            match inbox.call(|inbox| inbox.pending(&run, 1)).await {
+                Ok(pending) if pending.is_empty() => Ok(()),
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::ShutDown)) => Err(error),
+                // Once it is loaded, the run says which message is damaged.
+                Ok(_) | Err(_) => {
+                    load(run).await;
+                    Ok(())
+                }
+            }
+        });
+        let first = |error: Result<(), StoreError>, asked| async move { error.and(asked) };
+        asked.buffer_unordered(MAX_CONCURRENT_LOADS).fold(Ok(()), first).await
     }
 
     /// Refuses the messages of a run that is not here if it has ended, in a task of its own.

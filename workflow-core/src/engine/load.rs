@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Inner;
+use super::claim::stays_refused;
 use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::hosts::AskedType;
@@ -36,6 +37,8 @@ pub(super) enum Loaded {
     Resumed(Arc<RunShared>),
     /// The run has ended.
     Ended(Arc<RunShared>),
+    /// The run waits: it belongs to this engine from now on, which loads it once something reaches it.
+    Waiting,
     /// The run is a child that is resumed when its parent asks for it.
     Awaited,
     /// The journal ends here, and not where the caller expected: another engine has written to it. The run is not
@@ -96,7 +99,19 @@ pub(super) trait Resumes: Sync {
         by: LoadedBy,
     ) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
-    /// Resumes an orphan whose journal still ends where it is listed, unless its limits have no free permit.
+    /// Enters a listed run that waits as unloaded, without its journal. `None` if it has to be loaded. `departures` is that of
+    /// the registry before the run was listed.
+    fn enter(
+        &self,
+        run: &StoredRun,
+        departures: usize,
+    ) -> impl Future<Output = Result<Option<Loaded>, ResumeError>> + Send;
+
+    /// Loads the parent of a child that is about to be loaded, if the parent was entered as unloaded.
+    fn load_parent(&self, child: &StoredRun) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Takes an orphan whose journal still ends where it is listed: enters one that waits, and resumes any other unless its
+    /// limits have no free permit.
     fn claim(&self, run: &StoredRun) -> impl Future<Output = Result<Loaded, ResumeError>> + Send;
 
     /// Cancels a run, if it is a child that an execution of `parent` waited for: one before `before`, if that is given.
@@ -118,14 +133,28 @@ impl Resumes for Arc<Inner> {
         self.load_as(run, end, &mut LoadAs { by, cancelled: None, permit: &mut None }).await
     }
 
+    async fn enter(&self, run: &StoredRun, departures: usize) -> Result<Option<Loaded>, ResumeError> {
+        self.enter_waiting(run, Some(departures)).await
+    }
+
+    async fn load_parent(&self, child: &StoredRun) -> Result<(), StoreError> {
+        self.load_parent_of(child).await
+    }
+
     async fn claim(&self, run: &StoredRun) -> Result<Loaded, ResumeError> {
+        // The id of a child has a slash, and its permit comes from elsewhere.
+        let is_child = run.id.as_str().contains('/');
+        // Else an engine whose own way to the inbox is broken would take one run after the other: each gives its permit up.
+        if !is_child && self.inbox.as_ref().is_some_and(super::inbox::EngineInbox::is_away) {
+            return Ok(Loaded::Full);
+        }
+        if let Some(waiting) = self.enter_waiting(run, None).await? {
+            return Ok(waiting);
+        }
+        self.load_parent_of(run).await.map_err(ResumeError::Store)?;
         let mut permit = None;
-        // Before the journal is read, which may be long. The id of a child has a slash, and its permit comes from elsewhere.
-        if !run.id.as_str().contains('/') {
-            // Else an engine whose own way to the inbox is broken would take one run after the other: each gives its permit up.
-            if self.inbox.as_ref().is_some_and(super::inbox::EngineInbox::is_away) {
-                return Ok(Loaded::Full);
-            }
+        // Before the journal is read, which may be long.
+        if !is_child {
             let Ok(taken) = self.permit_now(&*self.hosts.named(&run.id, &run.run.workflow)?) else {
                 return Ok(Loaded::Full);
             };
@@ -274,7 +303,15 @@ impl Inner {
             None => given = self.secrets_of(id, &records, cancelled.is_some()).await?,
         }
         let (unloaded, given, permit) = (unloaded.as_ref(), given.as_ref(), permit.take());
-        self.resume(id, &records, ResumeAs { cancelled, unloaded, given, permit })
+        let resumed = self.resume(id, &records, ResumeAs { cancelled, unloaded, given, permit });
+        // As a run that is refused when it is resumed: this engine does not have it.
+        if let Err(error) = &resumed
+            && unloaded.is_some_and(|unloaded| unloaded.is_new)
+            && stays_refused(error)
+        {
+            self.give_up_unloaded(id, RunError::Detached);
+        }
+        resumed
     }
 
     /// Resumes an open run, or looks back at an ended one.
@@ -327,10 +364,15 @@ impl Inner {
                 run.stay_unloaded();
                 return Err(ResumeError::ShutDown);
             };
-            let driven = Driven::new(run.drive_loaded(derived, unloaded.term, registered));
-            runtime.spawn(self.ending.track(driven));
+            let is_new = unloaded.is_new;
+            if is_new {
+                runtime.spawn(self.ending.track(Driven::new(run.drive_resumed(derived, registered))));
+            } else {
+                let driven = Driven::new(run.drive_loaded(derived, unloaded.term, registered));
+                runtime.spawn(self.ending.track(driven));
+            }
             self.read_gated(&shared, gate);
-            return Ok(Loaded::Here(shared));
+            return Ok(if is_new { Loaded::Resumed(shared) } else { Loaded::Here(shared) });
         }
         let unknown = |_| ResumeError::UnknownRun { run: id.clone() };
         let registered = Registered::new(self, &shared).map_err(unknown)?;

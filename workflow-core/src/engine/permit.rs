@@ -133,7 +133,7 @@ impl Inner {
         let run = match self.find_as(id, how).await? {
             Loaded::Ended(run) => return Ok(run),
             Loaded::Resumed(run) | Loaded::Here(run) => run,
-            Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
+            Loaded::Waiting | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
                 return Err(ResumeError::UnknownRun { run: id.clone() });
             }
         };

@@ -283,7 +283,7 @@ impl Inner {
         }
         match self.resume(id, &records, ResumeAs { given: given.as_ref(), ..ResumeAs::default() })? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
-            Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
+            Loaded::Waiting | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
                 Err(ResumeError::UnknownRun { run: id.clone() }.into())
             }
         }

@@ -5,8 +5,9 @@
 //! ```text
 //!           enter              unload             reload
 //! (no run) ──────▶ Driven ──────────▶ Unloaded ──────────▶ Driven
-//!     ▲               │ forget_driven     │ forget_unloaded
-//!     └───────────────┴───────────────────┘
+//!   │ ▲               │ forget_driven     │ ▲ forget_unloaded
+//!   │ └───────────────┴───────────────────┘ │
+//!   └───────────────────────────────────────┘ enter_waiting: another process left it waiting
 //! ```
 //!
 //! Invariant: one id has at most one entry, so an engine drives a run at most once. A run that the engine keeps is among
@@ -34,6 +35,8 @@ pub(super) struct RunRegistry {
     runs: DashMap<RunId, State, foldhash::quality::RandomState>,
     /// The number of entries, because the map would visit every shard to count them.
     count: AtomicUsize,
+    /// How many entries were removed so far.
+    departures: AtomicUsize,
     /// The ended runs that the engine keeps, if it keeps any.
     ended: Option<Box<EndedRuns>>,
     locks: Arc<RunLocks>,
@@ -63,12 +66,14 @@ pub(super) struct Unloaded {
     pub(super) term: Option<u64>,
     /// The part of the run that its handles share; empty if no handle is left.
     pub(super) run: Weak<RunShared>,
+    /// Whether this engine has not driven the run so far.
+    pub(super) is_new: bool,
 }
 
 impl RunRegistry {
     pub(super) fn new(patience: StorePatience) -> Self {
-        let (runs, count) = (DashMap::default(), AtomicUsize::default());
-        Self { runs, count, ended: None, locks: Arc::default(), patience }
+        let (runs, count, departures) = (DashMap::default(), AtomicUsize::default(), AtomicUsize::default());
+        Self { runs, count, departures, ended: None, locks: Arc::default(), patience }
     }
 
     /// The same, with room for ended runs.
@@ -102,9 +107,9 @@ impl RunRegistry {
     pub(super) fn find(&self, run: &RunId) -> Option<Lookup> {
         Some(match &*self.runs.get(run)? {
             State::Driven(run) => Lookup::Driven(Weak::clone(run)),
-            State::Unloaded(UnloadedRun { end, term, run, .. }) => {
+            State::Unloaded(UnloadedRun { end, term, run, is_new, .. }) => {
                 let (term, run) = (term.map(NonZeroU64::get), Weak::clone(run));
-                Lookup::Unloaded(Unloaded { end: *end, term, run })
+                Lookup::Unloaded(Unloaded { end: *end, term, run, is_new: *is_new })
             }
         })
     }
@@ -148,6 +153,34 @@ impl RunRegistry {
         }
     }
 
+    /// Adds a run that waits and that this engine has not driven so far. Returns `false` if the id has an entry.
+    pub(super) fn enter_waiting(&self, id: &RunId, run: UnloadedRun) -> bool {
+        match self.runs.entry(id.clone()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(vacant) => {
+                self.count.fetch_add(1, Ordering::SeqCst);
+                vacant.insert(State::Unloaded(run));
+                true
+            }
+        }
+    }
+
+    /// The runs that wait and that this engine has not driven so far.
+    pub(super) fn new_waiting(&self) -> Vec<RunId> {
+        let is_new = |state: &State| matches!(state, State::Unloaded(unloaded) if unloaded.is_new);
+        self.runs.iter().filter(|run| is_new(run.value())).map(|run| run.key().clone()).collect()
+    }
+
+    /// Whether the run waits, and this engine has not driven it so far.
+    pub(super) fn is_new_waiting(&self, run: &RunId) -> bool {
+        self.unloaded(run).is_some_and(|unloaded| unloaded.is_new)
+    }
+
+    /// How many entries were removed so far: where the number stands still, no run has ended here.
+    pub(super) fn departures(&self) -> usize {
+        self.departures.load(Ordering::SeqCst)
+    }
+
     /// Reserves the id until the result is dropped, so that no run of this id begins or resumes; `None` if there is an
     /// entry.
     pub(super) fn reserve(&self, run: &RunId) -> Option<Reserved<'_>> {
@@ -187,6 +220,7 @@ impl RunRegistry {
         let gone = self.runs.remove_if(run, |_, state| is_so(state));
         if gone.is_some() {
             self.count.fetch_sub(1, Ordering::SeqCst);
+            self.departures.fetch_add(1, Ordering::SeqCst);
         }
         gone.map(|(_, state)| state)
     }
@@ -244,7 +278,8 @@ mod tests {
     }
 
     fn unloaded(due: Option<SystemTime>) -> UnloadedRun {
-        UnloadedRun { end: Position(7), term: NonZeroU64::new(2), due, run: Weak::new(), _level: None }
+        let (term, run) = (NonZeroU64::new(2), Weak::new());
+        UnloadedRun { end: Position(7), term, due, run, is_new: false, _level: None }
     }
 
     #[test]
@@ -307,5 +342,23 @@ mod tests {
         ending.give_up();
         assert!(matches!(waits.now_or_never(), Some(Err(StoreError::ShutDown))));
         drop(held);
+    }
+
+    // S87
+    #[test]
+    fn a_run_that_waits_enters_once_and_is_new_until_it_is_loaded() {
+        let registry = registry();
+        let waiting = || UnloadedRun::taken_up(Position(3), None, &"Greeter".into());
+        let before = registry.departures();
+        assert!(registry.enter_waiting(&"a".into(), waiting()));
+        assert!(!registry.enter_waiting(&"a".into(), waiting()));
+        assert!(!registry.enter(&"a".into(), Weak::new()));
+        assert_eq!((registry.len(), registry.new_waiting()), (1, vec!["a".into()]));
+        assert!(registry.is_new_waiting(&"a".into()) && !registry.is_new_waiting(&"b".into()));
+        assert!(registry.reload(&"a".into(), Weak::new()).is_some_and(|unloaded| unloaded.is_new));
+        registry.unload("a".into(), unloaded(None));
+        assert_eq!((registry.new_waiting(), registry.departures()), (vec![], before));
+        registry.forget_unloaded(&"a".into());
+        assert_eq!((registry.len(), registry.departures()), (0, before + 1));
     }
 }

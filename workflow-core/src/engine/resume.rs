@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 
 use super::Engine;
 use super::hosts::AskedType;
@@ -21,15 +22,31 @@ use crate::workflow::Workflow;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// The runs that this engine has resumed.
+    /// The runs that this engine has resumed, and those that wait and that it has taken up without loading them.
     pub runs: Vec<RunId>,
     /// The runs that other engines drive, which hold their leases. Empty without [leases](crate::EngineBuilder::lease).
     pub elsewhere: Vec<RunId>,
-    /// The runs that could not be resumed, with the reasons. Their journals stay as they are.
+    /// The runs that could not be resumed, with the reasons. Their journals stay as they are. A run that waits is here if its
+    /// workflow is unknown or has changed; whatever else is wrong with it shows when it is loaded.
     pub refused: Vec<(RunId, ResumeError)>,
     /// The error that ended the listing early, if one did. The lists above have the runs before it; later runs were not
     /// looked at.
     pub error: Option<StoreError>,
+}
+
+/// How many runs of a page are entered at a time: with leases each is a write, and stores share the cost of writes.
+const ENTERED_AT_ONCE: usize = 256;
+
+/// Where a listed run is.
+enum Place {
+    /// In this engine.
+    Here,
+    /// In another engine, which holds its lease.
+    Elsewhere,
+    /// It waits, and was entered or refused.
+    Entered(Result<Loaded, ResumeError>),
+    /// In the store alone. With leases its journal has to end where it is listed.
+    Store { is_leased: bool },
 }
 
 /// Resumes the open runs of a store, page by page.
@@ -46,7 +63,12 @@ impl Engine {
     /// Resumes every open run of the engine's store that this engine does not drive: after a restart.
     ///
     /// Each run continues where its journal ends. Finished executions are not repeated, and interrupted ones run again.
-    /// Waits keep their due times, and requests stay open. A child run that an execution waits for is resumed when the
+    /// Waits keep their due times, and requests stay open.
+    ///
+    /// A run that waits is not loaded, unless it is due, is a child, or was written by another version of its workflow: the
+    /// engine takes it up by the store's list, as a run that it has
+    /// [unloaded](crate::EngineBuilder::unload_waiting_after), and resumes it once something reaches it.
+    /// [`find`](Self::find) does not find such a run, and [`attach`](Self::attach) does. A child run that an execution waits for is resumed when the
     /// execution asks for it again. The engine cancels it if its parent has ended, or ends without asking.
     ///
     /// Without [leases](crate::EngineBuilder::lease) no other engine may drive runs of the store. With them, the engine
@@ -57,7 +79,7 @@ impl Engine {
     /// scopes](crate::store::ContextStore::scopes). Contexts of threads that outlive their runs stay, and so do those
     /// of runs that can be [redriven](Self::redrive).
     ///
-    /// O(records of open runs) time, and O(runs with contexts) calls of the stores.
+    /// O(open runs + records of the loaded ones) time, and O(runs with contexts) calls of the stores.
     ///
     /// # Errors
     /// [`StoreError::NoStore`], and errors of leases or of the list of runs before any run is resumed. A later error is
@@ -66,10 +88,12 @@ impl Engine {
         let inner = &self.inner;
         inner.journals.store()?;
         inner.take_lease().await?;
+        inner.reminders.note_runtime();
         let (journals, runs) = (&inner.journals, &inner.runs);
         let open =
             OpenRuns { journals, runs, resumes: inner, resumed: Resumed::default(), awaited: Vec::new() };
         let (resumed, awaited) = open.all().await?;
+        inner.load_waiting_with_messages().await;
         inner.orphaned_children().cancel_among(awaited, None).await;
         if resumed.error.is_none()
             && let Err(error) = inner.removal().clear_leftover_contexts().await
@@ -84,7 +108,7 @@ impl Engine {
     /// [lease](crate::EngineBuilder::lease) does.
     ///
     /// The engine resumes the orphans that it hosts and whose journals have not grown meanwhile, as far as its limits have
-    /// free permits: any other engine may claim the rest. Runs without an owner are not claimed; they are for
+    /// free permits: any other engine may claim the rest. Orphans that wait need no permit, and are taken up without being loaded. Runs without an owner are not claimed; they are for
     /// [`resume_open_runs`](Self::resume_open_runs).
     ///
     /// For the duration of a lease that it has just taken, the engine claims nothing, and the result is empty: other
@@ -223,7 +247,7 @@ impl Engine {
     async fn attached(&self, run: &RunId, asked: Option<AskedType>) -> Result<Arc<RunShared>, ResumeError> {
         match self.inner.find(run, asked).await? {
             Loaded::Resumed(shared) | Loaded::Here(shared) | Loaded::Ended(shared) => Ok(shared),
-            Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
+            Loaded::Waiting | Loaded::Awaited | Loaded::Moved(_) | Loaded::Full => {
                 Err(ResumeError::UnknownRun { run: run.clone() })
             }
         }
@@ -251,28 +275,49 @@ impl<R: Resumes> OpenRuns<'_, R> {
 
     /// Resumes the runs of the next page. Returns whether there was one.
     async fn next_page(&mut self, pages: &mut Pages<'_>) -> Result<bool, StoreError> {
+        let (departures, resumes, runs) = (self.runs.departures(), self.resumes, self.runs);
         let Some(page) = pages.next().await? else { return Ok(false) };
         let owners = self.journals.owners(&page).await?;
-        for (index, run) in page.into_iter().enumerate() {
-            let owner = owners.as_ref().map(|owners| &owners[index]);
-            self.resume(run, owner).await;
+        let mut owners = owners.map(Vec::into_iter);
+        let page: Vec<_> =
+            page.into_iter().map(|run| (run, owners.as_mut().and_then(Iterator::next))).collect();
+        // Those that wait first: each may cost a write, and none of them is a child.
+        let entered = stream::iter(page).map(async |(run, owner)| {
+            let entered = match &owner {
+                // This engine drives the run, or has unloaded it.
+                _ if runs.has(&run.id) => Place::Here,
+                Some(Owner::Elsewhere(_)) => Place::Elsewhere,
+                _ => match resumes.enter(&run, departures).await {
+                    Ok(None) => Place::Store { is_leased: owner.is_some() },
+                    Ok(Some(entered)) => Place::Entered(Ok(entered)),
+                    Err(error) => Place::Entered(Err(error)),
+                },
+            };
+            (run, entered)
+        });
+        let entered: Vec<_> = entered.buffered(ENTERED_AT_ONCE).collect().await;
+        for (run, place) in entered {
+            self.resume(run, place).await;
         }
         Ok(true)
     }
 
-    /// Resumes one listed run, and sorts it into the result.
-    async fn resume(&mut self, run: StoredRun, owner: Option<&Owner>) {
-        let StoredRun { id, end, .. } = run;
-        // This engine drives the run, or has unloaded it.
-        if self.runs.has(&id) {
-            return;
-        }
-        if matches!(owner, Some(Owner::Elsewhere(_))) {
-            self.resumed.elsewhere.push(id);
-            return;
-        }
-        match self.resumes.load(&id, owner.is_some().then_some(end), LoadedBy::Engine).await {
-            Ok(Loaded::Resumed(_)) => self.resumed.runs.push(id),
+    /// Resumes one listed run, unless that was decided, and sorts it into the result.
+    async fn resume(&mut self, run: StoredRun, place: Place) {
+        let loaded = match place {
+            Place::Here => return,
+            Place::Elsewhere => return self.resumed.elsewhere.push(run.id),
+            Place::Entered(entered) => entered,
+            // Its parent may have resumed it meanwhile.
+            Place::Store { .. } if self.runs.has(&run.id) => return,
+            Place::Store { is_leased } => match self.resumes.load_parent(&run).await {
+                Ok(()) => self.resumes.load(&run.id, is_leased.then_some(run.end), LoadedBy::Engine).await,
+                Err(error) => Err(ResumeError::Store(error)),
+            },
+        };
+        let id = run.id;
+        match loaded {
+            Ok(Loaded::Resumed(_) | Loaded::Waiting) => self.resumed.runs.push(id),
             Ok(Loaded::Awaited) => self.awaited.push(id),
             Ok(Loaded::Here(_) | Loaded::Ended(_) | Loaded::Full) => {}
             Ok(Loaded::Moved(_)) => self.resumed.elsewhere.push(id),
@@ -312,6 +357,20 @@ mod tests {
         assert_eq!(resumed.elsewhere, ["m".into(), "x".into()]);
         assert_eq!(resumed.refused.iter().map(|(run, _)| run.to_string()).collect::<Vec<_>>(), ["unfit-u"]);
         assert_eq!(awaited, ["w".into()]);
+    }
+
+    // S87
+    #[test]
+    fn runs_that_wait_are_entered_before_any_other_is_loaded_and_parents_before_children() {
+        let written = Written::default();
+        written.begin("b", Began::default());
+        written.begin("c/x-w", Began { parent: Some("c"), ..Began::default() });
+        written.begin("d", Began::default());
+        written.waits("d");
+        let runs = RunRegistry::new(Ending::default().patience());
+        let (resumed, awaited, asked) = resume(&written.journals(), &runs);
+        assert_eq!(asked, ["enter d", "load b at any", "parent c", "load c/x-w at any"]);
+        assert_eq!((resumed.runs, awaited), (vec!["d".into()], vec!["c/x-w".into()]));
     }
 
     #[test]

@@ -106,6 +106,10 @@ impl Inner {
                     }
                     other => RunError::Store { source: StoreError::unavailable(other) },
                 };
+                // No caller of a resume learns of it.
+                if unloaded.is_new {
+                    tracing::warn!(run = %id, %error, "a run that waits in its store does not fit any more");
+                }
                 self.give_up_unloaded(id, error);
                 Ok(false)
             }

@@ -269,7 +269,8 @@ impl Committer {
         if let Some(journal) = &mut self.journal {
             // The state counts the record by `skip`, so that later batches have the right positions.
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
-            journal.queue_wait(Record::RunWaiting { waits_for: waits_for.clone(), at }, waits_for);
+            let record = Record::RunWaiting { waits_for: waits_for.clone(), at };
+            journal.queue_wait(record, waits_for, self.state.table().recorded());
             self.state.skip(1);
         }
         self.shared.status.set(RunStatus::Waiting);

@@ -288,9 +288,11 @@ impl Journal {
         self.queue_as(records, Some(self.run.clone().cleaning_up()));
     }
 
-    /// Queues the record that the run waits, with a summary for listings.
-    pub(super) fn queue_wait(&mut self, record: Record, waits_for: WaitingFor) {
-        self.queue_as([record], Some(self.run.clone().waiting(waits_for)));
+    /// Queues the record that the run waits, with a summary for listings. By the fingerprint of its table, the next process
+    /// knows that it can take the run up.
+    pub(super) fn queue_wait(&mut self, record: Record, waits_for: WaitingFor, table: &RecordedTable) {
+        let run = self.run.clone().waiting(waits_for);
+        self.queue_as([record], Some(RunSummary { table: Some(table.shared_fingerprint()), ..run }));
     }
 
     /// Queues the record that nothing runs in the paused run, with a summary for listings.
@@ -344,6 +346,9 @@ impl Journal {
             Ok(()) => {
                 self.queue.wrote(taken);
                 (self.written, self.run) = (self.written.after(taken.records), run);
+                if matches!(self.run.status, RunStatus::Waiting | RunStatus::Paused) {
+                    self.queue.free();
+                }
                 Answer::Written
             }
             // Which batch is at fault is unknown. A store takes a write whole or not at all, so all of them

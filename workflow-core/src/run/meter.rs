@@ -32,6 +32,25 @@ mod on {
     const RUNNING: &str = "workflow_runs_running";
     const WAITING: &str = "workflow_runs_waiting";
     const QUEUED: &str = "workflow_runs_queued";
+
+    /// A gauge that counts runs. Smaller than its name, since each run that waits in its store has one.
+    #[derive(Debug, Clone, Copy)]
+    enum Level {
+        Running,
+        Waiting,
+        Queued,
+    }
+
+    impl Level {
+        fn name(self) -> &'static str {
+            match self {
+                Self::Running => RUNNING,
+                Self::Waiting => WAITING,
+                Self::Queued => QUEUED,
+            }
+        }
+    }
+
     const EXECUTIONS_WAITING: &str = "workflow_executions_waiting";
 
     /// Describes the metrics to the recorder.
@@ -86,12 +105,12 @@ mod on {
 
         /// Counts the run as running.
         pub(crate) fn runs(&mut self) {
-            self.level = Some(GaugeEntry::rise(RUNNING, self.workflow.clone()));
+            self.level = Some(GaugeEntry::rise(Level::Running, self.workflow.clone()));
         }
 
         /// Counts the run as waiting for a timer or the outside.
         pub(crate) fn waits(&mut self) {
-            self.level = Some(GaugeEntry::rise(WAITING, self.workflow.clone()));
+            self.level = Some(GaugeEntry::rise(Level::Waiting, self.workflow.clone()));
         }
 
         /// Takes the run's place in its gauge, to keep it beyond this meter.
@@ -161,25 +180,30 @@ mod on {
     /// One in a gauge. Dropping it lowers the gauge.
     #[derive(Debug)]
     pub(crate) struct GaugeEntry {
-        gauge: &'static str,
+        level: Level,
         workflow: SharedString,
     }
 
     impl GaugeEntry {
         /// Counts a run that waits for a permit.
         pub(crate) fn queued(workflow: &Arc<str>) -> Self {
-            Self::rise(QUEUED, SharedString::from_shared(Arc::clone(workflow)))
+            Self::rise(Level::Queued, SharedString::from_shared(Arc::clone(workflow)))
         }
 
-        fn rise(gauge: &'static str, workflow: SharedString) -> Self {
-            gauge!(gauge, vec![of(&workflow)]).increment(1.0);
-            Self { gauge, workflow }
+        /// Counts a run that waits and is not loaded.
+        pub(crate) fn waiting(workflow: &Arc<str>) -> Self {
+            Self::rise(Level::Waiting, SharedString::from_shared(Arc::clone(workflow)))
+        }
+
+        fn rise(level: Level, workflow: SharedString) -> Self {
+            gauge!(level.name(), vec![of(&workflow)]).increment(1.0);
+            Self { level, workflow }
         }
     }
 
     impl Drop for GaugeEntry {
         fn drop(&mut self) {
-            gauge!(self.gauge, vec![of(&self.workflow)]).decrement(1.0);
+            gauge!(self.level.name(), vec![of(&self.workflow)]).decrement(1.0);
         }
     }
 }
@@ -230,6 +254,10 @@ mod off {
 
     impl GaugeEntry {
         pub(crate) fn queued(_: &Arc<str>) -> Self {
+            Self
+        }
+
+        pub(crate) fn waiting(_: &Arc<str>) -> Self {
             Self
         }
     }

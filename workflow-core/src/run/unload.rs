@@ -45,8 +45,18 @@ pub(crate) struct UnloadedRun {
     pub(crate) due: Option<SystemTime>,
     /// The part that its handles share; empty once there are no handles.
     pub(crate) run: Weak<RunShared>,
+    /// Whether this process has not driven the run so far: its first loading is a resume.
+    pub(crate) is_new: bool,
     /// Keeps the run counted among the waiting ones.
     pub(crate) _level: Option<GaugeEntry>,
+}
+
+impl UnloadedRun {
+    /// A run of this workflow that waited when another process left it.
+    pub(crate) fn taken_up(end: Position, due: Option<SystemTime>, workflow: &Arc<str>) -> Self {
+        let level = Some(GaugeEntry::waiting(workflow));
+        Self { end, term: None, due, run: Weak::new(), is_new: true, _level: level }
+    }
 }
 
 /// The reason why a run's task stops polling it.
@@ -152,7 +162,7 @@ impl Run {
         shared.tell(|| Observed::RunUnloaded);
         self.phase = Phase::Unloaded;
         let term = journal.as_deref().and_then(|journal| admission.term(journal)).and_then(NonZeroU64::new);
-        let released = UnloadedRun { end, term, due, run, _level: telemetry.meter.level() };
+        let released = UnloadedRun { end, term, due, run, is_new: false, _level: telemetry.meter.level() };
         // Dropping the state runs user code. A panic there must not harm the run.
         discard(self);
         released

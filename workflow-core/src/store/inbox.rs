@@ -84,6 +84,17 @@ pub trait Inbox: Send + Sync + 'static {
     /// # Errors
     /// `Unavailable`; the message may or may not be removed then.
     fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()>;
+
+    /// The runs that have messages, each once and in any order. Default: `None`, the inbox does not list them.
+    ///
+    /// An engine that takes up waiting runs asks once, and loads those that have messages. Of an inbox that does not list
+    /// them it asks for the first [pending](Self::pending) message of each of these runs.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn runs_with_messages(&self) -> StoreFuture<Option<Vec<RunId>>> {
+        StoreFuture::ready(Ok(None))
+    }
 }
 
 impl<I: Inbox + ?Sized> Inbox for Arc<I> {
@@ -93,6 +104,10 @@ impl<I: Inbox + ?Sized> Inbox for Arc<I> {
 
     fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
         (**self).settle(run, message, result)
+    }
+
+    fn runs_with_messages(&self) -> StoreFuture<Option<Vec<RunId>>> {
+        (**self).runs_with_messages()
     }
 }
 
@@ -308,6 +323,10 @@ impl Inbox for MemoryInbox {
             }
         }
         StoreFuture::ready(Ok(()))
+    }
+
+    fn runs_with_messages(&self) -> StoreFuture<Option<Vec<RunId>>> {
+        StoreFuture::ready(Ok(Some(locked(&self.state).pending.keys().cloned().collect())))
     }
 }
 

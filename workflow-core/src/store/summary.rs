@@ -16,8 +16,8 @@ type Labels = Arc<BTreeMap<String, String>>;
 /// The state of a run after its latest write.
 ///
 /// A store keeps it as JSON and interprets none of it, except what a [query](crate::store::RunQuery) asks for. Fields that are
-/// newer than a stored summary are empty: `thread`, `metadata`, `parent`, `ended`, `quality` and `stop` of a run that an
-/// earlier release wrote last.
+/// newer than a stored summary are empty: `table`, `thread`, `metadata`, `parent`, `ended`, `quality` and `stop` of a run that
+/// an earlier release wrote last.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -62,6 +62,10 @@ pub struct RunSummary {
     /// The events, replies or timers that a waiting run waits for; `None` for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitingFor>,
+    /// The [fingerprint](crate::TableShape::fingerprint) of the table with which a waiting run began to wait; `None` for other
+    /// runs. An engine with the same table takes the run up without its journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Arc<str>>,
     /// The start time, by the clock of the run's engine.
     #[serde(with = "crate::json::rfc3339")]
     pub started: SystemTime,
@@ -102,6 +106,7 @@ impl RunSummary {
             workflow: workflow.into(),
             status: RunStatus::Running,
             waits_for: None,
+            table: None,
             started,
             owner: None,
             thread: None,
@@ -143,30 +148,30 @@ impl RunSummary {
         Self { owner, ..self }
     }
 
-    /// The same run, waiting.
+    /// The same run, waiting. Set the field `table` too, if it is known.
     pub fn waiting(self, waits_for: WaitingFor) -> Self {
-        Self { status: RunStatus::Waiting, waits_for: Some(waits_for), ..self }
+        Self { status: RunStatus::Waiting, waits_for: Some(waits_for), table: None, ..self }
     }
 
     /// The same run, paused, with nothing that runs.
     pub fn paused(self) -> Self {
-        Self { status: RunStatus::Paused, waits_for: None, ..self }
+        Self { status: RunStatus::Paused, waits_for: None, table: None, ..self }
     }
 
     /// The same run, running again, after a wait or an end.
     pub fn running_again(self) -> Self {
         let (ended, quality, stop) = (None, None, None);
-        Self { status: RunStatus::Running, waits_for: None, ended, quality, stop, ..self }
+        Self { status: RunStatus::Running, waits_for: None, table: None, ended, quality, stop, ..self }
     }
 
     /// The same run, cleaning up.
     pub fn cleaning_up(self) -> Self {
-        Self { status: RunStatus::CleaningUp, waits_for: None, ..self }
+        Self { status: RunStatus::CleaningUp, waits_for: None, table: None, ..self }
     }
 
     /// The same run with the status of its end. Set the fields `ended`, `quality` and `stop` too.
     pub fn ended(self, status: RunStatus) -> Self {
-        Self { status, waits_for: None, ..self }
+        Self { status, waits_for: None, table: None, ..self }
     }
 }
 

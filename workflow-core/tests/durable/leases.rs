@@ -143,6 +143,12 @@ impl Shared {
         journal.iter().filter(|record| matches!(record, Record::RunResumed { .. })).count()
     }
 
+    /// The number of records that only say who has the run.
+    async fn kept_by(&self, run: &str) -> usize {
+        let journal = self.journal(run).await;
+        journal.iter().filter(|record| matches!(record, Record::RunKept { .. })).count()
+    }
+
     async fn owner(&self, run: &str) -> Option<EngineId> {
         let all = self.kept.runs(&RunQuery::new()).await.unwrap();
         all.into_iter().find(|stored| stored.id.as_str() == run).unwrap().run.owner

@@ -65,6 +65,7 @@ mod resumed {
     mod removed;
     mod shut_down;
     mod twins;
+    mod taken_up;
     mod wind_down;
 }
 

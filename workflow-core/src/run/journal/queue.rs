@@ -180,6 +180,13 @@ impl WriteQueue {
         self.write_singly = self.write_singly.saturating_sub(taken.batches);
     }
 
+    /// Frees the memory of an empty queue: the run rests, and may for long.
+    pub(super) fn free(&mut self) {
+        if self.batches.is_empty() {
+            (self.records, self.batches) = (VecDeque::new(), VecDeque::new());
+        }
+    }
+
     /// Gives each of the next batches a write of its own.
     pub(super) fn write_singly(&mut self, batches: usize) {
         self.write_singly = batches;
@@ -237,6 +244,19 @@ mod tests {
         assert_eq!((queue.end(), taken(&queue)), (Position(14), Some((1, 1))));
         queue.wrote(WriteExtent { batches: 1, records: 1 });
         assert_eq!((queue.records(), taken(&queue)), (0, None));
+    }
+
+    #[test]
+    fn an_empty_queue_has_no_memory_once_it_is_freed() {
+        let mut queue = queue(&[2]);
+        queue.free();
+        assert_eq!(taken(&queue), Some((1, 2)), "a queue that is not empty stays");
+        queue.wrote(WriteExtent { batches: 1, records: 2 });
+        assert!(queue.records.capacity() > 0 && queue.batches.capacity() > 0);
+        queue.free();
+        assert_eq!((queue.records.capacity(), queue.batches.capacity()), (0, 0));
+        queue.push([Record::RunKept { at: AT }], None, &running());
+        assert_eq!((queue.end(), taken(&queue)), (Position(13), Some((1, 1))));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct RecordedTable(Arc<Text>);
 
 #[derive(Serialize, Deserialize)]
 struct Text {
-    fingerprint: Box<str>,
+    fingerprint: Arc<str>,
     shape: Box<RawValue>,
 }
 
@@ -45,6 +45,11 @@ impl RecordedTable {
     /// The recorded fingerprint, as [`TableShape::fingerprint`] computed it.
     pub fn fingerprint(&self) -> &str {
         &self.0.fingerprint
+    }
+
+    /// The fingerprint, shared with the table.
+    pub(crate) fn shared_fingerprint(&self) -> Arc<str> {
+        Arc::clone(&self.0.fingerprint)
     }
 
     /// Reads the shape. O(rows) at each call.

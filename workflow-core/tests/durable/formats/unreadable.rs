@@ -64,8 +64,12 @@ impl Wakes {
 }
 
 fn engine(store: &CrashStore) -> EngineBuilder {
+    engine_at(store, VirtualClock::new())
+}
+
+fn engine_at(store: &CrashStore, clock: VirtualClock) -> EngineBuilder {
     // This test writes unreadable values on purpose.
-    Engine::builder().replay_check(false).workflow(Wakes).store(store.clone()).clock(VirtualClock::new())
+    Engine::builder().replay_check(false).workflow(Wakes).store(store.clone()).clock(clock)
 }
 
 /// Three runs; the middle one cannot be read.
@@ -88,23 +92,47 @@ fn is_told(difference: &Incompatibility) {
     assert!(what.contains("thirteen"), "{what}");
 }
 
+// S43, S87: by the resume if its timer is due, and otherwise by whoever reaches it.
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_run_is_refused_and_all_others_continue() {
-    let store = CrashStore::default();
-    let first = engine(&store).build().unwrap();
-    drop((started(&first).await, first));
-    IS_LATER.set(true);
-    let engine = engine(&store).build().unwrap();
-    let resumed = engine.resume_open_runs().await.unwrap();
-    assert_eq!(resumed.runs, ["a".into(), "c".into()]);
-    let [(run, ResumeError::Incompatible { run: refused, difference })] = &*resumed.refused else {
-        panic!("{:?}", resumed.refused)
-    };
-    assert!(run.as_str() == "b" && run == refused && resumed.error.is_none());
-    is_told(difference);
-    let Err(ResumeError::Incompatible { .. }) = engine.attach::<Wakes>("b").await else {
-        panic!("it was read")
-    };
+    for is_due in [true, false] {
+        IS_LATER.set(false);
+        let (store, clock) = (CrashStore::default(), VirtualClock::new());
+        let first = engine_at(&store, clock.clone()).build().unwrap();
+        let runs = started(&first).await;
+        first.shut_down(Duration::ZERO).await;
+        drop((runs, first));
+        IS_LATER.set(true);
+        if is_due {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        }
+        let engine = engine_at(&store, clock).build().unwrap();
+        let resumed = engine.resume_open_runs().await.unwrap();
+        assert!(resumed.error.is_none());
+        if is_due {
+            assert_eq!(resumed.runs, ["a".into(), "c".into()]);
+            let [(run, ResumeError::Incompatible { run: refused, difference })] = &*resumed.refused else {
+                panic!("{:?}", resumed.refused)
+            };
+            assert!(run.as_str() == "b" && run == refused);
+            is_told(difference);
+        } else {
+            assert_eq!(resumed.runs, ["a".into(), "b".into(), "c".into()]);
+        }
+        let Err(ResumeError::Incompatible { difference, .. }) = engine.attach::<Wakes>("b").await else {
+            panic!("it was read")
+        };
+        is_told(&difference);
+        let mut running = engine.running();
+        running.sort();
+        assert_eq!(running, ["a".into(), "c".into()]);
+        for id in ["a", "c"] {
+            let run = engine.attach::<Wakes>(id).await.unwrap();
+            while run.requests().await.unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,11 +199,15 @@ async fn a_run_with_an_unreadable_configuration_is_refused_and_all_others_contin
     let second = engine();
     IS_BROKEN.store(true, Ordering::SeqCst);
     let resumed = second.resume_open_runs().await.unwrap();
-    assert_eq!(resumed.runs, ["w".into()]);
-    let [(run, ResumeError::Config(ConfigError::Invalid { source, .. }))] = &*resumed.refused else {
-        panic!("{:?}", resumed.refused)
+    assert_eq!(resumed.runs, ["p".into(), "w".into()], "both wait");
+    let Err(ResumeError::Config(ConfigError::Invalid { source, .. })) = second.attach::<Priced>("p").await
+    else {
+        panic!("it was read")
     };
-    assert_eq!((run.as_str(), &*source.to_string()), ("p", "its `Deserialize` panicked: a later program"));
+    assert_eq!(&*source.to_string(), "its `Deserialize` panicked: a later program");
+    assert_eq!(second.running(), ["w".into()]);
+    let resumed = second.resume_open_runs().await.unwrap();
+    assert_eq!(resumed.runs, ["p".into()]);
     IS_BROKEN.store(false, Ordering::SeqCst);
     assert_eq!(second.attach::<Priced>("p").await.unwrap().outcome().await.unwrap(), Done(15));
 }

@@ -116,8 +116,10 @@ impl World {
     }
 
     /// Notes a write that the store has taken.
-    fn wrote(&self, run: &RunId, who: usize, records: &[Record]) {
-        let takes_up = matches!(records[0], Record::RunStarted { .. } | Record::RunResumed { .. });
+    fn wrote(&self, run: &RunId, who: usize, records: &[Record], waits: bool) {
+        // S88: a run that waits is taken up by a record of its own.
+        let takes_up = matches!(records[0], Record::RunStarted { .. } | Record::RunResumed { .. })
+            || waits && matches!(records, [Record::RunKept { .. }]);
         let names = records.iter().map(|record| format!("{record:?}"));
         let names: Vec<_> =
             names.map(|name| name.split([' ', '{']).next().unwrap_or_default().to_owned()).collect();
@@ -224,10 +226,10 @@ impl EventStore for Face {
     fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
         let run = run.clone();
         self.call(move |face| {
-            let records = batch.records.clone();
+            let (records, waits) = (batch.records.clone(), batch.run.status == RunStatus::Waiting);
             let appended = face.world.kept.append(&run, expected, batch);
             appended.now_or_never().expect("a store in memory answers at once")?;
-            face.world.wrote(&run, face.who, &records);
+            face.world.wrote(&run, face.who, &records, waits);
             Ok(())
         })
     }

@@ -118,7 +118,10 @@ fn one_claim_takes_all_orphans_however_many_there_are() {
             assert_eq!(claimed.len(), runs);
             for run in claimed {
                 assert_eq!(engines.store.owner(run.as_str()).await.as_ref(), Some(engine.id()));
-                assert_eq!(engines.store.resumed(run.as_str()).await, 1, "{run} of {runs}");
+                // S88
+                let claims =
+                    engines.store.kept_by(run.as_str()).await + engines.store.resumed(run.as_str()).await;
+                assert_eq!(claims, 1, "{run} of {runs}");
             }
         });
         drop(dead);
@@ -264,7 +267,7 @@ fn an_append_that_is_never_answered_holds_up_the_claim_of_no_other_run() {
         *store.silent.lock().unwrap() = vec!["a".into(), "p".into()];
         store.pass(LEASE);
         a_while().await;
-        assert_eq!(store.resumed("z").await, 1);
+        assert_eq!(store.kept_by("z").await, 1, "it waits");
         assert!(engine.running().contains(&"p".into()), "it waits for the store");
         for child in ["p/delegate-x1.2", "p/delegate-x1.alone"] {
             assert_eq!(
@@ -556,7 +559,8 @@ fn no_number_of_restarts_makes_a_run_that_waits_or_is_paused_one_that_crashes() 
         engines.store.pass(LEASE);
     }
     runtime().block_on(async {
-        assert_eq!(engines.store.resumed("waits").await, 9);
+        assert_eq!((engines.store.resumed("waits").await, engines.store.resumed("rests").await), (0, 9));
+        assert_eq!(engines.store.kept_by("waits").await, 9);
         let engine = engines.engine("alive");
         let resumed = engine.resume_open_runs().await.unwrap();
         assert_eq!(resumed.runs.len(), 2, "{:?}", resumed.refused);

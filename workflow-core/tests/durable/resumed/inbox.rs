@@ -119,7 +119,7 @@ impl World {
             at: SystemTime::UNIX_EPOCH,
         };
         let stored = world.store.runs(&RunQuery::new()).await.unwrap().remove(0);
-        let write = Write { records: vec![write], run: stored.run };
+        let write = Write { records: vec![write], run: stored.run.running_again() };
         world.store.append(&"a".into(), stored.end, write).await.unwrap();
         world
     }

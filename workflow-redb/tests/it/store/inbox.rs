@@ -122,6 +122,12 @@ async fn random_calls_have_the_effects_that_they_have_on_a_model() {
         assert_eq!(report.pending_messages, model.pending.values().map(|all| all.len() as u64).sum::<u64>());
         let copy = Place::new();
         store.snapshot(&copy.file).await.unwrap();
+        let mut runs = store.runs_with_messages().await.unwrap().unwrap();
+        runs.sort();
+        let pending = model.pending.iter().filter(|(_, pending)| !pending.is_empty());
+        let expected: std::collections::BTreeSet<_> =
+            pending.map(|(run, _)| workflow_core::RunId::from(*run)).collect();
+        assert_eq!(runs, expected.into_iter().collect::<Vec<_>>(), "seed {seed}");
         let (listed, copied) = (store.pending_messages(None, 1_000).await.unwrap(), copy.open());
         assert_eq!(copied.pending_messages(None, 1_000).await.unwrap(), listed, "seed {seed}");
         assert_eq!(copied.refused_messages().await.unwrap(), model.refused, "seed {seed}");

@@ -35,6 +35,7 @@ pub fn every_field_of_a_summary_is_listed_as_it_was_written<S: EventStore>(subje
         let most = [("l".repeat(100), "ä".repeat((RunSummary::MAX_METADATA_BYTES - 107) / 2))];
         let summaries = [
             journal.summary(0).waiting(waits_for(moment(3))),
+            with(&|run| run.table = Some("3573902dba8966da".into())),
             journal.summary(0).owned_by(Some(EngineId::new("engine/\"1\""))),
             with(&|run| run.thread = Some("user/4 ä".into())),
             with(&|run| run.metadata = Arc::new(labels())),
