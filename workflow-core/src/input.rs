@@ -30,6 +30,7 @@ pub use reply::Reply;
 pub use single::{borrow_set, one_input};
 
 pub(crate) use call::{CallContext, SlotValue, SlotValues};
+pub(crate) use injected::{Bound, binding_text};
 pub(crate) use list::{LogEntry, Prefix};
 pub(crate) use services::{RunServices, StartedChildren};
 

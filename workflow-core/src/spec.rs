@@ -86,6 +86,8 @@ pub struct StepSpec {
     pub(crate) on_end: Option<OnEnd>,
     /// The named limit of the engine that the step's attempts take part in.
     pub(crate) limit: Option<&'static str>,
+    /// The method that makes the idempotency key of an execution.
+    pub(crate) key: Option<&'static str>,
 }
 
 impl StepSpec {
@@ -104,6 +106,7 @@ impl StepSpec {
             compacts: false,
             on_end: None,
             limit: None,
+            key: None,
         }
     }
 
@@ -141,6 +144,11 @@ impl StepSpec {
     /// Names the engine's [limit](crate::Limit) of the step's attempts.
     pub const fn limit(self, name: &'static str) -> Self {
         Self { limit: Some(name), ..self }
+    }
+
+    /// Names the method that makes the [idempotency key](crate::RunInfo::idempotency_key) of an execution.
+    pub const fn key(self, method: &'static str) -> Self {
+        Self { key: Some(method), ..self }
     }
 
     /// Sets a retry policy for the step. The engine calls the function when it is built.

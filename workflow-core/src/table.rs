@@ -35,6 +35,7 @@ mod edges;
 mod failures;
 mod forecast;
 mod graph;
+mod keys;
 mod lists;
 mod mask;
 mod names;
@@ -55,6 +56,7 @@ pub use shape::{
 };
 
 pub(crate) use edges::{Edges, EventForm};
+pub(crate) use keys::{KeyHistory, KeyParts};
 pub(crate) use lists::Lists;
 pub(crate) use mask::Mask;
 pub(crate) use names::Names;
@@ -186,6 +188,8 @@ pub struct StepRow {
     pub(crate) on_end: Option<OnEnd>,
     /// The engine's limit of the step's attempts (S70). Thin, since few steps have one.
     pub(crate) limit: Option<Box<Arc<str>>>,
+    /// The method that makes the idempotency key of an execution (S84). Thin, since few steps have one.
+    pub(crate) key: Option<Box<Arc<str>>>,
     /// The internal event of the step's failure, if a step catches it (S29).
     pub(crate) failed: Option<EventIndex>,
     /// The bits of the conditions that must hold for the step to be ready (S13). Few, however large the table is.
@@ -469,6 +473,12 @@ impl StepRow {
     /// The name of the engine's [limit](crate::Limit) of the step's attempts; `None` without one.
     pub fn limit(&self) -> Option<&str> {
         self.limit.as_deref().map(|name| &**name)
+    }
+
+    /// The name of the method that makes the [idempotency key](crate::RunInfo::idempotency_key) of an execution; `None` for
+    /// the positions of its events.
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref().map(|name| &**name)
     }
 
     /// The `concurrency` of the step, if the scheduler bounds it. The executions of a step with a named limit begin in

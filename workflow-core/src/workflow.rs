@@ -226,10 +226,10 @@ impl<T> std::fmt::Debug for Check<T> {
     }
 }
 
-/// The result of a limit key: a text or a number, or `Result` of one.
+/// The result of a limit key or of an idempotency key: a text or a number, or `Result` of one.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be returned by a limit key",
+    message = "`{Self}` cannot be returned as a key",
     label = "not a key",
     note = "return `String`, `&str`, `Arc<str>`, `Cow<str>`, an integer, an id of the library, or `Result` of one of these"
 )]

@@ -156,9 +156,26 @@ impl<'a> Function<'a> {
         matches!(self.signature.output, ReturnType::Default)
     }
 
-    /// The key of a step at its limit: at once from a sync function, later from an async one. Fills those of the step's
-    /// parameters that the function takes.
+    /// The key of a step at its limit: at once from a sync function, later from an async one.
     pub(crate) fn keyed(
+        &self,
+        krate: &Krate,
+        [this, call]: [&Ident; 2],
+        step: &Function,
+    ) -> Option<TokenStream> {
+        let key = self.key(krate, [this, call], step)?;
+        if self.is_async() {
+            let moved = (!self.parameters.is_empty()).then(|| quote!(let mut #call = #call.take();));
+            let key = self.boxed(krate, &key);
+            return Some(quote!({ #moved #krate::Check::Pending(#key) }));
+        }
+        Some(
+            quote!(#krate::Check::Answered((|| -> #krate::Result<#krate::String, #krate::StepError> { #key })())),
+        )
+    }
+
+    /// Makes a key of a step, as the end of a block. Fills those of the step's parameters that the function takes.
+    pub(crate) fn key(
         &self,
         krate: &Krate,
         [this, call]: [&Ident; 2],
@@ -180,15 +197,7 @@ impl<'a> Function<'a> {
         let awaited = self.is_async().then(|| quote!(.await));
         let key = self.output_place().associated(&self.output, quote!(#krate::LimitKey), "limit_key");
         let key = self.output_place().call(key, quote!(Self::#ident(#this #(#given),*) #awaited));
-        let key = quote!(#opened #key);
-        if self.is_async() {
-            let moved = opened.is_some().then(|| quote!(let mut #call = #call.take();));
-            let key = self.boxed(krate, &key);
-            return Some(quote!({ #moved #krate::Check::Pending(#key) }));
-        }
-        Some(
-            quote!(#krate::Check::Answered((|| -> #krate::Result<#krate::String, #krate::StepError> { #key })())),
-        )
+        Some(quote!(#opened #key))
     }
 
     /// The answer of a precondition: at once from a sync function, later from an async one.

@@ -469,7 +469,13 @@ mod tests {
         let mut records = written.records("a");
         let at = std::time::SystemTime::UNIX_EPOCH;
         for resumed in 1..=5 {
-            records.push(Record::RunResumed { format: JOURNAL_FORMAT, table: None, configs: [].into(), at });
+            records.push(Record::RunResumed {
+                format: JOURNAL_FORMAT,
+                table: None,
+                stable_keys: false,
+                configs: [].into(),
+                at,
+            });
             let progress = check_progress(&"a".into(), &records);
             assert_eq!(matches!(progress, Err(ResumeError::Crashing { resumed: 5, .. })), resumed == 5);
         }

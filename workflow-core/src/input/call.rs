@@ -99,6 +99,11 @@ impl Frame {
     pub(crate) fn may_have_begun(&self) -> bool {
         self.taken.get().is_some_and(|taken| taken.may_have_begun)
     }
+
+    /// The end of the idempotency key, where it is not the positions of all inputs.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.taken.get()?.key.get().map(|key| &**key)
+    }
 }
 
 /// A value that a parameter borrows and that is not in the log. The library drops it, since its type is a
@@ -313,8 +318,24 @@ impl StepCall {
 
     /// The call of an attempt that may have begun before.
     pub(crate) fn of_begun(mut self) -> Self {
-        self.frame.taken = OnceLock::from(Arc::new(Taken::of_begun()));
+        let key = self.frame.taken.get().map(|taken| taken.key.clone()).unwrap_or_default();
+        self.frame.taken = OnceLock::from(Arc::new(Taken::of_begun(key)));
         self
+    }
+
+    /// The call of an execution whose idempotency key has these positions (S39).
+    #[cold]
+    pub(crate) fn with_positions(self, positions: String) -> Self {
+        self.frame.taken().key.get_or_init(|| positions.into_boxed_str());
+        self
+    }
+
+    /// Sets the idempotency key that a method of the workflow made (S84), and takes back what that borrowed.
+    #[doc(hidden)]
+    pub fn set_key(&mut self, key: &str) {
+        self.clear_kept();
+        // The mark tells it from positions, which executions had before the step had a method.
+        self.frame.taken().key.get_or_init(|| format!("={key}").into_boxed_str());
     }
 
     /// Drops the values that parameters borrow, so that the slots can be filled again.

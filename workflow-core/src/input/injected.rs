@@ -60,7 +60,7 @@ impl RunInfo {
             execution: context.execution,
             attempt: context.attempt,
             scope: context.scope,
-            binding: binding_text(&bound(frame), context.run.redrives_before_end()),
+            binding: binding(frame.key(), || bound(frame), context.run.redrives_before_end()),
             parent: context.run.parent().cloned(),
             trace_parent: context.run.trace_parent(),
             may_have_begun: frame.may_have_begun(),
@@ -198,20 +198,34 @@ impl RunInfo {
 
     /// A text that identifies this execution in calls to other services.
     ///
-    /// The text is the same for every attempt, also after a restart and a redrive. Every other execution has a different
-    /// one. The parts are the run, the scope, the step and the sequence numbers of the bound events; of a clean-up step
-    /// also the number of redrives before the end, since it runs at each end.
+    /// The text is the same for every attempt, also after a restart, a redrive, and a change of the workflow that adds
+    /// inputs to the step. Every other execution has a different one. The parts are the run, the scope, the step and the
+    /// sequence numbers of the bound events; of a clean-up step also the number of redrives before the end, since it runs
+    /// at each end. With `#[step(key = method)]` the method's text stands in the place of the sequence numbers, and
+    /// executions for which it returns the same text share a key.
     pub fn idempotency_key(&self) -> String {
         key_text(&self.run, self.scope, &self.step, &self.binding)
     }
 }
 
 /// The event or the list that an input bound, by its place in the log.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     Nothing,
     One(Seq),
     List(usize),
+}
+
+impl Bound {
+    /// The place of what a slot has; `None` of an injected parameter.
+    pub(crate) fn of(slot: &SlotValue) -> Option<Self> {
+        match slot {
+            SlotValue::Injected => None,
+            SlotValue::Empty => Some(Self::Nothing),
+            SlotValue::One(seq, _) => Some(Self::One(*seq)),
+            SlotValue::List(prefix) => Some(Self::List(prefix.len())),
+        }
+    }
 }
 
 /// What identifies the execution: passive inputs and the engine's parameters are no part of it (S58).
@@ -219,17 +233,25 @@ pub(crate) fn bound(frame: &Frame) -> SmallVec<[Bound; 2]> {
     let CallContext { run, step, .. } = &frame.context;
     let slots = frame.slots.iter().enumerate();
     let slots = slots.filter(|(place, _)| !run.is_passive(*step, *place));
-    let bound = slots.filter_map(|(_, slot)| match slot {
-        SlotValue::Injected => None,
-        SlotValue::Empty => Some(Bound::Nothing),
-        SlotValue::One(seq, _) => Some(Bound::One(*seq)),
-        SlotValue::List(prefix) => Some(Bound::List(prefix.len())),
-    });
-    bound.collect()
+    slots.filter_map(|(_, slot)| Bound::of(slot)).collect()
 }
 
-pub(crate) fn binding_text(bound: &[Bound], redrives: usize) -> String {
-    let mut text = bound.iter().fold(String::new(), |mut text, bound| {
+/// The last part of a key: what was set for the execution, or the places of what it bound.
+pub(crate) fn binding(
+    set: Option<&str>,
+    bound: impl FnOnce() -> SmallVec<[Bound; 2]>,
+    redrives: usize,
+) -> String {
+    let mut text = set.map_or_else(|| binding_text(&bound()), str::to_owned);
+    if redrives > 0 {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "/{redrives}");
+    }
+    text
+}
+
+pub(crate) fn binding_text(bound: &[Bound]) -> String {
+    bound.iter().fold(String::new(), |mut text, bound| {
         let dot = if text.is_empty() { "" } else { "." };
         // Writing to a `String` cannot fail.
         let _ = match bound {
@@ -238,11 +260,7 @@ pub(crate) fn binding_text(bound: &[Bound], redrives: usize) -> String {
             Bound::List(length) => write!(text, "{dot}{length}e"),
         };
         text
-    });
-    if redrives > 0 {
-        let _ = write!(text, "/{redrives}");
-    }
-    text
+    })
 }
 
 pub(crate) fn key_text(run: &RunId, scope: ScopeId, step: &str, binding: &str) -> String {

@@ -419,7 +419,9 @@ impl Committer {
         let Some(journal) = &mut self.journal else { return };
         // `RunResumed` comes first, so that a conflict shows before any other record of this process.
         let (table, configs, at) = (journal.take_table(), journal.take_layers(), self.clock.stamp());
-        let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, configs, at };
+        // Of tables that give the same keys either way, the journal says nothing.
+        let stable_keys = table.is_some() && self.state.lives.has_keys();
+        let resumed = Record::RunResumed { format: JOURNAL_FORMAT, table, stable_keys, configs, at };
         self.telemetry.journaled(std::slice::from_ref(&resumed));
         journal.queue([resumed]);
         for seq in derived {

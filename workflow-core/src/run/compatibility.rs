@@ -9,15 +9,20 @@
 //! precondition removed           an answer of it
 //! catch added                    a failure of the step, uncaught, that the run survived
 //! version lowered                an event of a later version
+//! idempotency keys changed       an open execution of the step that may have begun
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
+use super::Host;
+use super::queued::is_queued;
+use super::state::{Replay, RunState};
 use crate::id::{ExecutionId, ScopeId};
 use crate::outcome::Incompatibility;
-use crate::scheduler::Cause;
-use crate::store::{Position, Record, RecordedEvent};
-use crate::table::{DependencyTable, TableDifference};
+use crate::scheduler::{Cause, SchedulerLimits};
+use crate::store::{JOURNAL_FORMAT, Position, Record, RecordedEvent};
+use crate::table::{DependencyTable, KeyHistory, TableDifference, TableShape};
 
 /// Compares the table of the last process with the present one. If it is the same, costs one comparison of
 /// fingerprints.
@@ -41,7 +46,10 @@ pub(super) fn check(table: &DependencyTable, records: &[Record]) -> Result<(), I
     if differences.is_empty() {
         return Ok(());
     }
-    let facts = JournalFacts::by(records);
+    let mut facts = JournalFacts::by(records);
+    if differences.iter().any(|difference| matches!(difference, TableDifference::KeysChanged { .. })) {
+        facts.rekeyed = rekeyed(table, &shape, records);
+    }
     differences.retain(|difference| facts.contradict(difference));
     if differences.is_empty() { Ok(()) } else { Err(Incompatibility::Table(differences)) }
 }
@@ -64,6 +72,9 @@ struct JournalFacts<'a> {
     events: HashMap<&'a str, u32>,
     /// The most executions of each step in one scope.
     most: HashMap<&'a str, usize>,
+    /// Steps with an open execution that may have begun, and that would have another idempotency key. Set if a difference
+    /// asks for it.
+    rekeyed: HashSet<Arc<str>>,
 }
 
 impl<'a> JournalFacts<'a> {
@@ -144,6 +155,7 @@ impl<'a> JournalFacts<'a> {
                 self.most.get(&**step).is_some_and(|most| *most > *is as usize)
             }
             TableDifference::OnErrorChanged { step, .. } => self.survived.contains(&**step),
+            TableDifference::KeysChanged { step } => self.rekeyed.contains(step),
             TableDifference::EventRemoved { event } | TableDifference::RolesChanged { event, .. } => {
                 self.events.contains_key(&**event)
             }
@@ -159,6 +171,35 @@ impl<'a> JournalFacts<'a> {
             | TableDifference::EventAdded { .. } => false,
         }
     }
+}
+
+/// The steps whose keys change with this table, and of which an execution is open that may have begun: a service may know
+/// its key. Replays the journal with the table that it was written by.
+fn rekeyed(table: &DependencyTable, written: &TableShape, records: &[Record]) -> HashSet<Arc<str>> {
+    let tables: Vec<_> = records.iter().filter_map(Record::table_with_keys).collect();
+    let changed = KeyHistory::of(&tables).continue_with(&table.shape(), true);
+    if changed.is_empty() || is_queued(records) || matches!(records.last(), Some(Record::RunEnded { .. })) {
+        return HashSet::new();
+    }
+    let begun = begun(written, records).unwrap_or_default();
+    changed.into_iter().filter(|step| begun.contains(step)).collect()
+}
+
+/// The steps with an open execution of which an attempt may have begun; `None` if the table does not fit the journal.
+fn begun(written: &TableShape, records: &[Record]) -> Option<HashSet<Arc<str>>> {
+    let (first, last) = (records.first()?.at(), records.last()?.at());
+    let host = Arc::new(Host::of_table(Arc::new(DependencyTable::from_shape(written).ok()?)));
+    let state = RunState::new(&host.table, SchedulerLimits::NONE);
+    let mut replay = Replay::new(Arc::clone(&host), state, first);
+    replay.recall(records);
+    replay.take(records).ok()?;
+    // What the last process may have begun, as the next one finds it.
+    let (format, table, stable_keys, configs, at) = (JOURNAL_FORMAT, None, false, BTreeMap::new(), last);
+    replay.take(&[Record::RunResumed { format, table, stable_keys, configs, at }]).ok()?;
+    let state = replay.finish().state;
+    let running = state.trace.running().into_iter();
+    let begun = running.filter(|id| state.lives.of(*id).may_have_begun || state.trace.attempt(*id) > 1);
+    Some(begun.filter_map(|id| Some(Arc::clone(&host.table.step(state.step_of(id)?).name))).collect())
 }
 
 /// The item type of a fan-out, from the name of its gather event.

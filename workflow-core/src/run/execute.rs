@@ -278,7 +278,13 @@ impl Driver {
         let ExecutionStart { execution, step, scope, .. } = *start;
         let slots = self.committer.state.log.slots_of(self.host.table.step(step), start);
         let run = Arc::clone(&self.committer.shared);
-        StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope })
+        let call = StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope });
+        if self.committer.state.lives.has_keys()
+            && let Some(positions) = self.committer.state.key_positions(start)
+        {
+            return call.with_positions(positions);
+        }
+        call
     }
 
     /// A call with the events that an execution is bound to, for a function that belongs to no execution yet.

@@ -59,6 +59,7 @@ mod batch;
 mod effects;
 mod failures;
 mod inherited;
+mod keys;
 mod lives;
 mod log;
 mod origins;

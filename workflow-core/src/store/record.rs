@@ -254,6 +254,10 @@ pub enum Record {
         /// The workflow's table for the following records, if it differs from the one before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table: Option<RecordedTable>,
+        /// Whether executions have the idempotency keys that the tables before gave them, where the inputs of a step have
+        /// changed. Earlier releases gave them other ones, by this table alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stable_keys: bool,
         /// The layers of configuration of a queued run with those of its sources, by the names of their types. They replace the
         /// layers of the start.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -401,6 +405,14 @@ impl Record {
             Self::RunStarted { table, .. } => Some(table),
             Self::RunResumed { table, .. } => table.as_ref(),
             _ => None,
+        }
+    }
+
+    /// The same, and whether steps keep the idempotency keys that earlier tables gave them. A first table has none before.
+    pub(crate) fn table_with_keys(&self) -> Option<(RecordedTable, bool)> {
+        match self {
+            Self::RunResumed { table, stable_keys, .. } => Some((table.clone()?, *stable_keys)),
+            _ => Some((self.table()?.clone(), true)),
         }
     }
 

@@ -283,6 +283,8 @@ pub struct StepDef {
     precondition: Option<PreconditionDef>,
     policy: StepPolicy,
     limit: Option<Arc<str>>,
+    /// The method that makes the idempotency key of an execution, of a table that comes from a shape.
+    key: Option<Arc<str>>,
     catches: Option<Vec<Arc<str>>>,
     on_end: Option<OnEnd>,
     retry: Option<RetryPolicy>,
@@ -300,6 +302,7 @@ impl StepDef {
             precondition: None,
             policy: StepPolicy::DEFAULT,
             limit: None,
+            key: None,
             catches: None,
             on_end: None,
             retry: None,

@@ -147,6 +147,7 @@ impl Compiler {
             policy: step.policy,
             on_end: step.on_end,
             limit: step.limit.clone().map(Box::new),
+            key: step.key.clone().map(Box::new),
             failed: None,
             required: SmallVec::new(),
             joins_gather: joins_gather(step) && step.on_end.is_none(),

@@ -164,6 +164,13 @@ pub enum TableDifference {
         /// The name of the new limit; `None` for no limit.
         is: Option<Arc<str>>,
     },
+    /// Executions of a step have other [idempotency keys](crate::RunInfo::idempotency_key) now: an input is gone, or is
+    /// a list and was none, or the other way round; or another method makes the key. Incompatible with a run in which an
+    /// execution of the step is open and may have begun.
+    KeysChanged {
+        /// The name of the step.
+        step: Arc<str>,
+    },
     /// A step's failure ends the run now, or does not any more. Incompatible with a run that continued after
     /// such a failure without an event of it.
     OnErrorChanged {
@@ -244,6 +251,7 @@ impl TableDifference {
             Self::VersionChanged { was, is, .. } => was <= is,
             Self::OnEndChanged { was, is, .. } => was.is_some() == is.is_some(),
             Self::StepRemoved { .. }
+            | Self::KeysChanged { .. }
             | Self::OutputRemoved { .. }
             | Self::PreconditionAdded { .. }
             | Self::PreconditionRemoved { .. }
@@ -260,6 +268,13 @@ impl OutputShape {
     fn is_covered_by(&self, other: &Self) -> bool {
         let is_alike = self.fan_out == other.fan_out && self.timed == other.timed;
         is_alike && other.least <= self.least && (other.many || !self.many)
+    }
+}
+
+impl InputShape {
+    /// Whether the other input is this one, taken in another way perhaps.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        self.passive == other.passive && self.events.iter().any(|event| other.events.contains(event))
     }
 }
 
@@ -311,6 +326,9 @@ impl fmt::Display for TableDifference {
                     None => "no limit".to_owned(),
                 };
                 write!(f, "step `{step}` has {} now, and had {}", named(is), named(was))
+            }
+            Self::KeysChanged { step } => {
+                write!(f, "executions of step `{step}` have other idempotency keys now")
             }
             Self::OnErrorChanged { step, continues: true } => {
                 write!(f, "the run goes on now when step `{step}` fails, and did not")

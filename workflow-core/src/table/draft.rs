@@ -88,6 +88,8 @@ pub(super) struct StepDraft {
     pub(super) policy: StepPolicy,
     /// The engine's limit of the step's attempts.
     pub(super) limit: Option<Arc<str>>,
+    /// The method that makes the idempotency key of an execution.
+    pub(super) key: Option<Arc<str>>,
     /// The retry policy, in a table built at run time.
     pub(super) retry: Option<RetryPolicy>,
     /// The places of the steps whose failures it catches; empty for the default rule.
@@ -204,6 +206,7 @@ impl TableDraft {
             precondition: spec.precondition.map(|precondition| self.precondition(&precondition)),
             policy: spec.policy,
             limit: spec.limit.map(Into::into),
+            key: spec.key.map(Into::into),
             retry: None,
             catches: spec.catches.to_vec(),
             on_end: spec.on_end,

@@ -106,6 +106,10 @@ pub struct StepShape {
     /// The engine's [limit](crate::Limit) of the step's attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Arc<str>>,
+    /// The method that makes the [idempotency key](crate::RunInfo::idempotency_key) of an execution; `None` for the
+    /// positions of its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Arc<str>>,
 }
 
 /// A parameter of a [`StepShape`] that takes events.

@@ -84,6 +84,7 @@ mod stores {
 mod formats {
     mod changes;
     mod damaged;
+    mod keys;
     mod outcomes;
     pub(crate) mod recorded;
     mod tables;

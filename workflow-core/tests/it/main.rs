@@ -15,6 +15,7 @@ mod inputs {
     mod generics;
     mod handed_on;
     mod injectables;
+    mod keys;
     mod passive;
     mod preconditions;
 }

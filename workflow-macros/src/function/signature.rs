@@ -43,13 +43,14 @@ pub(crate) fn validate_compaction(signature: &Signature, mistakes: &mut Mistakes
     validate(signature, "compaction", mistakes);
 }
 
-/// Checks the signature of a limit key.
-pub(crate) fn validate_limit_key(signature: &Signature, mistakes: &mut Mistakes) {
+/// Checks the signature of a method that makes a key: `a limit key`, for example.
+pub(crate) fn validate_key_signature(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     if matches!(signature.output, ReturnType::Default) {
-        let message = "a limit key returns the key: write `-> String`, or `-> Result<String, E>`";
+        let message = format!("{what} returns the key: write `-> String`, or `-> Result<String, E>`");
         mistakes.at(&signature.ident, message);
     }
-    validate(signature, "limit key", mistakes);
+    let (_, noun) = what.split_once(' ').unwrap_or_default();
+    validate(signature, noun, mistakes);
 }
 
 fn validate(signature: &Signature, what: &str, mistakes: &mut Mistakes) {

@@ -18,6 +18,7 @@ const KEYS: &[&str] = &[
     "at_most_once",
     "limit",
     "limit_key",
+    "key",
     "on_error",
     "catches",
     "on_end",
@@ -52,6 +53,8 @@ pub(crate) struct StepAttribute {
     pub(crate) limit: Option<LitStr>,
     /// The method that makes the key at the limit.
     pub(crate) limit_key: Option<Ident>,
+    /// The method that makes the idempotency key of an execution.
+    pub(crate) key: Option<Ident>,
     pub(crate) catches: Option<Catches>,
     /// The constants of the ends at which a clean-up step runs.
     pub(crate) on_end: Option<Vec<Ident>>,
@@ -104,6 +107,7 @@ impl StepAttribute {
             "compact" => self.compact = Some(keys::method(key, "shorten", input)?),
             "limit" => self.limit = Some(keys::name(key, "\"bank\"", input)?),
             "limit_key" => self.limit_key = Some(keys::method(key, "customer", input)?),
+            "key" => self.key = Some(keys::method(key, "payment", input)?),
             "on_error" => self.set_on_error(key, input)?,
             "on_end" => self.on_end = Some(ends(key, input)?),
             "catches" => {

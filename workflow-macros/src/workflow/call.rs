@@ -15,7 +15,8 @@ use crate::usable::{self, Mentions};
 pub(crate) fn call(definition: &Definition) -> TokenStream {
     let (krate, shim) = (definition.krate(), Shim::new());
     let arms = definition.steps.iter().enumerate().map(|(row, step)| {
-        let body = started(krate, &shim, &step.method.function);
+        let key = identified(definition, &shim, step);
+        let body = started(krate, &shim, &step.method.function, key.as_ref());
         quote!(#row => #body,)
     });
     let (step, stand_ins) = (&shim.step, usable::stand_ins(krate));
@@ -42,8 +43,25 @@ fn asserted(definition: &Definition) -> TokenStream {
     asserted
 }
 
+/// Sets the idempotency key of the execution, if a method makes it.
+fn identified(definition: &Definition, shim: &Shim, step: &Step) -> Option<TokenStream> {
+    let (krate, function) = (definition.krate(), &step.method.function);
+    let key = definition.key(step)?.function;
+    // Mistakes in either signature have been reported.
+    let is_clear = key.clear.call && key.clear.output && function.clear.inputs && !key.returns_nothing();
+    let made = is_clear.then(|| key.key(krate, [&shim.this, &shim.call], function)).flatten()?;
+    let call = &shim.call;
+    Some(quote_spanned!(Span::mixed_site()=>
+        let key: #krate::Result<#krate::String, #krate::StepError> = { #made };
+        match key {
+            #krate::Ok(key) => #call.set_key(&key),
+            #krate::Err(error) => return #krate::Err(error),
+        }
+    ))
+}
+
 /// Generates the future of one step.
-fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
+fn started(krate: &Krate, shim: &Shim, function: &Function, key: Option<&TokenStream>) -> TokenStream {
     let Shim { this, call, .. } = shim;
     if !function.clear.call || !function.is_async() {
         return quote!(#krate::never());
@@ -58,6 +76,7 @@ fn started(krate: &Krate, shim: &Shim, function: &Function) -> TokenStream {
     function.boxed(
         krate,
         &quote_spanned!(Span::mixed_site()=>
+            #key
             let (mut #slots, batch) = #call.open();
             #filled
             match #emitted {

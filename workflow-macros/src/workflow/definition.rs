@@ -138,6 +138,11 @@ impl<'a> Definition<'a> {
         self.unmarked(step.attribute.limit_key.as_ref()?)
     }
 
+    /// The method that makes the idempotency key of the step, if its name is that of an unmarked method.
+    pub(crate) fn key(&self, step: &Step) -> Option<Method<'a>> {
+        self.unmarked(step.attribute.key.as_ref()?)
+    }
+
     /// The method of this name, if it is neither a step nor a precondition.
     fn unmarked(&self, name: &Ident) -> Option<Method<'a>> {
         let found = self.block.methods().find(|method| method.sig.ident == *name)?;

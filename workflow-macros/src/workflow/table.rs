@@ -62,8 +62,10 @@ fn row(definition: &Definition, step: &Step) -> TokenStream {
     let retry = step.attribute.retry.as_ref().map(retry);
     let compacts = definition.compaction(step).map(|_| quote!(.compacts()));
     let limit = step.attribute.limit.as_ref().map(|limit| quote!(.limit(#limit)));
+    let key = step.attribute.key.as_ref().map(|key| key.unraw().to_string());
+    let key = key.map(|key| quote!(.key(#key)));
     quote! {
-        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #on_end #retry #compacts #limit
+        #krate::StepSpec::new(#name, #inputs, #output) #description #precondition #policy #catches #on_end #retry #compacts #limit #key
     }
 }
 

@@ -4,7 +4,7 @@ use proc_macro2::Ident;
 
 use super::definition::{Asked, Definition, Method, Step, associated};
 use crate::function::signature::{
-    validate_compaction, validate_limit_key, validate_precondition, validate_step,
+    validate_compaction, validate_key_signature, validate_precondition, validate_step,
 };
 use crate::mistakes::Mistakes;
 use crate::near::near;
@@ -20,6 +20,7 @@ pub(crate) fn validate(definition: &Definition, mistakes: &mut Mistakes) {
         validate_compact(definition, step, mistakes);
         validate_on_end(step, mistakes);
         validate_limit_key_of(definition, step, mistakes);
+        validate_key_of(definition, step, mistakes);
     }
     for precondition in &definition.preconditions {
         validate_precondition(precondition.function.signature, mistakes);
@@ -102,9 +103,25 @@ fn validate_limit_key_of(definition: &Definition, step: &Step, mistakes: &mut Mi
     if step.attribute.limit.is_none() && !step.attribute.unclear {
         mistakes.at(name, "a limit key is the key at a limit: name the limit too, as in `limit = \"bank\"`");
     }
-    let Some(method) = definition.limit_key(step) else {
+    validate_key(definition, step, (name, definition.limit_key(step)), "a limit key", mistakes);
+}
+
+fn validate_key_of(definition: &Definition, step: &Step, mistakes: &mut Mistakes) {
+    let Some(name) = &step.attribute.key else { return };
+    validate_key(definition, step, (name, definition.key(step)), "an idempotency key", mistakes);
+}
+
+/// Checks the method that makes a key of the step. `what` is the key, with its article.
+fn validate_key(
+    definition: &Definition,
+    step: &Step,
+    (name, method): (&Ident, Option<Method>),
+    what: &str,
+    mistakes: &mut Mistakes,
+) {
+    let Some(method) = method else {
         let message = if definition.block.has_method(name) {
-            format!("`{name}` is a step or a precondition: a limit key is a method without an attribute")
+            format!("`{name}` is a step or a precondition: {what} is a method without an attribute")
         } else {
             format!(
                 "no method `{name}` in this impl block: write `fn {name}(…) -> String` without an attribute"
@@ -112,7 +129,7 @@ fn validate_limit_key_of(definition: &Definition, step: &Step, mistakes: &mut Mi
         };
         return mistakes.at(name, message);
     };
-    validate_limit_key(method.function.signature, mistakes);
+    validate_key_signature(method.function.signature, what, mistakes);
     reject_cfg(&method, mistakes);
     reject_other_parameters(step, name, &method, mistakes);
 }

@@ -14,7 +14,7 @@ use crate::cancel::{CancelRegistration, Cancellation};
 use crate::context::RunContext;
 use crate::display::Display;
 use crate::error::{Internal, StepError};
-use crate::input::injected::{Bound, binding_text, bound, key_text};
+use crate::input::injected::{Bound, binding, bound, key_text};
 
 /// The attempt goes on.
 const OPEN: u8 = 0;
@@ -32,6 +32,8 @@ pub(super) struct Taken {
     cancellation: OnceLock<CancelRegistration>,
     /// Whether the attempt may have begun before. Here, so that a call that has not needs no room for it.
     pub(super) may_have_begun: bool,
+    /// The end of the idempotency key, where it is not the positions of all inputs. Boxed, since few steps have one.
+    pub(super) key: OnceLock<Box<str>>,
     /// The first output of a run-time step that was refused. Boxed, since few steps have one.
     pub(super) refused: OnceLock<Box<EmitError>>,
     /// What middleware sees of the injected values that are taken.
@@ -41,8 +43,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    pub(super) fn of_begun() -> Self {
-        Self { may_have_begun: true, ..Self::default() }
+    pub(super) fn of_begun(key: OnceLock<Box<str>>) -> Self {
+        Self { may_have_begun: true, key, ..Self::default() }
     }
 
     pub(super) fn note(&self, asked: Asked) {
@@ -210,7 +212,8 @@ impl Injectables {
     pub fn idempotency_key(&self) -> String {
         self.taken.note(Asked::NUMBERS);
         let run = &self.context.run;
-        let binding = binding_text(&self.bound, run.redrives_before_end());
+        let set = self.taken.key.get().map(|key| &**key);
+        let binding = binding(set, || self.bound.clone(), run.redrives_before_end());
         key_text(run.id(), self.context.scope, run.step_name(self.context.step), &binding)
     }
 }

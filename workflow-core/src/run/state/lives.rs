@@ -23,7 +23,7 @@ use super::pause::PauseState;
 use crate::error::ErrorClass;
 use crate::id::ExecutionId;
 use crate::report::RedriveReport;
-use crate::table::StepIndex;
+use crate::table::{KeyParts, StepIndex};
 
 /// From this many interrupted attempts on, the next one begins only while no other such execution runs.
 const ALONE_FROM: u32 = 2;
@@ -49,6 +49,8 @@ struct Known {
     redrives: Vec<RedriveReport>,
     /// The pause of the run (S61), also of one that ended while it was paused.
     pause: Option<PauseState>,
+    /// The parts of idempotency keys, of steps that had other inputs in earlier tables of the run (S39).
+    keys: Option<Box<FxHashMap<StepIndex, KeyParts>>>,
 }
 
 /// The executions that were open before a batch, for the drops that follow from it.
@@ -123,6 +125,24 @@ impl Lives {
         if self.0.is_some() || !concurrency.is_empty() {
             self.0.get_or_insert_default().concurrency = concurrency;
         }
+    }
+
+    /// Sets the parts of idempotency keys, of steps that had other inputs in earlier tables of the run.
+    pub(super) fn set_keys(&mut self, keys: FxHashMap<StepIndex, KeyParts>) {
+        if !keys.is_empty() {
+            self.0.get_or_insert_default().keys = Some(Box::new(keys));
+        }
+    }
+
+    /// Whether a step had other inputs in an earlier table of the run.
+    #[inline]
+    pub(in crate::run) fn has_keys(&self) -> bool {
+        self.0.as_ref().is_some_and(|known| known.keys.is_some())
+    }
+
+    /// The parts of the step's idempotency keys, if it had other inputs in an earlier table of the run.
+    pub(super) fn key_parts(&self, step: StepIndex) -> Option<&KeyParts> {
+        self.0.as_ref()?.keys.as_ref()?.get(&step)
     }
 
     /// The present life detaches on purpose, and drops the attempts of these executions.

@@ -41,7 +41,9 @@ use crate::retry::{FailedAttempt, NotRetried};
 use crate::run::Host;
 use crate::scheduler::{CandidateId, Cause, EvaluationKey, SchedulerLimits, TimerEntry};
 use crate::store::{Position, Record, RecordedEvent};
-use crate::table::{DependencyTable, EventIndex, RecordedTable, StepIndex, StepShape, TableShape};
+use crate::table::{
+    DependencyTable, EventIndex, KeyHistory, KeyParts, RecordedTable, StepIndex, StepShape, TableShape,
+};
 
 mod committed;
 mod ends;
@@ -73,6 +75,8 @@ pub(crate) struct Replay {
     failures: FxHashMap<ExecutionId, StepError>,
     /// Whether the run was queued, and no process has driven it so far: nothing can have begun.
     queued: bool,
+    /// The tables so far, and whether each leaves the idempotency keys of the one before.
+    tables: Vec<(RecordedTable, bool)>,
     /// The status in `RunEnded`, once that record was read: only `RunRedriven` follows it.
     ended: Option<RunStatus>,
 }
@@ -114,6 +118,7 @@ impl Replay {
             retries: FxHashMap::default(),
             failures: FxHashMap::default(),
             queued: false,
+            tables: Vec::new(),
             ended: None,
         }
     }
@@ -155,6 +160,7 @@ impl Replay {
         self.complete();
         self.state.scheduler.set_redrivable(false);
         self.state.lives.forget_gone();
+        self.state.lives.set_keys(self.key_parts());
         // During replay, positions of effects count only the records of batches. The journal has all of them,
         // so afterwards each effect may begin at once.
         let known = self.known();
@@ -187,10 +193,14 @@ impl Replay {
         match record {
             Record::RunStarted { table, queued, .. } if self.position == Position(0) => {
                 self.queued = *queued;
+                self.tables.extend(record.table_with_keys());
                 self.written_under(table);
             }
             Record::RunStarted { .. } => return Err("the run starts a second time".into()),
-            Record::RunResumed { table, at, .. } => self.resumed(table.as_ref(), *at),
+            Record::RunResumed { table, at, .. } => {
+                self.tables.extend(record.table_with_keys());
+                self.resumed(table.as_ref(), *at);
+            }
             Record::RunDetached { dropped, .. } => {
                 self.complete();
                 self.state.lives.detach(dropped);
@@ -371,6 +381,21 @@ impl Replay {
         });
         let changed = changed.collect();
         self.state.lives.written_under(changed);
+    }
+
+    /// The parts of idempotency keys, of steps that had other inputs in earlier tables (S39).
+    fn key_parts(&self) -> FxHashMap<StepIndex, KeyParts> {
+        let table = &self.host.table;
+        let is_present =
+            |(known, _): &(RecordedTable, bool)| known.fingerprint() == table.recorded().fingerprint();
+        if self.tables.iter().all(is_present) {
+            return FxHashMap::default();
+        }
+        let mut history = KeyHistory::of(&self.tables);
+        if !self.tables.last().is_some_and(is_present) {
+            let _ = history.continue_with(&table.shape(), true);
+        }
+        history.parts(table)
     }
 
     /// The step of that name in the present table.

@@ -49,6 +49,7 @@ fn step(shape: &StepShape) -> StepDef {
             ..StepPolicy::DEFAULT
         },
         limit: shape.limit.clone(),
+        key: shape.key.clone(),
         catches: (!shape.catches.is_empty()).then(|| shape.catches.clone()),
         on_end: shape.on_end,
         ..StepDef::new(Arc::clone(&shape.name))

@@ -77,6 +77,7 @@ impl Resolver<'_> {
             }),
             policy: step.policy,
             limit: step.limit.clone(),
+            key: step.key.clone(),
             retry: step.retry.clone(),
             catches: self.catches(step),
             on_end: step.on_end,

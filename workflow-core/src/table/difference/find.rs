@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::TableDifference;
+use crate::table::keys;
 use crate::table::{EventShape, InputShape, OutputShape, StepShape, TableShape};
 
 impl TableShape {
@@ -62,10 +63,7 @@ fn step(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>)
 
 fn inputs(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>) {
     let step = || Arc::clone(&was.name);
-    let alike = |was: &InputShape, is: &InputShape| {
-        was.passive == is.passive && was.events.iter().any(|event| is.events.contains(event))
-    };
-    let Pairs { changed, removed, added } = pair(&was.inputs, &is.inputs, alike);
+    let Pairs { changed, removed, added } = pair(&was.inputs, &is.inputs, InputShape::is_alike);
     differences.extend(changed.into_iter().map(|(was, is)| TableDifference::InputChanged {
         step: step(),
         was: was.clone(),
@@ -75,6 +73,9 @@ fn inputs(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference
     differences.extend(removed.map(|input| TableDifference::InputRemoved { step: step(), input }));
     let added = added.into_iter().cloned();
     differences.extend(added.map(|input| TableDifference::InputAdded { step: step(), input }));
+    if was.key != is.key || (is.key.is_none() && !keys::stay(was, is)) {
+        differences.push(TableDifference::KeysChanged { step: step() });
+    }
 }
 
 fn outputs(was: &StepShape, is: &StepShape, differences: &mut Vec<TableDifference>) {

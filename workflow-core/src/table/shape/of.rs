@@ -72,6 +72,7 @@ impl DependencyTable {
             at_most_once: step.policy.at_most_once,
             on_end: step.on_end,
             limit: step.limit.as_deref().cloned(),
+            key: step.key.as_deref().cloned(),
         }
     }
 

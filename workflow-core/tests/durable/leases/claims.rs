@@ -498,6 +498,7 @@ async fn crashes(store: &Shared, run: &str, times: usize) {
         let resumed = Record::RunResumed {
             format: workflow_core::store::JOURNAL_FORMAT,
             table: None,
+            stable_keys: false,
             configs: [].into(),
             at: std::time::SystemTime::now(),
         };

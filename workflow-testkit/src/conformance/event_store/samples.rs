@@ -234,7 +234,8 @@ fn clean_ups(at: SystemTime) -> [Record; 3] {
 /// A resume without a new table, and one with all that it can have.
 fn resumed(table: Option<RecordedTable>, at: SystemTime) -> Record {
     let configs = table.iter().map(|_| ("a::B<c>".to_owned(), json!({"ä": [null, 1.5]}))).collect();
-    Record::RunResumed { format: JOURNAL_FORMAT, table, configs, at }
+    let stable_keys = table.is_some();
+    Record::RunResumed { format: JOURNAL_FORMAT, table, stable_keys, configs, at }
 }
 
 fn started(metadata: BTreeMap<String, String>) -> Record {

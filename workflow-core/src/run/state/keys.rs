@@ -1,0 +1,52 @@
+//! The positions that an execution has in its idempotency key, in a run whose tables had other inputs before (S39).
+//!
+//! ```text
+//!  the step's parts    events of the execution      earlier executions    positions
+//!  [A, B] [C]          5, 6 and none                none                  5.6
+//!  [A, B] [C]          5, 6 and 7                   5, 6 and none         5.6+7
+//! ```
+//!
+//! Invariants: an execution has as many parts as tell it from those that the scheduler started before, which a replay
+//! starts in the same order. So a key never changes, and no two are the same.
+
+use super::RunState;
+use crate::input::{Bound, SlotValue, binding_text};
+use crate::scheduler::ExecutionStart;
+
+impl RunState {
+    /// The positions of an execution in its idempotency key; `None` if they are those of all its inputs, in order.
+    /// O(executions).
+    #[cold]
+    pub(in crate::run) fn key_positions(&self, start: &ExecutionStart) -> Option<String> {
+        let parts = self.lives.key_parts(start.step)?;
+        let row = self.table().step(start.step);
+        let bound = |slots: &[SlotValue], part: &[usize]| -> Vec<Bound> {
+            part.iter().filter_map(|slot| Bound::of(slots.get(*slot)?)).collect()
+        };
+        let own = self.log.slots_of(row, start);
+        // A clean-up step runs once per end, and its key tells the ends apart (S31).
+        let tells_apart = parts.slots().len() > 1 && row.on_end.is_none();
+        let mut like: Vec<_> = if tells_apart { self.started_before(start).collect() } else { Vec::new() };
+        let mut positions = String::new();
+        for part in parts.slots() {
+            let of_own = bound(&own, part);
+            if !positions.is_empty() {
+                positions.push('+');
+            }
+            positions.push_str(&binding_text(&of_own));
+            like.retain(|other| bound(&self.log.slots_of(row, other), part) == of_own);
+            if like.is_empty() {
+                break;
+            }
+        }
+        Some(positions)
+    }
+
+    /// The executions of the same step and scope that the scheduler started before.
+    fn started_before<'a>(&'a self, start: &'a ExecutionStart) -> impl Iterator<Item = ExecutionStart> + 'a {
+        let order = self.trace.entry(start.execution).map_or(0, |entry| entry.order);
+        let before = self.trace.numbered().filter(move |(_, entry)| entry.order < order);
+        let before = before.filter_map(|(execution, _)| self.start_of(execution));
+        before.filter(|other| (other.step, other.scope) == (start.step, start.scope))
+    }
+}

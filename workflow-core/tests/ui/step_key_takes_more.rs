@@ -1,0 +1,27 @@
+use workflow_core::prelude::*;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Order {
+    customer: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Paid;
+
+struct Shop;
+
+#[workflow]
+impl Shop {
+    #[step(key = customer)]
+    async fn pay(&self, _order: &Order) -> Paid {
+        Paid
+    }
+
+    fn customer(_context: RunContext) -> String {
+        String::new()
+    }
+}
+
+fn main() {}
