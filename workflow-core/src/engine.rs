@@ -358,7 +358,9 @@ impl Inner {
         if let Either::Right(_) = select(ended.as_mut(), over).await {
             ending.give_up();
             // What only waited for the store ends now. Clean-up has a time of its own.
-            let mut left_for_clean_up = self.common.settings.clean_up;
+            let set = self.common.settings.clean_up;
+            let times = self.hosts.all().map(|host| host.whole_clean_up_time(set));
+            let mut left_for_clean_up = times.max().unwrap_or_default();
             loop {
                 if let Either::Left(_) = select(ended.as_mut(), pin!(sleep(SHORTEST_PATIENCE))).await {
                     break;

@@ -162,14 +162,18 @@ pub struct RedriveReport {
     pub by: Redriver,
     /// When, measured from the first event in the log.
     pub at: Duration,
+    /// Whether only clean-up steps ran again ([`Redrive::clean_up`](crate::Redrive::clean_up)).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub clean_up: bool,
 }
 
 impl fmt::Display for RedriveReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { status, by, at } = self;
+        let Self { status, by, at, clean_up } = self;
         let at = Duration::from_millis(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
         let status = HadEnded(*status);
-        write!(f, "the run had {status}, and {by} redrove it {at:?} after its beginning")
+        let what = if *clean_up { "its clean-up" } else { "it" };
+        write!(f, "the run had {status}, and {by} redrove {what} {at:?} after its beginning")
     }
 }
 

@@ -213,6 +213,18 @@ impl RetryPolicy {
         }
     }
 
+    /// How long an execution takes at the most that uses up the retries of every class, if an attempt takes this long.
+    pub(crate) fn longest(&self, attempt: Duration) -> Duration {
+        let Self { transient, tool, model, context_limit, permanent, rejected, budget } = self;
+        let classes = [transient, tool, model, permanent, rejected].into_iter().chain(context_limit);
+        let (retries, delays) = classes.map(Retries::longest).fold((0_u32, Duration::ZERO), |all, class| {
+            (all.0.saturating_add(class.0), all.1.saturating_add(class.1))
+        });
+        let all = attempt.saturating_mul(retries.saturating_add(1)).saturating_add(delays);
+        // The last attempt begins within the budget.
+        budget.map_or(all, |budget| all.min(budget.saturating_add(attempt)))
+    }
+
     /// Adds one immediate retry for `context_limit`, unless the policy sets its own: for a step with a compaction.
     pub(crate) fn compacting(mut self) -> Self {
         self.context_limit.get_or_insert(Retries::fixed(1, Duration::ZERO));

@@ -84,7 +84,7 @@ pub use prefixes::Prefixes;
 pub(crate) use actions::{FanOutFailure, QueuedAction};
 pub(crate) use board::Board;
 pub(crate) use candidates::Candidate;
-pub(crate) use clean_up::{CleanUp, CleanUpState};
+pub(crate) use clean_up::{CleanUp, CleanUpState, CleanUpStep as PlannedStep, OpenStep};
 pub(crate) use commit::{BatchEntries, CommitOutcome, DirectStart, LoggedBatch};
 pub(crate) use executions::{Execution, Executions, QueuedExecution};
 pub(crate) use start::{ExecutionStart, Inputs};

@@ -171,6 +171,36 @@ fn a_failure_is_an_outcome_of_its_execution_and_a_status_of_its_run() {
     });
 }
 
+/// Leaves one of its clean-up steps undone.
+struct Undone;
+
+#[workflow]
+impl Undone {
+    #[step]
+    async fn work(&self, _begin: &Begin) -> Result<Done, StepError> {
+        Err(StepError::permanent("broken"))
+    }
+
+    #[step(on_end)]
+    async fn refund(&self, _begin: &Begin) -> Result<(), StepError> {
+        Err(StepError::permanent("away"))
+    }
+
+    #[step(on_end)]
+    async fn release(&self, _begin: &Begin) {}
+}
+
+// S86
+#[test]
+fn clean_up_steps_that_are_left_undone_are_counted() {
+    measure(async |_, _, mut measured| {
+        let engine = Engine::builder().workflow(Undone).build().unwrap();
+        engine.start::<Undone>(Begin(1)).await.unwrap().outcome().await.unwrap_err();
+        measured.is("workflow_cleanup_steps_incomplete_total{step=refund,workflow=Undone}", 1.0);
+        measured.is("workflow_runs_ended_total{status=failed,workflow=Undone}", 1.0);
+    });
+}
+
 #[test]
 fn attempts_that_are_followed_by_another_are_retries_within_one_execution() {
     measure(async |engine, _gate, mut measured| {

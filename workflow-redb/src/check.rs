@@ -317,7 +317,7 @@ impl Journal {
             Ok(Record::RunUnpaused { by_parent, .. }) => self.paused[usize::from(by_parent)] = false,
             Ok(Record::RunWaiting { .. }) if self.paused.contains(&true) => self.status = RunStatus::Paused,
             Ok(Record::RunWaiting { .. }) => self.status = RunStatus::Waiting,
-            Ok(Record::CleanUpStarted { .. }) => {
+            Ok(Record::CleanUpStarted { .. } | Record::CleanUpRedriven { .. }) => {
                 (self.cleans_up, self.paused, self.status) = (true, [false; 2], RunStatus::CleaningUp);
             }
             // The run waits, or is paused, as before.

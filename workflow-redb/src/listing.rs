@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde_json::from_slice;
-use workflow_core::RunId;
 use workflow_core::store::{Position, Record, RunQuery, RunSummary, StoreError, StoredRun};
+use workflow_core::{RunId, RunStatus};
 
 use crate::format::{IndexKey, RunEntry, beginning_with, index_group, index_time};
 use crate::index::{Kind, OPEN_STATE, state, states};
@@ -133,7 +133,11 @@ fn groups(index: &Reading, query: &RunQuery) -> Result<Vec<Vec<u8>>, redb::Error
     if let Some(thread) = query.of_thread() {
         return Ok(vec![index_group(Kind::Thread, thread.as_str())]);
     }
-    let statuses = query.statuses();
+    let mut statuses = query.statuses();
+    if query.only_incomplete_clean_up() && statuses.is_empty() {
+        // At no other end steps are left undone.
+        statuses = &[RunStatus::Failed, RunStatus::Stalled, RunStatus::Cancelled, RunStatus::TimedOut];
+    }
     if query.only_open() {
         let admits_any = statuses.is_empty() || statuses.iter().any(|status| !status.is_ended());
         return Ok(admits_any.then(|| index_group(Kind::State, OPEN_STATE)).into_iter().collect());

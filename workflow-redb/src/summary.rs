@@ -46,6 +46,8 @@ struct Summary {
     quality: Option<Quality>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<Position>,
+    #[serde(skip_serializing_if = "are_none")]
+    incomplete_clean_up: Arc<Vec<Arc<str>>>,
 }
 
 /// The fields of a [`WaitingFor`], in their order.
@@ -74,6 +76,10 @@ fn has_none(labels: &Arc<BTreeMap<String, String>>) -> bool {
     labels.is_empty()
 }
 
+fn are_none(steps: &Arc<Vec<Arc<str>>>) -> bool {
+    steps.is_empty()
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -87,7 +93,7 @@ mod tests {
 
     /// A summary with every field.
     fn full() -> RunSummary {
-        let json = r#"{"workflow":"Orders","status":"completed","waits_for":{"requests":["Approve"],"open_requests":1,"events":["Paid"],"until":{"secs_since_epoch":1700000009,"nanos_since_epoch":8}},"table":"3573902dba8966da","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0},"owner":"e-1","thread":"user-4","metadata":{"tenant":"acme"},"parent":{"run":"r","step":"ask","execution":1,"attempt":1},"deadline":{"secs_since_epoch":1700000002,"nanos_since_epoch":0},"ended":{"secs_since_epoch":1700000001,"nanos_since_epoch":7},"quality":"clean","stop":4}"#;
+        let json = r#"{"workflow":"Orders","status":"completed","waits_for":{"requests":["Approve"],"open_requests":1,"events":["Paid"],"until":{"secs_since_epoch":1700000009,"nanos_since_epoch":8}},"table":"3573902dba8966da","started":{"secs_since_epoch":1700000000,"nanos_since_epoch":0},"owner":"e-1","thread":"user-4","metadata":{"tenant":"acme"},"parent":{"run":"r","step":"ask","execution":1,"attempt":1},"deadline":{"secs_since_epoch":1700000002,"nanos_since_epoch":0},"ended":{"secs_since_epoch":1700000001,"nanos_since_epoch":7},"quality":"clean","stop":4,"incomplete_clean_up":["refund","release"]}"#;
         let run = serde_json::from_str(json).unwrap();
         assert_eq!(String::from_utf8(to_bytes(&run).unwrap()).unwrap(), json);
         run

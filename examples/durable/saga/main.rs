@@ -23,7 +23,8 @@ use std::time::Duration;
 use clap::Parser;
 use futures::StreamExt as _;
 use workflow_core::prelude::*;
-use workflow_core::{DisplayStream, RunHandle, RunOptions, RunStatus, StartError, StartEvent};
+use workflow_core::store::RunQuery;
+use workflow_core::{DisplayStream, Redrive, RunHandle, RunOptions, RunStatus, StartError, StartEvent};
 use workflow_redb::RedbStore;
 
 use agency::{Agency, Progress};
@@ -111,7 +112,18 @@ async fn release_2(trips: &[v1::Trip], agency: &Arc<Agency>, folder: &Path) -> R
             Err(error) => println!("{}: {error}", run.id()),
         }
     }
+    undo_the_rest(&engine).await?;
     engine.shut_down(Duration::from_secs(5)).await;
+    Ok(())
+}
+
+/// Runs the clean-up steps again that failed before, of this release or of an earlier start: nothing else of their trips.
+async fn undo_the_rest(engine: &Engine) -> Result<(), Box<dyn Error>> {
+    for stored in engine.runs(&RunQuery::new().incomplete_clean_up()).await? {
+        println!("{}: undoes the rest: {}", stored.id, stored.run.incomplete_clean_up.join(", "));
+        let run = engine.redrive_with::<v2::Trips>(stored.id, Redrive::new().clean_up()).await?;
+        settled(&run, &mut run.display()).await;
+    }
     Ok(())
 }
 

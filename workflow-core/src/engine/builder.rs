@@ -598,14 +598,18 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets how long the clean-up steps of a run may take together. Default: 60 seconds.
+    /// Sets how long each clean-up step of a run may take. Default: as long as its retries.
     ///
-    /// A run cleans up once its children have, and once it has the permits that its steps need. The time counts from its
-    /// first clean-up step, by the engine's clock, and includes the delays of retries. What
-    /// runs after this time is dropped, and the steps behind it do not run; the run's report says so. A process that
-    /// resumes a run in its clean-up counts anew. Cancelling many runs, as
-    /// [`cancel_all`](crate::Engine::cancel_all) does, may take this time for each group of runs that
-    /// [`max_concurrent_runs`](Self::max_concurrent_runs) admits.
+    /// By default a step has the time of all attempts and delays of its [`RetryPolicy`](crate::RetryPolicy), in every
+    /// class, where an attempt counts with the `timeout` of the step, or with 60 seconds; at most 24 hours.
+    ///
+    /// A run cleans up once its children have, and once it has the permits that its steps need. The time of a step counts
+    /// from its beginning, by the engine's clock, and includes the delays of retries. What runs after this time is dropped,
+    /// and the step fails; the steps behind it run. The clean-up is then incomplete, as the run's report and its
+    /// [summary](crate::store::RunSummary::incomplete_clean_up) say, and
+    /// [`Redrive::clean_up`](crate::Redrive::clean_up) runs the step again. A process that resumes a run in its clean-up
+    /// counts anew for the step that is open. Cancelling many runs, as [`cancel_all`](crate::Engine::cancel_all) does, may
+    /// take the time of all steps for each group of runs that [`max_concurrent_runs`](Self::max_concurrent_runs) admits.
     ///
     /// ```
     /// use std::time::Duration;
@@ -615,7 +619,7 @@ impl EngineBuilder {
     /// # Ok::<(), workflow_core::BuildError>(())
     /// ```
     pub fn cleanup_within(mut self, time: Duration) -> Self {
-        self.settings.clean_up = time;
+        self.settings.clean_up = Some(time);
         self
     }
 

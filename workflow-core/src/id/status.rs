@@ -23,7 +23,7 @@ pub enum RunStatus {
     Paused,
     /// The run ends without having completed, and its clean-up steps run. Its log takes no more events.
     ///
-    /// Its final status follows, at the latest once the time for clean-up is over
+    /// Its final status follows, at the latest once the time of each of these steps is over
     /// ([`EngineBuilder::cleanup_within`](crate::EngineBuilder::cleanup_within)).
     CleaningUp,
     /// A stop event is in the log.

@@ -85,6 +85,13 @@ pub enum RedriveError {
         /// The clean-up steps that were to run, in their order.
         steps: Vec<String>,
     },
+    /// The end of the run left no clean-up step undone, so none is to run again
+    /// ([`Redrive::clean_up`](crate::Redrive::clean_up)).
+    #[error("the clean-up of run `{run}` is complete, or there was none: nothing of it is left to redrive")]
+    NothingToCleanUp {
+        /// The run.
+        run: RunId,
+    },
     /// The run was [queued](crate::store::Write::queued), and its start does not fit now either.
     #[error("the start of run `{run}` does not fit: {source}")]
     Start {

@@ -112,6 +112,10 @@ pub struct CleanUpReport {
     pub ending: Ending,
     /// The clean-up steps whose required inputs the log had, in the order in which they run.
     pub steps: Vec<CleanUpStep>,
+    /// The steps that are left undone, once the clean-up is over: those that failed, also because their time was over, and
+    /// those whose precondition failed. [`Redrive::clean_up`](crate::Redrive::clean_up) runs these again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<Arc<str>>,
 }
 
 /// One step of a clean-up.
@@ -140,7 +144,7 @@ pub enum CleanUpResult {
         /// The error's text.
         error: String,
     },
-    /// The turn of the step has not come. In a run that has ended, the time for clean-up was over before.
+    /// The turn of the step has not come. In a run that an earlier release ended, the time for clean-up was over before.
     NotReached,
 }
 
@@ -148,7 +152,11 @@ impl fmt::Display for CleanUpReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "clean-up ({}): ", self.ending)?;
         let steps: Vec<String> = self.steps.iter().map(CleanUpStep::to_string).collect();
-        f.write_str(&steps.join(", "))
+        f.write_str(&steps.join(", "))?;
+        if !self.incomplete.is_empty() {
+            write!(f, "; incomplete: {}", self.incomplete.join(", "))?;
+        }
+        Ok(())
     }
 }
 

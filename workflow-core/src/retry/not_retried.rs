@@ -60,6 +60,11 @@ pub enum NotRetried {
     /// The execution failed after the end of the run, or while its stop event was on the way into the log. A failure of any
     /// class has no consequence then, and is in no journal. Observers learn of it; a report has the execution as dropped.
     RunEnding,
+    /// The time of a clean-up step was over, and what ran of it was dropped.
+    CleanUpTime {
+        /// How long it had.
+        limit: Duration,
+    },
     /// The engine's clock panicked during the delay, for example without timers. The attempt never began.
     Clock,
 }
@@ -81,6 +86,9 @@ impl fmt::Display for NotRetried {
                 write!(f, "its retry budget of {budget:?} is used up (`RetryPolicy::budget`)")
             }
             Self::RunEnding => f.write_str("it is not retried, because the run was ending"),
+            Self::CleanUpTime { limit } => {
+                write!(f, "its time for clean-up of {limit:?} is over (`cleanup_within`)")
+            }
             Self::Clock => f.write_str("the engine's clock panicked"),
         }
     }
@@ -99,6 +107,7 @@ mod tests {
             NotRetried::UsedUp { retries: 3 },
             NotRetried::Budget { budget },
             NotRetried::RunEnding,
+            NotRetried::CleanUpTime { limit: budget },
             NotRetried::Clock,
         ];
         assert_eq!(
@@ -109,6 +118,7 @@ mod tests {
                 "its 3 retries are used up (`retry`)",
                 "its retry budget of 120s is used up (`RetryPolicy::budget`)",
                 "it is not retried, because the run was ending",
+                "its time for clean-up of 120s is over (`cleanup_within`)",
                 "the engine's clock panicked",
             ]
         );

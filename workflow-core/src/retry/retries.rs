@@ -191,6 +191,13 @@ impl Retries {
         Some(shortened(written.min(self.cap), self.jitter, seed))
     }
 
+    /// How many retries there are, and how long their delays are together, without jitter.
+    pub(super) fn longest(&self) -> (u32, Duration) {
+        let whole = Self { jitter: 0.0, ..self.clone() };
+        let delays = (1..=self.times).filter_map(|failed| whole.delay(failed, 0));
+        (self.times, delays.fold(Duration::ZERO, Duration::saturating_add))
+    }
+
     /// The reason for no further retry.
     pub(super) const fn over(&self) -> NotRetried {
         match self.times {

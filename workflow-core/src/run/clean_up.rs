@@ -3,6 +3,7 @@
 //! ```text
 //!  end ─▶ executions are dropped ─▶ CleanUpStarted ─▶ children end ─▶ clean-up steps ─▶ RunEnded
 //!         └───────── begin_clean_up ──────────────┘                    driven like any others
+//!                                                                      each within its time
 //! ```
 //!
 //! The scheduler decides which steps run, in which order. The journal has the plan, so that a resume continues the
@@ -10,22 +11,26 @@
 
 use std::sync::Arc;
 use std::task::Context;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::before_attempt::{ErrorOf, in_doubt_unless_returned};
 use super::commit::Committer;
 use super::drive::Run;
 use super::driver::Driver;
 use super::ending::EndedRun;
 use super::executor::Executor;
-use super::in_flight::{Completion, Due};
+use super::in_flight::{Completion, DropSignal, Due};
 use super::journal::Journal;
-use super::state::{Batch, CleanUpStart, RunState, Stop};
+use super::state::{Batch, CleanUpStart, RunState, Stop, TraceState};
 use super::view::View;
+use crate::error::StepError;
 use crate::id::{ExecutionId, RunStatus};
 use crate::observe::Observed;
 use crate::report::{CleanUpReport, CleanUpResult, CleanUpStep, Ending, FailedExecution};
-use crate::scheduler::{CleanUp, CleanUpState, End};
+use crate::retry::NotRetried;
+use crate::scheduler::{CleanUp, CleanUpState, End, OpenStep, PlannedStep};
 use crate::store::{ReachedLimit, Record};
 
 /// The driver's part of the end of its run.
@@ -35,8 +40,19 @@ pub(super) struct AtEnd {
     pub(super) cancel_reason: Option<Arc<str>>,
     /// The ends that the clean-up steps wait for: of the children, and of dropped executions.
     children: Option<BoxFuture<'static, ()>>,
-    /// Whether the run cleans up, and the time for that does not count yet.
-    is_unbounded: bool,
+    /// Whether the run cleans up.
+    cleans_up: bool,
+    /// The time of the clean-up step that is open, once that counts.
+    time: Option<StepTime>,
+}
+
+/// The time of one clean-up step.
+struct StepTime {
+    /// The place of the step in the clean-up.
+    place: usize,
+    limit: Duration,
+    /// Drops the wait for its end.
+    wait: Arc<DropSignal>,
 }
 
 impl Run {
@@ -63,8 +79,8 @@ impl Run {
         self.clean_up();
     }
 
-    /// Ends the children, tells executions why the run ends, and bounds the time of the clean-up. Also for a run that
-    /// was resumed in its clean-up, whose time counts anew.
+    /// Ends the children, tells executions why the run ends, and bounds the time of the first step. Also for a run that
+    /// was resumed in its clean-up: the time of the open step counts anew.
     pub(super) fn clean_up(&mut self) {
         self.note_ending();
         self.driver.admission.forget_inbox();
@@ -75,7 +91,7 @@ impl Run {
         }
         let children = self.driver.end_children();
         let at_end = self.driver.at_end.get_or_insert_default();
-        (at_end.children, at_end.is_unbounded) = (children, true);
+        (at_end.children, at_end.cleans_up) = (children, true);
         if !self.driver.ends_children() && self.driver.admission.is_admitted() {
             self.driver.bound_clean_up();
         }
@@ -87,7 +103,9 @@ impl Run {
         if state.scheduler.clean_up().is_some_and(CleanUp::has_begun)
             && let Some(ending) = self.ended_run().ending()
         {
-            shared.signals.set_ending(ending, state.lives.redrives().len());
+            // A redrive of the clean-up alone is not one of them: its steps have the keys that they had.
+            let before = state.lives.redrives().iter().filter(|redrive| !redrive.clean_up);
+            shared.signals.set_ending(ending, before.count());
         }
     }
 
@@ -159,14 +177,55 @@ impl Driver {
         }
     }
 
-    /// Bounds the time of the clean-up from here on, unless it is bounded already.
+    /// Bounds the time of the open clean-up step from here on, unless it is bounded already (S85).
     #[inline]
     pub(super) fn bound_clean_up(&mut self) {
-        if let Some(at_end) = &mut self.at_end
-            && std::mem::take(&mut at_end.is_unbounded)
-        {
-            let common = &self.committer.shared.common;
-            let _ = self.executor.wait(Due::CleanUp, common.clock.sleep(common.settings.clean_up));
+        if self.at_end.as_ref().is_some_and(|at_end| at_end.cleans_up) {
+            self.bound_clean_up_step();
+        }
+    }
+
+    #[cold]
+    fn bound_clean_up_step(&mut self) {
+        let open = self.committer.state.scheduler.clean_up().and_then(CleanUp::open_step);
+        let (Some(OpenStep { place, step, .. }), Some(at_end)) = (open, &mut self.at_end) else { return };
+        if at_end.time.as_ref().is_some_and(|time| time.place == place) {
+            return;
+        }
+        self.executor.drop_wait(at_end.time.take().map(|time| time.wait));
+        let common = &self.committer.shared.common;
+        let limit = self.host.clean_up_time(step, common.settings.clean_up);
+        let wait = self.executor.wait(Due::CleanUp, common.clock.sleep(limit));
+        at_end.time = Some(StepTime { place, limit, wait });
+    }
+
+    /// The time of a clean-up step is over: drops what runs of it, and fails it. The next step has its turn.
+    #[cold]
+    pub(super) fn clean_up_time_is_over(&mut self) {
+        let open = self.committer.state.scheduler.clean_up().and_then(CleanUp::open_step);
+        let time = self.at_end.as_mut().and_then(|at_end| at_end.time.take());
+        let (Some(OpenStep { place, step, state }), Some(StepTime { place: of, limit, .. })) = (open, time)
+        else {
+            return;
+        };
+        if place != of {
+            return;
+        }
+        let error = StepError::transient(format!("its time for clean-up was over after {limit:?}"));
+        match state {
+            CleanUpState::Executed(execution) => {
+                self.drop_future(execution);
+                self.executor.discard_results(&[execution]);
+                let at_most_once = self.host.table.step(step).policy.at_most_once;
+                let error = if at_most_once { in_doubt_unless_returned(error, ErrorOf::Run) } else { error };
+                self.execution_failed(execution, error, NotRetried::CleanUpTime { limit });
+            }
+            CleanUpState::Asking(asked) => {
+                self.executor.drop_questions(|candidate| candidate != asked);
+                self.answer(asked, step, Err(error));
+            }
+            // It has not begun: another process has the run, or the run waits for a permit.
+            _ => {}
         }
     }
 }
@@ -236,8 +295,42 @@ impl View<'_> {
             result: result(self.state, planned.state),
         });
         let ending = self.run.signals.ending()?;
-        Some(CleanUpReport { ending: Ending::clone(ending), steps: steps.collect() })
+        // A run that stops here without an end cleans up elsewhere.
+        let is_left = self.run.finished.get().is_some_and(|finished| finished.left_by().is_some());
+        let incomplete = if is_left { Vec::new() } else { incomplete(self.state) };
+        Some(CleanUpReport { ending: Ending::clone(ending), steps: steps.collect(), incomplete })
     }
+}
+
+/// The steps that a clean-up leaves undone once it is over, in their order (S86): those that failed, were dropped or did not
+/// run. A step whose precondition said no has nothing to do.
+pub(super) fn incomplete(state: &RunState) -> Vec<Arc<str>> {
+    let clean_up = state.scheduler.clean_up().filter(|clean_up| clean_up.has_begun());
+    let steps = clean_up.filter(|_| state.scheduler.is_over()).map_or(&[][..], CleanUp::steps);
+    let is_complete = |planned: &&PlannedStep| match planned.state {
+        CleanUpState::Refused => true,
+        CleanUpState::Executed(execution) => {
+            state.trace.entry(execution).is_some_and(|entry| entry.state == TraceState::Succeeded)
+        }
+        CleanUpState::Planned | CleanUpState::Asking(_) | CleanUpState::PreconditionFailed(_) => false,
+    };
+    let undone = steps.iter().filter(|planned| !is_complete(planned));
+    undone.map(|planned| Arc::clone(&state.table().step(planned.step).name)).collect()
+}
+
+/// The same by the records of a run that has ended, since its last redrive.
+pub(super) fn recorded_incomplete(records: &[Record]) -> Vec<Arc<str>> {
+    let begins =
+        |record: &Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunRedriven { .. });
+    let Some(at) = records.iter().rposition(begins) else { return Vec::new() };
+    let Record::CleanUpStarted { steps, .. } = &records[at] else { return Vec::new() };
+    let done = records[at..].iter().filter_map(|record| match record {
+        Record::ExecutionSucceeded { step, .. }
+        | Record::PreconditionAnswered { step, answer: false, error: None, .. } => Some(step),
+        _ => None,
+    });
+    let done: Vec<&Arc<str>> = done.collect();
+    steps.iter().filter(|step| !done.contains(step)).cloned().collect()
 }
 
 fn result(state: &RunState, step: CleanUpState) -> CleanUpResult {

@@ -36,6 +36,7 @@ use tokio::sync::oneshot;
 
 use super::RunShared;
 use super::check::ReplayCheck;
+use super::clean_up::incomplete;
 use super::clock::RunClock;
 use super::host::Host;
 use super::journal::{Answer, Journal, RunEnd};
@@ -163,7 +164,8 @@ impl Committer {
                 let is_stop =
                     |record: &Record| matches!(record, Record::EventLogged { seq, .. } if seq == stop);
                 let (status, at, stop) = (RunStatus::Completed, noted_at, records.iter().position(is_stop));
-                journal.queue_end(records, RunEnd { status, at, quality, stop });
+                let incomplete = Vec::new();
+                journal.queue_end(records, RunEnd { status, at, quality, stop, incomplete });
             } else if matches!(records.first(), Some(Record::CleanUpStarted { .. })) {
                 journal.queue_clean_up(records);
             } else if !records.is_empty() {
@@ -456,7 +458,7 @@ impl Committer {
         let status = self.state.end().map(RunStatus::from);
         if let (Some(status), Some(journal)) = (status, &mut self.journal) {
             let (at, quality) = (self.clock.stamp(), quality(status, &self.state, &self.shared));
-            let end = RunEnd { status, at, quality, stop: None };
+            let end = RunEnd { status, at, quality, stop: None, incomplete: incomplete(&self.state) };
             let origin = origin_of_end(&self.state);
             let deadline = self.state.passed_deadline();
             journal.queue_end([Record::RunEnded { status, error, step, deadline, origin, at }], end);

@@ -218,7 +218,7 @@ fn survived(records: &[Record]) -> HashSet<&str> {
     let mut cleans_up = false;
     let outside = records.iter().filter(|record| {
         match record {
-            Record::CleanUpStarted { .. } => cleans_up = true,
+            Record::CleanUpStarted { .. } | Record::CleanUpRedriven { .. } => cleans_up = true,
             Record::RunEnded { .. } => cleans_up = false,
             _ => {}
         }

@@ -99,15 +99,17 @@ impl Driver {
         let unbegun = self.admission.unbegun(&self.committer.state);
         let Committer { shared, state, telemetry, .. } = &mut self.committer;
         for execution in executions {
-            self.admission.give_up_turn(execution);
-            if self.executor.drop_execution(execution) {
-                shared.cancellations.tell(execution);
-            }
-            self.executor.drop_wait(self.admission.forget_limited(execution, state));
+            drop_future((&mut self.admission, &mut self.executor), shared, state, execution);
             if !unbegun.contains(&execution) {
                 telemetry.dropped(shared, state, execution);
             }
         }
+    }
+
+    /// Drops the future of an execution that is about to fail.
+    pub(super) fn drop_future(&mut self, execution: ExecutionId) {
+        let Committer { shared, state, .. } = &self.committer;
+        drop_future((&mut self.admission, &mut self.executor), shared, state, execution);
     }
 
     /// Begins the next effect, if there is one and admission lets it begin. Returns whether one began.
@@ -251,9 +253,7 @@ impl Driver {
             }
             Completion::Due(Due::Turn(execution)) => self.has_turn(execution),
             Completion::Due(Due::Timer(at)) => self.alarms.rings(at),
-            Completion::Due(Due::CleanUp) => {
-                let _ = self.commit(Batch::Stopped(Stop::CleanUpOver), None);
-            }
+            Completion::Due(Due::CleanUp) => self.clean_up_time_is_over(),
             Completion::Due(Due::Timeout) => {
                 if self.alarms.time_is_over() {
                     let _ = self.commit(Batch::Stopped(Stop::TimedOut), None);
@@ -394,4 +394,18 @@ pub(super) fn open_requests(state: &RunState, began_at: SystemTime) -> Vec<OpenR
         })
     });
     open.collect()
+}
+
+/// Drops the future of an execution, with all that it waits for.
+fn drop_future(
+    (admission, executor): (&mut Admission, &mut Executor),
+    shared: &RunShared,
+    state: &RunState,
+    execution: ExecutionId,
+) {
+    admission.give_up_turn(execution);
+    if executor.drop_execution(execution) {
+        shared.cancellations.tell(execution);
+    }
+    executor.drop_wait(admission.forget_limited(execution, state));
 }

@@ -413,7 +413,12 @@ impl Driver {
     }
 
     /// Fails an execution for good.
-    fn execution_failed(&mut self, execution: ExecutionId, error: StepError, not_retried: NotRetried) {
+    pub(super) fn execution_failed(
+        &mut self,
+        execution: ExecutionId,
+        error: StepError,
+        not_retried: NotRetried,
+    ) {
         if self.admission.is_rare()
             && let Some(step) = self.committer.state.step_of(execution)
         {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use dashmap::DashMap;
 
@@ -23,6 +24,12 @@ use crate::spec::{TableError, TableSpec};
 use crate::store::RecordedEvent;
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 use crate::workflow::{Check, Compaction, StepFuture, Workflow, no_such_row};
+
+/// How long an attempt of a clean-up step without a `timeout` counts for the time of the step.
+const CLEAN_UP_ATTEMPT: Duration = Duration::from_mins(1);
+
+/// The most time of a clean-up step, unless the engine sets another one.
+const LONGEST_CLEAN_UP: Duration = Duration::from_hours(24);
 
 /// The calls that a host makes to a workflow.
 pub(crate) trait HostedSteps: Send + Sync {
@@ -285,6 +292,20 @@ impl Host {
     /// Asks for the step's key at its limit.
     pub(super) fn limit_key(&self, step: usize, mut call: StepCall) -> Check<String> {
         Arc::clone(&self.steps).limit_key(step, &mut call)
+    }
+
+    /// How long a clean-up step may take (S85): the time that the engine sets, or else that of its retries.
+    pub(super) fn clean_up_time(&self, step: StepIndex, set: Option<Duration>) -> Duration {
+        set.unwrap_or_else(|| {
+            let attempt = self.table.step(step).policy.timeout.unwrap_or(CLEAN_UP_ATTEMPT);
+            self.retry_policy(step.get()).longest(attempt).min(LONGEST_CLEAN_UP)
+        })
+    }
+
+    /// The same for all clean-up steps together.
+    pub(crate) fn whole_clean_up_time(&self, set: Option<Duration>) -> Duration {
+        let times = self.table.clean_up.iter().map(|step| self.clean_up_time(*step, set));
+        times.fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// The engine's rules for failures.

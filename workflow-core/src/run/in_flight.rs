@@ -120,7 +120,7 @@ pub(super) enum Due {
     Timer(SystemTime),
     /// The end of the run's active time.
     Timeout,
-    /// The end of the time for clean-up.
+    /// The end of the time of a clean-up step.
     CleanUp,
 }
 

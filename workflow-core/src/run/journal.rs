@@ -69,8 +69,8 @@ pub(crate) struct Journal {
     failure: Option<StoreError>,
     /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
     table: Option<RecordedTable>,
-    /// The layers of configuration to journal with `RunResumed`, of a queued run. Taken once.
-    layers: BTreeMap<String, Value>,
+    /// The layers of configuration to journal with `RunResumed`, of a queued run. Taken once. Boxed, since few runs have some.
+    layers: Option<Box<BTreeMap<String, Value>>>,
     /// Whose records the journal had when this process began with it.
     found: Found,
 }
@@ -97,13 +97,14 @@ struct Write {
 }
 
 /// How a run ends, for its summary.
-#[derive(Clone, Copy)]
 pub(super) struct RunEnd {
     pub(super) status: RunStatus,
     pub(super) at: SystemTime,
     pub(super) quality: Quality,
     /// How many records of the batch are before that of the stop event, if the batch has it.
     pub(super) stop: Option<usize>,
+    /// The clean-up steps that the end leaves undone.
+    pub(super) incomplete: Vec<Arc<str>>,
 }
 
 /// A journal that is being read back.
@@ -147,10 +148,14 @@ impl Journal {
         table: &DependencyTable,
     ) -> Option<Self> {
         let run = super::deadline::begun_by(records)?;
-        let is_of_end =
-            |record: &&Record| matches!(record, Record::CleanUpStarted { .. } | Record::RunEnded { .. });
+        let is_of_end = |record: &&Record| {
+            matches!(
+                record,
+                Record::CleanUpStarted { .. } | Record::CleanUpRedriven { .. } | Record::RunEnded { .. }
+            )
+        };
         let last = records.iter().rev().find(is_of_end);
-        let cleans_up = matches!(last, Some(Record::CleanUpStarted { .. }));
+        let cleans_up = matches!(last, Some(Record::CleanUpStarted { .. } | Record::CleanUpRedriven { .. }));
         let run = if cleans_up { run.cleaning_up() } else { run };
         // The last table in the journal is the one of the last process, which may differ from that of the
         // first.
@@ -181,7 +186,7 @@ impl Journal {
             reading: None,
             failure: None,
             table: None,
-            layers: BTreeMap::new(),
+            layers: None,
             found: Found::Nothing,
         }
     }
@@ -199,12 +204,12 @@ impl Journal {
 
     /// The same journal, whose `RunResumed` has these layers of configuration.
     pub(crate) fn with_layers(self, layers: BTreeMap<String, Value>) -> Self {
-        Self { layers, ..self }
+        Self { layers: (!layers.is_empty()).then(|| Box::new(layers)), ..self }
     }
 
     /// The layers of configuration to journal with `RunResumed`. Returns them once.
     pub(super) fn take_layers(&mut self) -> BTreeMap<String, Value> {
-        std::mem::take(&mut self.layers)
+        self.layers.take().map(|layers| *layers).unwrap_or_default()
     }
 
     /// Whether the journal had records when this process began with it.
@@ -271,8 +276,11 @@ impl Journal {
 
     /// Queues the batch with which the run ends, with the summary of that end.
     pub(super) fn queue_end(&mut self, records: impl IntoIterator<Item = Record>, end: RunEnd) {
-        let RunEnd { status, at, quality, stop } = end;
-        let run = self.run.clone().ended(status);
+        let RunEnd { status, at, quality, stop, incomplete } = end;
+        let mut run = self.run.clone().ended(status);
+        if !incomplete.is_empty() {
+            run.incomplete_clean_up = Arc::new(incomplete);
+        }
         let stop = stop.map(|before| self.end().after(before)).or(run.stop);
         self.queue_as(records, Some(RunSummary { ended: Some(at), quality: Some(quality), stop, ..run }));
         self.queue.close();

@@ -24,6 +24,7 @@ mod on {
 
     const STARTED: &str = "workflow_runs_started_total";
     const ENDED: &str = "workflow_runs_ended_total";
+    const INCOMPLETE: &str = "workflow_cleanup_steps_incomplete_total";
     const RUN_DURATION: &str = "workflow_run_duration_seconds";
     const EXECUTIONS: &str = "workflow_executions_total";
     const EXECUTION_DURATION: &str = "workflow_execution_duration_seconds";
@@ -57,6 +58,10 @@ mod on {
     pub(crate) fn describe() {
         metrics::describe_counter!(STARTED, "Runs that began");
         metrics::describe_counter!(ENDED, "Runs that ended, by how they did");
+        metrics::describe_counter!(
+            INCOMPLETE,
+            "Clean-up steps that the end of their run left undone, by step"
+        );
         metrics::describe_histogram!(RUN_DURATION, Unit::Seconds, "Time from a run's beginning to its end");
         metrics::describe_counter!(EXECUTIONS, "Executions that ended, by step and what came of them");
         metrics::describe_histogram!(
@@ -157,10 +162,20 @@ mod on {
             }
         }
 
-        /// Counts the end of the run, if it had begun. `None`: it stops here without an end.
-        pub(crate) fn ended(&mut self, status: Option<RunStatus>, took: Duration) {
+        /// Counts the end of the run, if it had begun, with the clean-up steps that it leaves undone. `None`: it stops here
+        /// without an end.
+        pub(crate) fn ended(
+            &mut self,
+            status: Option<RunStatus>,
+            incomplete: impl FnOnce() -> Vec<Arc<str>>,
+            took: Duration,
+        ) {
             self.queue(0);
             if let (Some(_), Some(status)) = (self.level.take(), status) {
+                for step in incomplete() {
+                    let step = Label::new("step", SharedString::from_shared(step));
+                    counter!(INCOMPLETE, vec![of(&self.workflow), step]).increment(1);
+                }
                 let labels = vec![of(&self.workflow), Label::new("status", status.to_string())];
                 counter!(ENDED, labels.clone()).increment(1);
                 histogram!(RUN_DURATION, labels).record(took);
@@ -246,7 +261,8 @@ mod off {
 
         pub(crate) fn queue(&mut self, _: usize) {}
 
-        pub(crate) fn ended(&mut self, _: Option<RunStatus>, _: Duration) {}
+        pub(crate) fn ended(&mut self, _: Option<RunStatus>, _: impl FnOnce() -> Vec<Arc<str>>, _: Duration) {
+        }
     }
 
     #[derive(Debug)]

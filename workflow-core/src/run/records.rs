@@ -14,7 +14,7 @@
 //! Stopped, Cancelled            none: `RunEnded` follows when the run has stopped
 //! DelaysEnded                   DelaysEnded
 //! Paused, Unpaused              RunPaused, RunUnpaused
-//! Redriven                      RunRedriven
+//! Redriven, CleanUpRedriven     RunRedriven, CleanUpRedriven
 //! any that completes the run    these, and RunEnded
 //! ```
 //!
@@ -115,6 +115,11 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
         Batch::Redriven(Reopening { by, again, .. }) => {
             let again = again.iter().map(|step| name(*step)).collect();
             Some(Record::RunRedriven { by: by.clone(), again, deadline: None, at })
+        }
+        Batch::CleanUpRedriven(redriven) => {
+            let names = |steps: &[StepIndex]| steps.iter().map(|step| name(*step)).collect();
+            let (by, steps, again) = (redriven.by.clone(), names(&redriven.steps), names(&redriven.again));
+            Some(Record::CleanUpRedriven { by, steps, again, at })
         }
         Batch::Answered { candidate, step, answer } => {
             let Candidate { scope, trigger, .. } = *state.scheduler.asked(*candidate)?;

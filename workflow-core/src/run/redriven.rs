@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::clean_up::recorded_incomplete;
 use super::deadline::begun_by;
 use super::pause::is_paused;
 use crate::id::{Redriver, RunId, RunStatus};
@@ -22,6 +23,7 @@ use crate::table::DependencyTable;
 #[must_use]
 pub struct Redrive {
     despite_clean_up: bool,
+    clean_up: bool,
     again: Vec<Arc<str>>,
     deadline: Option<SystemTime>,
 }
@@ -36,6 +38,23 @@ impl Redrive {
     /// continues from that log. If it ends again, its clean-up steps run again.
     pub fn despite_clean_up(self) -> Self {
         Self { despite_clean_up: true, ..self }
+    }
+
+    /// Runs only the clean-up steps again that the end of the run left undone
+    /// ([`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete)), in their order. Nothing else of the run
+    /// begins, and it then ends as it had: its outcome stays.
+    ///
+    /// Executions of these steps begin anew, with the same idempotency keys, the next attempt number, and retries that
+    /// count from the start; a step that had not run, runs. A deadline does not count.
+    /// [`despite_clean_up`](Self::despite_clean_up) and [`deadline`](Self::deadline) have no meaning with it.
+    ///
+    /// ```
+    /// use workflow_core::Redrive;
+    ///
+    /// assert_ne!(Redrive::new().clean_up(), Redrive::new());
+    /// ```
+    pub fn clean_up(self) -> Self {
+        Self { clean_up: true, ..self }
     }
 
     /// Makes the executions of this step again, also those that are in doubt: the step is `at_most_once`, and an attempt
@@ -70,7 +89,8 @@ impl Redrive {
     ///
     /// # Errors
     /// If the run is unknown, open, complete, or a child; if its clean-up began, unless the caller insists; or if it
-    /// ended at a limit and cleaned up; or if its deadline has passed, or the other one that the caller gives.
+    /// ended at a limit and cleaned up; or if its deadline has passed, or the other one that the caller gives. Of a clean-up
+    /// alone, if that left nothing undone.
     pub(crate) fn write(
         &self,
         run: &RunId,
@@ -104,6 +124,14 @@ impl Redrive {
         }
         if let Some(parent) = begun.parent {
             return Err(RedriveError::Child { run: run(), parent });
+        }
+        if self.clean_up {
+            let steps = recorded_incomplete(records);
+            if steps.is_empty() {
+                return Err(RedriveError::NothingToCleanUp { run: run() });
+            }
+            let record = Record::CleanUpRedriven { by, steps, again: self.again.clone(), at };
+            return Ok(Write { records: vec![record], run: begun.cleaning_up() });
         }
         match clean_up {
             // The events beyond the limit are in no journal.

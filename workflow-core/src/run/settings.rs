@@ -14,8 +14,6 @@ const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many attempts of an execution may be interrupted.
 const DEFAULT_INTERRUPTED_ATTEMPTS: u32 = 5;
-/// How long all clean-up steps of a run may take together.
-const DEFAULT_CLEAN_UP: Duration = Duration::from_mins(1);
 
 /// The settings that an engine has for every run.
 #[derive(Debug, Clone)]
@@ -24,8 +22,8 @@ pub(crate) struct RunSettings {
     pub(crate) limits: RunLimits,
     /// The limit on active time of a run whose own options have none; `None` without a limit.
     pub(crate) timeout: Option<Duration>,
-    /// How long the clean-up of a run may take.
-    pub(crate) clean_up: Duration,
+    /// How long a clean-up step may take; `None` for as long as its retries.
+    pub(crate) clean_up: Option<Duration>,
     /// The most display items that a run keeps.
     pub(crate) display_capacity: usize,
     /// The most commands that wait for a run.
@@ -55,7 +53,7 @@ impl Default for RunSettings {
         Self {
             limits: RunLimits::default(),
             timeout: None,
-            clean_up: DEFAULT_CLEAN_UP,
+            clean_up: None,
             display_capacity: DEFAULT_DISPLAY_CAPACITY,
             mailbox_capacity: DEFAULT_MAILBOX_CAPACITY,
             interrupted_attempts: DEFAULT_INTERRUPTED_ATTEMPTS,

@@ -48,8 +48,8 @@ use crate::id::{ChildRun, ExecutionId, Origin, RunStatus, Seq};
 use crate::report::RedriveReport;
 use crate::retry::NotRetried;
 use crate::scheduler::{
-    Answer, CandidateId, Cause, CommitOutcome, Emission, End, Entry, Execution, ExecutionStart,
-    FanOutFailure, GroupSummary, LoggedBatch, QueuedAction, Scheduler, SchedulerLimits,
+    Answer, CandidateId, Cause, CleanUp, CleanUpState, CommitOutcome, Emission, End, Entry, Execution,
+    ExecutionStart, FanOutFailure, GroupSummary, LoggedBatch, QueuedAction, Scheduler, SchedulerLimits,
 };
 use crate::store::Position;
 use crate::table::{DependencyTable, StepIndex};
@@ -74,7 +74,9 @@ mod timers;
 mod trace;
 
 pub(super) use active::ActiveTime;
-pub(super) use batch::{Applied, Batch, CleanUpStart, PauseStart, Reopening, Returned, ReturnedBatch, Stop};
+pub(super) use batch::{
+    Applied, Batch, CleanUpReopening, CleanUpStart, PauseStart, Reopening, Returned, ReturnedBatch, Stop,
+};
 pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use lives::Earlier;
 pub(super) use log::{BranchRecord, Log, bound_input};
@@ -185,7 +187,7 @@ impl RunState {
         }
         // The record of a child has the time of the child's start, not the time of a batch. A child's start
         // gives a waiting run nothing to do, so the run stays inactive.
-        if !matches!(batch, Batch::ChildStarted { .. } | Batch::Redriven(_)) {
+        if !matches!(batch, Batch::ChildStarted { .. } | Batch::Redriven(_) | Batch::CleanUpRedriven(_)) {
             self.now = self.now.max(at);
             self.active.resume(self.now);
             self.stir();
@@ -270,6 +272,7 @@ impl RunState {
             Batch::Unpaused { by_parent, origin } => self.unpause(by_parent, origin.as_ref()),
             // Handled above: it begins active time anew.
             Batch::Redriven(redriven) => self.redrive(redriven, at),
+            Batch::CleanUpRedriven(redriven) => self.redrive_clean_up(&redriven, at),
         }
     }
 
@@ -357,8 +360,38 @@ impl RunState {
         if let Some(rare) = &mut self.rare {
             rare.origins.redrive();
         }
-        self.lives.note_redrive(RedriveReport { status, by, at: self.now });
+        self.lives.note_redrive(RedriveReport { status, by, at: self.now, clean_up: false });
         self.failures.begin_anew(is_open);
+        self.note(1)
+    }
+
+    /// Clean-up steps run again after the end of the run, which stays as it is (S86). Their executions begin anew.
+    fn redrive_clean_up(&mut self, reopening: &CleanUpReopening, at: Duration) -> Applied {
+        let CleanUpReopening { by, steps, again } = reopening;
+        let status = self.end().map_or(RunStatus::Failed, RunStatus::from);
+        let planned = self.scheduler.clean_up().map_or(&[][..], CleanUp::steps);
+        let executed = planned.iter().filter(|planned| steps.contains(&planned.step));
+        let executed = executed.filter_map(|planned| match planned.state {
+            CleanUpState::Executed(execution) => Some((execution, planned.step)),
+            _ => None,
+        });
+        let executed: FxHashMap<ExecutionId, StepIndex> = executed.collect();
+        if !self.scheduler.redrive_clean_up(steps) {
+            return Applied::Refused;
+        }
+        self.now = self.now.max(at);
+        // What was dropped, at the end of its time or of the run, may have had its effect.
+        let dropped = executed.keys().copied().filter(|id| self.trace.was_dropped(*id));
+        self.lives.drop_begun(&dropped.collect::<Vec<_>>());
+        let anew = self.lives.redrive_clean_up(
+            &executed,
+            |id| self.trace.class_of_failure(id).filter(|_| !self.trace.was_dropped(id)),
+            |id| executed.get(&id).is_some_and(|step| again.contains(step)),
+        );
+        self.trace.redrive(self.now, &anew);
+        let by = by.clone();
+        self.lives.note_redrive(RedriveReport { status, by, at: self.now, clean_up: true });
+        self.failures.begin_anew_of_clean_up(|id| executed.contains_key(&id));
         self.note(1)
     }
 

@@ -239,7 +239,8 @@ impl Telemetry {
         let is_left = shared.common.is_durable && is_left(&finished.outcome);
         let status = (!is_left).then_some(finished.status);
         self.spans.close(status, finished);
-        self.meter.ended(status, now);
+        let incomplete = || finished.kept.as_ref().map(|kept| kept.incomplete_clean_up()).unwrap_or_default();
+        self.meter.ended(status, incomplete, now);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::RunShared;
+use super::clean_up::incomplete;
 use super::clock::RunClock;
 use super::executor::Executor;
 use super::records::origin_of_end;
@@ -47,6 +48,11 @@ impl EndedState {
 
     pub(crate) fn report(&self, run: &RunShared) -> Arc<RunReport> {
         Arc::clone(self.report.get_or_init(|| Arc::new(self.past.view(run).report())))
+    }
+
+    /// The clean-up steps that the end left undone.
+    pub(super) fn incomplete_clean_up(&self) -> Vec<Arc<str>> {
+        incomplete(&self.past.state)
     }
 
     /// Whether the run's journal has the act of this origin.
@@ -122,6 +128,7 @@ pub(crate) fn summary_of_ended(run: &RunShared, ended: SystemTime) -> Option<Run
         deadline: run.deadline(),
         ended: Some(ended),
         quality: Some(quality(*status, state, run)),
+        incomplete_clean_up: Arc::new(incomplete(state)),
         ..running.ended(*status)
     })
 }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  finish ─▶ planned ── CleanUpStarted ──▶ one step after the other ──▶ over ─▶ Finish
-//!               │                               │
-//!               └── no clean-up step is ready   └── CleanUpStopped: the time is over, or the journal failed
+//!               │                               │  ▲                     │
+//!               └── no clean-up step is ready   │  └── a redrive of some steps
+//!                                               └── CleanUpStopped: the journal failed, or has the end of the run
 //! ```
 //!
 //! The plan is made when the run ends, from what the root has then. Nothing enters the log afterwards, so the plan
@@ -55,6 +56,17 @@ pub(crate) struct CleanUpStep {
     /// The last event that the step requires. It orders the steps and identifies the execution.
     trigger: Seq,
     binding: Binding,
+    pub(crate) state: CleanUpState,
+    /// The execution of the step that begins anew when the turn of the step comes, after a redrive (S86).
+    again: Option<ExecutionId>,
+}
+
+/// The step of a clean-up that is open or comes next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenStep {
+    /// Its place among the steps.
+    pub(crate) place: usize,
+    pub(crate) step: StepIndex,
     pub(crate) state: CleanUpState,
 }
 
@@ -128,12 +140,26 @@ impl CleanUp {
         if let Some(open) = self.steps.get_mut(self.next) {
             open.state = state;
         }
-        self.next += usize::from(has_ended);
+        if has_ended {
+            self.turn_to(self.next + 1);
+        }
+    }
+
+    /// Turns to the first step from this place on that has not ended: after a redrive, others have.
+    fn turn_to(&mut self, place: usize) {
+        let rest = self.steps.iter().skip(place);
+        self.next = place + rest.take_while(|step| step.state != CleanUpState::Planned).count();
+    }
+
+    /// The step that is open or comes next; `None` if none is left, or the steps do not run.
+    pub(crate) fn open_step(&self) -> Option<OpenStep> {
+        let open = self.steps.get(self.next).filter(|_| self.is_running())?;
+        Some(OpenStep { place: self.next, step: open.step, state: open.state })
     }
 
     /// The state of the open step.
     fn open(&self) -> Option<CleanUpState> {
-        self.steps.get(self.next).filter(|_| self.is_running()).map(|open| open.state)
+        self.open_step().map(|open| open.state)
     }
 }
 
@@ -150,7 +176,8 @@ fn planned(board: &Board, step: StepIndex) -> Option<(Seq, CleanUpStep)> {
     let last = required.filter_map(|(input, bound)| last_of(board, input, bound)).max();
     // A step that requires nothing runs last. Its execution needs a trigger all the same: the first event.
     let trigger = last.unwrap_or(Seq(1));
-    Some((last.unwrap_or(Seq(0)), CleanUpStep { step, trigger, binding, state: CleanUpState::Planned }))
+    let state = CleanUpState::Planned;
+    Some((last.unwrap_or(Seq(0)), CleanUpStep { step, trigger, binding, state, again: None }))
 }
 
 /// The last event that the parameter is bound to.
@@ -204,11 +231,15 @@ impl Board {
     /// Starts the execution of the open step.
     fn execute_clean_up(&mut self) {
         let Some(clean_up) = &mut self.clean_up else { return };
-        let Some(CleanUpStep { step, trigger, binding, .. }) = clean_up.steps.get(clean_up.next) else {
+        let Some(CleanUpStep { step, trigger, binding, again, .. }) = clean_up.steps.get(clean_up.next)
+        else {
             return;
         };
-        let inputs = Inputs::of(binding.clone(), self.table.step(*step), *trigger);
-        let start = self.executions.create((*step, ScopeId::ROOT, *trigger), inputs);
+        let known = again.and_then(|again| Some(self.executions.get(again)?.start(again)));
+        let start = known.unwrap_or_else(|| {
+            let inputs = Inputs::of(binding.clone(), self.table.step(*step), *trigger);
+            self.executions.create((*step, ScopeId::ROOT, *trigger), inputs)
+        });
         self.executions.run(&start);
         clean_up.conclude(CleanUpState::Executed(start.execution), false);
         self.actions.push(QueuedAction::Start(start));
@@ -280,6 +311,26 @@ impl Scheduler {
         if let Some(clean_up) = &mut board.clean_up {
             (clean_up.phase, clean_up.first) = (Phase::Began, Some(first));
         }
+        true
+    }
+
+    /// Lets these steps of a clean-up that is over run again, in their order (S86). Their executions begin anew. Returns
+    /// `false`, with nothing changed, if no clean-up is over.
+    pub(crate) fn redrive_clean_up(&mut self, steps: &[StepIndex]) -> bool {
+        let Some(clean_up) = self.board.clean_up.as_deref_mut() else { return false };
+        if clean_up.phase != Phase::Over || clean_up.first.is_none() {
+            return false;
+        }
+        for planned in clean_up.steps.iter_mut().filter(|planned| steps.contains(&planned.step)) {
+            if let CleanUpState::Executed(execution) = planned.state {
+                planned.again = Some(execution);
+            }
+            planned.state = CleanUpState::Planned;
+        }
+        clean_up.phase = Phase::Began;
+        clean_up.turn_to(0);
+        // What was not taken reports the end before.
+        self.board.actions.close();
         true
     }
 

@@ -41,6 +41,7 @@ pub struct RunQuery {
     workflow: Option<Arc<str>>,
     thread: Option<ThreadId>,
     open: bool,
+    incomplete_clean_up: bool,
     statuses: Vec<RunStatus>,
     not_owned_by: Vec<EngineId>,
     newest_first: bool,
@@ -123,6 +124,25 @@ impl RunQuery {
         self
     }
 
+    /// Only runs whose end left clean-up steps undone
+    /// ([`incomplete_clean_up`](super::RunSummary::incomplete_clean_up)). A run that an earlier release ended is left out.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::SystemTime;
+    /// use workflow_core::RunStatus;
+    /// use workflow_core::store::{RunQuery, RunSummary};
+    ///
+    /// let mut run = RunSummary::running("Orders", SystemTime::UNIX_EPOCH).ended(RunStatus::Failed);
+    /// let query = RunQuery::new().incomplete_clean_up();
+    /// assert!(!query.admits(&"order-17".into(), &run));
+    /// run.incomplete_clean_up = Arc::new(vec!["refund".into()]);
+    /// assert!(query.admits(&"order-17".into(), &run));
+    /// ```
+    pub fn incomplete_clean_up(self) -> Self {
+        Self { incomplete_clean_up: true, ..self }
+    }
+
     /// Only runs whose latest write is of none of these engines: of another one, or of one without a lease.
     ///
     /// Several calls exclude the engines of all of them. With the engines that hold leases, and [open](Self::open) runs only,
@@ -195,6 +215,11 @@ impl RunQuery {
         self.open
     }
 
+    /// Whether the query is for runs only whose end left clean-up steps undone.
+    pub fn only_incomplete_clean_up(&self) -> bool {
+        self.incomplete_clean_up
+    }
+
     /// The statuses that the query admits; empty for all.
     pub fn statuses(&self) -> &[RunStatus] {
         &self.statuses
@@ -256,6 +281,7 @@ impl RunQuery {
         let Self { workflow, thread, open, statuses, not_owned_by, after, older_than, .. } = self;
         // Ids are compared last: they may be long.
         !(*open && run.status.is_ended())
+            && !(self.incomplete_clean_up && run.incomplete_clean_up.is_empty())
             && (statuses.is_empty() || statuses.contains(&run.status))
             && workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
             && thread.as_ref().is_none_or(|thread| run.thread.as_ref() == Some(thread))

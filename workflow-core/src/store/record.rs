@@ -383,6 +383,21 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// Clean-up steps of a run that has ended run again, those that its clean-up left undone
+    /// ([`Redrive::clean_up`](crate::Redrive::clean_up)). The run then ends as it had. This is the only other record that
+    /// follows [`RunEnded`](Self::RunEnded).
+    CleanUpRedriven {
+        /// Who did it.
+        by: Redriver,
+        /// The steps, in their order.
+        steps: Vec<Arc<str>>,
+        /// The steps whose executions are made again although they are in doubt
+        /// ([`Redrive::again`](crate::Redrive::again)).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        again: Vec<Arc<str>>,
+        /// When.
+        at: SystemTime,
+    },
 }
 
 impl Record {
@@ -454,7 +469,8 @@ impl Record {
             | Self::DelaysEnded { at }
             | Self::CleanUpStarted { at, .. }
             | Self::RunEnded { at, .. }
-            | Self::RunRedriven { at, .. } => *at,
+            | Self::RunRedriven { at, .. }
+            | Self::CleanUpRedriven { at, .. } => *at,
         }
     }
 }

@@ -16,8 +16,8 @@ type Labels = Arc<BTreeMap<String, String>>;
 /// The state of a run after its latest write.
 ///
 /// A store keeps it as JSON and interprets none of it, except what a [query](crate::store::RunQuery) asks for. Fields that are
-/// newer than a stored summary are empty: `table`, `thread`, `metadata`, `parent`, `ended`, `quality` and `stop` of a run that
-/// an earlier release wrote last.
+/// newer than a stored summary are empty: `table`, `thread`, `metadata`, `parent`, `ended`, `quality`, `stop` and
+/// `incomplete_clean_up` of a run that an earlier release wrote last.
 ///
 /// ```
 /// use workflow_core::prelude::*;
@@ -94,6 +94,10 @@ pub struct RunSummary {
     /// The position of the stop event's record; `None` unless the run completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Position>,
+    /// The clean-up steps that the end of the run left undone, in their order; empty for an open run. They are those of
+    /// [`CleanUpReport::incomplete`](crate::report::CleanUpReport::incomplete).
+    #[serde(default = "no_steps", skip_serializing_if = "are_none")]
+    pub incomplete_clean_up: Arc<Vec<Arc<str>>>,
 }
 
 impl RunSummary {
@@ -116,6 +120,7 @@ impl RunSummary {
             ended: None,
             quality: None,
             stop: None,
+            incomplete_clean_up: no_steps(),
         }
     }
 
@@ -160,16 +165,25 @@ impl RunSummary {
 
     /// The same run, running again, after a wait or an end.
     pub fn running_again(self) -> Self {
-        let (ended, quality, stop) = (None, None, None);
-        Self { status: RunStatus::Running, waits_for: None, table: None, ended, quality, stop, ..self }
+        let (ended, quality, stop, incomplete_clean_up) = (None, None, None, no_steps());
+        Self {
+            status: RunStatus::Running,
+            waits_for: None,
+            table: None,
+            ended,
+            quality,
+            stop,
+            incomplete_clean_up,
+            ..self
+        }
     }
 
-    /// The same run, cleaning up.
+    /// The same run, cleaning up, for the first time or again.
     pub fn cleaning_up(self) -> Self {
-        Self { status: RunStatus::CleaningUp, waits_for: None, table: None, ..self }
+        Self { status: RunStatus::CleaningUp, ..self.running_again() }
     }
 
-    /// The same run with the status of its end. Set the fields `ended`, `quality` and `stop` too.
+    /// The same run with the status of its end. Set the fields `ended`, `quality`, `stop` and `incomplete_clean_up` too.
     pub fn ended(self, status: RunStatus) -> Self {
         Self { status, waits_for: None, table: None, ..self }
     }
@@ -185,6 +199,16 @@ pub(crate) fn metadata_bytes(labels: &BTreeMap<String, String>) -> usize {
 fn no_labels() -> Labels {
     static NONE: LazyLock<Labels> = LazyLock::new(Labels::default);
     Arc::clone(&NONE)
+}
+
+/// No steps: one list for all runs, so that it costs no allocation.
+fn no_steps() -> Arc<Vec<Arc<str>>> {
+    static NONE: LazyLock<Arc<Vec<Arc<str>>>> = LazyLock::new(Arc::default);
+    Arc::clone(&NONE)
+}
+
+fn are_none(steps: &Arc<Vec<Arc<str>>>) -> bool {
+    steps.is_empty()
 }
 
 fn has_none(labels: &Labels) -> bool {

@@ -41,6 +41,7 @@ mod resumed {
     mod config_sources;
     mod attach;
     mod clean_up;
+    mod clean_up_redriven;
     mod blocked;
     mod bounds;
     mod deadlines;

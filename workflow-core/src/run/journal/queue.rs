@@ -55,8 +55,8 @@ struct QueuedBatch {
     records: usize,
     /// Their approximate size in a store that keeps bytes.
     bytes: usize,
-    /// The run's summary with this batch, if the batch changes it.
-    run: Option<RunSummary>,
+    /// The run's summary with this batch, if the batch changes it. Boxed, since few batches do.
+    run: Option<Box<RunSummary>>,
 }
 
 /// How much of the queue a write takes.
@@ -118,6 +118,7 @@ impl WriteQueue {
         self.end = self.end.after(records);
         let next = std::mem::take(&mut self.next);
         let run = run.or_else(|| (next == NextBatch::Resumes).then(|| before.clone().running_again()));
+        let run = run.map(Box::new);
         match self.batches.back_mut().filter(|_| next == NextBatch::JoinsFirst) {
             // A journal without a start event could not be resumed.
             Some(first) => {
@@ -152,7 +153,7 @@ impl WriteQueue {
         }
         let taken = self.taken_next();
         let batches = self.batches.iter().take(taken.batches);
-        let run = batches.rev().find_map(|batch| batch.run.as_ref()).unwrap_or(before).clone();
+        let run = batches.rev().find_map(|batch| batch.run.as_deref()).unwrap_or(before).clone();
         Some((taken, Write { records: self.records.iter().take(taken.records).cloned().collect(), run }))
     }
 

@@ -222,7 +222,13 @@ fn a_rewound_journal_ends_where_the_store_has_it_and_continues_there() {
     journal.queue([record("good")]);
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     journal.queue([record("bad")]);
-    let end = RunEnd { status: RunStatus::Completed, at: AT, quality: Quality::Clean, stop: None };
+    let end = RunEnd {
+        status: RunStatus::Completed,
+        at: AT,
+        quality: Quality::Clean,
+        stop: None,
+        incomplete: Vec::new(),
+    };
     journal.queue_end([Record::RunKept { at: AT }], end);
     assert!(matches!(write(&mut journal), Some(Answer::Repeats)));
     let Some(Answer::Refused { why, .. }) = write(&mut journal) else { panic!("it is refused") };

@@ -64,6 +64,8 @@ pub(in crate::run) enum Batch {
     Unpaused { by_parent: bool, origin: Option<Arc<Origin>> },
     /// The run continues after its end (S39). Only a replay applies it: a redriven run is always loaded from its journal.
     Redriven(Reopening),
+    /// Clean-up steps run again after the end of the run (S86). Only a replay applies it, for the same reason.
+    CleanUpRedriven(Box<CleanUpReopening>),
 }
 
 impl Batch {
@@ -197,6 +199,15 @@ pub(in crate::run) struct Reopening {
     pub(in crate::run) unbegun: FxHashSet<ExecutionId>,
 }
 
+/// Which clean-up steps run again.
+#[derive(Debug, Clone)]
+pub(in crate::run) struct CleanUpReopening {
+    pub(in crate::run) by: Redriver,
+    pub(in crate::run) steps: Vec<StepIndex>,
+    /// The steps whose executions are made again although they are in doubt.
+    pub(in crate::run) again: Vec<StepIndex>,
+}
+
 /// How the run is paused.
 #[derive(Debug, Clone, Default)]
 pub(in crate::run) struct PauseStart {
@@ -245,7 +256,7 @@ pub(in crate::run) enum Stop {
     JournalFailed,
     /// The run reached a limit, as its journal says. Live, the scheduler finds that itself.
     AtLimit(ReachedLimit, Option<Box<Excess>>),
-    /// The time for clean-up is over, or the journal has the end of the run.
+    /// The journal has the end of the run, and lacks those of clean-up steps: earlier releases had a time for all of them.
     CleanUpOver,
 }
 

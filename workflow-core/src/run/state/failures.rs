@@ -69,6 +69,11 @@ impl Failures {
         self.preconditions = None;
     }
 
+    /// The same after an end that stays: the preconditions that ended the run stay too.
+    pub(super) fn begin_anew_of_clean_up(&mut self, is_open: impl Fn(ExecutionId) -> bool) {
+        self.executions.retain(|execution, _| !is_open(*execution));
+    }
+
     /// The errors of executions.
     pub(super) fn executions(&self) -> &FxHashMap<ExecutionId, StepError> {
         &self.executions

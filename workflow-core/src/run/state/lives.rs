@@ -304,6 +304,21 @@ impl Lives {
         anew
     }
 
+    /// The same for these executions of clean-up steps alone. What the end of the run dropped stays known, for a redrive of the
+    /// run itself.
+    pub(super) fn redrive_clean_up(
+        &mut self,
+        executed: &FxHashMap<ExecutionId, StepIndex>,
+        failure: impl Fn(ExecutionId) -> Option<ErrorClass>,
+        insists: impl Fn(ExecutionId) -> bool,
+    ) -> FxHashSet<ExecutionId> {
+        let gone = self.0.as_mut().map(|known| std::mem::take(&mut known.gone)).unwrap_or_default();
+        let is_open = |id| executed.contains_key(&id);
+        let anew = self.redrive(executed.keys().copied(), is_open, failure, insists);
+        self.0.get_or_insert_default().gone = gone;
+        anew
+    }
+
     /// Notes that the run continues after its end.
     pub(super) fn note_redrive(&mut self, redrive: RedriveReport) {
         self.0.get_or_insert_default().redrives.push(redrive);

@@ -187,7 +187,9 @@ impl Replay {
     /// were.
     fn take_one(&mut self, record: &Record, behind: &[Record]) -> ReplayResult<usize> {
         // Only a redrive follows `RunEnded`: a journal that continues otherwise is damaged.
-        if self.ended.is_some() && !matches!(record, Record::RunRedriven { .. }) {
+        let reopens =
+            |record: &Record| matches!(record, Record::RunRedriven { .. } | Record::CleanUpRedriven { .. });
+        if self.ended.is_some() && !reopens(record) {
             return Err("the run had ended".into());
         }
         match record {
@@ -275,6 +277,9 @@ impl Replay {
                 self.apply(Batch::DelaysEnded, *at)?;
             }
             Record::RunRedriven { by, again, at, .. } => self.redriven(by.clone(), again, *at)?,
+            Record::CleanUpRedriven { by, steps, again, at } => {
+                self.clean_up_redriven(by.clone(), [steps, again], *at)?;
+            }
         }
         Ok(1)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use expect_test::expect;
 use workflow_core::observe::{Observation, Observed, Observer};
 use workflow_core::prelude::*;
-use workflow_core::report::{CleanUpResult, Ending, ExecutionOutcome, Quality};
-use workflow_core::{RetryPolicy, RunError, RunStatus, SendError};
+use workflow_core::report::{CleanUpResult, Ending, ExecutionOutcome, NotRetried, Quality};
+use workflow_core::{ErrorClass, Retries, RetryPolicy, RunError, RunStatus, SendError};
 use workflow_testkit::{Scenario, TestRun, explore};
 
 use crate::fixtures::{Alive, Begin, Close, Done, Gate, Item, Part, Seen, everyone_else, outcomes_of, until};
@@ -273,27 +273,123 @@ async fn preconditions_of_clean_up_hold_and_their_failures_change_no_outcome() {
     }
 }
 
-// S31: 60 s together, and then no more.
-#[tokio::test(start_paused = true)]
-async fn clean_up_ends_when_its_time_is_over() {
-    let (undoing, _, seen) = undoing();
-    let run = Scenario::new(undoing).start(Begin(2)).await;
-    assert_eq!(seen.lines(), ["gated"]);
-    run.assert_cleaned_up(&["panics", "fails", "gated"]);
-    assert_eq!(run.elapsed(), Duration::from_mins(1));
-    assert_eq!(outcomes_of(run.report(), "gated"), [&ExecutionOutcome::Dropped]);
-    let clean_up = run.report().clean_up.as_ref().unwrap();
-    assert_eq!(clean_up.steps[3].result, CleanUpResult::NotReached);
-    assert!(run.transcript().contains("evens: no time left"), "{}", run.transcript());
+/// How the execution of a clean-up step ended whose time was over.
+fn over(within: Duration) -> ExecutionOutcome {
+    ExecutionOutcome::Failed {
+        class: ErrorClass::Transient,
+        error: format!("its time for clean-up was over after {within:?}"),
+        not_retried: NotRetried::CleanUpTime { limit: within },
+    }
 }
 
-// S31
+// S85: by default as long as its retries, and then the next step has its turn.
+#[tokio::test(start_paused = true)]
+async fn each_clean_up_step_has_its_own_time() {
+    let (undoing, _, seen) = undoing();
+    let run = Scenario::new(undoing).start(Begin(2)).await;
+    assert_eq!(seen.lines(), ["gated", "evens"]);
+    run.assert_cleaned_up(&["panics", "fails", "gated", "evens"]);
+    // Six retries with 140 s between them, and a minute for each attempt.
+    let within = Duration::from_secs(7 * 60 + 140);
+    assert_eq!(run.elapsed(), within);
+    assert_eq!(outcomes_of(run.report(), "gated"), [&over(within)]);
+    assert!(matches!(run.outcome(), Err(RunError::StepFailed { .. })));
+}
+
+// S85
 #[tokio::test(start_paused = true)]
 async fn the_time_for_clean_up_can_be_set() {
-    let (undoing, _, _) = undoing();
+    let (undoing, _, seen) = undoing();
     let within = Duration::from_secs(7);
     let run = Scenario::new(undoing).engine(|engine| engine.cleanup_within(within)).start(Begin(2)).await;
     assert_eq!(run.elapsed(), within);
+    assert_eq!(outcomes_of(run.report(), "gated"), [&over(within)]);
+    assert_eq!(seen.lines(), ["gated", "evens"]);
+}
+
+/// Cleans up at a bank that is away for minutes.
+struct Away {
+    seen: Seen,
+    asks_for: Duration,
+}
+
+#[workflow]
+impl Away {
+    #[step]
+    async fn work(&self, _begin: &Begin) -> Result<Done, StepError> {
+        Err(StepError::permanent("broken"))
+    }
+
+    /// Runs last.
+    #[step(on_end)]
+    async fn release(&self, _begin: &Begin) {
+        self.seen.note("release");
+    }
+
+    #[step(on_end, precondition = is_asked)]
+    async fn asked(&self, _begin: &Begin) {
+        self.seen.note("asked");
+    }
+
+    #[precondition]
+    async fn is_asked(&self, _begin: &Begin) -> bool {
+        tokio::time::sleep(self.asks_for).await;
+        true
+    }
+
+    #[step(
+        on_end,
+        timeout = "30s",
+        retry = RetryPolicy::none().on(ErrorClass::Transient, Retries::fixed(4, Duration::from_mins(2)))
+    )]
+    async fn refund(&self, _begin: &Begin, info: &RunInfo) -> Result<(), StepError> {
+        self.seen.note(format!("refund {}", info.attempt()));
+        match info.attempt() {
+            1 => Err(StepError::transient("away")),
+            2..5 => std::future::pending().await,
+            _ => Ok(()),
+        }
+    }
+}
+
+// S85
+#[tokio::test(start_paused = true)]
+async fn a_clean_up_step_has_the_time_that_its_retries_need() {
+    let away = Away { seen: Seen::default(), asks_for: Duration::ZERO };
+    let seen = away.seen.clone();
+    let run = Scenario::new(away).start(Begin(2)).await;
+    let refunds = (1..=5).map(|attempt| format!("refund {attempt}"));
+    assert_eq!(seen.lines(), refunds.chain(["asked".into(), "release".into()]).collect::<Vec<_>>());
+    assert_eq!(run.elapsed(), Duration::from_secs(4 * 120 + 3 * 30));
+    assert!(run.report().clean_up.as_ref().unwrap().incomplete.is_empty());
+    assert!(!run.report().to_string().contains("incomplete"));
+}
+
+// S85, S86
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_step_counts_for_its_precondition_too() {
+    let away = Away { seen: Seen::default(), asks_for: Duration::from_hours(1) };
+    let seen = away.seen.clone();
+    let run = Scenario::new(away).start(Begin(2)).await;
+    assert_eq!(seen.lines().last().map(String::as_str), Some("release"));
+    let clean_up = run.report().clean_up.as_ref().unwrap();
+    let error = "its time for clean-up was over after 560s".to_owned();
+    assert_eq!(clean_up.steps[1].result, CleanUpResult::PreconditionFailed { error });
+    assert_eq!(*clean_up.incomplete, ["asked".into()]);
+}
+
+// S86
+#[tokio::test(start_paused = true)]
+async fn the_report_has_the_clean_up_steps_that_are_left_undone() {
+    let (undoing, gate, _) = undoing();
+    gate.let_pass(9);
+    // An odd number: `evens` is not wanted, so it is not left undone.
+    let run = Scenario::new(undoing).start(Begin(1)).await;
+    let clean_up = run.report().clean_up.as_ref().unwrap();
+    assert_eq!(*clean_up.incomplete, ["panics".into(), "fails".into()]);
+    assert!(run.report().to_string().contains("; incomplete: panics, fails"), "{}", run.report());
+    let json = serde_json::to_value(run.report()).unwrap();
+    assert_eq!(json["clean_up"]["incomplete"], serde_json::json!(["panics", "fails"]));
 }
 
 // S31 S33

@@ -27,6 +27,9 @@ pub(crate) struct List {
     /// Only runs that have not ended.
     #[arg(long)]
     open: bool,
+    /// Only runs whose end left clean-up steps undone.
+    #[arg(long)]
+    incomplete_clean_up: bool,
     /// Only runs with this status. Repeatable.
     #[arg(long, value_parser = status_parser())]
     status: Vec<RunStatus>,
@@ -107,13 +110,15 @@ impl List {
             query = query.older_than(stored.run.started, stored.id);
         }
         query = if self.open { query.open() } else { query };
+        query = if self.incomplete_clean_up { query.incomplete_clean_up() } else { query };
         Ok(if self.newest_first { query.newest_first() } else { query })
     }
 }
 
 fn row(stored: &StoredRun) -> [String; 6] {
     let run = &stored.run;
-    let status = format!("{:?}", run.status);
+    let undone = if run.incomplete_clean_up.is_empty() { "" } else { ", clean-up incomplete" };
+    let status = format!("{:?}{undone}", run.status);
     [
         stored.id.to_string(),
         run.workflow.to_string(),

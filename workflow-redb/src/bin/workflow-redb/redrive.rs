@@ -22,6 +22,9 @@ pub(crate) struct Redrive {
     /// Continue although the run was cleaned up: its log has as done what that undid.
     #[arg(long)]
     despite_clean_up: bool,
+    /// Run only the clean-up steps again that the end of the run left undone. The outcome of the run stays.
+    #[arg(long, conflicts_with_all = ["despite_clean_up", "deadline_in"])]
+    clean_up: bool,
     /// Make the executions of this step again that are in doubt: an `at_most_once` step whose attempt may have begun.
     #[arg(long, value_name = "STEP")]
     again: Vec<String>,
@@ -38,6 +41,9 @@ impl Redrive {
         let mut how = workflow_core::Redrive::new();
         if self.despite_clean_up {
             how = how.despite_clean_up();
+        }
+        if self.clean_up {
+            how = how.clean_up();
         }
         for step in &self.again {
             how = how.again(step);

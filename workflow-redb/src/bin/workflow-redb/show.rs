@@ -68,6 +68,9 @@ fn facts(run: &RunSummary) -> Vec<(&'static str, String)> {
     let facts = [
         run.ended.map(|at| ("ended", utc(at))),
         run.quality.map(|quality| ("quality", format!("{quality:?}"))),
+        Some(run.incomplete_clean_up.join(", "))
+            .filter(|steps| !steps.is_empty())
+            .map(|steps| ("clean-up incomplete", steps)),
         run.stop.map(|stop| ("stop", stop.to_string())),
         run.thread.as_ref().map(|thread| ("thread", thread.to_string())),
         run.parent.as_ref().map(|parent| ("parent", parent.run.to_string())),

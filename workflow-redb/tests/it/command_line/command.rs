@@ -7,10 +7,35 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use workflow_core::RunStatus;
+use workflow_core::prelude::*;
 use workflow_core::report::Quality;
 use workflow_core::store::{EngineId, EventStore as _, Position, Record, RunSummary, Write};
 
 use crate::fixtures::{Place, last_batch, moment, put, put_ended, record, summary};
+
+/// A trip that cannot be booked, nor undone.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Trip;
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Booked;
+
+struct Trips;
+
+#[workflow]
+impl Trips {
+    #[step]
+    async fn book(&self, _trip: &Trip) -> Result<Booked, StepError> {
+        Err(StepError::rejected("full"))
+    }
+
+    #[step(on_end)]
+    async fn unbook(&self, _trip: &Trip) -> Result<(), StepError> {
+        Err(StepError::rejected("away"))
+    }
+}
 
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -103,6 +128,10 @@ fn several() -> Place {
                 run = run.ended(*status);
                 run.ended = Some(moment() + Duration::from_mins(1));
                 run.quality = Some(Quality::Failed);
+                if *status == RunStatus::Failed {
+                    run.incomplete_clean_up =
+                        std::sync::Arc::new(vec!["refund".into(), "rele\x1base".into()]);
+                }
             }
             run.metadata = std::sync::Arc::new([("tenant".to_owned(), "acme\x1b".to_owned())].into());
             let write = Write { records: vec![record(0)], run };
@@ -130,6 +159,12 @@ fn list_filters_runs_and_lists_the_newest_first() {
     assert_eq!(listed(&["--not-owned-by", "engine-1"]), "order-2 order-3");
     assert_eq!(listed(&["--not-owned-by", "engine-1", "--not-owned-by", "engine-2"]), "");
     assert_eq!(listed(&["--run", "order-3"]), "order-3");
+    // S86
+    assert_eq!(listed(&["--incomplete-clean-up"]), "order-1");
+    assert_eq!(listed(&["--incomplete-clean-up", "--newest-first"]), "order-1");
+    assert_eq!(listed(&["--incomplete-clean-up", "--thread", "ada"]), "");
+    let all = with(&place, &["list", "--run", "order-1"]).out;
+    assert!(all.contains("Failed, clean-up incomplete"), "{all}");
     let page = with(&place, &["list", "--newest-first", "--limit", "1"]).out;
     assert!(page.ends_with("There may be more: see --limit and --older-than.\n"), "{page}");
     let unknown = with(&place, &["list", "--newest-first", "--older-than", "order-9"]);
@@ -143,16 +178,17 @@ fn show_shows_the_summary_of_a_run() {
     let shown = with(&several(), &["show", "order-1"]).out;
     let (summary, _) = shown.split_once("\n\n").unwrap();
     expect![[r"
-        run       order-1
-        workflow  Orders
-        status    Failed
-        started   2023-11-14 22:13:21
-        ended     2023-11-14 22:14:20
-        quality   Failed
-        thread    bob
-        owner     engine-1
-        label     tenant=acme\u{1b}
-        records   1"]]
+        run                  order-1
+        workflow             Orders
+        status               Failed
+        started              2023-11-14 22:13:21
+        ended                2023-11-14 22:14:20
+        quality              Failed
+        clean-up incomplete  refund, rele\u{1b}ase
+        thread               bob
+        owner                engine-1
+        label                tenant=acme\u{1b}
+        records              1"]]
     .assert_eq(summary);
 }
 
@@ -415,6 +451,37 @@ fn redrive_opens_a_run_again_that_ended_before_it_was_complete() {
     assert_eq!(with(&place, &["check"]).code, 0);
     let again = with(&place, &["redrive", "order-17"]);
     assert_eq!((again.code, again.err.contains("only a run that has ended can be redriven")), (1, true));
+}
+
+// S86
+#[test]
+fn redrive_runs_the_clean_up_again_that_is_left_undone() {
+    let place = cancelled();
+    let complete = with(&place, &["redrive", "order-17", "--clean-up"]);
+    let says = "nothing of it is left to redrive";
+    assert_eq!((complete.code, complete.err.contains(says)), (1, true), "{}", complete.err);
+    let both = with(&place, &["redrive", "order-17", "--clean-up", "--despite-clean-up"]);
+    assert_eq!(both.code, 2, "{}", both.err);
+
+    let place = Place::new();
+    let store = place.open();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        let engine = workflow_core::Engine::builder().workflow(Trips).store(store.clone()).build().unwrap();
+        let options = workflow_core::RunOptions::new().id("trip-1");
+        let run = engine.start_with::<Trips>(Trip, options).await.unwrap();
+        run.outcome().await.unwrap_err();
+        drop(run);
+        engine.shut_down(Duration::from_secs(5)).await;
+    });
+    drop(store);
+    let listed = with(&place, &["list", "--incomplete-clean-up"]).out;
+    assert!(listed.contains("trip-1"), "{listed}");
+    let ran = with(&place, &["redrive", "trip-1", "--clean-up"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(with(&place, &["list", "--status", "cleaning-up"]).out.contains("trip-1"));
+    let shown = with(&place, &["show", "trip-1"]).out;
+    assert!(shown.contains("clean_up_redriven") && shown.contains(r#"steps=["unbook"]"#), "{shown}");
+    assert_eq!(with(&place, &["check"]).code, 0);
 }
 
 // S39, S40

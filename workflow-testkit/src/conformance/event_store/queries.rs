@@ -45,6 +45,7 @@ pub fn every_field_of_a_summary_is_listed_as_it_was_written<S: EventStore>(subje
             with(&|run| run.quality = Some(Quality::Clean)),
             with(&|run| run.quality = Some(Quality::Degraded)),
             with(&|run| run.quality = Some(Quality::Failed)),
+            with(&|run| run.incomplete_clean_up = Arc::new(vec!["refund".into(), "\"ä\"".into()])),
             with(&|run| run.stop = Some(Position(u64::MAX))),
             // The same fields are empty again.
             ended,

@@ -160,6 +160,12 @@ pub(super) fn every_kind() -> Vec<Record> {
     let redrivers = [Redriver::CommandLine, Redriver::Engine(EngineId::new("ä/\"1\""))];
     records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), deadline: None, at }));
     let again = vec!["pay".into(), "\u{1F600}\"".into()];
+    records.push(Record::CleanUpRedriven {
+        by: Redriver::CommandLine,
+        steps: vec!["unbook".into(), "\"ä\"".into()],
+        again: again.clone(),
+        at,
+    });
     records.push(Record::RunRedriven { by: Redriver::CommandLine, again, deadline: Some(moment(2)), at });
     records
         .extend([WaitingFor::default(), waits_for(at)].map(|waits_for| Record::RunWaiting { waits_for, at }));

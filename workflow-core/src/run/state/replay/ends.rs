@@ -1,9 +1,11 @@
-//! The records at the end of a run, and those that continue it: `CleanUpStarted`, `RunEnded` and `RunRedriven`.
+//! The records at the end of a run, and those that continue it: `CleanUpStarted`, `RunEnded`, `RunRedriven` and
+//! `CleanUpRedriven`.
 //!
 //! ```text
 //!  ... ─▶ RunEnded                                        the end follows by itself, or from the record
 //!  ... ─▶ CleanUpStarted ─▶ clean-up steps ─▶ RunEnded    the end stands in the first of them
 //!                                        RunEnded ─▶ RunRedriven ─▶ ...
+//!                        RunEnded ─▶ CleanUpRedriven ─▶ clean-up steps ─▶ RunEnded
 //! ```
 //!
 //! A replay has no limits. So where the journal names one that was reached, entries that only the replay would log are
@@ -15,7 +17,7 @@ use std::time::SystemTime;
 use super::{Replay, ReplayResult};
 use crate::error::Excess;
 use crate::id::{Origin, Redriver, RunStatus};
-use crate::run::state::{Applied, Batch, CleanUpStart, Reopening, Stop};
+use crate::run::state::{Applied, Batch, CleanUpReopening, CleanUpStart, Reopening, Stop};
 use crate::store::{ReachedLimit, Record};
 
 /// The limit that ended a run, and what an execution returned beyond it.
@@ -130,6 +132,31 @@ impl Replay {
         let redriven = Batch::Redriven(Reopening { by, again, unbegun });
         if matches!(self.state.apply(redriven, self.since_began(at)), Applied::Refused) {
             return Err("the run was redriven, and would have ended for good now".into());
+        }
+        self.complete();
+        Ok(())
+    }
+
+    /// `CleanUpRedriven`: clean-up steps run again, and the end stays. Steps that the table has lost since do not run.
+    pub(super) fn clean_up_redriven(
+        &mut self,
+        by: Redriver,
+        [steps, again]: [&[Arc<str>]; 2],
+        at: SystemTime,
+    ) -> ReplayResult {
+        self.complete();
+        if self.ended.take().is_none() {
+            return Err("its clean-up was redriven, and the run had not ended".into());
+        }
+        self.effects.clear();
+        self.questions.clear();
+        self.retries.clear();
+        let table = &self.host.table;
+        let [steps, again] =
+            [steps, again].map(|steps| steps.iter().filter_map(|step| table.step_named(step)).collect());
+        let redriven = Batch::CleanUpRedriven(Box::new(CleanUpReopening { by, steps, again }));
+        if matches!(self.state.apply(redriven, self.since_began(at)), Applied::Refused) {
+            return Err("its clean-up was redriven, and would not have begun now".into());
         }
         self.complete();
         Ok(())
