@@ -2,7 +2,8 @@
 //!
 //! `WAITING=100000 cargo run --release -p workflow-benches --bin restart` fills a file with this many runs, of which one
 //! in ten has a timer of a day, and then resumes all of them twice, each time in a fresh process. It prints seconds,
-//! seconds of processor time, the most memory and the size of the file, and the same for each run.
+//! seconds of processor time, the most memory and the size of the file, and the same for each run. With `LEASED=1` the
+//! engines take leases, so that each run is written to.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,10 @@ fn open(file: &Path, durability: Durability) -> RedbStore {
 }
 
 fn engine(store: &RedbStore) -> Engine {
-    let builder = Engine::builder().workflow(Refunds).workflow(Reminders).store(store.clone());
+    let mut builder = Engine::builder().workflow(Refunds).workflow(Reminders).store(store.clone());
+    if std::env::var_os("LEASED").is_some() {
+        builder = builder.lease(Duration::from_secs(30));
+    }
     builder.build().expect("it is sound")
 }
 

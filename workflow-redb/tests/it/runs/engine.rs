@@ -117,6 +117,59 @@ async fn three_wait(place: &Place) -> Position {
     listed(&store).await[0].end
 }
 
+// S87
+#[tokio::test]
+async fn a_restart_over_a_file_reads_and_writes_nothing_of_runs_that_wait() {
+    let place = Place::new();
+    let store = place.open();
+    let first = waiting(&store);
+    for id in ["a", "b", "c"] {
+        let options = RunOptions::new().id(id);
+        first.start_with::<Waits>(Begin { fails: false }, options).await.unwrap().settled().await;
+    }
+    first.shut_down(Duration::from_secs(5)).await;
+    drop((first, store));
+    // As an earlier release has written it, which knew no table of a summary.
+    let earlier = |entry: &[u8]| {
+        let at = entry.windows(9).position(|bytes| bytes == b",\"table\":").unwrap();
+        let end = at + 9 + entry[at + 9..].iter().position(|byte| *byte == b',').unwrap();
+        // Without a checksum, as in files of format 1.
+        [&entry[5..at], &entry[end..]].concat()
+    };
+    let entry = entry_of(&place, b"b");
+    damage(&place, "workflow.runs", b"b", &earlier(&entry));
+    let before = ["a", "c"].map(|run| entry_of(&place, run.as_bytes()));
+
+    let store = place.open();
+    let engine = waiting(&store);
+    let resumed = engine.resume_open_runs().await.unwrap();
+    assert_eq!(resumed.runs, ["a".into(), "b".into(), "c".into()]);
+    assert!(engine.find(&"b".into()).is_some() && engine.find(&"a".into()).is_none(), "only `b` is loaded");
+    engine.shut_down(Duration::from_secs(5)).await;
+    drop((engine, store));
+    assert_eq!(["a", "c"].map(|run| entry_of(&place, run.as_bytes())), before);
+
+    // From here on the list has the table of `b` too.
+    let store = place.open();
+    let engine = waiting(&store);
+    assert_eq!(engine.resume_open_runs().await.unwrap().runs.len(), 3);
+    assert!(engine.find(&"b".into()).is_none());
+    for id in ["a", "b", "c"] {
+        let run = engine.attach::<Waits>(id).await.unwrap();
+        run.send(Note(7)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(7));
+    }
+    assert!(store.check().await.unwrap().is_sound());
+}
+
+/// The entry of a run.
+fn entry_of(place: &Place, run: &[u8]) -> Vec<u8> {
+    let table: redb::TableDefinition<&[u8], &[u8]> = redb::TableDefinition::new("workflow.runs");
+    let database = redb::Database::open(&place.file).unwrap();
+    let transaction = redb::ReadableDatabase::begin_read(&database).unwrap();
+    transaction.open_table(table).unwrap().get(run).unwrap().unwrap().value().to_vec()
+}
+
 #[test]
 fn damaged_runs_are_reported_and_the_others_continue() {
     let place = Place::new();
