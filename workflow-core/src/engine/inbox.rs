@@ -374,7 +374,7 @@ impl Inner {
 
     async fn load_those_with_messages(self: &Arc<Self>, inbox: &EngineInbox) -> Result<(), StoreError> {
         let load = |run| reminders::load(Arc::clone(self), run);
-        if let Some(runs) = inbox.call(|inbox| inbox.runs_with_messages()).await? {
+        if let Some(runs) = inbox.call(Inbox::runs_with_messages).await? {
             let waiting = runs.into_iter().filter(|run| self.runs.is_new_waiting(run));
             stream::iter(waiting).for_each_concurrent(MAX_CONCURRENT_LOADS, load).await;
             return Ok(());

@@ -70,6 +70,7 @@ pub(crate) struct Journal {
     /// The table to journal with `RunResumed`, if it differs from the table of the last process. Taken once.
     table: Option<RecordedTable>,
     /// The layers of configuration to journal with `RunResumed`, of a queued run. Taken once. Boxed, since few runs have some.
+    #[expect(clippy::box_collection, reason = "every run has the room of this field")]
     layers: Option<Box<BTreeMap<String, Value>>>,
     /// Whose records the journal had when this process began with it.
     found: Found,

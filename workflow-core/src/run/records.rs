@@ -178,29 +178,19 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
                 at,
             })
         }
-        Batch::CleanUpStarted(start) => {
-            let CleanUpStart { status, error, step, limit, excess, deadline, ref steps, first } =
-                (**start).clone();
-            let steps = steps.iter().map(|step| name(*step)).collect();
-            let origin = origin_of_end(state);
-            Some(Record::CleanUpStarted {
-                status,
-                error,
-                step,
-                limit,
-                excess,
-                deadline,
-                steps,
-                first,
-                origin,
-                at,
-            })
-        }
+        Batch::CleanUpStarted(start) => Some(clean_up_started(start, state, at)),
         Batch::ChildStarted { child, at } => {
             let (_, scope, trigger) = identity_of(child.execution, state)?;
             Some(Record::ChildStarted { child: child.clone(), scope, trigger, at: *at })
         }
     }
+}
+
+fn clean_up_started(start: &CleanUpStart, state: &RunState, at: SystemTime) -> Record {
+    let CleanUpStart { status, error, step, limit, excess, deadline, ref steps, first } = start.clone();
+    let steps = steps.iter().map(|step| Arc::clone(&state.table().step(*step).name)).collect();
+    let origin = origin_of_end(state);
+    Record::CleanUpStarted { status, error, step, limit, excess, deadline, steps, first, origin, at }
 }
 
 /// The origin of the cancel that ended the run.

@@ -239,7 +239,8 @@ impl Telemetry {
         let is_left = shared.common.is_durable && is_left(&finished.outcome);
         let status = (!is_left).then_some(finished.status);
         self.spans.close(status, finished);
-        let incomplete = || finished.kept.as_ref().map(|kept| kept.incomplete_clean_up()).unwrap_or_default();
+        let kept = finished.kept.as_ref();
+        let incomplete = || kept.map(super::view::EndedState::incomplete_clean_up).unwrap_or_default();
         self.meter.ended(status, incomplete, now);
     }
 }

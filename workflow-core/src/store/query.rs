@@ -279,9 +279,11 @@ impl RunQuery {
     /// Whether the run matches the query. A store may use an index first, and has to check its result here.
     pub fn admits(&self, id: &RunId, run: &RunSummary) -> bool {
         let Self { workflow, thread, open, statuses, not_owned_by, after, older_than, .. } = self;
+        let is_over = *open && run.status.is_ended();
+        let left_nothing = self.incomplete_clean_up && run.incomplete_clean_up.is_empty();
         // Ids are compared last: they may be long.
-        !(*open && run.status.is_ended())
-            && !(self.incomplete_clean_up && run.incomplete_clean_up.is_empty())
+        !is_over
+            && !left_nothing
             && (statuses.is_empty() || statuses.contains(&run.status))
             && workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
             && thread.as_ref().is_none_or(|thread| run.thread.as_ref() == Some(thread))
