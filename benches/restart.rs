@@ -140,7 +140,7 @@ fn resume(file: &Path) {
     drop(store);
     let costs = Costs::now().since(&before);
     report("  and everything written", runs, answered, &costs, size, bytes_of(file));
-    println!("  at the opening of the file {} KiB", opened);
+    println!("  at the opening of the file {opened} KiB");
     replies(file, &runtime, runs);
 }
 

@@ -31,7 +31,7 @@ impl World {
     async fn charge(&self, info: &RunInfo) {
         self.keys.lock().unwrap().push(info.idempotency_key());
         if !self.is_open {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
@@ -237,14 +237,14 @@ mod rerun {
     versions! {
         first {
             #[step] async fn check(&self, begin: &Begin) -> Item { Item(begin.0) }
-            #[step] async fn pay(&self, _item: &Item, info: &RunInfo) { self.0.charge(info).await }
+            #[step] async fn pay(&self, _item: &Item, info: &RunInfo) { self.0.charge(info).await; }
             #[step] async fn end(&self, _part: &Part) -> Done { Done(1) }
             #[step] async fn note(&self, note: &Note) -> Option<Part> { (note.0 == 0).then_some(Part(1)) }
         }
         second {
             #[step] async fn check(&self, begin: &Begin) -> Item { Item(begin.0) }
             #[step(reruns)]
-            async fn pay(&self, _item: &Item, _note: Option<&Note>, info: &RunInfo) { self.0.charge(info).await }
+            async fn pay(&self, _item: &Item, _note: Option<&Note>, info: &RunInfo) { self.0.charge(info).await; }
             #[step] async fn end(&self, _part: &Part) -> Done { Done(1) }
             #[step] async fn note(&self, note: &Note) -> Option<Part> { (note.0 == 0).then_some(Part(1)) }
         }
@@ -252,7 +252,7 @@ mod rerun {
             #[step] async fn check(&self, begin: &Begin) -> Item { Item(begin.0) }
             #[step(reruns)]
             async fn pay(&self, _part: Option<&Part>, _item: &Item, _note: Option<&Note>, info: &RunInfo) {
-                self.0.charge(info).await
+                self.0.charge(info).await;
             }
             #[step] async fn end(&self, _part: &Part) -> Done { Done(1) }
             #[step] async fn note(&self, note: &Note) -> Option<Part> { (note.0 == 0).then_some(Part(1)) }
@@ -489,6 +489,7 @@ mod families {
     versions! {
         first {
             #[step] async fn call(&self, begin: &Begin, children: &Children) -> Result<Done, StepError> {
+                assert!(!self.0.is_open);
                 Ok(children.run::<Waits>(begin.clone()).await?)
             }
         }
@@ -496,6 +497,7 @@ mod families {
             #[step] async fn audit(&self, begin: &Begin) -> Item { Item(begin.0) }
             #[step(reruns)]
             async fn call(&self, _part: Option<&Part>, begin: &Begin, children: &Children) -> Result<Done, StepError> {
+                assert!(!self.0.is_open);
                 Ok(children.run::<Waits>(begin.clone()).await?)
             }
             #[step] async fn spare(&self, _item: &Item, note: &Note) -> Part { Part(note.0) }

@@ -464,7 +464,7 @@ async fn with_leases_a_run_that_was_written_to_meanwhile_is_not_taken_up() {
     let world = World::waiting(&["a"]).await;
     let engine = world.builder().lease(LEASE).build().unwrap();
     world.store.late.store(1_000, Ordering::SeqCst);
-    let resumes = tokio::spawn({
+    let task = tokio::spawn({
         let engine = engine.clone();
         async move { engine.resume_open_runs().await.unwrap() }
     });
@@ -474,7 +474,7 @@ async fn with_leases_a_run_that_was_written_to_meanwhile_is_not_taken_up() {
     let StoredRun { id, end, run } = world.store.listed("a").await;
     let records = vec![Record::RunKept { at: SystemTime::UNIX_EPOCH }];
     world.store.append(&id, end, Write { records, run: run.owned_by(Some("other".into())) }).await.unwrap();
-    let resumed = resumes.await.unwrap();
+    let resumed = task.await.unwrap();
     assert!(resumed.runs.is_empty() && resumed.refused.is_empty());
     assert_eq!((resumed.elsewhere, engine.running()), (vec!["a".into()], vec![]));
 }

@@ -25,6 +25,7 @@ impl Keyed {
         Done(0)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "the step takes it so")]
     fn account(alpha: Alpha) -> String {
         format!("account-{}", alpha.0 / 10)
     }

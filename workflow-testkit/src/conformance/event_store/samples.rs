@@ -157,16 +157,7 @@ pub(super) fn every_kind() -> Vec<Record> {
         [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),
     );
     records.extend(pauses(at).into_iter().chain([Record::RunKept { at }, Record::DelaysEnded { at }]));
-    let redrivers = [Redriver::CommandLine, Redriver::Engine(EngineId::new("ä/\"1\""))];
-    records.extend(redrivers.map(|by| Record::RunRedriven { by, again: Vec::new(), deadline: None, at }));
-    let again = vec!["pay".into(), "\u{1F600}\"".into()];
-    records.push(Record::CleanUpRedriven {
-        by: Redriver::CommandLine,
-        steps: vec!["unbook".into(), "\"ä\"".into()],
-        again: again.clone(),
-        at,
-    });
-    records.push(Record::RunRedriven { by: Redriver::CommandLine, again, deadline: Some(moment(2)), at });
+    records.extend(redrives(at));
     records
         .extend([WaitingFor::default(), waits_for(at)].map(|waits_for| Record::RunWaiting { waits_for, at }));
     records.extend(STATUSES.map(|status| Record::RunEnded {
@@ -189,6 +180,19 @@ pub(super) fn every_kind() -> Vec<Record> {
         at: SystemTime::UNIX_EPOCH,
     });
     records
+}
+
+/// Redrives of each kind.
+fn redrives(at: SystemTime) -> [Record; 4] {
+    let again = || vec!["pay".into(), "\u{1F600}\"".into()];
+    let redriven = |by, again, deadline| Record::RunRedriven { by, again, deadline, at };
+    let steps = vec!["unbook".into(), "\"ä\"".into()];
+    [
+        redriven(Redriver::CommandLine, Vec::new(), None),
+        redriven(Redriver::Engine(EngineId::new("ä/\"1\"")), Vec::new(), None),
+        Record::CleanUpRedriven { by: Redriver::CommandLine, steps, again: again(), at },
+        redriven(Redriver::CommandLine, again(), Some(moment(2))),
+    ]
 }
 
 /// An origin with both parts.
