@@ -378,6 +378,42 @@ async fn the_time_of_a_step_counts_for_its_precondition_too() {
     assert_eq!(*clean_up.incomplete, ["asked".into()]);
 }
 
+/// Hangs, also in both of its clean-up steps.
+struct Hangs;
+
+#[workflow]
+impl Hangs {
+    #[step]
+    async fn work(&self, _begin: &Begin) -> Done {
+        std::future::pending().await
+    }
+
+    #[step(on_end)]
+    async fn first(&self, _begin: &Begin) {
+        std::future::pending().await
+    }
+
+    #[step(on_end)]
+    async fn second(&self, _begin: &Begin) {
+        std::future::pending().await
+    }
+}
+
+// S85
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_ends_its_runs_waits_for_the_time_of_all_their_clean_up_steps() {
+    let within = Duration::from_secs(10);
+    let engine = Engine::builder().workflow(Hangs).cleanup_within(within).build().unwrap();
+    let run = engine.start::<Hangs>(Begin(1)).await.unwrap();
+    everyone_else().await;
+    engine.cancel_all("the office closes", Duration::from_secs(1)).await;
+    let report = run.report().await.unwrap();
+    for step in ["first", "second"] {
+        assert_eq!(outcomes_of(&report, step), [&over(within)]);
+    }
+    assert_eq!(report.clean_up.as_ref().unwrap().incomplete, ["second".into(), "first".into()]);
+}
+
 // S86
 #[tokio::test(start_paused = true)]
 async fn the_report_has_the_clean_up_steps_that_are_left_undone() {

@@ -178,17 +178,17 @@ fn show_shows_the_summary_of_a_run() {
     let shown = with(&several(), &["show", "order-1"]).out;
     let (summary, _) = shown.split_once("\n\n").unwrap();
     expect![[r"
-        run                  order-1
-        workflow             Orders
-        status               Failed
-        started              2023-11-14 22:13:21
-        ended                2023-11-14 22:14:20
-        quality              Failed
-        clean-up incomplete  refund, rele\u{1b}ase
-        thread               bob
-        owner                engine-1
-        label                tenant=acme\u{1b}
-        records              1"]]
+        run       order-1
+        workflow  Orders
+        status    Failed
+        started   2023-11-14 22:13:21
+        ended     2023-11-14 22:14:20
+        quality   Failed
+        undone    refund, rele\u{1b}ase
+        thread    bob
+        owner     engine-1
+        label     tenant=acme\u{1b}
+        records   1"]]
     .assert_eq(summary);
 }
 
@@ -465,7 +465,7 @@ fn redrive_runs_the_clean_up_again_that_is_left_undone() {
 
     let place = Place::new();
     let store = place.open();
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
         let engine = workflow_core::Engine::builder().workflow(Trips).store(store.clone()).build().unwrap();
         let options = workflow_core::RunOptions::new().id("trip-1");
         let run = engine.start_with::<Trips>(Trip, options).await.unwrap();
