@@ -645,7 +645,8 @@ impl EngineBuilder {
     /// are lost unless there is a handle or a viewer.
     ///
     /// Child runs, and runs with open children, stay loaded: a step that awaits a child keeps both runs in memory for
-    /// as long as the child waits. 0 unloads a run at once, and [`Duration::MAX`] never. Without a store the setting
+    /// as long as the child waits. 0 unloads a run at once, and [`Duration::MAX`] never. A run that waits when
+    /// [`resume_open_runs`](Engine::resume_open_runs) takes it up is unloaded with any setting. Without a store the setting
     /// has no effect.
     pub fn unload_waiting_after(mut self, waiting: Duration) -> Self {
         self.settings.idle_timeout = Some(waiting);
