@@ -199,10 +199,11 @@ pub struct ChildReport {
     /// The identity of the child.
     #[serde(flatten)]
     pub child: ChildRun,
-    /// How the child ended, or its status when the report was made.
+    /// How the child ended, or its status when the report was made: [running](RunStatus::Running) where another process has
+    /// the child, or its parent had ended before. An awaited child that was open when its parent completed was cancelled.
     pub status: RunStatus,
-    /// The child's own report, if the parent awaited the child and the child has ended. Other children have
-    /// reports of their own.
+    /// The child's own report, if the parent awaited the child and the child has ended in this process. Other children
+    /// have reports of their own.
     #[serde(flatten, serialize_with = "nested::serialize")]
     pub report: Option<Arc<RunReport>>,
 }

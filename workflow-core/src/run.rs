@@ -105,7 +105,7 @@ pub use redriven::Redrive;
 
 pub(crate) use any_run::Command;
 pub(crate) use check::ReplayFailures;
-pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned};
+pub(crate) use children::{ChildRegistry, HostsRuns, ParentLink, Reattach, Spawned, Unrecorded};
 pub(crate) use contexts::{Contexts, PrivateThread};
 pub(crate) use deadline::{check_deadline, deadline_of};
 pub(crate) use detach::WindDown;

@@ -35,7 +35,7 @@ pub use inbox::{Inbox, InboxFull, InboxMessage, MemoryInbox, RefusedMessage, Run
 pub use leases::Leases;
 pub use memory::MemoryStore;
 pub use query::RunQuery;
-pub use record::{JOURNAL_FORMAT, OpenedFanOut, ReachedLimit, Record, RecordedEvent};
+pub use record::{EndedChild, JOURNAL_FORMAT, OpenedFanOut, ReachedLimit, Record, RecordedEvent};
 pub use retention::Retention;
 pub(crate) use summary::metadata_bytes;
 pub use summary::{RunSummary, StoredRun};

@@ -321,7 +321,7 @@ impl Journal {
                 (self.cleans_up, self.paused, self.status) = (true, [false; 2], RunStatus::CleaningUp);
             }
             // The run waits, or is paused, as before.
-            Ok(Record::RunKept { .. }) => self.status = before,
+            Ok(Record::RunKept { .. } | Record::ChildrenEnded { .. }) => self.status = before,
             Ok(_) => {}
             Err(error) => bad(error.to_string()),
         }

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use futures_util::{StreamExt as _, stream};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Inner;
 use super::registration::Registered;
+use super::reminders::MAX_CONCURRENT_LOADS;
 use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::outcome::StartError;
 use crate::panics::Driven;
 use crate::run::{
-    Host, HostsRuns, Journal, ParentLink, Received, Run, RunOptions, RunShared, Spawned, Start,
+    Host, HostsRuns, Journal, ParentLink, Reattach, Received, Run, RunOptions, RunShared, Spawned, Start,
     check_deadline,
 };
-use crate::store::StoreError;
+use crate::store::{EndedChild, StoreError, StoredRun};
 
 /// A registered child before its task is spawned.
 pub(super) struct NewChild {
@@ -83,8 +85,19 @@ impl HostsRuns for Inner {
         self: Arc<Self>,
         parent: RunId,
         before: Option<ExecutionId>,
-    ) -> BoxFuture<'static, ()> {
+    ) -> BoxFuture<'static, Vec<EndedChild>> {
         Box::pin(async move { self.orphaned_children().cancel_children_of(&parent, before).await })
+    }
+
+    fn look_for_children(
+        self: Arc<Self>,
+        parent: Arc<RunShared>,
+        children: Vec<RunId>,
+    ) -> BoxFuture<'static, Vec<EndedChild>> {
+        Box::pin(async move {
+            let looked = stream::iter(children).map(|run| Arc::clone(&self).look_for_child(&parent, run));
+            looked.buffered(MAX_CONCURRENT_LOADS).filter_map(std::future::ready).collect().await
+        })
     }
 
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>> {
@@ -115,6 +128,20 @@ impl HostsRuns for Inner {
 }
 
 impl Inner {
+    /// Re-attaches a child that was resumed before its parent, or returns its end.
+    async fn look_for_child(self: Arc<Self>, parent: &Arc<RunShared>, run: RunId) -> Option<EndedChild> {
+        if let Some(child) = self.runs.driven(&run) {
+            let names = child.parent().filter(|names| names.run == parent.id)?;
+            let awaited = parent.child_registry().awaits(&run)?;
+            Reattach::without_request(parent, names, awaited).attach(parent, &child);
+            return None;
+        }
+        // If the store does not answer, the next load looks again.
+        let StoredRun { run: summary, .. } = self.journals.listed(&run).await.ok()??;
+        let is_child = summary.parent.is_none_or(|names| names.run == parent.id);
+        (is_child && summary.status.is_ended()).then_some(EndedChild { run, status: summary.status })
+    }
+
     /// Registers a child with the engine and its parent, and makes its run.
     pub(super) fn register_child(
         self: &Arc<Self>,

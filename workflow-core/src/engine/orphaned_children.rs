@@ -13,7 +13,7 @@ use crate::id::{ExecutionId, ParentRun, RunId};
 use crate::lease::Lease;
 use crate::outcome::ResumeError;
 use crate::run::RunShared;
-use crate::store::{Position, RunQuery};
+use crate::store::{EndedChild, Position, RunQuery};
 
 /// Finds orphaned children in the store and cancels them.
 pub(super) struct Orphans<'a, R> {
@@ -24,18 +24,27 @@ pub(super) struct Orphans<'a, R> {
 
 impl<R: Resumes> Orphans<'_, R> {
     /// Cancels the children that a run waited for in an earlier process and has not asked for again, and waits for
-    /// their ends: those of executions before this one, or all. The caller is about to end the parent, or to clean up.
-    /// Children whose records cannot be read stay until the next restart.
-    pub(super) async fn cancel_children_of(&self, parent: &RunId, before: Option<ExecutionId>) {
-        let Ok(store) = self.journals.store() else { return };
+    /// their ends, which it returns: those of executions before this one, or all. The caller is about to end the parent, or
+    /// to clean up. Children whose records cannot be read stay until the next restart.
+    pub(super) async fn cancel_children_of(
+        &self,
+        parent: &RunId,
+        before: Option<ExecutionId>,
+    ) -> Vec<EndedChild> {
+        let mut ended = Vec::new();
+        let Ok(store) = self.journals.store() else { return ended };
         let mut pages = Pages::below(&**store, parent, RunQuery::new().open());
         while let Ok(Some(page)) = pages.next().await {
             for run in page {
                 if let Ok(Some(child)) = self.resumes.cancel_child(&run.id, parent, before).await {
                     child.ended().await;
+                    if child.has_ended_for_good() {
+                        ended.push(EndedChild { run: run.id, status: child.status() });
+                    }
                 }
             }
         }
+        ended
     }
 
     /// Cancels those of these runs whose parents have ended, and waits for their ends. Runs whose records cannot be

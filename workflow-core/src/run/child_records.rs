@@ -2,40 +2,92 @@
 
 use std::sync::Arc;
 
-use super::ChildRegistry;
 use super::commit::Committer;
 use super::driver::Driver;
+use super::finish::Finished;
+use super::journal::Journal;
 use super::shared::RunShared;
 use super::state::Batch;
+use super::{ChildRegistry, Unrecorded};
 use crate::id::{ExecutionId, RunStatus};
-use crate::store::Position;
+use crate::outcome::RunError;
+use crate::scheduler::End;
+use crate::store::{Position, Record};
 
 impl Driver {
-    /// Journals the children that have started since the last call.
+    /// Journals the children that have started since the last call. Of a run that waits also those that have ended: no batch
+    /// may follow for long, and the run may be unloaded.
     pub(super) fn record_children(&mut self) {
-        let Committer { journal, shared, .. } = &self.committer;
-        if journal.is_none() {
-            return;
-        }
-        let unrecorded = shared.children.get().map(|registry| registry.unrecorded());
-        for (child, at) in unrecorded.into_iter().flatten() {
-            let _ = self.commit(Batch::ChildStarted { child, at }, None);
+        if self.committer.journal.is_some() {
+            let waits = matches!(self.committer.shared.status(), RunStatus::Waiting | RunStatus::Paused);
+            self.record_started_and(waits);
         }
     }
 
-    /// Journals the children that have started before a batch is applied. Returns whether no child joins from here on: the
-    /// batch may complete the run, and no journal has anything behind the end.
+    /// Journals the children that have started since the last call, and those that have ended (S82). Without a journal, only
+    /// notes the ends for the report.
+    pub(super) fn record_children_and_ends(&mut self) {
+        self.record_started_and(true);
+    }
+
+    fn record_started_and(&mut self, with_ends: bool) {
+        let Committer { journal, shared, .. } = &self.committer;
+        let Some(registry) = shared.children.get() else { return };
+        // Nothing is behind the end, and what comes later is not known.
+        if journal.as_deref().is_some_and(Journal::has_ended) {
+            return;
+        }
+        let Unrecorded { started, mut ended } = registry.unrecorded(with_ends);
+        if journal.is_none() {
+            return;
+        }
+        for (child, at) in started {
+            let _ = self.commit(Batch::ChildStarted { child, at }, None);
+        }
+        // A child whose execution the journal does not have is not in it either.
+        ended.retain(|child| self.committer.state.has_open_child(&child.run));
+        if !ended.is_empty() {
+            let _ = self.commit(Batch::ChildrenEnded(ended), None);
+        }
+    }
+
+    /// Journals what is left of children before the end of the run: of one that completed in an earlier process, which lacks
+    /// only its end, the awaited ones end with it.
+    pub(super) fn record_last_children(&mut self) {
+        self.record_children_and_ends();
+        let Committer { journal, state, clock, .. } = &mut self.committer;
+        if let Some(journal) = journal.as_deref_mut().filter(|journal| !journal.has_ended()) {
+            let children = state.cancel_children();
+            if !children.is_empty() {
+                journal.queue([Record::ChildrenEnded { children, at: clock.stamp() }]);
+            }
+        }
+    }
+
+    /// Journals the children that have started or ended before a batch is applied. Returns whether no child joins from here
+    /// on: the batch may complete the run, and no journal has anything behind the end.
     #[inline(never)]
     pub(super) fn record_children_before(&mut self, batch: &Batch) -> bool {
-        if matches!(batch, Batch::ChildStarted { .. }) || self.children().is_none() {
+        if matches!(batch, Batch::ChildStarted { .. } | Batch::ChildrenEnded(_)) || self.children().is_none()
+        {
             return false;
         }
         let seals = batch.has_stop(&self.host.table);
         if seals {
             self.seal_children(true);
         }
-        self.record_children();
+        self.record_children_and_ends();
         seals
+    }
+
+    /// Children join again, unless the batch has ended the run. Those that the run awaited have ended with it if it completed.
+    #[cold]
+    pub(super) fn unseal_or_complete(&self) {
+        match (self.committer.state.end(), self.children()) {
+            (None, _) => self.seal_children(false),
+            (Some(End::Completed(_)), Some(registry)) => registry.parent_ended(true),
+            _ => {}
+        }
     }
 
     /// Keeps children from joining, or lets them join again.
@@ -115,7 +167,22 @@ pub(super) async fn end_before(run: &RunShared, cancelled: bool, left: bool, bef
         registry.all_joined().await;
     }
     if let Some(engine) = run.common.engine().filter(|_| run.may_have_orphans() && !left) {
-        engine.cancel_orphans_of(run.id.clone(), before).await;
+        let ended = engine.cancel_orphans_of(run.id.clone(), before).await;
+        if let Some(registry) = run.children.get() {
+            registry.ended_elsewhere(ended);
+        }
+    }
+}
+
+impl RunShared {
+    /// Whether the run has ended, and no other process continues it.
+    pub(crate) fn has_ended_for_good(&self) -> bool {
+        let is_end = |finished: &Finished| match &finished.outcome {
+            // Its store refused to begin it, since another run has its id.
+            Err(RunError::Conflict { .. }) => !self.has_begun() && !self.may_have_earlier_children(),
+            _ => finished.left_by().is_none(),
+        };
+        self.finished.get().is_some_and(|finished| !self.common.is_durable || is_end(finished))
     }
 }
 

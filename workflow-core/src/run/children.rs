@@ -37,7 +37,7 @@ mod registry;
 pub(super) use attempt::AttemptChildren;
 pub(crate) use parent_link::{HostsRuns, ParentLink, Spawned};
 pub(crate) use reattach::Reattach;
-pub(crate) use registry::ChildRegistry;
+pub(crate) use registry::{ChildRegistry, Unrecorded};
 
 /// Runs other workflows from within a step: `children: &Children`.
 ///

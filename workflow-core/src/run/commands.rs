@@ -114,10 +114,12 @@ impl Driver {
                 self.committer.answer_when_written(done, ended, |done| Command::RetryNow { done });
             }
             Command::Explain { done } => {
+                self.record_children_and_ends();
                 let explanation = self.view().explain();
                 self.committer.answer_when_written(done, explanation, |done| Command::Explain { done });
             }
             Command::Report { done } => {
+                self.record_children_and_ends();
                 let report = self.view().report();
                 self.committer.answer_when_written(done, report, |done| Command::Report { done });
             }

@@ -152,7 +152,10 @@ impl Committer {
     #[inline(never)]
     fn journal(&mut self, noted: BatchFacts, applied: &Applied) {
         let noted_at = noted.at();
-        let records = noted.records(applied, &self.state);
+        // The awaited children that are open end with the run, in the same write as its stop event.
+        let cancelled =
+            if let Applied::Logged(_) = applied { self.state.cancel_children() } else { Vec::new() };
+        let records = noted.records(applied, cancelled, &self.state);
         self.telemetry.journaled(&records);
         if let Some(journal) = &mut self.journal {
             // The records of such a batch end with `RunEnded`, in one write with the stop event: no store has
@@ -384,6 +387,11 @@ impl Committer {
                 && let Some(origin) = batch.origin_of_pause()
             {
                 self.state.forget_act(origin);
+            }
+            if let PendingKind::Batch { batch: Batch::ChildrenEnded(ended), .. } = &what
+                && let Some(registry) = self.shared.children.get()
+            {
+                registry.forget_ends(ended);
             }
             let Some(logged) = what.logged() else { continue };
             // Pending batches are in order, so the first event is the earliest.

@@ -224,6 +224,7 @@ impl Run {
         let rests = committer.state.scheduler.waits() || committer.state.rests_in_pause();
         if self.phase != Phase::Detaching && !rests {
             self.phase = Phase::Detaching;
+            self.driver.record_children_and_ends();
             let dropped = self.driver.under_way();
             self.driver.committer.queue_detached(dropped);
             return Detach::Queued;

@@ -57,13 +57,15 @@ impl Driver {
     pub(super) fn commit(&mut self, batch: Batch, done: Option<CommitReply>) -> Option<ExecutionStart> {
         self.advance(&mut usize::MAX.clone());
         self.committer.telemetry.compare(&self.committer.state);
-        if !matches!(batch, Batch::Stopped(_) | Batch::Cancelled(_)) && self.committer.note_running() {
+        // Before the run is noted as running: the end of a child leaves a waiting run as it is.
+        let seals = self.committer.journal.is_some() && self.record_children_before(&batch);
+        let is_activity = !matches!(batch, Batch::Stopped(_) | Batch::Cancelled(_) | Batch::ChildrenEnded(_));
+        if is_activity && self.committer.note_running() {
             self.count_time();
         }
-        let seals = self.committer.journal.is_some() && self.record_children_before(&batch);
         let next = self.committer.commit(batch, done);
-        if seals && self.committer.state.end().is_none() {
-            self.seal_children(false);
+        if seals {
+            self.unseal_or_complete();
         }
         next
     }

@@ -67,8 +67,12 @@ impl Run {
         let _ = self.driver.children();
         self.detach_children();
         self.stop(None);
-        let Committer { shared, state, journal, .. } = &self.driver.committer;
+        let Committer { state, journal, .. } = &self.driver.committer;
         let (has_journal, is_resumable) = (journal.is_some(), self.is_resumable());
+        if !has_journal && matches!(state.end(), Some(End::Completed(_))) {
+            self.note_last_children();
+        }
+        let Committer { shared, state, .. } = &self.driver.committer;
         // Most runs have neither, so the task has no room for this future.
         if shared.children.get().is_some() || shared.may_have_orphans() {
             let cancelled = matches!(state.end(), Some(End::Cancelled));
@@ -79,6 +83,7 @@ impl Run {
         if has_journal {
             Box::pin(self.close_journal()).await;
         }
+        self.note_last_children();
         // S39: its executions may begin again as soon as somebody learns of this end.
         if self.is_resumable() && self.driver.lingers() {
             self.driver.admission.give_up_permit();
@@ -92,6 +97,15 @@ impl Run {
             Box::pin(shared.clear_contexts()).await;
         }
         self.driver.admission.give_up_permit();
+    }
+
+    /// Notes the ends of children up to the run's own, for its report. Later ones are not known, as in its journal.
+    fn note_last_children(&mut self) {
+        self.driver.record_children_and_ends();
+        let Committer { shared, state, .. } = &self.driver.committer;
+        if let Some(registry) = shared.children.get() {
+            registry.parent_ended(matches!(state.end(), Some(End::Completed(_))) && !self.is_resumable());
+        }
     }
 
     /// Whether another process may resume the run. Its children and contexts then stay as they are.
@@ -181,7 +195,7 @@ impl Run {
 
     /// Writes the rest of the journal, and then the end of the run.
     async fn close_journal(&mut self) {
-        self.driver.record_children();
+        self.driver.record_last_children();
         std::future::poll_fn(|cx| self.driver.poll_flush(cx)).await;
         let why = self.ended_run().why();
         self.driver.committer.queue_end(why);

@@ -48,7 +48,8 @@ use crate::table::DependencyTable;
 ///   as running. An execution that ran when the run ended is shown as dropped. Start times of executions are
 ///   those of the records around them.
 /// - Parameters that no event fills. They are not among the inputs of an execution.
-/// - The ends of child runs, which are in the children's own journals. Children are listed as running.
+/// - The present statuses, the results and the reports of child runs, which are in the children's own journals. Children are
+///   listed with their ends, and as running without one. Journals of earlier releases have no ends of children.
 ///
 /// # When the workflow has changed
 /// The last table among the records reads all of them. The run last resumed with it, and the engine checked

@@ -9,13 +9,14 @@
 //! AttemptBegan                  AttemptBegan
 //! Failed                        ExecutionFailed, and EventLogged if a step catches the failure
 //! ChildStarted                  ChildStarted
+//! ChildrenEnded                 ChildrenEnded
 //! Answered with an error        none: the run's end has the error
 //! CleanUpStarted                CleanUpStarted
 //! Stopped, Cancelled            none: `RunEnded` follows when the run has stopped
 //! DelaysEnded                   DelaysEnded
 //! Paused, Unpaused              RunPaused, RunUnpaused
 //! Redriven, CleanUpRedriven     RunRedriven, CleanUpRedriven
-//! any that completes the run    these, and RunEnded
+//! any that completes the run    these, ChildrenEnded if awaited children are open, and RunEnded
 //! ```
 //!
 //! The first of these is the lead. It has facts that the state may drop with the batch, such as the scope and
@@ -33,7 +34,7 @@ use crate::event::Gathered;
 use crate::id::{Origin, RunStatus, ScopeId, Seq};
 use crate::retry::FailedAttempt;
 use crate::scheduler::{Candidate, Emission, End, FanOutTerms};
-use crate::store::{OpenedFanOut, Record, RecordedEvent};
+use crate::store::{EndedChild, OpenedFanOut, Record, RecordedEvent};
 use crate::table::StepIndex;
 
 /// Facts about a batch for its records, noted before the batch is applied.
@@ -65,8 +66,9 @@ impl BatchFacts {
         self.at
     }
 
-    /// The records of the applied batch; none if the state refused it.
-    pub(super) fn records(self, applied: &Applied, state: &RunState) -> Records {
+    /// The records of the applied batch; none if the state refused it. `cancelled`: the children that end with the run, which
+    /// the batch completed.
+    pub(super) fn records(self, applied: &Applied, cancelled: Vec<EndedChild>, state: &RunState) -> Records {
         let Self { lead, timers, at, set_at } = self;
         let mut records = Records::new();
         if matches!(applied, Applied::Refused) {
@@ -85,6 +87,9 @@ impl BatchFacts {
                 event: RecordedEvent::new(event),
                 at: set_at,
             });
+        }
+        if !cancelled.is_empty() {
+            records.push(Record::ChildrenEnded { children: cancelled, at });
         }
         // The end belongs to the batch that causes it.
         if let Some(End::Completed(_)) = state.end() {
@@ -183,6 +188,7 @@ fn lead(batch: &Batch, state: &RunState, at: SystemTime) -> Option<Record> {
             let (_, scope, trigger) = identity_of(child.execution, state)?;
             Some(Record::ChildStarted { child: child.clone(), scope, trigger, at: *at })
         }
+        Batch::ChildrenEnded(ended) => Some(Record::ChildrenEnded { children: ended.clone(), at }),
     }
 }
 

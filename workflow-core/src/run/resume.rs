@@ -15,7 +15,7 @@ use super::clock::RunClock;
 use super::drive::Run;
 use super::driver::Driver;
 use super::journal::Journal;
-use super::state::{Contradiction, Replay, Replayed, RunState};
+use super::state::{Contradiction, RecordedChild, Replay, Replayed, RunState};
 use super::unload::Registration;
 use super::{Finished, compatibility};
 use crate::id::{RunStatus, Seq};
@@ -31,6 +31,7 @@ impl Run {
         registered: R,
     ) {
         Box::pin(self.claim(derived)).await;
+        Box::pin(self.look_for_children()).await;
         if self.driver.committer.state.scheduler.cleans_up() {
             self.clean_up();
         }
@@ -106,8 +107,8 @@ impl Run {
         committer.clock.catch_up();
         // A run that is loaded again under its handles knows those before, in the order of its journal.
         let known = committer.shared.children.get().map_or(0, |registry| registry.recorded());
-        for (child, at) in committer.state.children().iter().skip(known) {
-            committer.shared.child_registry().recall(child.clone(), *at);
+        for RecordedChild { child, at, end } in committer.state.children().iter().skip(known) {
+            committer.shared.child_registry().recall(child.clone(), *at, *end);
         }
         if let Some(reason) = super::clean_up::recorded_reason(records) {
             self.driver.at_end.get_or_insert_default().cancel_reason = Some(reason);
@@ -135,6 +136,20 @@ impl Run {
         if self.driver.committer.journal_error().is_none() {
             self.driver.committer.announce_taken_up();
         }
+    }
+
+    /// Looks for the children without an end: re-attaches those that were resumed before, and journals the ends that the store
+    /// has. A process ended between the two, or another engine drove the child.
+    pub(super) async fn look_for_children(&mut self) {
+        let shared = &self.driver.committer.shared;
+        let open = shared.children.get().map(|registry| registry.open_elsewhere()).unwrap_or_default();
+        if open.is_empty() || self.driver.committer.journal_error().is_some() {
+            return;
+        }
+        let Some(engine) = shared.common.engine() else { return };
+        let ended = engine.look_for_children(Arc::clone(shared), open).await;
+        self.driver.committer.shared.child_registry().ended_elsewhere(ended);
+        self.driver.record_children_and_ends();
     }
 
     /// Finishes an ended run from its journal, without driving it.

@@ -56,6 +56,7 @@ use crate::table::{DependencyTable, StepIndex};
 
 mod active;
 mod batch;
+mod children;
 mod effects;
 mod failures;
 mod inherited;
@@ -77,6 +78,7 @@ pub(super) use active::ActiveTime;
 pub(super) use batch::{
     Applied, Batch, CleanUpReopening, CleanUpStart, PauseStart, Reopening, Returned, ReturnedBatch, Stop,
 };
+pub(super) use children::RecordedChild;
 pub(super) use effects::{Effect, EffectKind, Effects};
 pub(super) use lives::Earlier;
 pub(super) use log::{BranchRecord, Log, bound_input};
@@ -185,9 +187,16 @@ impl RunState {
         if !self.scheduler.is_settled() {
             self.advance(&mut usize::MAX.clone());
         }
-        // The record of a child has the time of the child's start, not the time of a batch. A child's start
+        // The record of a child has the time of the child's start, not the time of a batch. A child's start or end
         // gives a waiting run nothing to do, so the run stays inactive.
-        if !matches!(batch, Batch::ChildStarted { .. } | Batch::Redriven(_) | Batch::CleanUpRedriven(_)) {
+        let leaves_time = matches!(
+            batch,
+            Batch::ChildStarted { .. }
+                | Batch::ChildrenEnded(_)
+                | Batch::Redriven(_)
+                | Batch::CleanUpRedriven(_)
+        );
+        if !leaves_time {
             self.now = self.now.max(at);
             self.active.resume(self.now);
             self.stir();
@@ -240,9 +249,10 @@ impl RunState {
                 Applied::Refused
             }
             Batch::ChildStarted { child, at } => {
-                self.rare_mut().children.push((child, at));
+                self.rare_mut().children.start(child, at);
                 self.note(1)
             }
+            Batch::ChildrenEnded(ended) => self.end_children(&ended),
             Batch::CleanUpStarted(start) => self.clean_up(&start),
             // A clean-up ends early, or never begins.
             Batch::Stopped(Stop::JournalFailed | Stop::CleanUpOver) if self.scheduler.stop_clean_up() => {

@@ -192,6 +192,7 @@ impl Run {
         if !derived.is_empty() {
             Box::pin(self.claim(derived)).await;
         }
+        Box::pin(self.look_for_children()).await;
         self.drive_to_end(registered, false).await;
     }
 }

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::error::{ErrorClass, Excess};
 use crate::id::{
-    ChildRun, ExecutionId, Origin, ParentRun, Redriver, RunStatus, ScopeId, Seq, ThreadId, TimerId,
+    ChildRun, ExecutionId, Origin, ParentRun, Redriver, RunId, RunStatus, ScopeId, Seq, ThreadId, TimerId,
     TraceParent,
 };
 use crate::output::FanOutPolicy;
@@ -246,6 +246,15 @@ pub enum Record {
         /// When.
         at: SystemTime,
     },
+    /// Children of the run have ended, and not been left to another process. Beside what the run does next, or at once if
+    /// it waits: the end of a child has caused neither. A run that completes has the awaited children that are open with
+    /// its stop event, as cancelled. In journals of earlier releases no child has an end.
+    ChildrenEnded {
+        /// The children, in the order in which they ended.
+        children: Vec<EndedChild>,
+        /// When the run learned of it.
+        at: SystemTime,
+    },
     /// Another engine or process resumed the run. This is the first record that it writes, so of two engines that
     /// resume a run only one succeeds, and the previous owner can write no more.
     RunResumed {
@@ -438,10 +447,15 @@ impl Record {
         const REST: usize = 512;
         /// The bytes of one scope in a list.
         const SCOPE: usize = 11;
+        /// The bytes of an ended child without its id.
+        const CHILD: usize = 40;
         let long = match self {
             Self::EventLogged { event, .. } | Self::TimerSet { event, .. } => event.json_bytes(),
             Self::FanOutGathered { branches, .. } => branches.len().saturating_mul(SCOPE),
             Self::RetryScheduled { error, .. } | Self::ExecutionFailed { error, .. } => error.len(),
+            Self::ChildrenEnded { children, .. } => {
+                children.iter().map(|child| child.run.as_str().len() + CHILD).sum()
+            }
             _ => 0,
         };
         long.saturating_add(REST)
@@ -460,6 +474,7 @@ impl Record {
             | Self::ExecutionFailed { at, .. }
             | Self::AttemptBegan { at, .. }
             | Self::ChildStarted { at, .. }
+            | Self::ChildrenEnded { at, .. }
             | Self::RunDetached { at, .. }
             | Self::RunResumed { at, .. }
             | Self::RunPaused { at, .. }
@@ -473,6 +488,16 @@ impl Record {
             | Self::CleanUpRedriven { at, .. } => *at,
         }
     }
+}
+
+/// A child that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EndedChild {
+    /// The child.
+    pub run: RunId,
+    /// Its final status.
+    pub status: RunStatus,
 }
 
 /// A limit of the engine that ended a run.

@@ -16,7 +16,7 @@ use workflow_core::scheduler::Cause;
 use workflow_core::store::{
     EventStore, JOURNAL_FORMAT, MemoryStore, Position, Record, RunQuery, RunSummary, Write,
 };
-use workflow_core::{EngineBuilder, RunHandle, RunId, RunOptions};
+use workflow_core::{EngineBuilder, RunHandle, RunId, RunOptions, RunStatus};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::Begin;
@@ -174,7 +174,7 @@ fn the_files_have_every_kind_of_record() {
         let logged = |record: &Record| matches!(record, Record::EventLogged { cause, .. } if is(cause));
         assert!(records.iter().any(logged), "cause {place} is missing");
     }
-    let kinds: [fn(&Record) -> bool; 22] = [
+    let kinds: [fn(&Record) -> bool; 24] = [
         |record| matches!(record, Record::RunStarted { parent: None, timeout: None, .. }),
         |record| matches!(record, Record::RunStarted { parent: Some(_), awaited: true, .. }),
         |record| matches!(record, Record::RunStarted { private_thread: true, .. }),
@@ -193,6 +193,8 @@ fn the_files_have_every_kind_of_record() {
         |record| matches!(record, Record::RetryScheduled { compacts: true, .. }),
         |record| matches!(record, Record::ExecutionFailed { .. }),
         |record| matches!(record, Record::ChildStarted { .. }),
+        |record| matches!(record, Record::ChildrenEnded { children, .. } if children[0].status == RunStatus::Failed),
+        |record| matches!(record, Record::ChildrenEnded { children, .. } if children[0].status == RunStatus::Cancelled),
         |record| matches!(record, Record::RunResumed { table: None, .. }),
         |record| matches!(record, Record::RunResumed { table: Some(_), .. }),
         |record| matches!(record, Record::RunEnded { error: Some(_), step: Some(_), .. }),

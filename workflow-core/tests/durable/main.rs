@@ -47,6 +47,7 @@ mod resumed {
     mod deadlines;
     mod deep;
     mod dropped_tasks;
+    mod ended_children;
     mod excess;
     pub(crate) mod found;
     mod displayed;
@@ -64,6 +65,7 @@ mod resumed {
     mod queued;
     mod redriven;
     mod removed;
+    mod reported_at_random;
     mod shut_down;
     mod twins;
     mod taken_up;

@@ -218,8 +218,9 @@ fn summary(records: &[Record]) -> RunSummary {
         Some(Record::RunStarted { workflow, at, .. }) => RunSummary::running(Arc::clone(workflow), *at),
         _ => RunSummary::running("Whole", SystemTime::UNIX_EPOCH),
     };
-    // A run that is kept waits as before.
-    match records.iter().rfind(|record| !matches!(record, Record::RunKept { .. })) {
+    // A run that is kept, or learns of the end of a child, waits as before.
+    let is_news = |record: &&Record| !matches!(record, Record::RunKept { .. } | Record::ChildrenEnded { .. });
+    match records.iter().rfind(is_news) {
         Some(Record::RunEnded { status, .. }) => run.ended(*status),
         Some(Record::RunWaiting { waits_for, .. }) => run.waiting(waits_for.clone()),
         _ => run,

@@ -29,6 +29,7 @@ fn words_of(records: &[Record]) -> String {
         Record::EventLogged { seq, event, .. } => Some(format!("{seq} {}", event.name())),
         Record::FanOutGathered { seq, fan_out, .. } => Some(format!("{seq}, the gathered {fan_out}")),
         Record::RunWaiting { .. } => Some("that the run waits".to_owned()),
+        Record::ChildrenEnded { .. } => Some("the ends of children".to_owned()),
         Record::RunPaused { .. } => Some("that the run is paused".to_owned()),
         Record::RunUnpaused { .. } => Some("that the run is unpaused".to_owned()),
         Record::RunDetached { .. } => Some("that the run is detached".to_owned()),

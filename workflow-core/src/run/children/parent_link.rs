@@ -12,7 +12,7 @@ use crate::display::Display;
 use crate::id::{ChildRun, ExecutionId, ParentRun, RunId, RunStatus, ThreadId};
 use crate::outcome::{RunError, SendError, StartError};
 use crate::run::{DropSignal, PrivateThread, RunOptions, RunShared, Start};
-use crate::store::StoreError;
+use crate::store::{EndedChild, StoreError};
 
 /// The engine, for runs: they hold it weakly and call it through this trait.
 pub(crate) trait HostsRuns: Any + Send + Sync {
@@ -36,12 +36,20 @@ pub(crate) trait HostsRuns: Any + Send + Sync {
     ) -> BoxFuture<'static, Result<Spawned, StartError>>;
 
     /// Cancels the children that the run waited for in an earlier process and has not asked for again: those of executions
-    /// before this one, or all.
+    /// before this one, or all. Returns their ends.
     fn cancel_orphans_of(
         self: Arc<Self>,
         parent: RunId,
         before: Option<ExecutionId>,
-    ) -> BoxFuture<'static, ()>;
+    ) -> BoxFuture<'static, Vec<EndedChild>>;
+
+    /// Looks for these children of a run that was loaded: re-attaches those that the engine drives, and returns the ends of
+    /// those that have ended, as the store lists them.
+    fn look_for_children(
+        self: Arc<Self>,
+        parent: Arc<RunShared>,
+        children: Vec<RunId>,
+    ) -> BoxFuture<'static, Vec<EndedChild>>;
 
     /// Loads an unloaded run. Returns whether this engine drives the run.
     fn wake(self: Arc<Self>, run: RunId) -> BoxFuture<'static, Result<bool, StoreError>>;

@@ -7,7 +7,10 @@
 //! parent pauses     pause ─▶ awaited children pause too, also one that joins later
 //!                   detach_awaited ─▶ member without a run, until an execution asks for the child again; the run leaves
 //! journal           recall ─▶ member without a run, until the child is resumed
+//! child ends        left ─▶ fresh ─▶ taken by the parent's driver, which journals it (S82) ─▶ end, in reports from then on
 //! ```
+//!
+//! Invariant: reports and quality know of an end once the driver has taken it. So they say of a child what the journal says.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -21,7 +24,7 @@ use super::asking::Asking;
 use crate::id::{ChildRun, ExecutionId, RunId, RunStatus};
 use crate::observe::Observed;
 use crate::run::{DropSignal, RunShared};
-use crate::store::Position;
+use crate::store::{EndedChild, Position};
 
 mod reports;
 
@@ -48,6 +51,10 @@ struct State {
     awaited: BTreeSet<(ExecutionId, usize)>,
     /// How many members the run's journal has.
     recorded: usize,
+    /// The ends that the driver has not taken, in their order: of the members with these indexes.
+    fresh: Vec<(usize, RunStatus)>,
+    /// How far the run is, for the reports of children without an end.
+    parent: ParentPhase,
     /// How many children are about to join: the engine may have their ids already.
     joining: usize,
     /// Whether the run has ended. Then no child joins.
@@ -66,7 +73,52 @@ struct State {
     end_observed: bool,
 }
 
+/// What a child without an end is, in the report of its parent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ParentPhase {
+    /// The parent goes on: the child is what it is now.
+    #[default]
+    Open,
+    /// The parent has completed: an awaited child is cancelled, and an independent one goes on.
+    Completed,
+    /// The parent has ended otherwise, or stops here: the child goes on.
+    Over,
+}
+
+/// The children that a parent's journal lacks, and the ends of children.
+#[derive(Debug, Default)]
+pub(crate) struct Unrecorded {
+    pub(crate) started: Vec<(ChildRun, SystemTime)>,
+    pub(crate) ended: Vec<EndedChild>,
+}
+
 impl State {
+    /// A member has ended for good. The first end counts: a child that is looked back at ends again.
+    fn note_end(&mut self, index: usize, status: RunStatus) {
+        if !std::mem::replace(&mut self.members[index].has_ended, true) {
+            self.fresh.push((index, status));
+        }
+    }
+
+    /// A child has ended of which no run is a member, if it is known.
+    fn note_end_of(&mut self, run: &RunId, status: RunStatus) {
+        let without = |(index, member): (usize, &Member)| member.run.is_none().then_some(index);
+        let indexes: SmallVec<[usize; 1]> = self.of_id(run).filter_map(without).collect();
+        for index in indexes {
+            self.note_end(index, status);
+        }
+    }
+
+    /// Takes the ends that are new.
+    fn take_ends(&mut self) -> Vec<EndedChild> {
+        let taken = std::mem::take(&mut self.fresh).into_iter().map(|(index, status)| {
+            let member = &mut self.members[index];
+            member.end = Some(status);
+            EndedChild { run: member.child.run.clone(), status }
+        });
+        taken.collect()
+    }
+
     /// The open children that an execution waits for.
     fn awaited_members(&self, execution: ExecutionId) -> impl Iterator<Item = &Member> {
         let indexes = self.awaited.range((execution, 0)..=(execution, usize::MAX));
@@ -109,19 +161,32 @@ struct Member {
     /// `None` for an independent child that has ended: its report is not part of the parent's.
     run: Option<Arc<RunShared>>,
     drop_signal: Arc<DropSignal>,
-    /// The child's final status; `None` while it is open.
-    ended: Option<RunStatus>,
+    /// Whether its run is over here: it has ended, or another process has it.
+    is_gone: bool,
+    /// Whether the child has ended for good.
+    has_ended: bool,
+    /// That end, once the driver has taken it.
+    end: Option<RunStatus>,
 }
 
 impl Member {
-    /// Whether the child has not ended, and its run is here.
+    /// Whether the run of the child is here, and not over.
     fn is_open(&self) -> bool {
-        self.run.is_some() && self.ended.is_none()
+        self.run.is_some() && !self.is_gone
     }
 
-    fn status(&self) -> RunStatus {
-        let status = self.ended.or_else(|| self.run.as_ref().map(|run| run.status()));
-        status.unwrap_or(RunStatus::Running)
+    fn status(&self, parent: ParentPhase) -> RunStatus {
+        if let Some(end) = self.end {
+            return end;
+        }
+        match parent {
+            ParentPhase::Completed if self.child.awaited => RunStatus::Cancelled,
+            ParentPhase::Completed | ParentPhase::Over => RunStatus::Running,
+            ParentPhase::Open => {
+                let now = self.run.as_ref().map(|run| run.status());
+                now.filter(|status| !status.is_ended()).unwrap_or(RunStatus::Running)
+            }
+        }
     }
 }
 
@@ -177,7 +242,7 @@ impl ChildRegistry {
         }
     }
 
-    /// Adds a child and returns its index, or `None` if the run has ended.
+    /// Adds a child and returns its index, or `None` if the run has ended, or the child has joined already.
     pub(super) fn join(
         &self,
         parent: &RunShared,
@@ -186,7 +251,8 @@ impl ChildRegistry {
         (drop_signal, asked_in): (&Arc<DropSignal>, u32),
     ) -> Option<usize> {
         let mut state = self.lock();
-        if state.closed {
+        let is_here = |member: &Member| member.run.as_ref().is_some_and(|known| Arc::ptr_eq(known, run));
+        if state.closed || state.of_id(&child.run).any(|(_, member)| is_here(member)) {
             return None;
         }
         parent.tell(|| Observed::ChildStarted { child: child.clone() });
@@ -200,15 +266,16 @@ impl ChildRegistry {
         let (drop_signal, index) = (Arc::clone(drop_signal), state.members.len());
         // A child of the journal takes its old index, and so does one that had ended when its execution began again.
         let asks_again = parent.may_have_earlier_children();
-        let is_old = |member: &Member| member.run.is_none() || asks_again && member.ended.is_some();
+        let is_old = |member: &Member| member.run.is_none() || asks_again && member.is_gone;
         let known = state.of_id(&child.run).find(|(_, member)| is_old(member) && member.child == child);
-        let index = known.map_or(index, |(known, _)| known);
+        let (index, has_ended, end) =
+            known.map_or((index, false, None), |(known, member)| (known, member.has_ended, member.end));
         if child.awaited && !is_detached {
             state.awaited.insert((child.execution, index));
         }
         let awaited = child.awaited;
-        let member = Member { child, joined: parent.common.clock.now(), run, drop_signal, ended: None };
-        state.put(index, member);
+        let joined = parent.common.clock.now();
+        state.put(index, Member { child, joined, run, drop_signal, is_gone: false, has_ended, end });
         let joins_left = is_detached || awaited && state.detached;
         // One that was begun before may have been paused with its parent.
         if awaited && (state.paused || joins.may_have_earlier_children()) {
@@ -233,12 +300,13 @@ impl ChildRegistry {
         self.lock().of_id(run).any(|(_, member)| member.run.is_some())
     }
 
-    /// Adds a child from the run's journal, without a run.
-    pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime) {
+    /// Adds a child from the run's journal, without a run, and with its end if the journal has that.
+    pub(crate) fn recall(&self, child: ChildRun, joined: SystemTime, end: Option<RunStatus>) {
         let mut state = self.lock();
         let index = state.members.len();
-        let member = Member { child, joined, run: None, drop_signal: Arc::default(), ended: None };
-        state.put(index, member);
+        let (drop_signal, has_ended) = (Arc::default(), end.is_some());
+        state
+            .put(index, Member { child, joined, run: None, drop_signal, is_gone: has_ended, has_ended, end });
         state.recorded = state.members.len();
     }
 
@@ -247,10 +315,10 @@ impl ChildRegistry {
         self.lock().recorded
     }
 
-    /// Whether a child has joined and not ended, or has been detached and is not gone.
+    /// Whether a child has joined and not ended, has been detached and is not gone, or has an end that the journal lacks.
     pub(crate) fn is_alive(&self) -> bool {
         let state = self.lock();
-        !state.leaving.is_empty() || state.open > 0
+        !state.leaving.is_empty() || state.open > 0 || !state.fresh.is_empty()
     }
 
     /// The children that have joined and not ended.
@@ -259,7 +327,7 @@ impl ChildRegistry {
         state
             .members
             .iter()
-            .filter(|member| member.ended.is_none())
+            .filter(|member| !member.is_gone)
             .filter_map(|member| member.run.clone())
             .collect()
     }
@@ -268,7 +336,7 @@ impl ChildRegistry {
     pub(crate) fn pause(&self, paused: bool) {
         let mut state = self.lock();
         state.paused = paused;
-        let awaited = state.members.iter().filter(|member| member.child.awaited && member.ended.is_none());
+        let awaited = state.members.iter().filter(|member| member.child.awaited && !member.is_gone);
         let awaited: Vec<_> = awaited.filter_map(|member| member.run.clone()).collect();
         for run in &awaited {
             run.signals.set_parent_paused(paused);
@@ -365,11 +433,15 @@ impl ChildRegistry {
 
     /// Notes that a child has ended, or that one that was detached before is gone.
     pub(super) fn left(&self, parent: &RunShared, index: usize, (child, status): (&RunShared, RunStatus)) {
+        let has_ended = child.has_ended_for_good();
         // Dropped after the lock, because it may be the last handle on the child.
         let _run;
         let mut state = self.lock();
         if let Some(place) = state.leaving.iter().position(|run| std::ptr::eq(&raw const **run, child)) {
             _run = Some(state.leaving.swap_remove(place));
+            if has_ended {
+                state.note_end_of(&child.id, status);
+            }
             drop(state);
             // Nothing else may keep it from being unloaded.
             parent.signals.wake();
@@ -381,13 +453,20 @@ impl ChildRegistry {
             return;
         }
         *open -= usize::from(member.is_open());
-        member.ended = Some(status);
+        member.is_gone = true;
         awaited.remove(&(member.child.execution, index));
         _run = if member.child.awaited { None } else { member.run.take() };
         if !*end_observed {
             parent.tell(|| Observed::ChildEnded { child: member.child.clone(), status });
         }
+        if has_ended {
+            state.note_end(index, status);
+        }
         drop(state);
+        if has_ended && parent.common.is_durable {
+            // A parent that waits journals the end at once.
+            parent.signals.wake();
+        }
     }
 
     /// Detaches the awaited children, because the run is detached, and the independent ones of these executions, which
@@ -395,7 +474,7 @@ impl ChildRegistry {
     pub(crate) fn leave(&self, lost: &[ExecutionId]) {
         let mut state = self.lock();
         state.detached = true;
-        let open = state.members.iter().filter(|member| member.ended.is_none());
+        let open = state.members.iter().filter(|member| !member.is_gone);
         let left = open.filter(|member| member.child.awaited || lost.contains(&member.child.execution));
         let left: Vec<_> = left.filter_map(|member| member.run.clone()).collect();
         // After the lock, because a woken child may end at once.
@@ -415,7 +494,7 @@ impl ChildRegistry {
     ) -> Vec<Arc<RunShared>> {
         let mut state = self.lock();
         state.closed = true;
-        let ending = state.members.iter().filter(|member| member.ended.is_none());
+        let ending = state.members.iter().filter(|member| !member.is_gone);
         let ending = ending.filter(|member| before.is_none_or(|first| member.child.execution < first));
         let ending = ending.filter(|member| cancelled || member.child.awaited);
         let ending = ending.filter_map(|member| {
@@ -447,7 +526,16 @@ impl ChildRegistry {
 
     /// Keeps children from joining, or lets them join again: while the run's end enters the journal.
     pub(crate) fn seal(&self, sealed: bool) {
-        self.lock().closed = sealed;
+        let mut state = self.lock();
+        state.closed = sealed;
+        if !sealed {
+            state.parent = ParentPhase::Open;
+        }
+    }
+
+    /// The run has completed, has ended otherwise, or stops here. Reports know of no end from here on.
+    pub(crate) fn parent_ended(&self, has_completed: bool) {
+        self.lock().parent = if has_completed { ParentPhase::Completed } else { ParentPhase::Over };
     }
 
     /// Lets children join again, after all had ended: those of clean-up steps. The end of the run has ended its pause.
@@ -483,12 +571,46 @@ impl ChildRegistry {
         self.lock().end_observed = true;
     }
 
-    /// The children that joined since the last call, with the times.
-    pub(crate) fn unrecorded(&self) -> Vec<(ChildRun, SystemTime)> {
+    /// The children that joined since the last call, with the times, and the ends of children if the caller takes them.
+    pub(crate) fn unrecorded(&self, with_ends: bool) -> Unrecorded {
         let mut state = self.lock();
         let since = state.recorded;
         state.recorded = state.members.len();
-        state.members[since..].iter().map(|member| (member.child.clone(), member.joined)).collect()
+        let started = state.members[since..].iter().map(|member| (member.child.clone(), member.joined));
+        let started = started.collect();
+        // Under the same lock, so that no child ends before it starts.
+        let takes_ends = with_ends && state.parent == ParentPhase::Open;
+        Unrecorded { started, ended: if takes_ends { state.take_ends() } else { Vec::new() } }
+    }
+
+    /// The children without an end whose runs are not here.
+    pub(crate) fn open_elsewhere(&self) -> Vec<RunId> {
+        let state = self.lock();
+        let open = state.members.iter().filter(|member| member.run.is_none() && !member.has_ended);
+        open.map(|member| member.child.run.clone()).collect()
+    }
+
+    /// Whether the journal has the child as one that an execution waits for; `None` if it does not have the child.
+    pub(crate) fn awaits(&self, run: &RunId) -> Option<bool> {
+        self.lock().of_id(run).next().map(|(_, member)| member.child.awaited)
+    }
+
+    /// These children have ended, as the store says. Their runs are no members.
+    pub(crate) fn ended_elsewhere(&self, ended: Vec<EndedChild>) {
+        let mut state = self.lock();
+        for EndedChild { run, status } in ended {
+            state.note_end_of(&run, status);
+        }
+    }
+
+    /// The store did not take these ends.
+    pub(crate) fn forget_ends(&self, ended: &[EndedChild]) {
+        let state = &mut *self.lock();
+        for EndedChild { run, .. } in ended {
+            for index in state.by_id.get(run).into_iter().flatten() {
+                state.members[*index].end = None;
+            }
+        }
     }
 
     /// Takes the runs out, so that the caller can drop them.
@@ -535,14 +657,51 @@ mod tests {
             registry.left(&parent, number, (&run, RunStatus::Completed));
             assert!(!registry.is_alive());
         }
-        assert_eq!(registry.unrecorded().len(), MANY);
+        let unrecorded = registry.unrecorded(true);
+        assert_eq!(
+            (unrecorded.started.len(), unrecorded.ended.len()),
+            (MANY, 0),
+            "they were left here, and have no end"
+        );
+    }
+
+    // S82
+    #[test]
+    fn reports_know_of_an_end_once_the_driver_has_taken_it() {
+        let (parent, run) = (BareRun::new().shared, BareRun::new().shared);
+        let (registry, signal) = (ChildRegistry::default(), Arc::default());
+        for number in 0..3 {
+            registry.join(&parent, child(number, number > 0), &run, (&signal, 0)).unwrap();
+        }
+        crate::run::end_unloaded(&run, crate::outcome::RunError::Cancelled { reason: "enough".into() });
+        let statuses = || registry.reports().iter().map(|child| child.status).collect::<Vec<_>>();
+        let ended = |number, status| [EndedChild { run: child(number, true).run, status }];
+        let [runs, failed] = [RunStatus::Running, RunStatus::Failed];
+
+        registry.left(&parent, 1, (&run, failed));
+        assert_eq!((statuses(), registry.has_failures()), (vec![runs; 3], false));
+        assert!(registry.unrecorded(false).ended.is_empty());
+        assert_eq!(registry.unrecorded(true).ended, ended(1, failed));
+        assert_eq!((statuses(), registry.has_failures()), (vec![runs, failed, runs], true));
+
+        registry.parent_ended(true);
+        registry.left(&parent, 2, (&run, failed));
+        assert!(registry.unrecorded(true).ended.is_empty(), "it ends with its parent");
+        assert_eq!(statuses(), [runs, failed, RunStatus::Cancelled]);
+        registry.seal(false);
+        assert_eq!(registry.unrecorded(true).ended, ended(2, failed));
+        assert_eq!(statuses(), [runs, failed, failed]);
+
+        registry.forget_ends(&ended(1, failed));
+        registry.parent_ended(false);
+        assert_eq!(statuses(), [runs, runs, failed]);
     }
 
     #[test]
     fn children_are_alive_until_they_end_or_are_detached() {
         let (parent, run) = (BareRun::new().shared, BareRun::new().shared);
         let (registry, signal) = (ChildRegistry::default(), Arc::default());
-        registry.recall(child(0, true), SystemTime::UNIX_EPOCH);
+        registry.recall(child(0, true), SystemTime::UNIX_EPOCH, None);
         assert!(!registry.is_alive(), "a child of the journal has no run here");
         for number in 0..3 {
             let index = registry.join(&parent, child(number, true), &run, (&signal, 0));

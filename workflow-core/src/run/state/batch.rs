@@ -26,7 +26,7 @@ use crate::event::AnyEvent;
 use crate::id::{ChildRun, ExecutionId, Origin, Redriver, RunStatus, Seq, TimerId};
 use crate::retry::{FailedAttempt, NotRetried};
 use crate::scheduler::{CandidateId, Emission, End, LoggedBatch};
-use crate::store::ReachedLimit;
+use crate::store::{EndedChild, ReachedLimit};
 use crate::table::{DependencyTable, EventIndex, StepIndex};
 
 /// One change of a run's state, which the state takes or refuses as a whole.
@@ -50,6 +50,8 @@ pub(in crate::run) enum Batch {
     Failed { execution: ExecutionId, error: StepError, not_retried: NotRetried },
     /// An execution started a child, at this time. Live, `at` is the time of the start; the batch may come later.
     ChildStarted { child: ChildRun, at: SystemTime },
+    /// Children have ended. The run learns of it with its next batch, and this is no activity of the run.
+    ChildrenEnded(Vec<EndedChild>),
     /// The run has ended, and its clean-up begins (S31).
     CleanUpStarted(Box<CleanUpStart>),
     /// The run ends before it has nothing left to do, or its clean-up does.

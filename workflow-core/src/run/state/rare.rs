@@ -4,25 +4,20 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::RunState;
+use super::children::RecordedChildren;
 use super::origins::Origins;
-use crate::id::{ChildRun, Origin, Seq};
+use crate::id::{Origin, Seq};
 
 /// The rarely used state of a run.
 #[derive(Debug, Default)]
 pub(super) struct RareState {
-    /// The children that executions started, oldest first, with the times of their starts.
-    pub(super) children: Vec<(ChildRun, SystemTime)>,
+    pub(super) children: RecordedChildren,
     pub(super) origins: Origins,
     /// The deadline that ended the run, until it is redriven.
     pub(super) passed_deadline: Option<SystemTime>,
 }
 
 impl RunState {
-    /// The children that executions started, oldest first, with the times of their starts.
-    pub(in crate::run) fn children(&self) -> &[(ChildRun, SystemTime)] {
-        self.rare.as_ref().map_or(&[], |rare| &rare.children)
-    }
-
     /// The origins in the journal, if there are any.
     pub(in crate::run) fn origins(&self) -> Option<&Origins> {
         self.rare.as_ref().map(|rare| &rare.origins)

@@ -265,6 +265,9 @@ impl Replay {
             Record::ChildStarted { child, at, .. } => {
                 self.apply(Batch::ChildStarted { child: child.clone(), at: *at }, *at)?;
             }
+            Record::ChildrenEnded { children, at } => {
+                self.apply(Batch::ChildrenEnded(children.clone()), *at)?;
+            }
             Record::CleanUpStarted { .. } => self.clean_up_started(record)?,
             Record::RunEnded { status, error, step, deadline, origin, at } => {
                 let failed = step.as_deref().zip(error.as_deref());

@@ -14,6 +14,7 @@
 
 use std::fmt::Write as _;
 
+use super::children::RecordedChild;
 use super::origins::Origins;
 use super::{RunState, TraceState};
 use crate::retry::FailedAttempt;
@@ -56,8 +57,8 @@ impl RunState {
         for (due, timer) in self.timers.pending(&self.scheduler) {
             let _ = writeln!(text, "timer {timer:?} due {due:?}");
         }
-        for (child, _) in self.children() {
-            let _ = writeln!(text, "child {child:?}");
+        for RecordedChild { child, end, .. } in self.children() {
+            let _ = writeln!(text, "child {child:?} ended {end:?}");
         }
         for line in self.origins().into_iter().flat_map(Origins::lines) {
             let _ = writeln!(text, "origin {line}");

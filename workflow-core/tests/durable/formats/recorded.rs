@@ -56,7 +56,10 @@ fn facts(report: &RunReport) -> Value {
     let mut facts = told(report);
     for child in facts.get_mut("children").and_then(Value::as_array_mut).into_iter().flatten() {
         let child = child.as_object_mut().unwrap();
-        child.remove("status");
+        // An open child has another status where it is driven.
+        if ["running", "waiting", "paused", "cleaning_up"].contains(&child["status"].as_str().unwrap()) {
+            child.remove("status");
+        }
         child.remove("report");
     }
     for execution in facts["trace"].as_array_mut().unwrap() {

@@ -275,6 +275,55 @@ async fn a_parent_and_its_child() {
     Golden { before, after, ..golden }.check(3).await;
 }
 
+/// Handles the failure of a child, and ends while another child waits.
+pub(crate) struct Handles;
+
+#[workflow]
+impl Handles {
+    #[step]
+    async fn ask(&self, begin: &Begin, children: &Children) -> Item {
+        let options = RunOptions::new().id("failing");
+        Item(children.run_with::<Breaks>(begin.clone(), options).await.map_or(7, |done| done.0))
+    }
+
+    #[step]
+    async fn call(&self, begin: &Begin, children: &Children) -> Result<Done, RunError> {
+        let options = RunOptions::new().id("waiting");
+        children.run_with::<Rings>(begin.clone(), options).await
+    }
+
+    #[step]
+    async fn end(&self, item: &Item, note: &Note) -> Done {
+        Done(item.0 + note.0)
+    }
+}
+
+/// Fails at once.
+pub(crate) struct Breaks;
+
+#[workflow]
+impl Breaks {
+    #[step]
+    async fn end(&self, _begin: &Begin) -> Result<Done, StepError> {
+        Err(StepError::permanent("broken"))
+    }
+}
+
+// S39, S82
+#[tokio::test(start_paused = true)]
+async fn a_parent_whose_children_failed_and_were_cancelled() {
+    let hosts = |engine: EngineBuilder| engine.workflow(Handles).workflow(Breaks).workflow(Rings);
+    let golden = Golden::<Handles>::new("ended_children", hosts);
+    let before = |run: RunHandle<Handles>| -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            run.send(Note(9)).await.unwrap();
+            ends(&run).await;
+        })
+    };
+    Golden { before, ..golden }.check(3).await;
+}
+
 // S31, S39
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_cancelled() {

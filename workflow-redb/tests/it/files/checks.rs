@@ -98,6 +98,21 @@ fn a_run_that_waits_and_is_kept_waits_still() {
     assert_eq!(problems(&place), Vec::<String>::new());
 }
 
+// S82
+#[test]
+fn a_run_that_waits_and_learns_of_the_end_of_a_child_waits_still() {
+    let place = sound();
+    let store = place.open();
+    let waits_for = WaitingFor::default();
+    let waits = Record::RunWaiting { waits_for: waits_for.clone(), at: moment() };
+    let records = vec![waits, Record::ChildrenEnded { children: Vec::new(), at: moment() }];
+    let run = RunSummary::begun_by(&record(0)).unwrap().waiting(waits_for);
+    let written = store.append(&"a".into(), Position(4), Write { records, run });
+    Builder::new_current_thread().build().unwrap().block_on(written).unwrap();
+    drop(store);
+    assert_eq!(problems(&place), Vec::<String>::new());
+}
+
 #[test]
 fn a_gap_is_found_and_read_as_one() {
     let place = sound();

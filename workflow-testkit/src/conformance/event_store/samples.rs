@@ -152,6 +152,12 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
+    let children =
+        json!([{"run": "a/work-x3.\u{e4}\"1\"", "status": "timed_out"}, {"run": "b", "status": "completed"}]);
+    records.extend([json!([]), children].map(|children| Record::ChildrenEnded {
+        children: serde_json::from_value(children).expect("ended children"),
+        at,
+    }));
     records.push(Record::AttemptBegan { execution, step: "work".into(), scope, trigger, at });
     records.extend(
         [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{ChildRegistry, Member};
+use super::{ChildRegistry, Member, ParentPhase};
 use crate::id::RunStatus;
 use crate::report::ChildReport;
 use crate::run::RunShared;
 
 impl Member {
-    fn report(&self) -> ChildReport {
-        let run = self.run.as_ref().filter(|_| self.child.awaited);
-        ChildReport {
-            child: self.child.clone(),
-            status: self.status(),
-            report: run.and_then(|run| run.made_report()),
-        }
+    fn report(&self, parent: ParentPhase) -> ChildReport {
+        let (run, status) = (self.run.as_ref().filter(|_| self.child.awaited), self.status(parent));
+        // One that ended after its parent, or was left to another process, has another end.
+        let report = run.and_then(|run| run.made_report()).filter(|report| report.status == status);
+        ChildReport { child: self.child.clone(), status, report }
     }
 }
 
@@ -58,14 +56,15 @@ impl ChildRegistry {
     /// The report of each child, in the order of joining.
     pub(crate) fn reports(&self) -> Vec<ChildReport> {
         self.make_reports();
-        self.lock().members.iter().map(Member::report).collect()
+        let state = self.lock();
+        state.members.iter().map(|member| member.report(state.parent)).collect()
     }
 
     /// Whether an awaited child failed, stalled or timed out. A cancelled child is no failure.
     pub(crate) fn has_failures(&self) -> bool {
         let state = self.lock();
         let mut awaited = state.members.iter().filter(|member| member.child.awaited);
-        awaited.any(|member| match member.ended {
+        awaited.any(|member| match member.end {
             Some(RunStatus::Failed | RunStatus::Stalled | RunStatus::TimedOut) => true,
             None
             | Some(
