@@ -177,7 +177,7 @@ impl Driven {
         let noted = BatchFacts::of(&batch, &self.state, &self.clock);
         let applied = self.state.apply(batch, self.clock.now);
         assert!(!matches!(applied, Applied::Refused), "the run takes it");
-        noted.records(&applied, &self.state)
+        noted.records(&applied, Vec::new(), &self.state)
     }
 
     /// Applies a batch and journals its records.
@@ -343,7 +343,7 @@ fn the_answer_of_a_precondition_that_is_in_no_record_is_found_by_what_follows_fr
     let batch = skipped.succeeded(1, Done);
     let noted = BatchFacts::of(&batch, &skipped.state, &skipped.clock);
     let applied = skipped.state.apply(batch, skipped.clock.now);
-    let records = noted.records(&applied, &skipped.state);
+    let records = noted.records(&applied, Vec::new(), &skipped.state);
     assert_found(
         skipped.taken(&records),
         &[
@@ -369,7 +369,7 @@ fn with_timer(later: Duration) -> Option<String> {
     let noted = BatchFacts::of(&set_timer(&run, Duration::ZERO), &run.state, &run.clock);
     let batch = set_timer(&run, later);
     let applied = run.state.apply(batch, run.clock.now);
-    let records = noted.records(&applied, &run.state);
+    let records = noted.records(&applied, Vec::new(), &run.state);
     run.check.take(&records);
     run.compared()
 }

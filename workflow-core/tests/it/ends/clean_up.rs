@@ -390,12 +390,12 @@ impl Hangs {
 
     #[step(on_end)]
     async fn first(&self, _begin: &Begin) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     #[step(on_end)]
     async fn second(&self, _begin: &Begin) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -152,12 +152,7 @@ pub(super) fn every_kind() -> Vec<Record> {
             at,
         }
     }));
-    let children =
-        json!([{"run": "a/work-x3.\u{e4}\"1\"", "status": "timed_out"}, {"run": "b", "status": "completed"}]);
-    records.extend([json!([]), children].map(|children| Record::ChildrenEnded {
-        children: serde_json::from_value(children).expect("ended children"),
-        at,
-    }));
+    records.extend(ends_of_children(at));
     records.push(Record::AttemptBegan { execution, step: "work".into(), scope, trigger, at });
     records.extend(
         [vec![], vec![execution, ExecutionId(u64::MAX)]].map(|dropped| Record::RunDetached { dropped, at }),
@@ -186,6 +181,16 @@ pub(super) fn every_kind() -> Vec<Record> {
         at: SystemTime::UNIX_EPOCH,
     });
     records
+}
+
+/// Ends of children, none and several.
+fn ends_of_children(at: SystemTime) -> [Record; 2] {
+    let children =
+        json!([{"run": "a/work-x3.\u{e4}\"1\"", "status": "timed_out"}, {"run": "b", "status": "completed"}]);
+    [json!([]), children].map(|children| Record::ChildrenEnded {
+        children: serde_json::from_value(children).expect("ended children"),
+        at,
+    })
 }
 
 /// Redrives of each kind.
