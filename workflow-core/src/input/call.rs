@@ -330,7 +330,7 @@ impl StepCall {
         self
     }
 
-    /// Sets the idempotency key that a method of the workflow made (S84), and takes back what that borrowed.
+    /// Sets the idempotency key that a method of the workflow made (S84), and takes back the values that it borrowed.
     #[doc(hidden)]
     pub fn set_key(&mut self, key: &str) {
         self.clear_kept();

@@ -217,7 +217,7 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// The place of what a slot has; `None` of an injected parameter.
+    /// The place of a slot's event or list; `None` of an injected parameter.
     pub(crate) fn of(slot: &SlotValue) -> Option<Self> {
         match slot {
             SlotValue::Injected => None,
@@ -236,7 +236,7 @@ pub(crate) fn bound(frame: &Frame) -> SmallVec<[Bound; 2]> {
     slots.filter_map(|(_, slot)| Bound::of(slot)).collect()
 }
 
-/// The last part of a key: what was set for the execution, or the places of what it bound.
+/// The last part of a key: the text that was set for the execution, or the places of its events.
 pub(crate) fn binding(
     set: Option<&str>,
     bound: impl FnOnce() -> SmallVec<[Bound; 2]>,

@@ -193,7 +193,7 @@ fn begun(written: &TableShape, records: &[Record]) -> Option<HashSet<Arc<str>>> 
     let mut replay = Replay::new(Arc::clone(&host), state, first);
     replay.recall(records);
     replay.take(records).ok()?;
-    // What the last process may have begun, as the next one finds it.
+    // The next process finds the attempts that the last one may have begun.
     let (format, table, stable_keys, configs, at) = (JOURNAL_FORMAT, None, false, BTreeMap::new(), last);
     replay.take(&[Record::RunResumed { format, table, stable_keys, configs, at }]).ok()?;
     let state = replay.finish().state;

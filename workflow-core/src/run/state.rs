@@ -390,7 +390,7 @@ impl RunState {
             return Applied::Refused;
         }
         self.now = self.now.max(at);
-        // What was dropped, at the end of its time or of the run, may have had its effect.
+        // An attempt that was dropped, at the end of its time or of the run, may have had its effect.
         let dropped = executed.keys().copied().filter(|id| self.trace.was_dropped(*id));
         self.lives.drop_begun(&dropped.collect::<Vec<_>>());
         let anew = self.lives.redrive_clean_up(

@@ -329,7 +329,7 @@ impl Scheduler {
         }
         clean_up.phase = Phase::Began;
         clean_up.turn_to(0);
-        // What was not taken reports the end before.
+        // Actions that were not taken report the end before.
         self.board.actions.close();
         true
     }

@@ -304,8 +304,8 @@ impl Lives {
         anew
     }
 
-    /// The same for these executions of clean-up steps alone. What the end of the run dropped stays known, for a redrive of the
-    /// run itself.
+    /// The same for these executions of clean-up steps alone. Executions that the end of the run dropped stay known, for a
+    /// redrive of the run itself.
     pub(super) fn redrive_clean_up(
         &mut self,
         executed: &FxHashMap<ExecutionId, StepIndex>,

@@ -313,6 +313,27 @@ async fn a_clean_up_of_a_child_or_of_a_run_without_one_is_not_redriven() {
     assert!(matches!(refused, RedriveError::Child { .. }), "{refused}");
 }
 
+// S86, S73, S76
+#[tokio::test(start_paused = true)]
+async fn a_deadline_or_a_limit_that_ended_the_run_does_not_keep_its_clean_up_from_running_again() {
+    for by_deadline in [true, false] {
+        let (store, bank) = (Arc::new(MemoryStore::default()), Bank::default());
+        let builder = Engine::builder().workflow(Shop(bank.clone())).store(store).clock(VirtualClock::new());
+        let builder = if by_deadline { builder } else { builder.max_executions_per_run(2) };
+        let (engine, options) = (builder.build().unwrap(), RunOptions::new().id("r"));
+        let deadline = VirtualClock::beginning() + Duration::from_hours(1);
+        let options = if by_deadline { options.deadline(deadline) } else { options };
+        let run = engine.start_with::<Shop>(Begin(2), options).await.unwrap();
+        let outcome = run.outcome().await.unwrap_err().to_string();
+        let _ = bank.lines();
+        bank.works(true);
+        let run = engine.redrive_with::<Shop>("r", Redrive::new().clean_up()).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap_err().to_string(), outcome);
+        assert_eq!(bank.lines(), ["refund 2 r/0/refund/3"]);
+        assert!(summary(&engine).await.incomplete_clean_up.is_empty());
+    }
+}
+
 // S86: the tool of a store does the same, without an engine.
 #[tokio::test(start_paused = true)]
 async fn a_tool_redrives_a_clean_up_and_the_next_engine_runs_it() {
