@@ -276,3 +276,30 @@ fn a_run_that_is_detached_has_not_ended() {
         measured.is("workflow_runs_running{workflow=Shop}", 0.0);
     });
 }
+
+// S81, S87
+#[test]
+fn a_run_that_the_next_engine_takes_up_waits_and_is_not_counted_again() {
+    measure_stored(async |_, gate, mut measured| {
+        let store = Arc::new(MemoryStore::default());
+        let build = || {
+            let engine = Engine::builder().workflow(Shop(Arc::clone(&gate)));
+            engine.store(Arc::clone(&store)).build().unwrap()
+        };
+        let first = build();
+        let run = first.start_with::<Shop>(Begin(0), RunOptions::new().id("r")).await.unwrap();
+        assert_eq!(run.settled().await, RunStatus::Waiting);
+        first.shut_down(std::time::Duration::from_secs(1)).await;
+        measured.is("workflow_runs_waiting{workflow=Shop}", 0.0);
+        let next = build();
+        assert_eq!(next.resume_open_runs().await.unwrap().runs.len(), 1);
+        measured.is("workflow_runs_waiting{workflow=Shop}", 1.0);
+        measured.is("workflow_runs_running{workflow=Shop}", 0.0);
+        let run = next.attach::<Shop>("r").await.unwrap();
+        run.send(More).await.unwrap();
+        run.outcome().await.unwrap();
+        measured.is("workflow_runs_waiting{workflow=Shop}", 0.0);
+        measured.is("workflow_runs_started_total{workflow=Shop}", 1.0);
+        measured.is("workflow_runs_ended_total{status=completed,workflow=Shop}", 1.0);
+    });
+}
