@@ -73,7 +73,7 @@ struct State {
     end_observed: bool,
 }
 
-/// What a child without an end is, in the report of its parent.
+/// The status of a child without an end, in the report of its parent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ParentPhase {
     /// The parent goes on: the child is what it is now.

@@ -20,7 +20,9 @@ use workflow_core::report::{Quality, RunReport};
 use workflow_core::store::{
     EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
 };
-use workflow_core::{AnyRun, ErrorClass, RecordedRun, Retries, RetryPolicy, RunId, RunOptions, RunStatus};
+use workflow_core::{
+    AnyRun, ErrorClass, RecordedRun, Redrive, Retries, RetryPolicy, RunId, RunOptions, RunStatus,
+};
 use workflow_testkit::VirtualClock;
 
 use crate::formats::recorded::as_read;
@@ -326,7 +328,7 @@ impl Case {
         }
     }
 
-    /// What a report of the run may say of each child.
+    /// The ends that a report of the run may have for each child.
     fn model(&self, run: &RunId) -> Vec<(RunId, Vec<Option<RunStatus>>)> {
         let parent = self.end(run);
         let children = self.journal(run).into_iter().filter_map(|record| match record {
@@ -335,7 +337,7 @@ impl Case {
         });
         let may_be = children.map(|child| {
             let end = self.end(&child.run);
-            // What becomes of a child that goes on when its parent has ended.
+            // The end of a child that goes on when its parent has ended.
             let later = match parent {
                 Some((RunStatus::Completed, _)) if child.awaited => Some(RunStatus::Cancelled),
                 _ => None,
@@ -343,7 +345,7 @@ impl Case {
             let status = end.map(|(status, _)| status);
             let may_be = match (parent, end) {
                 (None, _) => vec![status],
-                // It waits for such a child, and records it before its own end.
+                // It waits for awaited children, and records their ends before its own.
                 (Some((RunStatus::Completed, until)), Some((_, at))) if at == until => vec![status, later],
                 (Some((_, until)), Some((_, at))) if at == until && !child.awaited => vec![status, later],
                 (Some((_, until)), Some((_, at))) if at <= until => vec![status],
@@ -473,10 +475,11 @@ impl Case {
                 }
             }
             7 => self.handles.clear(),
-            8 => {
+            8 | 9 => {
                 let ended = self.end(&"r".into()).filter(|(status, _)| *status != RunStatus::Completed);
+                let despite = Redrive::new().despite_clean_up();
                 if ended.is_some()
-                    && let Some(Ok(_)) = answered(self.engine.redrive::<Parent>("r")).await
+                    && let Some(Ok(_)) = answered(self.engine.redrive_with::<Parent>("r", despite)).await
                 {
                     self.handles.clear();
                     reached.note("a redrive");

@@ -237,7 +237,7 @@ async fn the_span_of_a_child_lies_in_that_of_the_execution_that_started_it() {
     assert_eq!(seen, [parent.to_owned(), parent.repeat(2), [parent, run].concat(), run.to_owned()]);
 }
 
-// S38
+// S38, S82
 #[tokio::test]
 async fn journals_name_parents_and_children() {
     let engine = Engine::builder().workflow(Showing { fails: false }).store(MemoryStore::default());
@@ -259,6 +259,10 @@ async fn journals_name_parents_and_children() {
                 Record::ChildStarted { child, .. } => {
                     format!("{run}: {} started {}", child.execution, child.run)
                 }
+                Record::ChildrenEnded { children, .. } => {
+                    let ended = children.iter().map(|child| format!("{} {}", child.run, child.status));
+                    format!("{run}: {}", ended.collect::<Vec<_>>().join(", "))
+                }
                 Record::EventLogged { event, .. } => format!("{run}: {}", event.name()),
                 Record::ExecutionSucceeded { step, .. } => format!("{run}: {step}"),
                 Record::RunEnded { status, .. } => format!("{run}: {status}"),
@@ -270,6 +274,7 @@ async fn journals_name_parents_and_children() {
         r began: None
         r: Begin
         r: x1 started r/show-x1.1
+        r: r/show-x1.1 completed
         r: show
         r: Done
         r: completed
