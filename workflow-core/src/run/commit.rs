@@ -171,6 +171,15 @@ impl Committer {
                 journal.queue_end(records, RunEnd { status, at, quality, stop, incomplete });
             } else if matches!(records.first(), Some(Record::CleanUpStarted { .. })) {
                 journal.queue_clean_up(records);
+            } else if matches!(records.first(), Some(Record::ChildrenEnded { .. })) {
+                // The run waits as before, also one whose summary this process has not written.
+                match self.shared.status() {
+                    RunStatus::Waiting => {
+                        journal.queue_wait(records, waits_for(&self.state), self.state.table().recorded());
+                    }
+                    RunStatus::Paused => journal.queue_rest(records),
+                    _ => journal.queue(records),
+                }
             } else if !records.is_empty() {
                 journal.queue(records);
             }
@@ -275,7 +284,7 @@ impl Committer {
             // The state counts the record by `skip`, so that later batches have the right positions.
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
             let record = Record::RunWaiting { waits_for: waits_for.clone(), at };
-            journal.queue_wait(record, waits_for, self.state.table().recorded());
+            journal.queue_wait([record], waits_for, self.state.table().recorded());
             self.state.skip(1);
         }
         self.shared.status.set(RunStatus::Waiting);
@@ -286,7 +295,7 @@ impl Committer {
     pub(super) fn record_rest(&mut self) {
         if let Some(journal) = &mut self.journal {
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
-            journal.queue_rest(Record::RunWaiting { waits_for, at });
+            journal.queue_rest([Record::RunWaiting { waits_for, at }]);
             self.state.skip(1);
         }
         self.state.note_rest(self.clock.now);

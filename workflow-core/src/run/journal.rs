@@ -297,16 +297,21 @@ impl Journal {
         self.queue_as(records, Some(self.run.clone().cleaning_up()));
     }
 
-    /// Queues the record that the run waits, with a summary for listings. By the fingerprint of its table, the next process
+    /// Queues records of a run that waits, with a summary for listings. By the fingerprint of its table, the next process
     /// knows that it can take the run up.
-    pub(super) fn queue_wait(&mut self, record: Record, waits_for: WaitingFor, table: &RecordedTable) {
+    pub(super) fn queue_wait(
+        &mut self,
+        records: impl IntoIterator<Item = Record>,
+        waits_for: WaitingFor,
+        table: &RecordedTable,
+    ) {
         let run = self.run.clone().waiting(waits_for);
-        self.queue_as([record], Some(RunSummary { table: Some(table.shared_fingerprint()), ..run }));
+        self.queue_as(records, Some(RunSummary { table: Some(table.shared_fingerprint()), ..run }));
     }
 
-    /// Queues the record that nothing runs in the paused run, with a summary for listings.
-    pub(super) fn queue_rest(&mut self, record: Record) {
-        self.queue_as([record], Some(self.run.clone().paused()));
+    /// Queues a record of a paused run in which nothing runs, with a summary for listings.
+    pub(super) fn queue_rest(&mut self, record: impl IntoIterator<Item = Record>) {
+        self.queue_as(record, Some(self.run.clone().paused()));
     }
 
     /// Lets the next batch carry a summary that says that the run runs again.

@@ -199,6 +199,31 @@ async fn a_parent_that_is_loaded_records_the_ends_that_its_journal_lacks() {
 
 // S82
 #[tokio::test(start_paused = true)]
+async fn a_parent_that_is_loaded_again_records_an_end_of_another_engine_and_waits_as_before() {
+    let (store, clock) = (Arc::new(MemoryStore::default()), VirtualClock::new());
+    let first = engine(&store, &clock);
+    let run = first.start_with::<Starts>(Begin(60), RunOptions::new().id("r")).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    drop(run);
+    first.shut_down(SECOND).await;
+    let [has_parent, has_child] = [(); 2].map(|()| engine(&store, &clock));
+    drop(has_parent.attach::<Starts>("r").await.unwrap());
+    sleep(SECOND * 10).await;
+    let child: RunHandle<Small> = has_child.attach("r/call-x1.1").await.unwrap();
+    assert_eq!(child.outcome().await.unwrap(), Done(60));
+    let run: RunHandle<Starts> = has_parent.attach("r").await.unwrap();
+    sleep(SECOND / 2).await;
+    let waits = (RunStatus::Waiting, Quality::Clean, vec![RunStatus::Completed]);
+    assert_eq!(by_its_records(&store, run.id()).await, waits);
+    assert_eq!(summary(&store, run.id()).await.0, RunStatus::Waiting);
+    let listed = store.runs(&RunQuery::new().run(run.id().clone())).await.unwrap().remove(0);
+    assert_eq!(listed.run.waits_for.unwrap().events, ["Note".into()]);
+    run.send(Note(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(61));
+}
+
+// S82
+#[tokio::test(start_paused = true)]
 async fn a_journal_of_an_earlier_release_is_read_as_before_and_knows_the_ends_once_it_goes_on() {
     let (store, clock) = (Arc::new(MemoryStore::default()), VirtualClock::new());
     let first = engine(&store, &clock);
