@@ -132,6 +132,7 @@ impl Driver {
     /// that.
     #[cold]
     fn keep(&mut self, done: oneshot::Sender<()>) {
+        self.committer.note_listed();
         let Committer { journal, state, clock, .. } = &mut self.committer;
         if let (Some(journal), Some(guard)) = (journal, self.admission.lease_guard_mut())
             && guard.keep(journal, clock.stamp())

@@ -303,6 +303,19 @@ impl Committer {
         self.shared.tell(|| Observed::RunPaused);
     }
 
+    /// Lets the next write list a run that waits, or rests in its pause, as one, also where it was loaded again and has not
+    /// written since.
+    pub(super) fn note_listed(&mut self) {
+        let waits_for = match self.shared.status() {
+            RunStatus::Waiting => Some(waits_for(&self.state)),
+            RunStatus::Paused => None,
+            _ => return,
+        };
+        if let Some(journal) = &mut self.journal {
+            journal.note_listed(waits_for);
+        }
+    }
+
     /// Sets a waiting or paused run to running. Returns whether it was one.
     #[inline]
     pub(super) fn note_running(&mut self) -> bool {

@@ -314,6 +314,15 @@ impl Journal {
         self.queue_as(record, Some(self.run.clone().paused()));
     }
 
+    /// Lets writes that change nothing list the run as one that waits for this; as paused without it.
+    pub(super) fn note_listed(&mut self, waits_for: Option<WaitingFor>) {
+        let run = self.run.clone();
+        self.run = match waits_for {
+            Some(waits_for) => run.waiting(waits_for),
+            None => run.paused(),
+        };
+    }
+
     /// Lets the next batch carry a summary that says that the run runs again.
     pub(super) fn note_running_again(&mut self) {
         self.queue.note_running_again();

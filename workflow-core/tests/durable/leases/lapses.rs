@@ -189,6 +189,42 @@ async fn a_run_that_only_waits_writes_once_that_its_engine_keeps_it_after_a_laps
 
 // S40
 #[tokio::test(start_paused = true)]
+async fn a_run_that_was_loaded_again_is_listed_as_before_when_its_engine_keeps_it() {
+    for is_paused in [false, true] {
+        let engines = Engines::new();
+        let unloads = engines.builder(engines.works("one")).unload_waiting_after(LEASE);
+        let engine = unloads.lease(LEASE).clock(VirtualClock::new()).build().unwrap();
+        let run = start::<Works>(&engine, "r").await;
+        run.settled().await;
+        if is_paused {
+            run.pause(workflow_core::Pause::AfterRunning).await.unwrap();
+        }
+        drop(run);
+        let listed = async || {
+            let mut listed = engines.store.kept.runs(&RunQuery::new().run("r")).await.unwrap();
+            let run = listed.remove(0).run;
+            (run.status, run.waits_for)
+        };
+        // It is unloaded meanwhile.
+        sleep(2 * LEASE).await;
+        let before = listed().await;
+        assert_eq!(before.0, if is_paused { RunStatus::Paused } else { RunStatus::Waiting });
+        engines.store.refuse(Some(&engine));
+        sleep(LEASE / 2).await;
+        // It is loaded, and the lease lapses before it is unloaded again.
+        let run = engine.attach::<Works>("r").await.unwrap();
+        sleep(LEASE / 2 + Duration::from_secs(1)).await;
+        engines.store.refuse(None);
+        sleep(LEASE / 3).await;
+        assert_eq!((kept(&engines.store, "r").await, listed().await), (1, before));
+        run.unpause().await.unwrap();
+        run.send(Note(1)).await.unwrap();
+        assert_eq!(run.outcome().await.unwrap(), Done(2));
+    }
+}
+
+// S40
+#[tokio::test(start_paused = true)]
 async fn at_most_32_runs_write_at_a_time_that_they_are_kept() {
     const RUNS: usize = 70;
     let engines = Engines::new();
