@@ -104,6 +104,8 @@ impl RunState {
         self.effects.remove_attempts_of(first.into_iter());
         // The run waits again after the pause, if it still does.
         self.effects.remove_wait();
+        // S34: those have begun, also where their delays passed in the very moment of the pause.
+        running.iter().chain(&dropped).for_each(|id| self.trace.attempted_again(*id));
         for id in again {
             self.lives.defer(id, false);
         }

@@ -376,6 +376,26 @@ async fn an_attempt_whose_delay_passed_in_a_pause_was_not_made() {
     assert_eq!(due, Some(Duration::from_secs(5)));
 }
 
+// S34, S61
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_began_in_the_moment_of_a_pause_was_made() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::builder().workflow(Retried).store(Arc::clone(&store)).clock(VirtualClock::new());
+    let engine = engine.replay_check(true).build().unwrap();
+    for how in [Pause::Now, Pause::AfterRunning] {
+        let run = engine.start::<Retried>(Begin(1)).await.unwrap();
+        let attempts = async || run.report_so_far().await.unwrap().trace[0].next_attempt;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        crate::fixtures::until(async || attempts().await.is_none()).await;
+        run.pause(how).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        run.cancel("enough").await.unwrap();
+        assert!(run.outcome().await.is_err());
+        assert_eq!(attempts().await, None, "{how:?}");
+        same_by_its_records(&run, &store).await;
+    }
+}
+
 /// Ends at once. The other steps return at the same time.
 struct Late;
 
