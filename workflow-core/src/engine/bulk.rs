@@ -238,6 +238,8 @@ impl Inner {
         run.cancel(reason);
         let finished = run.finished().await;
         match finished.left_by() {
+            // The next process continues its clean-up.
+            Some(_) if run.signals.cancel_is_kept() => Ok(true),
             Some(source) => Err(ResumeError::Store(source)),
             None => Ok(finished.is_cancelled()),
         }

@@ -82,7 +82,7 @@ impl Drop for Registered {
             && let Some(Err(error)) = run.finished.get().map(|finished| &finished.outcome)
         {
             self.engine.claims.note_end(error);
-            if run.is_left_open() {
+            if run.is_left_uncancelled() {
                 self.engine.ending.leaves_open(&self.id);
             }
         }

@@ -126,7 +126,8 @@ impl Engine {
     ///
     /// Returns the runs whose journals may lack the cancel, in the order of their ids: those of steps that block their
     /// threads, and those whose store failed or did not answer. The next process would continue them: cancel them there.
-    /// Without a store the list is empty.
+    /// A run whose journal has that it cleans up because of a cancel is none of them: the next process continues the
+    /// clean-up. Nor is one that had stopped here before this call, since its store failed. Without a store the list is empty.
     ///
     /// [`shut_down`](Self::shut_down) instead detaches the runs of a store, so that another engine can resume them.
     ///
@@ -227,7 +228,7 @@ impl Inner {
             match self.runs.driven(&id) {
                 Some(run) => {
                     end_blocked(&run, error.clone());
-                    if run.is_left_open() {
+                    if run.is_left_uncancelled() {
                         self.ending.leaves_open(&id);
                     }
                 }

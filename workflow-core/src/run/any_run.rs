@@ -667,7 +667,7 @@ impl AnyRun {
         match self.ask(|done| self.by(Command::Cancel { reason, done })).await {
             Ok(false) => Ok(()),
             Ok(true) => match self.shared.finished().await.left_by() {
-                Some(source) if self.shared.common.is_durable => {
+                Some(source) if self.shared.common.is_durable && !self.shared.signals.cancel_is_kept() => {
                     self.unless_known(SendError::Stopped { run: self.shared.id.clone(), source }).await
                 }
                 _ => Ok(()),

@@ -379,6 +379,10 @@ impl Committer {
                     if matches!(batch, Batch::Unpaused { .. }) && !self.state.is_paused() {
                         self.shared.tell(|| Observed::RunUnpaused);
                     }
+                    if matches!(&batch, Batch::CleanUpStarted(start) if start.status == RunStatus::Cancelled)
+                    {
+                        self.shared.signals.keep_cancel();
+                    }
                     (logged, done)
                 }
                 PendingKind::Derived(logged) => (Some(logged), None),

@@ -111,6 +111,7 @@ impl Run {
             committer.shared.child_registry().recall(child.clone(), *at, *end);
         }
         if let Some(reason) = super::clean_up::recorded_reason(records) {
+            self.driver.committer.shared.signals.keep_cancel();
             self.driver.at_end.get_or_insert_default().cancel_reason = Some(reason);
         }
         self.note_ending();

@@ -41,6 +41,8 @@ struct RareSignals {
     child_store_failure: OnceLock<StoreError>,
     /// Why the run ends, once its clean-up has begun.
     ending: OnceLock<(Arc<Ending>, usize)>,
+    /// Whether the journal has that the run cleans up because of a cancel.
+    cancel_is_kept: AtomicBool,
     /// Whether a paused run is to be unloaded at once.
     unloads: AtomicBool,
     /// Whether awaited children were detached, which executions ask for again.
@@ -123,6 +125,17 @@ impl Signals {
     pub(super) fn read_cancel(&self) -> Option<Arc<str>> {
         let unread = self.cancel_is_unread() && self.cancel_is_unread.swap(false, Ordering::AcqRel);
         if unread { self.cancel_reason.get().cloned() } else { None }
+    }
+
+    /// Notes that the journal has that the run cleans up because of a cancel: it ends as cancelled, here or elsewhere.
+    #[cold]
+    pub(super) fn keep_cancel(&self) {
+        self.rare.get_or_init(Box::default).cancel_is_kept.store(true, Ordering::Release);
+    }
+
+    /// Whether the journal of a run that has not ended has a cancel.
+    pub(crate) fn cancel_is_kept(&self) -> bool {
+        self.rare.get().is_some_and(|rare| rare.cancel_is_kept.load(Ordering::Acquire))
     }
 
     /// Signals the run to stop and leave its journal open.

@@ -202,6 +202,11 @@ impl RunShared {
     pub(crate) fn is_left_open(&self) -> bool {
         self.finished.get().is_some_and(|finished| is_left(&finished.outcome))
     }
+
+    /// The same of a run whose journal may lack a cancel.
+    pub(crate) fn is_left_uncancelled(&self) -> bool {
+        self.is_left_open() && !self.signals.cancel_is_kept()
+    }
 }
 
 /// Ends a run for its handles though its task is still there: a step blocks its thread. What the task then does changes

@@ -7,7 +7,7 @@ use workflow_core::store::{EventStore as _, Position, Record, RunQuery};
 use workflow_core::{Origin, RunHandle, RunId, RunOptions, RunStatus, SendError};
 
 use super::held::Held;
-use crate::fixtures::{Begin, Done, Note, Waits};
+use crate::fixtures::{Begin, Done, Note, Waits, until};
 
 /// Waits for a note, and has a clean-up step.
 struct Tidies;
@@ -23,8 +23,32 @@ impl Tidies {
     async fn tidy(&self, _begin: &Begin) {}
 }
 
+/// Waits for a note. Its clean-up hangs, or the store fails in it.
+struct Hangs(Option<Held>);
+
+#[workflow]
+impl Hangs {
+    #[step]
+    async fn work(&self, begin: &Begin, note: &Note) -> Done {
+        Done(begin.0 + note.0)
+    }
+
+    #[step(on_end)]
+    async fn tidy(&self, _begin: &Begin) {
+        match &self.0 {
+            Some(store) => store.fail("r"),
+            None => std::future::pending().await,
+        }
+    }
+}
+
 fn engine(store: Held) -> Engine {
     Engine::builder().workflow(Waits).workflow(Tidies).store(store).build().unwrap()
+}
+
+fn hanging(store: &Held, fails: bool) -> Engine {
+    let hangs = Hangs(fails.then(|| store.clone()));
+    Engine::builder().workflow(hangs).store(store.clone()).build().unwrap()
 }
 
 async fn waiting<W: Workflow>(engine: &Engine, id: &str) -> RunHandle<W> {
@@ -117,4 +141,60 @@ async fn an_engine_that_cancels_all_runs_says_which_journals_lack_it() {
     store.recover();
     let next = engine(store).resume_open_runs().await.unwrap();
     assert_eq!(next.runs, lack_it);
+}
+
+// S31, S62
+#[tokio::test]
+async fn a_cancel_of_many_runs_succeeds_for_one_whose_journal_has_its_clean_up() {
+    let store = Held::default();
+    let engine = hanging(&store, true);
+    waiting::<Hangs>(&engine, "r").await;
+    let mut results = engine.cancel_where(&RunQuery::new(), "enough").unwrap();
+    let result = results.next().await.unwrap().unwrap();
+    assert!(result.result.is_ok(), "{result:?}");
+    assert!(cleans_up(&store).await);
+    assert_eq!(ends(&store, "r").await, 0);
+}
+
+/// Whether the journal says that the run cleans up.
+async fn cleans_up(store: &Held) -> bool {
+    let records = store.kept.read(&RunId::from("r"), Position(0), 100).await.unwrap();
+    records.iter().any(|record| matches!(record, Record::CleanUpStarted { .. }))
+}
+
+// S31, S62
+#[tokio::test]
+async fn a_cancel_succeeds_if_the_journal_has_its_clean_up_when_the_run_stops_here() {
+    for has_origin in [false, true] {
+        let store = Held::default();
+        let first = hanging(&store, false);
+        let run = waiting::<Hangs>(&first, "r").await;
+        let run = if has_origin { run.with_origin(Origin::new().id("c")) } else { run };
+        let cancelled = tokio::spawn(async move { run.cancel("enough").await });
+        until(async || cleans_up(&store).await).await;
+        first.shut_down(Duration::ZERO).await;
+        let cancelled = cancelled.await.unwrap();
+        assert!(cancelled.is_ok(), "origin: {has_origin}: {cancelled:?}");
+        // The next process continues the clean-up, and no other end.
+        let next = hanging(&store, false).attach::<Hangs>("r").await.unwrap();
+        until(async || next.status() == RunStatus::CleaningUp).await;
+    }
+}
+
+// S31
+#[tokio::test]
+async fn a_journal_with_the_clean_up_of_a_cancel_does_not_lack_it() {
+    let store = Held::default();
+    let first = hanging(&store, true);
+    let run = waiting::<Hangs>(&first, "r").await;
+    let lack_it = first.cancel_all("the office closes", Duration::from_secs(5)).await;
+    assert!(matches!(run.outcome().await, Err(RunError::Store { .. })));
+    assert!(cleans_up(&store).await);
+    assert_eq!(ends(&store, "r").await, 0);
+    assert!(lack_it.is_empty(), "{lack_it:?}");
+    // It goes on with the clean-up in another process, and in one that cancels it there.
+    store.recover();
+    let second = hanging(&store, true);
+    second.attach::<Hangs>("r").await.unwrap();
+    assert!(second.cancel_all("the office closes", Duration::from_secs(5)).await.is_empty());
 }
