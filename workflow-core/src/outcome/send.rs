@@ -28,7 +28,7 @@ pub enum SendError {
         /// The run.
         run: RunId,
         /// Why it stopped.
-        source: StoreError,
+        r#source: StoreError,
     },
     /// No step of the workflow takes the event.
     #[error("no step of the workflow takes `{event}`")]

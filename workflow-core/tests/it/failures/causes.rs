@@ -142,6 +142,7 @@ async fn a_printer_of_errors_with_their_sources_prints_each_once() {
         is_printed_once(StartError::Store(store.clone()));
         is_printed_once(SendError::Refused { run: run(), event: "Paid".into(), source: store.clone() });
         is_printed_once(SendError::NotLoaded { run: run(), source: store.clone() });
+        is_printed_once(SendError::Stopped { run: run(), source: store.clone() });
         is_printed_once(ResumeError::Store(store.clone()));
         is_printed_once(RedriveError::Resume(ResumeError::Store(store.clone())));
         is_printed_once(RedriveError::Store(store.clone()));
@@ -170,6 +171,47 @@ async fn a_printer_of_errors_with_their_sources_prints_each_once() {
     }
     let build = Engine::builder().max_concurrent_runs_named("Shop", 1).build().unwrap_err();
     is_printed_once(RunError::Build(build));
+}
+
+/// Asserts that an error is found by its type behind another one that a step returns.
+fn is_behind<E: Error + 'static>(error: impl Error + Send + Sync + 'static) {
+    let (text, error) = (format!("{error:?}"), StepError::from(error));
+    assert!(error.source_as::<E>().is_some(), "{text}");
+}
+
+// S35
+#[test]
+fn an_error_that_is_no_source_of_another_one_is_found_behind_it() {
+    let _engine = Engine::builder().build().unwrap();
+    let json = || Arc::new(serde_json::from_str::<u8>("true").unwrap_err());
+    let store = || StoreError::unavailable(io::Error::other("the disk is gone"));
+    let (run, event, path) = (|| RunId::from("r"), || Arc::<str>::from("Paid"), || String::from("cents"));
+    let stopped = || SendError::Stopped { run: run(), source: store() };
+    is_behind::<StoreError>(stopped());
+    is_behind::<StoreError>(ResumeError::Store(store()));
+    is_behind::<StoreError>(RedriveError::Store(store()));
+    is_behind::<StoreError>(RedriveError::Resume(ResumeError::Store(store())));
+    is_behind::<StartError>(RedriveError::Start { run: run(), source: StartError::Store(store()) });
+
+    let unfit = || UnfitValue::Serialize { source: json() };
+    is_behind::<serde_json::Error>(unfit());
+    let start = || StartError::Unfit { event: event(), path: path(), problem: unfit() };
+    is_behind::<UnfitValue>(start());
+    is_behind::<serde_json::Error>(RunError::Start(start()));
+    is_behind::<UnfitValue>(SendError::Unfit { event: event(), path: path(), problem: unfit() });
+    is_behind::<serde_json::Error>(ContextError::Unfit { key: "k".into(), path: path(), problem: unfit() });
+
+    let away = || ConfigError::unavailable(io::Error::other("the disk is gone"));
+    is_behind::<io::Error>(StartError::Config(away()));
+    is_behind::<io::Error>(ResumeError::Config(away()));
+    is_behind::<io::Error>(BuildProblem::Config { workflow: "Shop".into(), source: away() });
+    let invalid =
+        || ConfigError::Invalid { type_name: "app::Prices", path: path(), origin: None, source: json() };
+    is_behind::<serde_json::Error>(invalid());
+    is_behind::<UnfitValue>(ConfigError::Unfit { origin: ConfigOrigin::Run, path: path(), problem: unfit() });
+    let build = || Engine::builder().max_concurrent_runs_named("Shop", 1).build().unwrap_err();
+    is_behind::<BuildProblem>(build());
+    is_behind::<BuildProblem>(RunError::Build(build()));
 }
 
 /// Its text is its own only, as that of its source is.
