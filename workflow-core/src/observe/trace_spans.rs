@@ -161,8 +161,8 @@ fn note_item(span: &Span, item: Option<&BranchItem>) {
 /// Records the final status on a run's span. Without a status the run stops here, and its journal has no end: only the
 /// failure of its store is one of the run's span.
 pub(crate) fn note_run(span: &Span, status: Option<RunStatus>, error: Option<&RunError>) {
-    let is_detached = status.is_none() && matches!(error, Some(RunError::Detached));
-    let failed = error.filter(|_| !is_detached).and_then(|error| Some((error, kind_of(error)?)));
+    let is_failure = |error: &&RunError| status.is_some() || matches!(error, RunError::Store { .. });
+    let failed = error.filter(is_failure).and_then(|error| Some((error, kind_of(error)?)));
     if let Some((error, kind)) = failed {
         fail(span, &kind, error);
     }

@@ -492,6 +492,40 @@ async fn a_run_that_is_detached_has_neither_ended_nor_failed() {
 #[event(external)]
 struct Continue;
 
+/// Waits to be continued.
+struct Rests;
+
+#[workflow]
+impl Rests {
+    #[step]
+    async fn end(&self, begin: &Begin, _continue: &Continue) -> Done {
+        Done(begin.0)
+    }
+}
+
+// S40, S81
+#[tokio::test]
+async fn a_run_that_another_engine_has_taken_has_not_failed() {
+    let recorder = Recorder::default();
+    let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(recorder.clone()));
+    let store = Arc::<MemoryStore>::default();
+    let engine = stored(Rests, &store);
+    let run = engine.start_with::<Rests>(Begin(1), RunOptions::new().id("r")).await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
+    let other = Engine::builder().workflow(Rests).store(store).build().unwrap();
+    let taken = other.attach::<Rests>("r").await.unwrap();
+    assert_eq!(taken.settled().await, RunStatus::Waiting);
+    assert!(run.send(Continue).await.is_err());
+    assert!(matches!(run.outcome().await, Err(RunError::Conflict { .. })));
+    drop((run, engine));
+    everyone_else().await;
+    expect![[r#"
+        workflow.run workflow.run.status="detached"
+          - run detached
+    "#]]
+    .assert_eq(&recorder.tree(&["otel.status_code", "workflow.run.status"]));
+}
+
 /// The trace parents that steps had, of the parent and of its child.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Event)]
 #[event(stop)]
