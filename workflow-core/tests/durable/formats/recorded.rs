@@ -8,9 +8,12 @@ use workflow_core::errors::RecordedRunError;
 use workflow_core::prelude::*;
 use workflow_core::report::{OpenRequest, RunReport, WaitsFor};
 use workflow_core::scheduler::Cause;
-use workflow_core::store::{EventStore, MemoryStore, Position, Record};
+use workflow_core::store::{
+    EngineId, EventStore, MemoryStore, Position, Record, Retention, RunQuery, StoreFuture, StoredRun, Write,
+};
 use workflow_core::{
-    ErrorClass, ExecutionId, Pause, RecordedRun, Retries, RetryPolicy, RunHandle, RunOptions, RunStatus,
+    ErrorClass, ExecutionId, Pause, RecordedRun, Retries, RetryPolicy, RunHandle, RunId, RunOptions,
+    RunStatus,
 };
 use workflow_testkit::VirtualClock;
 
@@ -427,4 +430,49 @@ async fn what_comes_after_the_end_is_dropped_live_as_in_the_journal() {
     let run = engine.start::<Late>(Begin(1)).await.unwrap();
     assert_eq!(run.outcome().await.unwrap(), Done(1));
     same_by_its_records(&run, &store).await;
+}
+
+/// Takes three seconds for each write.
+#[derive(Clone, Default)]
+struct Slow(Arc<MemoryStore>);
+
+impl EventStore for Slow {
+    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
+        let (store, run) = (Arc::clone(&self.0), run.clone());
+        StoreFuture::new(async move {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            store.append(&run, expected, batch).await
+        })
+    }
+
+    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
+        self.0.read(run, from, at_most)
+    }
+
+    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
+        self.0.runs(query)
+    }
+
+    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
+        self.0.remove(run)
+    }
+
+    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
+        self.0.retain(kept)
+    }
+
+    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
+        self.0.lease(engine, duration)
+    }
+}
+
+// S28, S34
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_the_end_is_dropped_at_the_end_however_long_the_store_takes() {
+    let store = Slow::default();
+    let engine = Engine::builder().workflow(Late).store(store.clone()).clock(VirtualClock::new());
+    let engine = engine.replay_check(true).build().unwrap();
+    let run = engine.start::<Late>(Begin(1)).await.unwrap();
+    assert_eq!(run.outcome().await.unwrap(), Done(1));
+    same_by_its_records(&run, &store.0).await;
 }
