@@ -17,7 +17,7 @@ use workflow_core::store::{
 };
 use workflow_core::table::{DependencyTable, EventDef, InputDef, OutputDef, RecordedTable, StepDef};
 use workflow_core::{
-    AnyRun, ConfigLayers, ConfigRequest, ConfigSource, Origin, RecordedRun, ResumeError, RunError,
+    AnyEvent, AnyRun, ConfigLayers, ConfigRequest, ConfigSource, Origin, RecordedRun, ResumeError, RunError,
     RunOptions, RunStatus, RuntimeWorkflow, StartError, WhenFull,
 };
 
@@ -193,6 +193,45 @@ async fn what_the_first_engine_began_may_have_begun() {
     assert!(error.to_string().contains("ship"), "{error}");
     assert_eq!(killed.shipped(), 0);
     drop(run);
+}
+
+/// A start event whose JSON would have `null` for a NaN, and be read as another value.
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(start)]
+struct Measured {
+    value: Option<f64>,
+}
+
+struct Measures;
+
+#[workflow]
+impl Measures {
+    #[step]
+    async fn measure(&self, measured: &Measured) -> Shown {
+        Shown(measured.value)
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, Event)]
+#[event(stop)]
+struct Shown(Option<f64>);
+
+// S56, S65
+#[test]
+fn a_value_that_its_json_would_change_is_not_queued() {
+    let engine = Engine::builder().workflow(Measures).build().unwrap();
+    let table = engine.hosted().remove(0).table;
+    let queued = |value| {
+        let event = RecordedEvent::new(AnyEvent::new(Measured { value }));
+        Write::queued(&table, event, &RunOptions::new(), SystemTime::UNIX_EPOCH)
+    };
+    let error = queued(Some(f64::NAN)).unwrap_err();
+    let StartError::Unfit { path, problem: UnfitValue::NotFinite, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(path, "value");
+    let Record::EventLogged { event, .. } = &queued(Some(1.5)).unwrap().records[1] else {
+        panic!("the start event")
+    };
+    assert_eq!(event.to_json().unwrap(), json!({ "value": 1.5 }));
 }
 
 // S65
