@@ -13,6 +13,7 @@ use super::{EndWaits, Engine, Inner};
 use crate::id::{RunId, RunStatus};
 use crate::outcome::RunError;
 use crate::run::{RunShared, end_blocked};
+use crate::text::bounded_shared;
 
 impl Engine {
     /// Refuses new runs, lets executions end, and detaches all open runs for another process.
@@ -159,7 +160,7 @@ impl Engine {
     pub async fn cancel_all(&self, reason: impl Into<Arc<str>>, within: Duration) -> Vec<RunId> {
         self.inner.ending.note_open_runs();
         self.inner.ending.begin();
-        let reason = reason.into();
+        let reason = bounded_shared(reason.into());
         let waits = EndWaits { runs: within, observers: within };
         // Whether the journal of a run that is left has the cancel is unknown.
         let left = if self.inner.journals.are_kept() {

@@ -157,6 +157,9 @@ impl Committer {
             if let Applied::Logged(_) = applied { self.state.cancel_children() } else { Vec::new() };
         let records = noted.records(applied, cancelled, &self.state);
         self.telemetry.journaled(&records);
+        if matches!(records.first(), Some(Record::ChildrenEnded { .. })) {
+            self.note_listed();
+        }
         if let Some(journal) = &mut self.journal {
             // The records of such a batch end with `RunEnded`, in one write with the stop event: no store has
             // the one alone.
@@ -171,15 +174,6 @@ impl Committer {
                 journal.queue_end(records, RunEnd { status, at, quality, stop, incomplete });
             } else if matches!(records.first(), Some(Record::CleanUpStarted { .. })) {
                 journal.queue_clean_up(records);
-            } else if matches!(records.first(), Some(Record::ChildrenEnded { .. })) {
-                // The run waits as before, also one whose summary this process has not written.
-                match self.shared.status() {
-                    RunStatus::Waiting => {
-                        journal.queue_wait(records, waits_for(&self.state), self.state.table().recorded());
-                    }
-                    RunStatus::Paused => journal.queue_rest(records),
-                    _ => journal.queue(records),
-                }
             } else if !records.is_empty() {
                 journal.queue(records);
             }
@@ -284,7 +278,7 @@ impl Committer {
             // The state counts the record by `skip`, so that later batches have the right positions.
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
             let record = Record::RunWaiting { waits_for: waits_for.clone(), at };
-            journal.queue_wait([record], waits_for, self.state.table().recorded());
+            journal.queue_wait(record, waits_for, self.state.table().recorded());
             self.state.skip(1);
         }
         self.shared.status.set(RunStatus::Waiting);
@@ -295,7 +289,7 @@ impl Committer {
     pub(super) fn record_rest(&mut self) {
         if let Some(journal) = &mut self.journal {
             let (waits_for, at) = (waits_for(&self.state), self.clock.stamp());
-            journal.queue_rest([Record::RunWaiting { waits_for, at }]);
+            journal.queue_rest(Record::RunWaiting { waits_for, at });
             self.state.skip(1);
         }
         self.state.note_rest(self.clock.now);
@@ -306,13 +300,11 @@ impl Committer {
     /// Lets the next write list a run that waits, or rests in its pause, as one, also where it was loaded again and has not
     /// written since.
     pub(super) fn note_listed(&mut self) {
-        let waits_for = match self.shared.status() {
-            RunStatus::Waiting => Some(waits_for(&self.state)),
-            RunStatus::Paused => None,
-            _ => return,
-        };
-        if let Some(journal) = &mut self.journal {
-            journal.note_listed(waits_for);
+        let Some(journal) = &mut self.journal else { return };
+        match self.shared.status() {
+            RunStatus::Waiting => journal.list_waiting(waits_for(&self.state), self.state.table().recorded()),
+            RunStatus::Paused => journal.list_paused(),
+            _ => (),
         }
     }
 

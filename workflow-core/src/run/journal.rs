@@ -297,30 +297,31 @@ impl Journal {
         self.queue_as(records, Some(self.run.clone().cleaning_up()));
     }
 
-    /// Queues records of a run that waits, with a summary for listings. By the fingerprint of its table, the next process
-    /// knows that it can take the run up.
-    pub(super) fn queue_wait(
-        &mut self,
-        records: impl IntoIterator<Item = Record>,
-        waits_for: WaitingFor,
-        table: &RecordedTable,
-    ) {
+    /// Queues the record that the run waits, with a summary for listings.
+    pub(super) fn queue_wait(&mut self, record: Record, waits_for: WaitingFor, table: &RecordedTable) {
+        let run = self.waiting(waits_for, table);
+        self.queue_as([record], Some(run));
+    }
+
+    /// Queues the record that nothing runs in the paused run, with a summary for listings.
+    pub(super) fn queue_rest(&mut self, record: Record) {
+        self.queue_as([record], Some(self.run.clone().paused()));
+    }
+
+    /// Lets writes that change nothing list the run as one that waits for this.
+    pub(super) fn list_waiting(&mut self, waits_for: WaitingFor, table: &RecordedTable) {
+        self.run = self.waiting(waits_for, table);
+    }
+
+    /// Lets writes that change nothing list the run as a paused one.
+    pub(super) fn list_paused(&mut self) {
+        self.run = self.run.clone().paused();
+    }
+
+    /// The summary of the run, waiting. By the fingerprint of its table, the next process knows that it can take the run up.
+    fn waiting(&self, waits_for: WaitingFor, table: &RecordedTable) -> RunSummary {
         let run = self.run.clone().waiting(waits_for);
-        self.queue_as(records, Some(RunSummary { table: Some(table.shared_fingerprint()), ..run }));
-    }
-
-    /// Queues a record of a paused run in which nothing runs, with a summary for listings.
-    pub(super) fn queue_rest(&mut self, record: impl IntoIterator<Item = Record>) {
-        self.queue_as(record, Some(self.run.clone().paused()));
-    }
-
-    /// Lets writes that change nothing list the run as one that waits for this; as paused without it.
-    pub(super) fn note_listed(&mut self, waits_for: Option<WaitingFor>) {
-        let run = self.run.clone();
-        self.run = match waits_for {
-            Some(waits_for) => run.waiting(waits_for),
-            None => run.paused(),
-        };
+        RunSummary { table: Some(table.shared_fingerprint()), ..run }
     }
 
     /// Lets the next batch carry a summary that says that the run runs again.

@@ -268,7 +268,7 @@ fn the_next_batch_of_a_woken_run_sets_its_status_to_running() {
     let store = Arc::new(Picky::default());
     let mut journal = journal(&store);
     let status = || now(store.kept.runs(&RunQuery::new())).unwrap()[0].run.status;
-    journal.queue_wait([Record::RunKept { at: AT }], WaitingFor::default(), greeter().table.recorded());
+    journal.queue_wait(Record::RunKept { at: AT }, WaitingFor::default(), greeter().table.recorded());
     assert!(matches!(write(&mut journal), Some(Answer::Written)));
     assert_eq!(status(), RunStatus::Waiting);
     journal.note_running_again();

@@ -124,7 +124,9 @@ mod tests {
     /// A run whose first execution has started these children.
     fn parent(children: &[(&str, bool)]) -> BareRun {
         let mut run = BareRun::begun();
-        children.iter().for_each(|(child, awaited)| run.apply(1, started(child, *awaited)));
+        for (child, awaited) in children {
+            run.apply(1, started(child, *awaited));
+        }
         run
     }
 

@@ -109,12 +109,12 @@ async fn a_run_that_handled_the_failure_of_a_child_is_degraded_after_an_unload_t
         sleep(SECOND * 10).await;
         let run: RunHandle<Copes> = engine.attach("r").await.unwrap();
         let waits = (RunStatus::Waiting, Quality::Degraded, ends.to_vec());
-        assert_eq!(facts(&*run.report_so_far().await.unwrap()), waits);
+        assert_eq!(facts(&run.report_so_far().await.unwrap()), waits);
         assert_eq!(by_its_records(&store, run.id()).await, waits);
         run.send(Note(4)).await.unwrap();
         assert_eq!(run.outcome().await.unwrap(), Done(6));
         let over = (RunStatus::Completed, Quality::Degraded, ends.to_vec());
-        assert_eq!(facts(&*run.report().await.unwrap()), over);
+        assert_eq!(facts(&run.report().await.unwrap()), over);
         assert_eq!(by_its_records(&store, run.id()).await, over);
         assert_eq!(summary(&store, run.id()).await, (RunStatus::Completed, Some(Quality::Degraded)));
         same_by_its_records(&run, &store).await;
@@ -151,7 +151,7 @@ async fn an_independent_child_that_goes_on_after_its_parent_is_reported_as_runni
     sleep(SECOND * 100).await;
     assert_eq!(summary(&store, &"r/call-x1.1".into()).await.0, RunStatus::Completed);
     let over = (RunStatus::Completed, Quality::Clean, vec![RunStatus::Running]);
-    assert_eq!(facts(&*run.report().await.unwrap()), over);
+    assert_eq!(facts(&run.report().await.unwrap()), over);
     assert_eq!(by_its_records(&store, run.id()).await, over);
 }
 
@@ -193,7 +193,7 @@ async fn a_parent_that_is_loaded_records_the_ends_that_its_journal_lacks() {
     sleep(SECOND / 2).await;
     let waits = (RunStatus::Waiting, Quality::Clean, vec![RunStatus::Completed]);
     assert_eq!(by_its_records(&crashed, run.id()).await, waits);
-    assert_eq!(facts(&*run.report_so_far().await.unwrap()), waits);
+    assert_eq!(facts(&run.report_so_far().await.unwrap()), waits);
     assert_eq!(told(&crashed, run.id()).await, 1);
 }
 
@@ -240,10 +240,10 @@ async fn a_journal_of_an_earlier_release_is_read_as_before_and_knows_the_ends_on
     assert_eq!(by_its_records(&ended, run.id()).await, over);
 
     let run: RunHandle<Copes> = engine(&ended, &clock).attach("r").await.unwrap();
-    assert_eq!(facts(&*run.report().await.unwrap()), over);
+    assert_eq!(facts(&run.report().await.unwrap()), over);
     let run: RunHandle<Copes> = engine(&open, &clock).attach("r").await.unwrap();
     let ends = vec![RunStatus::Failed, RunStatus::Completed];
-    assert_eq!(facts(&*run.report_so_far().await.unwrap()), (RunStatus::Waiting, Quality::Degraded, ends));
+    assert_eq!(facts(&run.report_so_far().await.unwrap()), (RunStatus::Waiting, Quality::Degraded, ends));
 }
 
 // S31, S82
@@ -267,7 +267,7 @@ async fn a_child_that_was_resumed_before_its_parent_is_followed_and_cancelled_wi
             assert_eq!(child.outcome().await.unwrap(), Done(60));
         }
         let ends = [if is_cancelled { RunStatus::Cancelled } else { RunStatus::Completed }];
-        assert_eq!(facts(&*run.report_so_far().await.unwrap()).2, ends);
+        assert_eq!(facts(&run.report_so_far().await.unwrap()).2, ends);
         assert_eq!(by_its_records(&store, run.id()).await.2, ends);
     }
 }

@@ -128,7 +128,9 @@ async fn plays(seed: u64, depth: u64, children: &Children) -> Result<(), StepErr
                 () = sleep(seconds(seed, 11, 60)) => {}
             }
         }
-        7 => drop(children.run::<Child>(small(4)).await.map_err(StepError::transient)?),
+        7 => {
+            let _done = children.run::<Child>(small(4)).await.map_err(StepError::transient)?;
+        }
         8 => {
             if let Ok(child) = children.start::<Child>(small(5)).await {
                 sleep(seconds(seed, 12, 20)).await;
@@ -269,8 +271,8 @@ impl Case {
             Engine::builder().workflow(Parent).workflow(Child).store(line.clone()).clock(clock.clone());
         // Each of these engines is killed: that is no fault of its steps.
         let engine = engine.max_interrupted_attempts(u32::MAX).replay_check(true);
-        let engine = if seed % 2 == 0 { engine } else { engine.lease(LEASE) };
-        let unloads = if (seed + born) % 3 == 0 { Duration::MAX } else { SECOND * 2 };
+        let engine = if seed.is_multiple_of(2) { engine } else { engine.lease(LEASE) };
+        let unloads = if (seed + born).is_multiple_of(3) { Duration::MAX } else { SECOND * 2 };
         (engine.unload_waiting_after(unloads).build().unwrap(), line)
     }
 
