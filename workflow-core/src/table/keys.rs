@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The key is made of the first part. Executions that differ only in later parts have those too, as many as it takes: see
-//! [`RunState::key_of`](crate::run). Passive inputs are in no part (S58). A step whose keys a method makes has one part,
+//! `RunState::key_positions`. Passive inputs are in no part (S58). A step whose keys a method makes has one part,
 //! which nobody reads (S84).
 
 use std::collections::HashMap;
