@@ -346,7 +346,7 @@ impl Inner {
         };
         let (resumed, awaited) = search.all().await?;
         if !resumed.runs.is_empty() {
-            self.load_waiting_with_messages().await;
+            self.load_waiting_with_messages();
         }
         self.orphaned_children().cancel_among(awaited, Some(lease)).await;
         Ok(resumed)

@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -54,8 +53,19 @@ pub(super) struct EngineInbox {
     /// The runs that are looked up because a message came and they are not here. At most [`MAX_CONCURRENT_LOADS`].
     /// `true` if another message came meanwhile.
     looked_up: Mutex<HashMap<RunId, bool>>,
-    /// Whether a task is about to ask again which runs have messages: the inbox did not say so.
-    lists_again: AtomicBool,
+    /// The question which runs have messages.
+    listing: Mutex<Listing>,
+}
+
+/// The question which of the runs that were taken up have messages.
+#[derive(Default)]
+struct Listing {
+    /// Whether a task asks. At most one does.
+    is_at_work: bool,
+    /// Whether to ask: runs were taken up since the last question.
+    again: bool,
+    /// Whether the inbox did not say so when it was asked last.
+    is_away: bool,
 }
 
 /// The work of the reader of a run.
@@ -87,8 +97,8 @@ enum Stop {
 
 impl EngineInbox {
     pub(super) fn new(inbox: Arc<dyn Inbox>, patience: StorePatience, clock: EngineClock) -> Self {
-        let (readers, looked_up, lists_again) = Default::default();
-        Self { inbox, patience, clock, readers, looked_up, lists_again }
+        let (readers, looked_up, listing) = Default::default();
+        Self { inbox, patience, clock, readers, looked_up, listing }
     }
 
     /// Calls the inbox. A panic of it is an error.
@@ -229,8 +239,7 @@ impl EngineInbox {
 
     /// Whether the inbox could not be read or settled for some run when it was called last.
     pub(super) fn is_away(&self) -> bool {
-        self.lists_again.load(Ordering::Acquire)
-            || locked(&self.readers).values().any(|reader| reader.problem.is_some())
+        locked(&self.listing).is_away || locked(&self.readers).values().any(|reader| reader.problem.is_some())
     }
 
     /// Applies one message. Returns the reason if the run refuses it.
@@ -296,6 +305,52 @@ impl LookedUp {
     }
 }
 
+/// The task that asks which of the runs that were taken up have messages. If it is dropped with its runtime, the next restart
+/// or claim spawns another.
+struct Lister {
+    engine: Arc<Inner>,
+    /// Set once the listing says that no task is at work, because another task may have set that again.
+    is_done: bool,
+}
+
+impl Lister {
+    /// Asks until the inbox has answered and no run was taken up since, or the engine ends.
+    async fn list(mut self) {
+        let engine = Arc::clone(&self.engine);
+        let Some(inbox) = &engine.inbox else { return };
+        let mut ends = pin!(engine.ending.begins());
+        while self.asks(inbox) {
+            let asked = pin!(engine.load_those_with_messages(inbox));
+            let Either::Left((asked, _)) = select(asked, ends.as_mut()).await else { return };
+            locked(&inbox.listing).is_away = asked.is_err();
+            if let Err(error) = asked {
+                tracing::warn!(%error, "the runs that have messages could not be asked for");
+                locked(&inbox.listing).again = true;
+                let again = pin!(engine.common.clock.sleep(RETRY_DELAY));
+                if let Either::Right(_) = select(again, ends.as_mut()).await {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether to ask. Otherwise the next runs that are taken up need another task.
+    fn asks(&mut self, inbox: &EngineInbox) -> bool {
+        let mut listing = locked(&inbox.listing);
+        listing.is_at_work = listing.again;
+        self.is_done = !listing.again;
+        std::mem::take(&mut listing.again)
+    }
+}
+
+impl Drop for Lister {
+    fn drop(&mut self) {
+        if let Some(inbox) = self.engine.inbox.as_ref().filter(|_| !self.is_done) {
+            locked(&inbox.listing).is_at_work = false;
+        }
+    }
+}
+
 impl Engine {
     /// Reads the inbox of a run now, because a message for it was put in. Returns whether the run is here.
     ///
@@ -335,40 +390,16 @@ impl Inner {
         }
     }
 
-    /// Loads the runs that were taken up without their journals and have messages (S87). While the inbox is away, a task of its
-    /// own asks again.
-    pub(super) async fn load_waiting_with_messages(self: &Arc<Self>) {
-        let Some(inbox) = &self.inbox else { return };
-        let Err(error) = self.load_those_with_messages(inbox).await else { return };
-        tracing::warn!(%error, "the runs that have messages could not be asked for");
-        let (Some(runtime), Some(_task)) = (self.reminders.runtime(), self.ending.enter()) else { return };
-        // At most one task asks.
-        if inbox.lists_again.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let engine = Arc::clone(self);
-        runtime.spawn(self.ending.track(async move { engine.list_messages_again().await }));
-    }
-
-    /// Asks for the runs with messages until the inbox answers, or the engine ends.
-    async fn list_messages_again(self: Arc<Self>) {
-        let Some(inbox) = &self.inbox else { return };
-        loop {
-            let again = pin!(self.common.clock.sleep(RETRY_DELAY));
-            if let Either::Right(_) = select(again, pin!(self.ending.begins())).await {
-                return;
-            }
-            // Runs that are taken up meanwhile start another task if this one ends.
-            inbox.lists_again.store(false, Ordering::Release);
-            match self.load_those_with_messages(inbox).await {
-                Ok(()) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "the runs that have messages could not be asked for");
-                    if inbox.lists_again.swap(true, Ordering::AcqRel) {
-                        return;
-                    }
-                }
-            }
+    /// Loads the runs that were taken up without their journals and have messages (S87), in a task of its own: an inbox that
+    /// is away or does not answer delays no restart.
+    pub(super) fn load_waiting_with_messages(self: &Arc<Self>) {
+        let (Some(inbox), Some(runtime)) = (&self.inbox, self.reminders.runtime()) else { return };
+        let Some(_task) = self.ending.enter() else { return };
+        let mut listing = locked(&inbox.listing);
+        listing.again = true;
+        if !std::mem::replace(&mut listing.is_at_work, true) {
+            let lister = Lister { engine: Arc::clone(self), is_done: false };
+            runtime.spawn(self.ending.track(lister.list()));
         }
     }
 
@@ -390,7 +421,7 @@ impl Inner {
                 }
             }
         });
-        let first = |error: Result<(), StoreError>, asked| async move { error.and(asked) };
+        let first = |so_far: Result<(), StoreError>, asked| async move { so_far.and(asked) };
         asked.buffer_unordered(MAX_CONCURRENT_LOADS).fold(Ok(()), first).await
     }
 

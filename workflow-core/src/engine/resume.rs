@@ -68,8 +68,10 @@ impl Engine {
     /// A run that waits is not loaded, unless it is due, is a child, or was written by another version of its workflow: the
     /// engine takes it up by the store's list, as a run that it has
     /// [unloaded](crate::EngineBuilder::unload_waiting_after), and resumes it once something reaches it.
-    /// [`find`](Self::find) does not find such a run, and [`attach`](Self::attach) does. A child run that an execution waits for is resumed when the
-    /// execution asks for it again. The engine cancels it if its parent has ended, or ends without asking.
+    /// [`find`](Self::find) does not find such a run, and [`attach`](Self::attach) does.
+    ///
+    /// A child run that an execution waits for is resumed when the execution asks for it again. The engine cancels it if
+    /// its parent has ended, or ends without asking.
     ///
     /// Without [leases](crate::EngineBuilder::lease) no other engine may drive runs of the store. With them, the engine
     /// skips runs whose owners hold a lease. Of two engines that resume one run, the second to write stops it with
@@ -93,7 +95,7 @@ impl Engine {
         let open =
             OpenRuns { journals, runs, resumes: inner, resumed: Resumed::default(), awaited: Vec::new() };
         let (resumed, awaited) = open.all().await?;
-        inner.load_waiting_with_messages().await;
+        inner.load_waiting_with_messages();
         inner.orphaned_children().cancel_among(awaited, None).await;
         if resumed.error.is_none()
             && let Err(error) = inner.removal().clear_leftover_contexts().await
@@ -108,8 +110,8 @@ impl Engine {
     /// [lease](crate::EngineBuilder::lease) does.
     ///
     /// The engine resumes the orphans that it hosts and whose journals have not grown meanwhile, as far as its limits have
-    /// free permits: any other engine may claim the rest. Orphans that wait need no permit, and are taken up without being loaded. Runs without an owner are not claimed; they are for
-    /// [`resume_open_runs`](Self::resume_open_runs).
+    /// free permits: any other engine may claim the rest. Orphans that wait need no permit, and are taken up without being
+    /// loaded. Runs without an owner are not claimed; they are for [`resume_open_runs`](Self::resume_open_runs).
     ///
     /// For the duration of a lease that it has just taken, the engine claims nothing, and the result is empty: other
     /// engines may be as new, and have yet to take theirs again. `resume_open_runs` does not wait so long. The result is

@@ -377,10 +377,14 @@ async fn the_parent_of_an_open_child_is_loaded_before_the_child() {
 struct Reticent {
     inbox: MemoryInbox,
     is_away: AtomicBool,
+    never_answers: AtomicBool,
 }
 
 impl Inbox for Reticent {
     fn pending(&self, run: &RunId, at_most: usize) -> StoreFuture<Vec<InboxMessage>> {
+        if self.never_answers.load(Ordering::SeqCst) {
+            return StoreFuture::new(std::future::pending());
+        }
         if self.is_away.load(Ordering::SeqCst) {
             return StoreFuture::ready(Err(StoreError::unavailable(std::io::Error::other("no route"))));
         }
@@ -432,6 +436,19 @@ async fn messages_of_an_inbox_that_lists_no_runs_or_is_away_at_first_reach_runs_
         reply(&engine, "a").await;
         engine.shut_down(Duration::ZERO).await;
     }
+}
+
+// S87
+#[tokio::test(start_paused = true)]
+async fn an_inbox_that_never_answers_delays_no_restart() {
+    let world = World::waiting(&["a", "b"]).await;
+    let inbox = Arc::new(Reticent::default());
+    inbox.never_answers.store(true, Ordering::SeqCst);
+    let engine = world.builder().inbox(inbox).build().unwrap();
+    let resumed = tokio::time::timeout(HOUR, engine.resume_open_runs()).await.unwrap();
+    assert_eq!(resumed.unwrap().runs.len(), 2);
+    tokio::time::timeout(HOUR, engine.shut_down(Duration::ZERO)).await.unwrap();
+    assert!(engine.running().is_empty());
 }
 
 const LEASE: Duration = Duration::from_secs(30);
