@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::sleep;
@@ -19,6 +18,7 @@ use workflow_core::{EngineBuilder, ResumeError, RunHandle, RunId, RunOptions, Ru
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note};
+use crate::world::runtime;
 
 mod at_random;
 mod children;
@@ -340,10 +340,6 @@ impl Engines {
         drop(runtime);
         engine
     }
-}
-
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
 async fn start<W: Workflow>(engine: &Engine, run: &str) -> RunHandle<W> {

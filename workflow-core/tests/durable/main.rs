@@ -6,8 +6,11 @@ mod fixtures;
 /// Journals of released formats. Its path is in them: a configuration is recorded under the path of its type.
 mod golden;
 mod leases;
+mod random_driver;
 mod shapes;
 mod translated;
+/// Engines over one store that fails, is slow or is held.
+mod world;
 
 /// Runs of every shape survive a crash at every append.
 mod crashes {

@@ -65,16 +65,21 @@ fn facts(report: &RunReport) -> Value {
         }
         child.remove("report");
     }
-    for execution in facts["trace"].as_array_mut().unwrap() {
+    without_start_times(facts)
+}
+
+/// The JSON of a report without the exact start times of executions.
+pub(crate) fn without_start_times(mut report: Value) -> Value {
+    for execution in report["trace"].as_array_mut().unwrap() {
         let execution = execution.as_object_mut().unwrap();
         execution.remove("started");
         execution.remove("took");
     }
-    facts
+    report
 }
 
 /// The text of an explanation without for how long steps have been running.
-fn without_times(text: &str) -> String {
+pub(crate) fn without_times(text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once("running for ") {
         Some((before, _)) => format!("{before}still running"),
         None => line.to_owned(),
@@ -83,7 +88,7 @@ fn without_times(text: &str) -> String {
 }
 
 /// As JSON, without parameters that have no event, and without for how long steps have been running.
-fn told(what: &impl serde::Serialize) -> Value {
+pub(crate) fn told(what: &impl serde::Serialize) -> Value {
     let mut told = serde_json::to_value(what).unwrap();
     without_injected(&mut told);
     told
@@ -105,7 +110,7 @@ fn without_injected(value: &mut Value) {
     }
 }
 
-fn values(report: &RunReport) -> Vec<Value> {
+pub(crate) fn values(report: &RunReport) -> Vec<Value> {
     report.log.iter().map(|logged| logged.value.to_json().unwrap()).collect()
 }
 

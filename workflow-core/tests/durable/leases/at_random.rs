@@ -7,16 +7,14 @@
 //! makes more cases than a test needs each time, `CLAIMED_SEED=7` only this one, and both make 500 from this one on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::pending;
-use std::sync::MutexGuard;
 
 use futures::FutureExt as _;
 use serde_json::json;
-use tokio::sync::watch;
-use workflow_core::store::{Inbox, InboxMessage, MemoryInbox, RunMessage};
+use workflow_core::store::{Inbox as _, RunMessage};
 use workflow_core::{ErrorClass, Pause, Retries, RetryPolicy, Seq};
 
 use super::*;
+use crate::world::{Alive, Face, Line, Weather, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -44,230 +42,10 @@ struct Rested(u32);
 #[derive(Debug, Clone, Serialize, Deserialize, Event)]
 struct Share(u32);
 
-/// The way between an engine and its store.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Line {
-    Open,
-    /// Calls and answers wait.
-    Held,
-    /// The engine's process is gone.
-    Dead,
-}
-
-/// The parts that all engines of a case share.
-#[derive(Debug)]
-struct World {
-    kept: MemoryStore,
-    leases: Leases,
-    inbox: MemoryInbox,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    rng: fastrand::Rng,
-    /// The longest of the delays of calls, in seconds, by their kind.
-    delays: [u32; 4],
-    fails: bool,
-    /// The engine that wrote last to each run.
-    writers: BTreeMap<RunId, usize>,
-    /// Each beginning and end of an attempt, and each write.
-    ledger: Vec<String>,
-    /// The violations so far.
-    violations: Vec<String>,
-    reached: BTreeMap<&'static str, u32>,
-}
-
-impl World {
-    fn new(seed: u64) -> Arc<Self> {
-        let state = State {
-            rng: fastrand::Rng::with_seed(seed),
-            delays: if is_slow(seed) { [3, 3, 3, 25] } else { [3; 4] },
-            fails: true,
-            writers: BTreeMap::new(),
-            ledger: Vec::new(),
-            violations: Vec::new(),
-            reached: BTreeMap::new(),
-        };
-        let (kept, leases, inbox) = (MemoryStore::default(), Leases::default(), MemoryInbox::default());
-        Arc::new(Self { kept, leases, inbox, state: Mutex::new(state) })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    fn draw(&self, below: u32) -> u32 {
-        self.state().rng.u32(..below)
-    }
-
-    fn reach(&self, what: &'static str) {
-        *self.state().reached.entry(what).or_default() += 1;
-    }
-
-    fn journal(&self, run: &RunId) -> Vec<Record> {
-        let read = self.kept.read(run, Position(0), usize::MAX);
-        read.now_or_never().expect("a store in memory answers at once").unwrap()
-    }
-
-    fn all(&self) -> Vec<StoredRun> {
-        let all = self.kept.runs(&RunQuery::new());
-        all.now_or_never().expect("a store in memory answers at once").unwrap()
-    }
-
-    /// Notes a write that the store has taken.
-    fn wrote(&self, run: &RunId, who: usize, records: &[Record], waits: bool) {
-        // S88: a run that waits is taken up by a record of its own.
-        let takes_up = matches!(records[0], Record::RunStarted { .. } | Record::RunResumed { .. })
-            || waits && matches!(records, [Record::RunKept { .. }]);
-        let names = records.iter().map(|record| format!("{record:?}"));
-        let names: Vec<_> =
-            names.map(|name| name.split([' ', '{']).next().unwrap_or_default().to_owned()).collect();
-        let mut state = self.state();
-        let before = state.writers.insert(run.clone(), who);
-        state.ledger.push(format!("{run}: engine {who} wrote {names:?}"));
-        match before {
-            Some(before) if before != who && !takes_up => {
-                state.violations.push(format!("{run}: engine {who} wrote {names:?} behind engine {before}"));
-            }
-            Some(before) if before != who => *state.reached.entry("a claim").or_default() += 1,
-            _ => {}
-        }
-    }
-}
-
-/// The world as one engine has it. Clones are one.
-#[derive(Debug, Clone)]
-struct Face {
-    who: usize,
-    world: Arc<World>,
-    line: watch::Receiver<Line>,
-}
-
-impl Face {
-    /// Waits until the line is open, and fails at random.
-    async fn passes(&self, what: &'static str) -> Result<(), StoreError> {
-        let mut line = self.line.clone();
-        let _ = line.wait_for(|line| *line == Line::Open).await;
-        if *self.line.borrow() != Line::Open {
-            pending::<()>().await;
-        }
-        let (fails, delay) = {
-            let mut state = self.world.state();
-            let fails = state.fails && state.rng.u32(..30) == 0;
-            (fails, if state.fails { state.rng.u32(..3) } else { 0 })
-        };
-        match delay {
-            0 => {}
-            1 => yield_now().await,
-            _ => {
-                let kind = self.world.draw(4) as usize;
-                let most = self.world.state().delays[kind];
-                sleep(SECOND * self.world.draw(most)).await;
-            }
-        }
-        if fails {
-            self.world.reach(what);
-            return Err(StoreError::unavailable(std::io::Error::other(what)));
-        }
-        Ok(())
-    }
-
-    fn call<T: Send + Unpin + 'static>(
-        &self,
-        calls: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
-    ) -> StoreFuture<T> {
-        let face = self.clone();
-        StoreFuture::new(async move {
-            face.passes("a failure before").await?;
-            let answer = calls(&face)?;
-            face.passes("a failure after").await?;
-            Ok(answer)
-        })
-    }
-
-    /// Begins an attempt, unless this engine is gone.
-    async fn begins(&self, step: &str, info: &RunInfo) {
-        if *self.line.borrow() == Line::Dead {
-            return pending().await;
-        }
-        let (run, execution) = (info.run(), info.execution());
-        let is_over = |record: &Record| match record {
-            Record::ExecutionSucceeded { execution: over, .. }
-            | Record::ExecutionFailed { execution: over, .. } => *over == execution,
-            Record::RunEnded { .. } => true,
-            _ => false,
-        };
-        let is_over = self.world.journal(run).iter().any(is_over);
-        let (what, mut state) =
-            (format!("{run}: {execution} {step} of attempt {}", info.attempt()), self.world.state());
-        state.ledger.push(format!("{what} begins in engine {}", self.who));
-        if is_over {
-            state.violations.push(format!("{what} begins in engine {} although it is over", self.who));
-        }
-        let writer = state.writers.get(run).copied();
-        if writer != Some(self.who) {
-            state
-                .violations
-                .push(format!("{what} begins in engine {}, and {writer:?} has the run", self.who));
-        }
-    }
-
-    async fn works(&self, step: &str, info: &RunInfo) {
-        self.begins(step, info).await;
-        let seconds = self.world.draw(20);
-        sleep(SECOND * seconds).await;
-        let (run, execution) = (info.run(), info.execution());
-        self.world.state().ledger.push(format!("{run}: {execution} {step} ends in engine {}", self.who));
-    }
-}
-
-impl EventStore for Face {
-    fn append(&self, run: &RunId, expected: Position, batch: Write) -> StoreFuture<()> {
-        let run = run.clone();
-        self.call(move |face| {
-            let (records, waits) = (batch.records.clone(), batch.run.status == RunStatus::Waiting);
-            let appended = face.world.kept.append(&run, expected, batch);
-            appended.now_or_never().expect("a store in memory answers at once")?;
-            face.world.wrote(&run, face.who, &records, waits);
-            Ok(())
-        })
-    }
-
-    fn read(&self, run: &RunId, from: Position, at_most: usize) -> StoreFuture<Vec<Record>> {
-        let run = run.clone();
-        self.call(move |face| face.world.kept.read(&run, from, at_most).now_or_never().unwrap())
-    }
-
-    fn runs(&self, query: &RunQuery) -> StoreFuture<Vec<StoredRun>> {
-        let query = query.clone();
-        self.call(move |face| face.world.kept.runs(&query).now_or_never().unwrap())
-    }
-
-    fn remove(&self, run: &RunId) -> StoreFuture<bool> {
-        self.world.kept.remove(run)
-    }
-
-    fn retain(&self, kept: &Retention) -> StoreFuture<u64> {
-        self.world.kept.retain(kept)
-    }
-
-    fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
-        let engine = engine.clone();
-        self.call(move |face| Ok(face.world.leases.renew(&engine, duration)))
-    }
-}
-
-impl Inbox for Face {
-    fn pending(&self, run: &RunId, at_most: usize) -> StoreFuture<Vec<InboxMessage>> {
-        let run = run.clone();
-        self.call(move |face| face.world.inbox.pending(&run, at_most).now_or_never().unwrap())
-    }
-
-    fn settle(&self, run: &RunId, message: &InboxMessage, result: Result<(), String>) -> StoreFuture<()> {
-        let (run, message) = (run.clone(), message.clone());
-        self.call(move |face| face.world.inbox.settle(&run, &message, result).now_or_never().unwrap())
-    }
+/// How the store behaves in the case of this seed.
+fn weather(seed: u64) -> Weather {
+    let delays = if is_slow(seed) { [3, 3, 3, 25] } else { [3; 4] };
+    Weather { delays, fails_one_in: 30, serialises: false }
 }
 
 fn soon() -> RetryPolicy {
@@ -336,12 +114,6 @@ impl Small {
     }
 }
 
-/// An engine, and its line to the store.
-struct Alive {
-    engine: Engine,
-    line: watch::Sender<Line>,
-}
-
 /// The engines and clients of a case.
 struct Case {
     world: Arc<World>,
@@ -358,7 +130,7 @@ struct Case {
 impl Case {
     fn new(seed: u64) -> Self {
         let (engines, script, put) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let (world, clock, is_slow) = (World::new(seed), VirtualClock::new(), is_slow(seed));
+        let (world, clock, is_slow) = (World::new(seed, weather(seed)), VirtualClock::new(), is_slow(seed));
         let mut case = Self { world, clock, is_slow, engines, born: 0, script, put };
         for _ in 0..2 + seed % 2 {
             case.adds_engine();
@@ -367,8 +139,7 @@ impl Case {
     }
 
     fn adds_engine(&mut self) {
-        let (line, receiver) = watch::channel(Line::Open);
-        let face = Face { who: self.born, world: Arc::clone(&self.world), line: receiver };
+        let (face, line) = Face::new(self.born, &self.world);
         let engine = Engine::builder().workflow(Mixed(face.clone())).workflow(Small(face.clone()));
         let engine = engine.inbox(Arc::new(face.clone())).store(face).clock(self.clock.clone()).lease(LEASE);
         // Each of these engines is held or killed: that is no fault of its steps.
@@ -452,25 +223,13 @@ impl Case {
         match act {
             0 | 1 => {
                 self.world.reach("a hold");
-                let (line, long) = (self.chosen().line.clone(), SECOND * (5 + self.world.draw(70)));
-                line.send_if_modified(|line| std::mem::replace(line, Line::Held) == Line::Open);
-                tokio::spawn(async move {
-                    sleep(long).await;
-                    line.send_if_modified(|line| {
-                        *line == Line::Held && {
-                            *line = Line::Open;
-                            true
-                        }
-                    });
-                });
+                let long = SECOND * (5 + self.world.draw(70));
+                self.chosen().holds(long);
             }
             2 if self.born < 6 => {
                 self.world.reach("a kill");
                 let gone = self.world.draw(u32::try_from(self.engines.len()).unwrap()) as usize;
-                let Alive { engine, line } = self.engines.remove(gone);
-                line.send_replace(Line::Dead);
-                // It gives nothing up.
-                std::mem::forget((engine, line));
+                self.engines.remove(gone).dies();
                 self.adds_engine();
             }
             3 => {
