@@ -21,23 +21,18 @@ fn shown(report: &RunReport, explanation: &Explanation) -> Value {
         report.as_object_mut().unwrap().remove("waiting");
     }
     json!({
-        "report": without_what_was_refused(without_limit_of_workflow(without_ends_of_children(without_start_times(report)))),
+        "report": without_what_was_refused(without_limit_of_workflow(without_reports_of_children(without_start_times(report)))),
         "values": log,
         "explanation": without_what_was_refused(told(explanation)),
         "text": text.lines().collect::<Vec<_>>(),
     })
 }
 
-/// Leaves out how children ended, and the quality that may follow from it: the journal of a parent has neither.
-fn without_ends_of_children(mut report: Value) -> Value {
+/// Leaves out the reports of children: the journal of a parent has how they ended, and no more of them.
+fn without_reports_of_children(mut report: Value) -> Value {
     let children = report.get_mut("children").and_then(Value::as_array_mut);
-    let has_children = children.as_ref().is_some_and(|children| !children.is_empty());
     for child in children.into_iter().flatten().filter_map(Value::as_object_mut) {
-        child.remove("status");
         child.remove("report");
-    }
-    if let Some(report) = report.as_object_mut().filter(|_| has_children) {
-        report.remove("quality");
     }
     report
 }
