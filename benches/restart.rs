@@ -197,7 +197,7 @@ fn bytes_of(file: &Path) -> u64 {
     std::fs::metadata(file).expect("the file is there").len()
 }
 
-/// What the process has used so far.
+/// The resources of the process so far.
 struct Costs {
     /// Seconds of processor time.
     processor: f64,

@@ -62,7 +62,7 @@ struct Shipped {
     weight: u64,
 }
 
-/// What the service did outside of its runs.
+/// The acts of the service outside of its runs.
 #[derive(Debug, Clone, Default)]
 struct Bank {
     calls: Arc<AtomicU64>,
@@ -143,7 +143,7 @@ impl Parcels {
     }
 }
 
-/// What the callers share.
+/// The state that the callers share.
 struct Load {
     engine: Engine,
     numbers: AtomicU64,

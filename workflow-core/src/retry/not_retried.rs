@@ -60,7 +60,7 @@ pub enum NotRetried {
     /// The execution failed after the end of the run, or while its stop event was on the way into the log. A failure of any
     /// class has no consequence then, and is in no journal. Observers learn of it; a report has the execution as dropped.
     RunEnding,
-    /// The time of a clean-up step was over, and what ran of it was dropped.
+    /// The time of a clean-up step was over, and its execution was dropped.
     CleanUpTime {
         /// How long it had.
         limit: Duration,

@@ -33,7 +33,7 @@ impl Driver {
     fn record_started_and(&mut self, with_ends: bool) {
         let Committer { journal, shared, .. } = &self.committer;
         let Some(registry) = shared.children.get() else { return };
-        // Nothing is behind the end, and what comes later is not known.
+        // Nothing is behind the end, and later events are not known.
         if journal.as_deref().is_some_and(Journal::has_ended) {
             return;
         }

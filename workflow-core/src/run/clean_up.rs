@@ -199,7 +199,7 @@ impl Driver {
         at_end.time = Some(StepTime { place, limit, wait });
     }
 
-    /// The time of a clean-up step is over: drops what runs of it, and fails it. The next step has its turn.
+    /// The time of a clean-up step is over: drops its execution, and fails it. The next step has its turn.
     #[cold]
     pub(super) fn clean_up_time_is_over(&mut self) {
         let open = self.committer.state.scheduler.clean_up().and_then(CleanUp::open_step);

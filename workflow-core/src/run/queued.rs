@@ -156,7 +156,7 @@ fn checked(shape: &TableShape, event: &RecordedEvent) -> Result<RecordedEvent, S
         return Err(unfit(format!("it has version {found}, and the table knows versions 1 to {latest}")));
     }
     if let Some(value) = event.value() {
-        // As an engine checks it: JSON that was made without the check does not show what it changed.
+        // As an engine checks it: JSON that was made without the check hides its changes.
         let mut value = value.clone();
         CHECK.check(&mut value, 1)?;
         let data = RecordedEvent::new(value).data().map_err(|error| unfit(error.to_string()))?;

@@ -1,12 +1,12 @@
 //! Random workflows with every kind of step and input, in random engines over one store, under random acts of clients (S23,
 //! S38, S39, S57, S61, S62, S67, S69).
 //!
-//! A ledger that knows nothing of the product has what the steps did, and what was acknowledged to the clients; the journals
-//! have what the product says. The first case that fails prints its workflows, acts and ledger, and each one its seed:
+//! A ledger that knows nothing of the product has the effects of steps and the acknowledged acts of clients; the journals
+//! have the product's view. The first case that fails prints its workflows, acts and ledger, and each one its seed:
 //! `DRIVER_SEED=7` plays it again, and with `DRIVER_CASES=500` as many from it on. `DRIVER_CASES` alone plays so many from 0 on.
 //! Engines of a case claim runs in an order of their ids, which are new each time, so a few cases differ when played again.
 //!
-//! `plan` draws the workflows, `work` has their steps, `ledger` what they did, `acts` what clients did, `case` plays, and
+//! `plan` draws the workflows, `work` has their steps, `ledger` their effects, `acts` those of clients, `case` plays, and
 //! `same` compares reports.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ mod work;
 /// The cases of a test run that nobody gave a number.
 const CASES: u64 = 300;
 
-/// What a case led to, and its violations.
+/// The result of a case, and its violations.
 struct Played {
     reached: BTreeMap<&'static str, u32>,
     violations: Vec<String>,

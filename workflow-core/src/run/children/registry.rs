@@ -10,7 +10,7 @@
 //! child ends        left ─▶ fresh ─▶ taken by the parent's driver, which journals it (S82) ─▶ end, in reports from then on
 //! ```
 //!
-//! Invariant: reports and quality know of an end once the driver has taken it. So they say of a child what the journal says.
+//! Invariant: reports and quality know of an end once the driver has taken it. So they and the journal agree on a child.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -76,7 +76,7 @@ struct State {
 /// The status of a child without an end, in the report of its parent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ParentPhase {
-    /// The parent goes on: the child is what it is now.
+    /// The parent goes on: the child has its present state.
     #[default]
     Open,
     /// The parent has completed: an awaited child is cancelled, and an independent one goes on.

@@ -283,7 +283,7 @@ mod rerun {
         assert_eq!(sorted(&world), ["r/0/pay/2", "r/0/pay/2+3", "r/0/pay/2+4"]);
         world.hangs(third::Shop(world.clone()));
         assert_eq!(sorted(&world), ["r/0/pay/2", "r/0/pay/2+3", "r/0/pay/2+4"]);
-        // What was paid stays in the log, and the next execution still differs from it.
+        // The paid event stays in the log, and the next execution still differs from it.
         world.hangs(second::Shop(world.open()));
         assert_eq!(sorted(&world), ["r/0/pay/2", "r/0/pay/2+3", "r/0/pay/2+4"]);
         world.killed(second::Shop(world.open()), async |engine| {

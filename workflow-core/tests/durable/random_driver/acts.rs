@@ -1,4 +1,4 @@
-//! The acts of a case's clients, and what the journals have of them (S62, S67).
+//! The acts of a case's clients, and their traces in journals (S62, S67).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -81,7 +81,7 @@ impl Acts {
         acts.entry(id.to_owned()).or_insert(act).asked += 1;
     }
 
-    /// A client has its answer. What is acknowledged is in the journal by now.
+    /// A client has its answer. An acknowledged act is in the journal by now.
     pub(super) fn answers(&self, world: &World, id: &str, answer: Answer) {
         let mut acts = self.acts.lock().unwrap();
         let Some(act) = acts.get_mut(id) else { return };

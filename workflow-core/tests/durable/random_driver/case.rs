@@ -1,4 +1,4 @@
-//! A case: its engines and its clients, from the first act until nothing happens any more, and what is checked then.
+//! A case: its engines and its clients, from the first act until nothing happens any more, and the checks then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ const WORKFLOWS: usize = 3;
 /// The most engines of a case, one after another.
 const ENGINES: usize = 6;
 
-/// What differs from case to case.
+/// The settings that differ from case to case.
 #[derive(Debug)]
 struct Settings {
     /// Whether engines have leases. Several engines at a time have.
