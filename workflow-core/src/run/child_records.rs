@@ -207,4 +207,7 @@ pub(super) fn notify_parent(run: &RunShared, status: RunStatus) {
     if let Some(link) = &run.parent_link() {
         link.ended(run, status);
     }
+    if let Some(registry) = run.signals.reattached().as_ref().and_then(|parent| parent.children.get()) {
+        registry.reattached_ended(run, status);
+    }
 }

@@ -469,6 +469,17 @@ impl ChildRegistry {
         }
     }
 
+    /// Notes the end of a child that was re-attached, before anybody learns of it. It leaves later.
+    pub(crate) fn reattached_ended(&self, child: &RunShared, status: RunStatus) {
+        let mut state = self.lock();
+        let is_it =
+            |member: &Member| member.run.as_ref().is_some_and(|run| std::ptr::eq(&raw const **run, child));
+        let index = state.of_id(&child.id).find(|(_, member)| is_it(member)).map(|(index, _)| index);
+        if let Some(index) = index.filter(|_| child.has_ended_for_good()) {
+            state.note_end(index, status);
+        }
+    }
+
     /// Detaches the awaited children, because the run is detached, and the independent ones of these executions, which
     /// ask for them again in another engine.
     pub(crate) fn leave(&self, lost: &[ExecutionId]) {

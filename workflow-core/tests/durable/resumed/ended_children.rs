@@ -242,6 +242,7 @@ async fn a_journal_of_an_earlier_release_is_read_as_before_and_knows_the_ends_on
     let run: RunHandle<Copes> = engine(&ended, &clock).attach("r").await.unwrap();
     assert_eq!(facts(&run.report().await.unwrap()), over);
     let run: RunHandle<Copes> = engine(&open, &clock).attach("r").await.unwrap();
+    assert_eq!(run.settled().await, RunStatus::Waiting);
     let ends = vec![RunStatus::Failed, RunStatus::Completed];
     assert_eq!(facts(&run.report_so_far().await.unwrap()), (RunStatus::Waiting, Quality::Degraded, ends));
 }
