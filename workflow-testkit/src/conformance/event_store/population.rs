@@ -164,8 +164,6 @@ fn summary(names: &Names, runs: usize, before: Option<&RunSummary>, random: &mut
     run.status = status;
     run.ended = status.is_ended().then(|| run.started + Duration::from_secs(random.below(99) as u64));
     run.quality = status.is_ended().then_some(Quality::Degraded);
-    let has_undone = status.is_ended() && status != RunStatus::Completed && random.below(2) == 0;
-    run.incomplete_clean_up = Arc::new(if has_undone { vec!["refund".into()] } else { Vec::new() });
     run.owned_by(engine(random))
 }
 
@@ -186,7 +184,6 @@ struct Ask {
     newest_first: bool,
     after: Option<RunId>,
     older_than: Option<(SystemTime, RunId)>,
-    incomplete_clean_up: bool,
 }
 
 impl Ask {
@@ -194,7 +191,6 @@ impl Ask {
         let a_run = |random: &mut Random| runs[random.below(runs.len())];
         let mut ask =
             Self { newest_first: random.below(3) > 0, open: random.below(4) == 0, ..Self::default() };
-        ask.incomplete_clean_up = random.below(6) == 0;
         ask.run = (random.below(20) == 0).then(|| a_run(random).id.clone());
         ask.below = (random.below(6) == 0).then(|| names.above(runs, random));
         ask.workflow = (random.below(2) == 0).then(|| names.workflow(random));
@@ -239,7 +235,6 @@ impl Ask {
             query = query.older_than(*started, run.clone());
         }
         query = if self.open { query.open() } else { query };
-        query = if self.incomplete_clean_up { query.incomplete_clean_up() } else { query };
         if self.newest_first { query.newest_first() } else { query }
     }
 
@@ -260,8 +255,7 @@ impl Ask {
             _ => true,
         };
         let owner = run.owner.as_ref();
-        !(self.incomplete_clean_up && run.incomplete_clean_up.is_empty())
-            && is_same(self.run.as_ref().map(RunId::as_str), Some(id.as_str()))
+        is_same(self.run.as_ref().map(RunId::as_str), Some(id.as_str()))
             && is_same(self.workflow.as_deref(), Some(&run.workflow))
             && is_same(self.thread.as_ref().map(ThreadId::as_str), run.thread.as_ref().map(ThreadId::as_str))
             && (!self.open || !run.status.is_ended())
