@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use workflow_core::explain::Explanation;
 use workflow_core::report::RunReport;
 use workflow_core::store::Record;
-use workflow_core::{AnyRun, RecordedRun, RunId};
+use workflow_core::{AnyRun, RecordedRun, RunId, RunStatus};
 
 use super::acts::has_stopped_here;
 use crate::formats::recorded::{told, values, without_start_times, without_times};
@@ -13,13 +13,7 @@ use crate::world::World;
 /// What a report and an explanation say, without the times that a journal has not.
 fn shown(report: &RunReport, explanation: &Explanation) -> Value {
     let text = without_times(&explanation.to_string()).replace("ended after the run had", "dropped");
-    let (mut report, log) = (told(report), values(report));
-    // No journal has that a run waits for its inbox.
-    let waits_for_inbox = |waiting: &Value| waiting.pointer("/waits_for/inbox").is_some();
-    let waiting = report.get("waiting").and_then(Value::as_array);
-    if waiting.is_some_and(|waiting| waiting.iter().any(waits_for_inbox)) {
-        report.as_object_mut().unwrap().remove("waiting");
-    }
+    let (report, log) = (told(report), values(report));
     json!({
         "report": without_what_was_refused(without_limit_of_workflow(without_reports_of_children(without_start_times(report)))),
         "values": log,
@@ -75,6 +69,10 @@ pub(super) async fn compare(world: &World, run: &AnyRun, which: &str) {
     let (Ok(report), Ok(explanation)) = (run.report_so_far().await, run.explain().await) else { return };
     let journal = world.journal(run.id());
     let Some(recorded) = read(world, run.id(), &journal) else { return };
+    // What goes on is in no journal yet, and limits of the engine are in none.
+    if matches!(report.status, RunStatus::Running | RunStatus::CleaningUp) {
+        return;
+    }
     let is_of_another_life = recorded.report().redrives.len() != report.redrives.len();
     if is_of_another_life || recorded.status() != report.status {
         return;
