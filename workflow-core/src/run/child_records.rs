@@ -17,8 +17,9 @@ use crate::store::{Position, Record};
 impl Driver {
     /// Journals the children that have started since the last call. Of a run that waits also those that have ended: no batch
     /// may follow for long, and the run may be unloaded.
+    #[inline]
     pub(super) fn record_children(&mut self) {
-        if self.committer.journal.is_some() {
+        if self.committer.journal.is_some() && self.committer.shared.children.get().is_some() {
             let waits = matches!(self.committer.shared.status(), RunStatus::Waiting | RunStatus::Paused);
             self.record_started_and(waits);
         }

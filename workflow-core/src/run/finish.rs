@@ -100,7 +100,16 @@ impl Run {
     }
 
     /// Notes the ends of children up to the run's own, for its report. Later ones are not known, as in its journal.
+    #[inline]
     fn note_last_children(&mut self) {
+        // Most runs have none.
+        if self.driver.committer.shared.children.get().is_some() {
+            self.note_ends_of_children();
+        }
+    }
+
+    #[cold]
+    fn note_ends_of_children(&mut self) {
         self.driver.record_children_and_ends();
         let Committer { shared, state, .. } = &self.driver.committer;
         if let Some(registry) = shared.children.get() {
@@ -135,12 +144,14 @@ impl Run {
     ///
     /// `ended_at`: when an earlier process ended the run. What is dropped is dropped at the time of `RunEnded`.
     pub(super) fn stop(&mut self, ended_at: Option<Duration>) {
-        let Committer { shared, state, telemetry, journal, .. } = &mut self.driver.committer;
+        let Committer { shared, state, telemetry, journal, clock, .. } = &mut self.driver.committer;
         telemetry.compare(state);
         // The end went into the journal with the stop event. Any other end goes there next.
         let is_written = journal.as_deref().is_none_or(Journal::has_ended);
         let is_complete = matches!(state.end(), Some(End::Completed(_)));
         let ended_at = ended_at.or((is_complete && is_written).then(|| state.now()));
+        // A completed run takes nothing more: a late completion is dropped at its end.
+        clock.now = clock.now.min(ended_at.unwrap_or(clock.now));
         if let Some(mut check) = telemetry.check.take() {
             check.finish();
         }

@@ -188,8 +188,7 @@ impl RunState {
             self.advance(&mut usize::MAX.clone());
         }
         // The record of a child has the time of the child's start, not the time of a batch. A child's start or end
-        // gives a waiting run nothing to do, so the run stays inactive. A run that has completed takes nothing more, and
-        // what comes late is dropped at its end.
+        // gives a waiting run nothing to do, so the run stays inactive.
         let leaves_time = matches!(
             batch,
             Batch::ChildStarted { .. }
@@ -197,7 +196,7 @@ impl RunState {
                 | Batch::Redriven(_)
                 | Batch::CleanUpRedriven(_)
         );
-        if !leaves_time && !self.has_completed() {
+        if !leaves_time {
             self.now = self.now.max(at);
             self.active.resume(self.now);
             self.stir();
