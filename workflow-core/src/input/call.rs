@@ -323,11 +323,10 @@ impl StepCall {
         self
     }
 
-    /// The call of an execution whose idempotency key has these positions (S39).
+    /// Sets the positions that the idempotency key of the execution has (S39).
     #[cold]
-    pub(crate) fn with_positions(self, positions: String) -> Self {
+    pub(crate) fn set_positions(&self, positions: String) {
         self.frame.taken().key.get_or_init(|| positions.into_boxed_str());
-        self
     }
 
     /// Sets the idempotency key that a method of the workflow made (S84), and takes back the values that it borrowed.

@@ -282,7 +282,7 @@ impl Driver {
         if self.committer.state.lives.has_keys()
             && let Some(positions) = self.committer.state.key_positions(start)
         {
-            return call.with_positions(positions);
+            call.set_positions(positions);
         }
         call
     }
