@@ -61,10 +61,7 @@ pub enum NotRetried {
     /// class has no consequence then, and is in no journal. Observers learn of it; a report has the execution as dropped.
     RunEnding,
     /// The time of a clean-up step was over, and its execution was dropped.
-    CleanUpTime {
-        /// How long it had.
-        limit: Duration,
-    },
+    CleanUpTime,
     /// The engine's clock panicked during the delay, for example without timers. The attempt never began.
     Clock,
 }
@@ -86,9 +83,7 @@ impl fmt::Display for NotRetried {
                 write!(f, "its retry budget of {budget:?} is used up (`RetryPolicy::budget`)")
             }
             Self::RunEnding => f.write_str("it is not retried, because the run was ending"),
-            Self::CleanUpTime { limit } => {
-                write!(f, "its time for clean-up of {limit:?} is over (`cleanup_within`)")
-            }
+            Self::CleanUpTime => f.write_str("its time for clean-up is over (`cleanup_within`)"),
             Self::Clock => f.write_str("the engine's clock panicked"),
         }
     }
@@ -107,7 +102,7 @@ mod tests {
             NotRetried::UsedUp { retries: 3 },
             NotRetried::Budget { budget },
             NotRetried::RunEnding,
-            NotRetried::CleanUpTime { limit: budget },
+            NotRetried::CleanUpTime,
             NotRetried::Clock,
         ];
         assert_eq!(
@@ -118,7 +113,7 @@ mod tests {
                 "its 3 retries are used up (`retry`)",
                 "its retry budget of 120s is used up (`RetryPolicy::budget`)",
                 "it is not retried, because the run was ending",
-                "its time for clean-up of 120s is over (`cleanup_within`)",
+                "its time for clean-up is over (`cleanup_within`)",
                 "the engine's clock panicked",
             ]
         );

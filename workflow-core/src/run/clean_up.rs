@@ -218,7 +218,7 @@ impl Driver {
                 self.executor.discard_results(&[execution]);
                 let at_most_once = self.host.table.step(step).policy.at_most_once;
                 let error = if at_most_once { in_doubt_unless_returned(error, ErrorOf::Run) } else { error };
-                self.execution_failed(execution, error, NotRetried::CleanUpTime { limit });
+                self.execution_failed(execution, error, NotRetried::CleanUpTime);
             }
             CleanUpState::Asking(asked) => {
                 self.executor.drop_questions(|candidate| candidate != asked);

@@ -124,7 +124,9 @@ impl Driver {
             if kind == AttemptKind::First {
                 state.trace.begin(execution, clock.now);
             }
-            AttemptFuture::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
+            let call = self.step_call(start, 1);
+            self.keep_key(&call, start);
+            AttemptFuture::first(&self.host, &self.committer.shared, call, span)
         };
         if self.admission.is_rare()
             && let Some(permit) = self.admission.limited_mut().take_permit(execution)
@@ -266,6 +268,7 @@ impl Driver {
         state.trace.attempted_again(execution);
         let compacts = state.trace.attempts(execution).last().is_some_and(|failed| failed.compacts);
         let mut call = self.step_call(start, attempt);
+        self.keep_key(&call, start);
         if self.committer.state.lives.of(execution).may_have_begun {
             call = call.of_begun();
         }
@@ -278,13 +281,17 @@ impl Driver {
         let ExecutionStart { execution, step, scope, .. } = *start;
         let slots = self.committer.state.log.slots_of(self.host.table.step(step), start);
         let run = Arc::clone(&self.committer.shared);
-        let call = StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope });
+        StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope })
+    }
+
+    /// Gives the call the idempotency key of an execution whose step had other inputs in an earlier table of the run.
+    #[inline]
+    fn keep_key(&self, call: &StepCall, start: &ExecutionStart) {
         if self.committer.state.lives.has_keys()
             && let Some(positions) = self.committer.state.key_positions(start)
         {
             call.set_positions(positions);
         }
-        call
     }
 
     /// A call with the events that an execution is bound to, for a function that belongs to no execution yet.

@@ -376,6 +376,8 @@ impl RunState {
     }
 
     /// Clean-up steps run again after the end of the run, which stays as it is (S86). Their executions begin anew.
+    #[cold]
+    #[inline(never)]
     fn redrive_clean_up(&mut self, reopening: &CleanUpReopening, at: Duration) -> Applied {
         let CleanUpReopening { by, steps, again } = reopening;
         let status = self.end().map_or(RunStatus::Failed, RunStatus::from);

@@ -75,6 +75,8 @@ impl RunState {
     }
 
     /// Children have ended. Refused if one of them is not open.
+    #[cold]
+    #[inline(never)]
     pub(super) fn end_children(&mut self, ended: &[EndedChild]) -> Applied {
         if !ended.iter().all(|child| child.status.is_ended() && self.has_open_child(&child.run)) {
             return Applied::Refused;

@@ -233,9 +233,7 @@ impl Trace {
     /// Whether the run dropped the execution, or its time for clean-up was over: nobody knows how its attempt ended.
     pub(super) fn was_dropped(&self, execution: ExecutionId) -> bool {
         let is_over = |failure: &Failure| {
-            let over = NotRetried::CleanUpTime { limit: Duration::ZERO };
-            matches!(&failure.outcome, ExecutionOutcome::Failed { not_retried, .. }
-                if std::mem::discriminant(not_retried) == std::mem::discriminant(&over))
+            matches!(failure.outcome, ExecutionOutcome::Failed { not_retried: NotRetried::CleanUpTime, .. })
         };
         self.failures.get(&execution).map_or_else(|| self.entry(execution).is_some(), is_over)
     }

@@ -321,7 +321,14 @@ impl Case {
                 tokio::spawn(async move {
                     let Ok(mut cancelled) = engine.cancel_where(&query, "not needed") else { return };
                     while let Some(Ok(cancelled)) = cancelled.next().await {
-                        let ended = |record: &Record| matches!(record, Record::RunEnded { .. });
+                        // S62: also that the run cleans up because of it.
+                        let ended = |record: &Record| {
+                            matches!(
+                                record,
+                                Record::RunEnded { .. }
+                                    | Record::CleanUpStarted { status: RunStatus::Cancelled, .. }
+                            )
+                        };
                         let run = &cancelled.run;
                         if cancelled.result.is_ok() && !world.journal(run).iter().any(ended) {
                             world.violate(format!("{run}: it is cancelled, and its journal has no end"));

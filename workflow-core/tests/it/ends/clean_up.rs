@@ -278,7 +278,7 @@ fn over(within: Duration) -> ExecutionOutcome {
     ExecutionOutcome::Failed {
         class: ErrorClass::Transient,
         error: format!("its time for clean-up was over after {within:?}"),
-        not_retried: NotRetried::CleanUpTime { limit: within },
+        not_retried: NotRetried::CleanUpTime,
     }
 }
 
