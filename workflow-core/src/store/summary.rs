@@ -62,7 +62,7 @@ pub struct RunSummary {
     /// The events, replies or timers that a waiting run waits for; `None` for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitingFor>,
-    /// The [fingerprint](crate::TableShape::fingerprint) of the table with which a waiting run began to wait; `None` for other
+    /// The [fingerprint](crate::table::TableShape::fingerprint) of the table with which a waiting run began to wait; `None` for other
     /// runs. An engine with the same table takes the run up without its journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Arc<str>>,
