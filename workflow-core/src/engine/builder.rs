@@ -604,8 +604,8 @@ impl EngineBuilder {
     /// class, where an attempt counts with the `timeout` of the step, or with 60 seconds; at most 24 hours.
     ///
     /// A run cleans up once its children have, and once it has the permits that its steps need. The time of a step counts
-    /// from its beginning, by the engine's clock, and includes the delays of retries. What runs after this time is dropped,
-    /// and the step fails; the steps behind it run. The clean-up is then incomplete, as the run's report and its
+    /// from its beginning, by the engine's clock, and includes the delays of retries. An execution that takes longer is
+    /// dropped, and the step fails; the steps behind it run. The clean-up is then incomplete, as the run's report and its
     /// [summary](crate::store::RunSummary::incomplete_clean_up) say, and
     /// [`Redrive::clean_up`](crate::Redrive::clean_up) runs the step again. A process that resumes a run in its clean-up
     /// counts anew for the step that is open. Cancelling many runs, as [`cancel_all`](crate::Engine::cancel_all) does, may

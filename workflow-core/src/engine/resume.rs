@@ -27,7 +27,7 @@ pub struct Resumed {
     /// The runs that other engines drive, which hold their leases. Empty without [leases](crate::EngineBuilder::lease).
     pub elsewhere: Vec<RunId>,
     /// The runs that could not be resumed, with the reasons. Their journals stay as they are. A run that waits is here if its
-    /// workflow is unknown or has changed; whatever else is wrong with it shows when it is loaded.
+    /// workflow is unknown or has changed; any other error of it shows when it is loaded.
     pub refused: Vec<(RunId, ResumeError)>,
     /// The error that ended the listing early, if one did. The lists above have the runs before it; later runs were not
     /// looked at.

@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
+use tracing::Span;
 
 use super::admission::TurnStage;
 use super::before_attempt::{BeforeAttempt, ErrorOf, before_attempt, in_doubt_unless_returned};
@@ -124,9 +125,12 @@ impl Driver {
             if kind == AttemptKind::First {
                 state.trace.begin(execution, clock.now);
             }
-            let call = self.step_call(start, 1);
-            self.keep_key(&call, start);
-            AttemptFuture::first(&self.host, &self.committer.shared, call, span)
+            // Apart, since a call that is changed is copied once more.
+            if self.committer.state.lives.has_keys() {
+                self.first_with_key(start, span)
+            } else {
+                AttemptFuture::first(&self.host, &self.committer.shared, self.step_call(start, 1), span)
+            }
         };
         if self.admission.is_rare()
             && let Some(permit) = self.admission.limited_mut().take_permit(execution)
@@ -284,12 +288,18 @@ impl Driver {
         StepCall::new(slots, CallContext { run, step: step.get(), execution, attempt, scope })
     }
 
+    /// The first attempt in a run whose steps had other inputs in an earlier table.
+    #[cold]
+    #[inline(never)]
+    fn first_with_key(&self, start: &ExecutionStart, span: Span) -> AttemptFuture {
+        let call = self.step_call(start, 1);
+        self.keep_key(&call, start);
+        AttemptFuture::new(&self.host, &self.committer.shared, call, span, false)
+    }
+
     /// Gives the call the idempotency key of an execution whose step had other inputs in an earlier table of the run.
-    #[inline]
     fn keep_key(&self, call: &StepCall, start: &ExecutionStart) {
-        if self.committer.state.lives.has_keys()
-            && let Some(positions) = self.committer.state.key_positions(start)
-        {
+        if let Some(positions) = self.committer.state.key_positions(start) {
             call.set_positions(positions);
         }
     }

@@ -69,11 +69,13 @@ impl Driver {
 
     /// Drives a rewind. Pending while the journal is read back; ready once the rewind is complete, or if
     /// there is none.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "each slice asks several times, and few runs ever rewind")]
+    #[inline(always)]
     pub(super) fn poll_rewind(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.committer.journal.is_none() { Poll::Ready(()) } else { self.poll_read_back(cx) }
     }
 
+    #[inline(never)]
     fn poll_read_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Committer { journal, state, shared, .. } = &mut self.committer;
         let Some(journal) = journal.as_deref_mut().filter(|journal| journal.is_reading()) else {

@@ -92,7 +92,7 @@ fn is_told(difference: &Incompatibility) {
     assert!(what.contains("thirteen"), "{what}");
 }
 
-// S43, S87: by the resume if its timer is due, and otherwise by whoever reaches it.
+// S43, S87: by the resume if its timer is due, and otherwise when it is loaded.
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_run_is_refused_and_all_others_continue() {
     for is_due in [true, false] {

@@ -469,7 +469,7 @@ impl Case {
         let mut rested = 0;
         for round in 0..120_u32 {
             sleep(SECOND * 15).await;
-            // Those who were told of a message may be gone.
+            // The engines that were told of a message may be gone.
             for run in self.acts.addressed() {
                 let pending = self.world.inbox.pending(&run, 1).now_or_never().unwrap().unwrap();
                 if !pending.is_empty() {

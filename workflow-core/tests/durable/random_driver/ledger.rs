@@ -44,7 +44,7 @@ impl Ledger {
         self.mended.store(true, Ordering::SeqCst);
     }
 
-    /// The key of the execution, in whichever life of its run.
+    /// The key of the execution, the same in each life of its run.
     fn key(info: &RunInfo) -> String {
         info.idempotency_key()
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{ChildRegistry, Member, ParentPhase};
+use super::ends::ParentPhase;
+use super::{ChildRegistry, Member};
 use crate::id::RunStatus;
 use crate::report::ChildReport;
 use crate::run::RunShared;
