@@ -191,7 +191,7 @@ impl AgentRun {
     /// resumes. The run of an agent without sub-agents only looks its open requests up. Each open run of an agent that has
     /// sub-agents makes a report too, in O(events + executions) of that run, to find those below.
     ///
-    /// An ended run has none.
+    /// A run that ended or stopped here has none.
     ///
     /// # Errors
     /// If the store failed.
@@ -216,10 +216,10 @@ impl AgentRun {
         Ok(pending.collect())
     }
 
-    /// An ended run has none.
+    /// A run that ended or stopped here has none.
     async fn open(&self) -> Result<Vec<open::Open>, SendError> {
         match open::requests(&self.engine, &self.agent, self.run.any()).await {
-            Err(SendError::Ended { .. }) => Ok(Vec::new()),
+            Err(SendError::Ended { .. } | SendError::Stopped { .. }) => Ok(Vec::new()),
             open => open,
         }
     }
@@ -249,7 +249,7 @@ pub(crate) async fn first_request(engine: &Engine) -> Result<Option<OpenRequest>
         match run.requests().await {
             Ok(requests) if requests.is_empty() => {}
             Ok(requests) => return Ok(requests.into_iter().next()),
-            Err(SendError::Ended { .. }) => {}
+            Err(SendError::Ended { .. } | SendError::Stopped { .. }) => {}
             Err(error) => return Err(error),
         }
     }

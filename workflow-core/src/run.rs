@@ -129,7 +129,7 @@ pub(crate) use resume::Derived;
 pub(crate) use settings::RunSettings;
 pub(crate) use shared::RunShared;
 pub(crate) use signals::Signals;
-pub(crate) use start::{Start, begun};
+pub(crate) use start::{Start, begun, end_unbegun};
 pub(crate) use status_cell::StatusCell;
 pub(crate) use turns::Turns;
 pub(crate) use unload::{Registration, RunLockGuard, UnloadedRun, end_blocked, end_unloaded};

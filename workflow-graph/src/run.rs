@@ -293,9 +293,10 @@ impl GraphRun {
                 gates.iter().filter_map(|gate| Some((gate.id, script.replies(&gate.node, gate.iteration)?)));
             let Some((id, reply)) = open.next() else { return Ok(status) };
             match self.answer(id, reply).await {
-                // The run ended, or the time to answer was over meanwhile.
+                // The run ended or stopped here, or the time to answer was over meanwhile.
                 Err(GraphError::Send(
                     SendError::Ended { .. }
+                    | SendError::Stopped { .. }
                     | SendError::Answered { .. }
                     | SendError::Expired { .. }
                     | SendError::NotOpen { .. },

@@ -50,8 +50,8 @@ impl GraphAgents {
             match self.agents.iter().find(|agent| agent.name() == run.workflow()) {
                 Some(agent) => match requests(engine, agent, &run).await {
                     Ok(requests) => open.extend(requests),
-                    // It ended meanwhile.
-                    Err(SendError::Ended { .. }) => {}
+                    // It ended or stopped here meanwhile.
+                    Err(SendError::Ended { .. } | SendError::Stopped { .. }) => {}
                     Err(error) => return Err(error),
                 },
                 None => left.extend(below(engine, &run).await?.into_iter().rev()),

@@ -23,8 +23,8 @@ pub(crate) async fn requests(engine: &Engine, agent: &Agent, run: &AnyRun) -> Re
     while let Some((agent, run)) = left.pop() {
         match own(&agent, &run).await {
             Ok(requests) => open.extend(requests),
-            // It ended meanwhile.
-            Err(SendError::Ended { .. }) => continue,
+            // It ended or stopped here meanwhile.
+            Err(SendError::Ended { .. } | SendError::Stopped { .. }) => continue,
             Err(error) => return Err(error),
         }
         left.extend(below(engine, &agent, &run).await?.into_iter().rev());

@@ -98,7 +98,7 @@ async fn steer(session: &Session, open: &RunId, prompt: &Prompt) -> Result<Optio
     };
     match run.steer(Arc::clone(&prompt.text)).await {
         Ok(()) => Ok(Some(run)),
-        Err(SendError::Ended { .. }) => Ok(None),
+        Err(SendError::Ended { .. } | SendError::Stopped { .. }) => Ok(None),
         Err(error) => Err(SessionError::Send(error)),
     }
 }

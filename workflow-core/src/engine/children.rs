@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Inner;
-use super::registration::Registered;
+use super::registration::{Registered, Unbegun};
 use super::reminders::MAX_CONCURRENT_LOADS;
 use crate::id::{ExecutionId, RunId, ThreadId};
 use crate::outcome::StartError;
@@ -155,12 +155,14 @@ impl Inner {
         // A parent that ends waits for this, so that no id of a child outlives it.
         let joining = shared.parent_link().map(ParentLink::enter).transpose()?;
         let registered = Registered::new(self, &shared)?;
+        let unbegun = Unbegun::new(Arc::clone(&shared));
         let task = self.ending.enter().ok_or(StartError::ShutDown)?;
         if let Some(link) = &shared.parent_link() {
             let child = link.child(shared.id.clone(), Arc::clone(&host.table.name));
             link.join(child, &shared)?;
         }
         drop(joining);
+        drop(unbegun.begins());
         let journal = journal(&shared);
         let run =
             Run::new(Arc::clone(&shared), host, self.common.settings.limits, Some((places, None)), journal);

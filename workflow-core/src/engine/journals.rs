@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::config::ConfigType;
 use crate::id::RunId;
 use crate::lease::{Lease, LeaseOwner};
+use crate::outcome::ResumeError;
 use crate::run::{Host, Journal, RunOptions, RunShared};
 use crate::store::{
     EventStore, JOURNAL_FORMAT, Position, Record, RunQuery, RunSummary, StoreError, StoredRun,
@@ -45,6 +46,18 @@ impl Journals {
     /// The whole journal of a run.
     pub(super) async fn read(&self, run: &RunId) -> Result<Vec<Record>, StoreError> {
         read_all(&**self.store()?, run).await
+    }
+
+    /// The run whose execution waits for this one, by the first record of its journal; `None` if it is no such child.
+    pub(super) async fn awaiting_parent(&self, id: &RunId) -> Result<Option<RunId>, ResumeError> {
+        // The id of a child has a slash.
+        let Some(store) = self.store().ok().filter(|_| id.as_str().contains('/')) else { return Ok(None) };
+        let first = store.read(id, Position(0), 1).await.map_err(ResumeError::Store)?;
+        check_format(id, Position(0), &first).map_err(ResumeError::Store)?;
+        Ok(match first.into_iter().next() {
+            Some(Record::RunStarted { parent: Some(parent), awaited: true, .. }) => Some(parent.run),
+            _ => None,
+        })
     }
 
     /// The run's entry in the store's list. One call of the store.

@@ -18,7 +18,7 @@ use super::claim::stays_refused;
 use super::config_sources::FromSources;
 use super::first_record::Beginning;
 use super::hosts::AskedType;
-use super::owner::{Availability, LOOKUPS, SeenEnds};
+use super::owner::{Availability, LOOKUPS, Owner, SeenEnds};
 use super::permit::RunPermit;
 use super::queued::{FirstLook, reader_of};
 use super::registration::Registered;
@@ -220,12 +220,38 @@ impl Inner {
                 }
                 Availability::Free(end) => end,
             };
+            if matches!(how.by, LoadedBy::Handle(_)) {
+                self.load_awaiting_parent(id).await?;
+            }
             match self.load_as(id, end, &mut how).await? {
                 Loaded::Moved(read) => ends.note(end.unwrap_or(read), read),
                 loaded => return Ok(loaded),
             }
         }
         Err(self.journals.contention(id, &ends).await.unwrap_or_else(ResumeError::Store))
+    }
+
+    /// Loads the run that waits for a child, before somebody who looks for the child takes it up: else the parent could not go
+    /// on where another engine took it up, and a pause of the parent would not end for the child.
+    async fn load_awaiting_parent(self: &Arc<Self>, child: &RunId) -> Result<(), ResumeError> {
+        let Some(lease) = self.journals.lease() else { return Ok(()) };
+        let Some(parent) = self.journals.awaiting_parent(child).await? else { return Ok(()) };
+        let listed = self.journals.listed(&parent).await.map_err(ResumeError::Store)?;
+        let Some(listed) = listed.filter(|parent| !parent.run.status.is_ended()) else { return Ok(()) };
+        let owners = self.journals.owners(std::slice::from_ref(&listed)).await.map_err(ResumeError::Store)?;
+        // A parent with another engine keeps its child there.
+        if let Some(Owner::Elsewhere(engine)) = owners.and_then(|mut owners| owners.pop()) {
+            return Err(ResumeError::Elsewhere { run: child.clone(), engine });
+        }
+        if self.runs.has(&parent) {
+            return Ok(());
+        }
+        // As deep as children nest.
+        if let Loaded::Resumed(parent) = Box::pin(self.find(&parent, None)).await? {
+            // Another engine may be faster.
+            lease.wait(parent.status.begun()).await;
+        }
+        Ok(())
     }
 
     /// Finds a run in this engine or in the store. `end` is the position where the journal of an open run has to end. A run
@@ -251,6 +277,10 @@ impl Inner {
         if let Some(run) = self.runs.find_ended(id) {
             return fits(permit, &run.table.name).map(|()| Loaded::Ended(run));
         }
+        // Only for a handle is an awaited child resumed before its parent asks for it.
+        if !matches!(by, LoadedBy::Handle(_)) && self.journals.awaiting_parent(id).await?.is_some() {
+            return Ok(Loaded::Awaited);
+        }
         // An engine without a store has no other runs, and the empty journal leads to `UnknownRun` below.
         let mut records = match self.journals.read(id).await {
             Err(StoreError::NoStore) => Vec::new(),
@@ -258,10 +288,6 @@ impl Inner {
         };
         let beginning = Beginning::of(id, &records)?;
         fits(permit, beginning.workflow)?;
-        // Only for a handle is an awaited child resumed before its parent asks for it.
-        if !matches!(by, LoadedBy::Handle(_)) && beginning.awaited {
-            return Ok(Loaded::Awaited);
-        }
         let read = Position::default().after(records.len());
         // The owner was looked up for a journal that ended at `end`. An ended run has no owner, so its end may differ.
         if end.is_some_and(|end| !ends_with_run_ended(&records) && end != read) {

@@ -9,7 +9,7 @@ use super::Inner;
 use super::reminders::remind;
 use crate::id::RunId;
 use crate::outcome::{RunError, StartError};
-use crate::run::{HostsRuns, Registration, RunLockGuard, RunShared, UnloadedRun};
+use crate::run::{HostsRuns, Registration, RunLockGuard, RunShared, UnloadedRun, end_unbegun};
 
 /// The entry of a driven run. Dropping it forgets the run, unless the run was unloaded.
 pub(super) struct Registered {
@@ -33,6 +33,39 @@ impl Registered {
             engine.reminders.forget(due, &run.id);
         }
         Some(Self { engine: Arc::clone(engine), id: run.id.clone() })
+    }
+}
+
+/// A registered run without a task, which callers may have found by its id. If it gets none, it ends for them.
+pub(super) struct Unbegun(Option<Arc<RunShared>>);
+
+impl Unbegun {
+    pub(super) fn new(run: Arc<RunShared>) -> Self {
+        Self(Some(run))
+    }
+
+    pub(super) fn run(&self) -> Option<&Arc<RunShared>> {
+        self.0.as_ref()
+    }
+
+    /// The run gets its task.
+    pub(super) fn begins(mut self) -> Option<Arc<RunShared>> {
+        self.0.take()
+    }
+
+    /// The start is refused for this reason. The run may exist elsewhere.
+    pub(super) fn refuse(mut self, error: &StartError) {
+        if let Some(run) = self.0.take() {
+            end_unbegun(&run, Some(error));
+        }
+    }
+}
+
+impl Drop for Unbegun {
+    fn drop(&mut self) {
+        if let Some(run) = &self.0 {
+            end_unbegun(run, None);
+        }
     }
 }
 

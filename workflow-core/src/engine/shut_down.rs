@@ -46,7 +46,7 @@ impl Engine {
     ///
     /// Handles on detached runs return [`RunError::Detached`], with
     /// [`RunStatus::Cancelled`](crate::RunStatus::Cancelled). A message that the run has not accepted by then is refused
-    /// with [`SendError::Ended`](crate::SendError::Ended). Runs without a store cannot be resumed, and are cancelled at
+    /// with [`SendError::Stopped`](crate::SendError::Stopped). Runs without a store cannot be resumed, and are cancelled at
     /// once, as by [`cancel_all`](Self::cancel_all).
     ///
     /// ```

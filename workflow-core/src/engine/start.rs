@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::Inner;
-use super::registration::Registered;
+use super::registration::{Registered, Unbegun};
 use crate::display::Forward;
 use crate::event::AnyEvent;
 use crate::id::{Origin, RunId};
@@ -122,8 +122,22 @@ pub(super) struct Prepared {
     event: AnyEvent,
     origin: Option<Arc<Origin>>,
     layers: BTreeMap<String, Value>,
-    shared: Arc<RunShared>,
+    // Dropped first, so that the id is free once somebody learns of the end.
     registered: Registered,
+    shared: Unbegun,
+}
+
+impl Prepared {
+    fn deadline(&self) -> Option<SystemTime> {
+        self.shared.run().and_then(|run| run.deadline())
+    }
+
+    /// The start is refused. Whoever found the run learns why.
+    fn refuse(self, error: &StartError) {
+        let Self { registered, shared, .. } = self;
+        drop(registered);
+        shared.refuse(error);
+    }
 }
 
 impl Inner {
@@ -154,7 +168,13 @@ impl Inner {
         Ok(Begun::Later(Box::pin(async move {
             // With a store the start is complete only when the journal begins; a dropped future leaves the run running.
             let (done, written) = self.journals.are_kept().then(oneshot::channel).unzip();
-            let slot = self.admit_before(prepared.shared.deadline(), permit_request).await?;
+            let slot = match self.admit_before(prepared.deadline(), permit_request).await {
+                Ok(slot) => slot,
+                Err(error) => {
+                    prepared.refuse(&error);
+                    return Err(error);
+                }
+            };
             let (run, shared) = self.task_for(prepared, slot, done)?;
             runtime.spawn(run);
             if let Some(written) = written {
@@ -180,7 +200,8 @@ impl Inner {
         let shared = Arc::new(self.shared(&host, options, None)?);
         let registered = Registered::new(self, &shared)?;
         let permit_request = self.concurrency.permit_request(Some(&shared.id), host.id, &host.table.name);
-        Ok((Prepared { host, index, event, origin, layers, shared, registered }, permit_request))
+        let shared = Unbegun::new(shared);
+        Ok((Prepared { host, index, event, origin, layers, registered, shared }, permit_request))
     }
 
     /// The same for a run that ends at its deadline, and with it the wait.
@@ -221,6 +242,7 @@ impl Inner {
         // Checked once the run is registered: either the run is refused here, or shutting down finds it in the
         // registry.
         let _task = self.ending.enter().ok_or(StartError::ShutDown)?;
+        let shared = shared.begins().ok_or(StartError::ShutDown)?;
         let journal = self.journals.begin(&shared, layers);
         let run = Run::new(Arc::clone(&shared), host, self.common.settings.limits, slot, journal);
         let driven = Driven::new(run.drive(Received { event, origin, done }, index, registered));

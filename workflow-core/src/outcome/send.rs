@@ -13,7 +13,7 @@ use crate::text::{enumerated, first, quoted};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The run has ended.
+    /// The run has ended, or cleans up before it ends. Nothing reaches it any more.
     #[error("run `{run}` has ended: {status}")]
     Ended {
         /// The run.
@@ -21,9 +21,13 @@ pub enum SendError {
         /// The final status.
         status: RunStatus,
     },
-    /// The run was to be cancelled, and stopped here before its journal had that: its store failed, another engine has it, or
-    /// the engine shuts down. Who continues the run may not know of the cancel: repeat it there.
-    #[error("run `{run}` stopped here before its journal had the cancel: {}", chain(.source))]
+    /// The run is open, and stopped here before its journal had the call: its store failed, another engine has the run, or
+    /// the engine shut down. Who continues the run may not know of the call: [attach](crate::Engine::attach) to it there,
+    /// and repeat the call, with the same [origin](crate::AnyRun::with_origin).
+    #[error(
+        "run `{run}` is open, and stopped here before its journal had this: {}; repeat it where the run continues",
+        why_stopped(.source)
+    )]
     Stopped {
         /// The run.
         run: RunId,
@@ -161,6 +165,14 @@ pub enum SendError {
         /// The most: 256.
         limit: usize,
     },
+}
+
+/// Why a run stopped here. What its store did is in the cause of an error that says that it is unavailable.
+fn why_stopped(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable { source } => chain(&**source),
+        error => chain(error),
+    }
 }
 
 impl SendError {

@@ -817,8 +817,12 @@ impl AnyRun {
     }
 
     async fn ended(&self) -> SendError {
-        let status = self.shared.wait_for(RunStatus::is_ended).await;
-        SendError::Ended { run: self.shared.id.clone(), status }
+        let (shared, run) = (&self.shared, self.shared.id.clone());
+        let status = shared.wait_for(RunStatus::is_ended).await;
+        match shared.finished().await.left_by().filter(|_| shared.common.is_durable) {
+            Some(source) => SendError::Stopped { run, source },
+            None => SendError::Ended { run, status },
+        }
     }
 }
 

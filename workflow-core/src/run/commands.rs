@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::any_run::{Command, MakeReply, ReplyTarget};
+use super::child_store_failure::failure_of;
 use super::commit::Committer;
 use super::driver::{Driver, open_requests, why_not_open};
 use super::state::Batch;
@@ -144,10 +145,14 @@ impl Driver {
     }
 }
 
-/// The refusal of a message to a run that has ended, or cleans up.
-pub(super) fn ended(Committer { shared, state, .. }: &Committer) -> SendError {
-    let status = state.end().map_or(RunStatus::Failed, RunStatus::from);
-    SendError::Ended { run: shared.id.clone(), status }
+/// The refusal of a message to a run that has ended, cleans up, or stops here.
+pub(super) fn ended(committer: &Committer) -> SendError {
+    let run = committer.shared.id.clone();
+    if let Some(source) = committer.journal_error().as_ref().and_then(failure_of) {
+        return SendError::Stopped { run, source };
+    }
+    let status = committer.state.end().map_or(RunStatus::Failed, RunStatus::from);
+    SendError::Ended { run, status }
 }
 
 /// The open request that the reply is for, with its number.

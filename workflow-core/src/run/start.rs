@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::RunShared;
+use super::{RunShared, end_unloaded};
 use crate::event::{AnyEvent, StartEvent};
 use crate::json::{self, Misfit};
 use crate::outcome::{RunError, SendError, StartError};
@@ -57,4 +57,15 @@ pub(crate) async fn begun(
         // A caller cancelled the run at once, and its handle says so.
         _ => Ok(()),
     }
+}
+
+/// Ends a run that was registered and gets no task: its start was refused, or dropped. It may exist elsewhere under its id.
+#[cold]
+pub(crate) fn end_unbegun(run: &RunShared, refused: Option<&StartError>) {
+    run.signals.mailbox.discard();
+    let error = match refused {
+        Some(StartError::Store(source)) => RunError::Store { source: source.clone() },
+        _ => RunError::Detached,
+    };
+    end_unloaded(run, error);
 }

@@ -2,19 +2,23 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 use workflow_core::errors::BuildProblem;
 use workflow_core::prelude::*;
 use workflow_core::store::{
-    EngineId, EventStore, Leases, MemoryStore, Position, Record, Retention, RunQuery, StoreError,
-    StoreFuture, StoredRun, Write,
+    EngineId, EventStore, Leases, MemoryInbox, MemoryStore, Position, Record, Retention,
+    RunMessage, RunQuery, StoreError, StoreFuture, StoredRun, Write,
 };
-use workflow_core::{EngineBuilder, ResumeError, RunHandle, RunId, RunOptions, RunStatus, StartError};
+use workflow_core::{
+    EngineBuilder, ResumeError, RunHandle, RunId, RunOptions, RunStatus, SendError, StartError,
+};
 use workflow_testkit::VirtualClock;
 
 use crate::fixtures::{Begin, Done, Item, Note};
@@ -202,13 +206,12 @@ impl EventStore for Shared {
     }
 
     fn lease(&self, engine: &EngineId, duration: Duration) -> StoreFuture<Vec<EngineId>> {
-        if self.refuses.lock().unwrap().as_ref() == Some(engine) {
-            let error = std::io::Error::other("the network is down");
-            return StoreFuture::ready(Err(StoreError::unavailable(error)));
-        }
         let (store, engine) = (self.clone(), engine.clone());
         StoreFuture::new(async move {
             yield_now().await;
+            if store.refuses.lock().unwrap().as_ref() == Some(&engine) {
+                return Err(StoreError::unavailable(std::io::Error::other("the network is down")));
+            }
             let now = *store.now.lock().unwrap();
             Ok(store.leases.renew_at(&engine, duration, now))
         })
@@ -389,6 +392,34 @@ async fn a_lease_that_cannot_be_taken_lets_nothing_begin() {
     engines.store.refuse(None);
     start::<Works>(&engine, "r").await.settled().await;
     assert_eq!(engines.seen.all(), ["prepare by one"]);
+}
+
+// S40
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_lease_is_refused_ends_for_those_who_found_it() {
+    let engines = Engines::new();
+    let inbox = Arc::new(MemoryInbox::default());
+    let builder = engines.builder(engines.works("one")).inbox(Arc::clone(&inbox)).lease(LEASE);
+    let engine = builder.clock(VirtualClock::new()).build().unwrap();
+    engines.store.refuse(Some(&engine));
+    let mut starts = pin!(engine.start_with::<Works>(Begin(1), RunOptions::new().id("r")));
+    assert!(futures::poll!(starts.as_mut()).is_pending());
+    let found = engine.find(&"r".into()).unwrap();
+    let sends = found.clone();
+    let sends = tokio::spawn(async move { sends.send(Note(1)).await });
+    let message = RunMessage::Send { event: "Note".into(), data: json!(2) };
+    inbox.put("r", "m", message).unwrap();
+    engine.notify_inbox(&"r".into());
+    yield_now().await;
+    assert!(matches!(starts.await, Err(StartError::Store(StoreError::Unavailable { .. }))));
+    assert!(matches!(found.outcome_any().await, Err(RunError::Store { .. })));
+    assert!(matches!(sends.await.unwrap(), Err(SendError::Stopped { .. })));
+    a_while().await;
+    // Nothing of the refused run is left: the message is for the next one.
+    engines.store.refuse(None);
+    let run = start::<Works>(&engine, "r").await;
+    engine.notify_inbox(run.id());
+    assert_eq!(run.outcome().await.unwrap(), Done(3));
 }
 
 #[test]

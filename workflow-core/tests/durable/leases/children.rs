@@ -7,6 +7,9 @@ use super::*;
 /// The child that the parent waits for.
 const CHILD: &str = "p/delegate-x1.2";
 
+/// The child that it started.
+const STARTED: &str = "p/delegate-x1.alone";
+
 /// The engine of a process that was killed an hour ago, with a parent and its two children active.
 fn killed(engines: &Engines) -> Engine {
     let dead = engines.killed(engines.works("dead"), |engine| async move {
@@ -27,26 +30,23 @@ fn names(error: &RunError, engine: &Engine) -> bool {
     error.to_string().contains(&format!("is driven by engine `{}`", engine.id()))
 }
 
-// S40
+// S40, S61: else nobody would unpause it with its parent, which could not go on elsewhere.
 #[test]
-fn a_child_that_another_engine_drives_is_not_claimed_and_its_parent_is_detached() {
+fn a_child_is_taken_up_with_the_parent_that_waits_for_it() {
     let engines = Engines::new();
     let dead = killed(&engines);
     runtime().block_on(async {
         let (one, other) = (engines.engine("one"), engines.engine("other"));
         let child = other.attach::<Works>(CHILD).await.unwrap();
-        let parent = one.attach::<Delegates>("p").await.unwrap();
-        let error = parent.outcome().await.unwrap_err();
-        assert!(matches!(error, RunError::Store { .. }), "{error}");
-        assert!(names(&error, &other));
-        assert_eq!(engines.store.resumed(CHILD).await, 1);
-        assert_eq!(engines.store.owner(CHILD).await.as_ref(), Some(other.id()));
-        assert!(!has_failed(&engines.store.journal("p").await), "its step was told nothing");
-
-        child.send(Note(1)).await.unwrap();
+        assert!(other.running().contains(&"p".into()), "{:?}", other.running());
+        assert_eq!(engines.store.owner("p").await.as_ref(), Some(other.id()));
+        for run in ["p", CHILD] {
+            let error = one.attach_any(run).await.unwrap_err();
+            assert!(matches!(&error, ResumeError::Elsewhere { run: asked, engine }
+                if asked.as_str() == run && engine == other.id()));
+        }
+        assert_eq!(finish(&other).await.unwrap(), Done(2));
         assert_eq!(child.outcome().await.unwrap(), Done(2));
-        let parent = one.attach::<Delegates>("p").await.unwrap();
-        assert_eq!(parent.outcome().await.unwrap(), Done(2));
         assert_eq!(engines.store.resumed(CHILD).await, 1);
     });
     drop(dead);
@@ -54,17 +54,59 @@ fn a_child_that_another_engine_drives_is_not_claimed_and_its_parent_is_detached(
 
 // S40
 #[test]
-fn a_started_child_that_another_engine_drives_is_not_taken_either() {
+fn a_child_stays_with_the_engine_that_has_its_parent() {
     let engines = Engines::new();
     let dead = killed(&engines);
     runtime().block_on(async {
         let (one, other) = (engines.engine("one"), engines.engine("other"));
-        let child = "p/delegate-x1.alone";
-        other.attach::<Works>(child).await.unwrap();
+        // The parent has not asked for its child yet, whose owner is gone.
+        engines.store.gate(Call::Append, CHILD);
+        let parent = one.attach::<Delegates>("p").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_ne!(engines.store.owner(CHILD).await.as_ref(), Some(one.id()));
+        let error = other.attach_any(CHILD).await.unwrap_err();
+        assert!(matches!(&error, ResumeError::Elsewhere { engine, .. } if engine == one.id()), "{error}");
+        engines.store.open(Call::Append, CHILD);
+        assert_eq!(finish(&one).await.unwrap(), Done(2));
+        assert_eq!(parent.outcome().await.unwrap(), Done(2));
+    });
+    drop(dead);
+}
+
+// S40
+#[test]
+fn a_child_of_a_parent_that_cannot_be_taken_up_is_not_taken_up_either() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let builder = Engine::builder().workflow(engines.works("other")).store(engines.store.clone());
+        let other = builder.lease(LEASE).clock(VirtualClock::new()).build().unwrap();
+        let error = other.attach::<Works>(CHILD).await.unwrap_err();
+        assert!(matches!(&error, ResumeError::UnknownWorkflow { run, .. } if run.as_str() == "p"), "{error}");
+        assert_eq!(engines.store.resumed(CHILD).await, 0);
+        assert_eq!(finish(&engines.engine("one")).await.unwrap(), Done(2));
+    });
+    drop(dead);
+}
+
+// S40
+#[test]
+fn a_started_child_that_another_engine_drives_is_not_claimed_and_its_parent_is_detached() {
+    let engines = Engines::new();
+    let dead = killed(&engines);
+    runtime().block_on(async {
+        let (one, other) = (engines.engine("one"), engines.engine("other"));
+        let child = other.attach::<Works>(STARTED).await.unwrap();
         let error = one.attach::<Delegates>("p").await.unwrap().outcome().await.unwrap_err();
+        assert!(matches!(error, RunError::Store { .. }), "{error}");
         assert!(names(&error, &other), "{error}");
-        assert_eq!(engines.store.owner(child).await.as_ref(), Some(other.id()));
+        assert_eq!(engines.store.owner(STARTED).await.as_ref(), Some(other.id()));
         assert!(!has_failed(&engines.store.journal("p").await), "its step was told nothing");
+
+        child.send(Note(1)).await.unwrap();
+        assert_eq!(child.outcome().await.unwrap(), Done(2));
+        assert_eq!(finish(&one).await.unwrap(), Done(2));
+        assert_eq!(engines.store.resumed(STARTED).await, 1);
     });
     drop(dead);
 }
@@ -76,13 +118,13 @@ fn a_child_that_another_engine_drives_is_not_ended_with_its_parent() {
     let dead = killed(&engines);
     runtime().block_on(async {
         let (one, other) = (engines.engine("one"), engines.engine("other"));
-        let child = other.attach::<Works>(CHILD).await.unwrap();
+        let child = other.attach::<Works>(STARTED).await.unwrap();
         let parent = one.attach::<Delegates>("p").await.unwrap();
         parent.cancel("enough").await.unwrap();
         assert!(matches!(parent.outcome().await, Err(RunError::Cancelled { .. })));
         child.send(Note(1)).await.unwrap();
         assert_eq!(child.outcome().await.unwrap(), Done(2));
-        assert_eq!(engines.store.resumed(CHILD).await, 1);
+        assert_eq!(engines.store.resumed(STARTED).await, 1);
     });
     drop(dead);
 }
@@ -94,20 +136,18 @@ fn a_child_that_its_engine_has_lost_is_left_to_the_engine_with_its_parent() {
     let dead = killed(&engines);
     runtime().block_on(async {
         let (one, other) = (engines.engine("one"), engines.engine("other"));
-        let child = other.attach::<Works>(CHILD).await.unwrap();
+        let child = other.attach::<Works>(STARTED).await.unwrap();
         one.attach::<Delegates>("p").await.unwrap().outcome().await.unwrap_err();
-        engines.store.fails.lock().unwrap().push(CHILD.into());
+        engines.store.fails.lock().unwrap().push(STARTED.into());
         assert!(child.send(Note(1)).await.is_err());
         assert!(matches!(child.outcome().await, Err(RunError::Store { .. })));
         engines.store.fails.lock().unwrap().clear();
         // Neither lease is new any more, and both engines claim what they have lost.
         a_while().await;
         a_while().await;
-        assert!(one.running().contains(&CHILD.into()), "{:?}", one.running());
-        assert_eq!(engines.store.owner(CHILD).await.as_ref(), Some(one.id()));
-        one.attach::<Works>(CHILD).await.unwrap().send(Note(1)).await.unwrap();
-        let parent = one.attach::<Delegates>("p").await.unwrap();
-        assert_eq!(parent.outcome().await.unwrap(), Done(2));
+        assert!(one.running().contains(&STARTED.into()), "{:?}", one.running());
+        assert_eq!(engines.store.owner(STARTED).await.as_ref(), Some(one.id()));
+        assert_eq!(finish(&one).await.unwrap(), Done(2));
     });
     drop(dead);
 }
@@ -143,8 +183,11 @@ async fn a_lost_parent_that_only_waits_lets_its_children_go_once_its_engine_has_
 
 /// Sends the children of the parent what they wait for, and waits for the parent.
 async fn finish(engine: &Engine) -> Result<Done, RunError> {
-    for child in [CHILD, "p/delegate-x1.alone"] {
-        engine.attach::<Works>(child).await.unwrap().send(Note(1)).await.unwrap();
+    for child in [CHILD, STARTED] {
+        let child = engine.attach::<Works>(child).await.unwrap();
+        if !child.status().is_ended() {
+            child.send(Note(1)).await.unwrap();
+        }
     }
     engine.attach::<Delegates>("p").await.unwrap().outcome().await
 }

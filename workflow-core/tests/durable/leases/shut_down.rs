@@ -59,7 +59,7 @@ async fn detached_runs_resume_elsewhere_at_once_and_do_everything_once() {
     assert!(matches!(toils.outcome().await, Err(RunError::Detached)));
     assert!(matches!(tries.outcome().await, Err(RunError::Detached)));
     assert!(matches!(parent.outcome().await, Err(RunError::Detached)));
-    assert!(matches!(waits.send(Note(7)).await, Err(SendError::Ended { .. })));
+    assert!(matches!(waits.send(Note(7)).await, Err(SendError::Stopped { .. })));
     let children = ["p/delegate-x1.2", "p/delegate-x1.alone"];
     for run in ["waits", "toils", "tries", "p"].into_iter().chain(children) {
         assert!(is_open(&engines.store, run).await, "{run}");

@@ -22,17 +22,11 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// The answer of a run to a message. A run that stopped here, and that another engine continues, says that it has ended
-    /// too, and does not know its journal.
-    pub(super) fn of_send(run: &AnyRun, sent: Result<(), SendError>) -> Self {
+    pub(super) fn of_send(sent: Result<(), SendError>) -> Self {
         match sent {
             Ok(()) => Self::Done,
-            Err(SendError::Ended { status, .. }) if !has_stopped_here(run) => {
-                Self::Refused(format!("it is {status}"))
-            }
             Err(
-                error @ (SendError::Ended { .. }
-                | SendError::Stopped { .. }
+                error @ (SendError::Stopped { .. }
                 | SendError::NotLoaded { .. }
                 | SendError::Refused { .. }),
             ) => Self::Unknown(error.to_string()),
@@ -162,13 +156,9 @@ fn count(journal: &[Record], id: &str) -> usize {
 }
 
 /// The run as this engine has it, which takes it up if it is free.
-///
-/// Clients take no child up: the engine that has its parent does. A child that is paused with its parent stays so in an engine
-/// that has not the parent.
 pub(super) async fn handle(engine: &Engine, run: &RunId) -> Result<AnyRun, ResumeError> {
     match engine.find(run) {
         Some(run) => Ok(run),
-        None if run.as_str().contains('/') => Err(ResumeError::UnknownRun { run: run.clone() }),
         None => engine.attach_any(run.clone()).await,
     }
 }

@@ -176,7 +176,7 @@ async fn resuming_a_run_fences_off_its_previous_owner() {
     after.settled().await;
     let request = before.requests().await.unwrap()[0].id::<Ask>().unwrap();
     let late = before.reply(request, 1).await.unwrap_err();
-    assert!(matches!(late, SendError::Ended { status: RunStatus::Failed, .. }), "{late}");
+    assert!(matches!(late, SendError::Stopped { .. }), "{late}");
     assert!(matches!(before.outcome().await, Err(RunError::Conflict { .. })));
     after.reply(request, 7).await.unwrap();
     assert_eq!(after.outcome().await.unwrap(), Done(0));

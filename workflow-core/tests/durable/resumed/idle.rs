@@ -384,7 +384,7 @@ async fn a_run_that_another_engine_resumed_is_lost_without_effect() {
     let after = second.attach::<Asks>("r").await.unwrap();
     after.settled().await;
     let late = before.requests().await.unwrap_err();
-    assert!(matches!(late, SendError::Ended { status: RunStatus::Failed, .. }), "{late}");
+    assert!(matches!(late, SendError::Stopped { .. }), "{late}");
     assert!(matches!(before.outcome().await, Err(RunError::Conflict { .. })));
     assert!(engine.running().is_empty());
     reply(&after, 7).await.unwrap();

@@ -241,13 +241,13 @@ async fn hangs(hands_over: bool) {
             matches!(starts, Err(StartError::Store(StoreError::ShutDown) | StartError::ShutDown)),
             "{starts:?}"
         );
-        assert!(matches!(sends, Err(SendError::Ended { .. } | SendError::NotLoaded { .. })), "{sends:?}");
-        assert!(matches!(replies, Err(SendError::Ended { .. } | SendError::NotLoaded { .. })), "{replies:?}");
+        assert!(matches!(sends, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })), "{sends:?}");
+        assert!(matches!(replies, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })), "{replies:?}");
         assert!(matches!(attaches, Err(ResumeError::Store(StoreError::ShutDown))), "{attaches:?}");
         assert!(matches!(resumes, Err(StoreError::ShutDown)), "{resumes:?}");
         assert!(matches!(removes, Err(StoreError::ShutDown)), "{removes:?}");
         assert!(matches!(retains, Err(StoreError::ShutDown)), "{retains:?}");
-        assert!(matches!(cancels, Err(SendError::Ended { .. } | SendError::NotLoaded { .. })), "{cancels:?}");
+        assert!(matches!(cancels, Err(SendError::Stopped { .. } | SendError::NotLoaded { .. })), "{cancels:?}");
     };
     timeout(Duration::from_hours(1), all).await.expect("every call ends");
     for status in [works.status(), waits.status(), released.status(), parent.status(), blocks.status()] {

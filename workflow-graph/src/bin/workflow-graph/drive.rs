@@ -166,12 +166,12 @@ impl Driver<'_> {
         let ending = async {
             if self.is_stored {
                 match run.pause(Pause::Now).await {
-                    Err(GraphError::Send(SendError::Ended { .. })) => {}
+                    Err(GraphError::Send(SendError::Ended { .. } | SendError::Stopped { .. })) => {}
                     paused => paused?,
                 }
             } else {
                 match run.cancel("it was interrupted").await {
-                    Err(GraphError::Send(SendError::Ended { .. })) => {}
+                    Err(GraphError::Send(SendError::Ended { .. } | SendError::Stopped { .. })) => {}
                     cancelled => cancelled?,
                 }
             }
@@ -195,6 +195,7 @@ async fn answered(open: &Open, answer: Value) -> Result<Option<String>, Problem>
         Ok(())
         | Err(GraphError::Send(
             SendError::Ended { .. }
+            | SendError::Stopped { .. }
             | SendError::Answered { .. }
             | SendError::Expired { .. }
             | SendError::NotOpen { .. },

@@ -65,7 +65,7 @@ fn visit<'a>(
             return Ok(Visited { is_still: false, is_paused: false });
         };
         let open = match run.gates().await {
-            Err(GraphError::Send(SendError::Ended { .. })) => Vec::new(),
+            Err(GraphError::Send(SendError::Ended { .. } | SendError::Stopped { .. })) => Vec::new(),
             open => open?,
         };
         let is_overdue = open.iter().any(|gate| gate.deadline.is_some_and(|end| end <= SystemTime::now()));
